@@ -1,0 +1,47 @@
+# Tandem: what to type. `make help` lists it.
+
+SWIFT ?= swift
+# What the sources link against, and what the tests and measurements use.
+DEPS := libwebsockets-dev libwebsockets-evlib-uv libuv1-dev libcurl4-openssl-dev libssl-dev libsimdjson-dev \
+	libsqlite3-dev libnghttp2-dev libstdc++-12-dev pkg-config
+TEST_DEPS := python3 python3-venv curl
+BENCH_DEPS := valgrind
+SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
+
+.PHONY: help deps test-deps bench-deps build run test bench gateways clean
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 18
+
+deps: ## install the system packages that are missing
+	@$(call install,$(DEPS))
+
+test-deps: deps
+	@$(call install,$(TEST_DEPS))
+
+bench-deps: deps
+	@$(call install,$(TEST_DEPS) $(BENCH_DEPS))
+
+build: deps ## build the hub, optimised
+	$(SWIFT) build -c release --product tandem
+
+run: build ## run the hub on 127.0.0.1:6001 with the defaults
+	.build/release/tandem serve
+
+test: test-deps ## run all tests
+	$(SWIFT) build --build-tests
+	$(SWIFT) test --skip-build
+
+clean: ## remove what was built
+	rm -rf .build
+
+# Asks dpkg first, which takes milliseconds, so that a machine with everything on it never waits for apt.
+define install
+missing=""; for package in $(1); do \
+	dpkg-query -W -f '$${Status}' $$package 2>/dev/null | grep -q 'ok installed' || missing="$$missing $$package"; \
+done; \
+if [ -n "$$missing" ]; then \
+	echo "installing$$missing"; \
+	$(SUDO) apt-get update -qq && DEBIAN_FRONTEND=noninteractive $(SUDO) apt-get install -y -qq $$missing >/dev/null; \
+fi
+endef
