@@ -1,0 +1,28 @@
+/// Names one connection for as long as it lives and never names another: a loop, a slot in that loop's connection
+/// table, and the slot's generation.
+///
+/// A slot is reused as soon as its connection is gone, so a late message for a dead connection would reach whoever got
+/// the slot next. The generation grows with every reuse and tells the two apart. Eight bytes, passed by value, valid
+/// on any thread; only the named loop can turn it back into a connection.
+package struct ConnectionID: Hashable, Sendable, CustomStringConvertible {
+    package let rawValue: UInt64
+
+    /// The most loops a process can have, and the most connections one loop can hold: both follow from the packing.
+    package static let loopsMax = 1 << 8
+    package static let slotsMax = 1 << 24
+
+    /// - Parameters:
+    ///   - loop: index of the owning loop, `0 ..< loopsMax`.
+    ///   - slot: index into its connection table, `0 ..< slotsMax`.
+    ///   - generation: how often the slot has been reused.
+    package init(loop: Int, slot: Int, generation: UInt32) {
+        precondition(loop >= 0 && loop < Self.loopsMax && slot >= 0 && slot < Self.slotsMax, "loop \(loop), slot \(slot)")
+        rawValue = UInt64(UInt32(loop) << 24 | UInt32(slot)) << 32 | UInt64(generation)
+    }
+
+    package var loop: Int { Int(rawValue >> 56) }
+    package var slot: Int { Int(rawValue >> 32 & 0xFF_FFFF) }
+    package var generation: UInt32 { UInt32(truncatingIfNeeded: rawValue) }
+
+    package var description: String { "\(loop).\(slot).\(generation)" }
+}

@@ -1,0 +1,59 @@
+/// One HTTP request as the listener hands it to the API: everything already bounded, nothing interpreted yet.
+package struct HTTPRequest: Sendable {
+    /// Upper case.
+    package var method: String
+    /// Percent-decoded, begins with `/`, without the query.
+    package var path: String
+    /// Decoded parameters in the order received.
+    package var query: [(name: String, value: String)]
+    /// Lower-case names; only the headers that Tandem reads.
+    package var headers: [String: String]
+    package var body: [UInt8]
+    /// The peer's address without its port; empty when unknown.
+    package var remoteAddress: String
+
+    package init(
+        method: String, path: String, query: [(name: String, value: String)] = [], headers: [String: String] = [:],
+        body: [UInt8] = [], remoteAddress: String = ""
+    ) {
+        self.method = method
+        self.path = path
+        self.query = query
+        self.headers = headers
+        self.body = body
+        self.remoteAddress = remoteAddress
+    }
+
+    /// The first parameter of that name.
+    package func parameter(_ name: String) -> String? {
+        query.first { $0.name == name }?.value
+    }
+}
+
+/// One HTTP response; the listener adds `Content-Length` and the connection headers.
+package struct HTTPResponse: Sendable {
+    package var status: Int
+    package var contentType: String
+    package var body: [UInt8]
+    /// Further headers, names as written.
+    package var headers: [(name: String, value: String)]
+
+    package init(
+        status: Int, contentType: String = "application/json", body: [UInt8], headers: [(name: String, value: String)] = []
+    ) {
+        self.status = status
+        self.contentType = contentType
+        self.body = body
+        self.headers = headers
+    }
+
+    /// A JSON answer.
+    package static func json(_ value: JSONValue, status: Int = 200) -> HTTPResponse {
+        HTTPResponse(status: status, body: value.serialized())
+    }
+
+    /// `{"error": sentence}`: what was wrong and what to change.
+    package static func error(_ status: Int, _ sentence: String) -> HTTPResponse {
+        .json(["error": .string(sentence)], status: status)
+    }
+}

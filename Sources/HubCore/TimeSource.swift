@@ -1,0 +1,15 @@
+/// The clock seam: nothing below the composition root reads the system's clocks itself.
+///
+/// Two clocks, because they answer different questions. The monotonic one never jumps and measures time-outs; the wall
+/// clock is what signatures, tokens and records are stamped with, and an operator may set it.
+package protocol TimeSource: Sendable {
+    /// Nanoseconds on a clock that only grows; its zero has no meaning.
+    var monotonicNanoseconds: UInt64 { get }
+    /// Milliseconds since 1970-01-01T00:00:00Z.
+    var wallMilliseconds: Int64 { get }
+}
+
+extension TimeSource {
+    /// Whole seconds since 1970-01-01T00:00:00Z.
+    package var wallSeconds: Int64 { wallMilliseconds / 1000 }
+}

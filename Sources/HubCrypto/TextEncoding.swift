@@ -1,0 +1,96 @@
+/// Lower-case hexadecimal, as every Pusher signature is written.
+package enum Hex {
+    package static func encode(_ bytes: some Sequence<UInt8>) -> String {
+        var output: [UInt8] = []
+        output.reserveCapacity(bytes.underestimatedCount * 2)
+        for byte in bytes {
+            output.append(digit(byte >> 4))
+            output.append(digit(byte & 15))
+        }
+        return String(decoding: output, as: UTF8.self)
+    }
+
+    /// The bytes behind the digits of either case; nil for an odd count or any other character.
+    package static func decode(_ text: some StringProtocol) -> [UInt8]? {
+        var output: [UInt8] = []
+        output.reserveCapacity(text.utf8.count / 2)
+        var high: UInt8?
+        for character in text.utf8 {
+            guard let value = value(character) else { return nil }
+            if let first = high {
+                output.append(first << 4 | value)
+                high = nil
+            } else {
+                high = value
+            }
+        }
+        return high == nil ? output : nil
+    }
+
+    private static func digit(_ value: UInt8) -> UInt8 {
+        value < 10 ? UInt8(ascii: "0") + value : UInt8(ascii: "a") + value - 10
+    }
+
+    private static func value(_ character: UInt8) -> UInt8? {
+        switch character {
+        case UInt8(ascii: "0")...UInt8(ascii: "9"): character - UInt8(ascii: "0")
+        case UInt8(ascii: "a")...UInt8(ascii: "f"): character - UInt8(ascii: "a") + 10
+        case UInt8(ascii: "A")...UInt8(ascii: "F"): character - UInt8(ascii: "A") + 10
+        default: nil
+        }
+    }
+}
+
+/// Base64 with the URL alphabet and without padding, as in JSON Web Tokens (RFC 7515, 2).
+package enum Base64URL {
+    package static func encode(_ bytes: some Sequence<UInt8>) -> String {
+        var output: [UInt8] = []
+        output.reserveCapacity((bytes.underestimatedCount * 4 + 2) / 3)
+        var pending: UInt32 = 0
+        var bitCount: UInt32 = 0
+        for byte in bytes {
+            pending = pending << 8 | UInt32(byte)
+            bitCount += 8
+            while bitCount >= 6 {
+                bitCount -= 6
+                output.append(alphabet[Int(pending >> bitCount & 63)])
+            }
+            pending &= (1 << bitCount) - 1
+        }
+        if bitCount > 0 { output.append(alphabet[Int(pending << (6 - bitCount) & 63)]) }
+        return String(decoding: output, as: UTF8.self)
+    }
+
+    /// The bytes; nil for padding, another alphabet, an impossible length, or left-over bits that are not zero, so that
+    /// one value has one spelling only.
+    package static func decode(_ text: some StringProtocol) -> [UInt8]? {
+        var output: [UInt8] = []
+        output.reserveCapacity(text.utf8.count * 3 / 4)
+        var pending: UInt32 = 0
+        var bitCount: UInt32 = 0
+        for character in text.utf8 {
+            guard let value = value(character) else { return nil }
+            pending = pending << 6 | UInt32(value)
+            bitCount += 6
+            if bitCount >= 8 {
+                bitCount -= 8
+                output.append(UInt8(pending >> bitCount))
+                pending &= (1 << bitCount) - 1
+            }
+        }
+        return bitCount < 6 && pending == 0 ? output : nil
+    }
+
+    private static let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8)
+
+    private static func value(_ character: UInt8) -> UInt8? {
+        switch character {
+        case UInt8(ascii: "A")...UInt8(ascii: "Z"): character - UInt8(ascii: "A")
+        case UInt8(ascii: "a")...UInt8(ascii: "z"): character - UInt8(ascii: "a") + 26
+        case UInt8(ascii: "0")...UInt8(ascii: "9"): character - UInt8(ascii: "0") + 52
+        case UInt8(ascii: "-"): 62
+        case UInt8(ascii: "_"): 63
+        default: nil
+        }
+    }
+}

@@ -1,0 +1,98 @@
+import CSimdJSON
+
+/// Text that is no JSON document within the bounds, in a few words that fit behind "is not valid JSON: ". Never quotes
+/// the text.
+package struct JSONError: Error, Equatable, CustomStringConvertible {
+    package let message: String
+    package var description: String { message }
+
+    package init(message: String) {
+        self.message = message
+    }
+}
+
+/// A reusable JSON parser over simdjson's DOM: RFC 8259 in full, UTF-8 included.
+///
+/// One per thread. All memory is taken by the initializer; parsing then allocates nothing. A parser holds one document
+/// at a time: elements and sources are valid until the next `parse` and no longer than the parser itself. Use after the
+/// next `parse` stops the program with a message; use after the parser's end is undefined.
+///
+/// Stricter than the grammar in one point: numbers that fit neither 64-bit integers nor a double are refused.
+@safe package final class JSONParser {
+    /// How deeply arrays and objects may nest where a caller has no reason of its own. Real events nest a handful of
+    /// times, and whoever walks a document recursively relies on the bound.
+    package static let depthMaxDefault = 32
+
+    /// The largest capacity; simdjson itself ends at 4 GiB.
+    package static let capacityBytesMax = 1 << 30
+
+    /// Longer documents are refused unread.
+    package let capacityBytes: Int
+    private let handle: OpaquePointer
+    private let document: UnsafePointer<tandem_json_document>
+
+    /// - Parameters:
+    ///   - capacityBytes: of the largest document accepted; 1 ... `capacityBytesMax`. Reserves about sixteen times as
+    ///     much address space, of which only what documents really need is ever touched.
+    ///   - depthMax: nested arrays and objects, at least 1; an empty one inside the innermost is not counted.
+    package init(capacityBytes: Int, depthMax: Int = JSONParser.depthMaxDefault) {
+        precondition(
+            capacityBytes > 0 && capacityBytes <= Self.capacityBytesMax && depthMax > 0,
+            "\(capacityBytes) bytes, depth \(depthMax)")
+        // simdjson counts the document itself as a level.
+        guard let handle = unsafe tandem_json_parser_create(capacityBytes, depthMax + 1) else {
+            preconditionFailure("no memory for a JSON parser of \(capacityBytes) bytes")
+        }
+        self.capacityBytes = capacityBytes
+        unsafe self.handle = unsafe handle
+        unsafe document = unsafe tandem_json_parser_document(handle)
+    }
+
+    deinit {
+        unsafe tandem_json_parser_destroy(handle)
+    }
+
+    /// Parses a copy of the bytes, which the caller need not keep.
+    package func parse(_ bytes: UnsafeRawBufferPointer) throws(JSONError) -> JSONElement {
+        guard bytes.count <= capacityBytes else {
+            throw JSONError(message: "document of \(bytes.count) bytes, more than the \(capacityBytes) allowed")
+        }
+        let error = unsafe tandem_json_parser_parse(
+            handle, bytes.baseAddress?.assumingMemoryBound(to: UInt8.self), bytes.count)
+        guard error == 0 else { throw JSONError(message: unsafe String(cString: tandem_json_error_text(error))) }
+        return unsafe JSONElement(document: document, index: 1, generation: document.pointee.generation)
+    }
+
+    /// As above, for bytes in an array.
+    package func parse(_ bytes: [UInt8]) throws(JSONError) -> JSONElement {
+        let result = unsafe bytes.withUnsafeBytes { bytes in
+            Result { () throws(JSONError) in unsafe try parse(bytes) }
+        }
+        return try result.get()
+    }
+
+    /// As above, for text; a string's UTF-8 is always valid.
+    package func parse(_ text: String) throws(JSONError) -> JSONElement {
+        var text = text
+        let result = text.withUTF8 { bytes in
+            Result { () throws(JSONError) in unsafe try parse(UnsafeRawBufferPointer(bytes)) }
+        }
+        return try result.get()
+    }
+
+    /// The text of the document that `parse` just returned as `root`, for what must be passed on as it was sent.
+    package func source(of root: JSONElement) -> JSONSource {
+        precondition(root.isRoot, "only a whole document has a source; ask that for its members")
+        return unsafe JSONSource(root: root, document: document)
+    }
+
+    /// The raw token, with its quotes and escapes, of a top-level member that is a string; nil when there is no such
+    /// member or it is something else. The first member of that name counts, as in `JSONElement.find`.
+    package func rawString(ofMember name: String, of root: JSONElement) -> [UInt8]? {
+        guard let member = source(of: root).member(name), member.element.kind == .string else { return nil }
+        return member.bytes
+    }
+}
+
+@available(*, unavailable)
+extension JSONParser: Sendable {}

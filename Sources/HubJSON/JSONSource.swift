@@ -1,0 +1,158 @@
+import CSimdJSON
+import HubCore
+
+/// The text of one value inside a parsed document, exactly as it was sent.
+///
+/// A publisher's data has to reach subscribers byte for byte, so it is copied from the text and not written anew from
+/// the parsed value. The walk relies on the text being valid and on the members standing in the same order as in the
+/// parsed document, where names are already unescaped. Valid as long as the document's elements.
+@safe package struct JSONSource {
+    /// The same value, parsed.
+    package let element: JSONElement
+    private let document: UnsafePointer<tandem_json_document>
+    private let start: Int
+    private let end: Int
+
+    init(root: JSONElement, document: UnsafePointer<tandem_json_document>) {
+        let text = unsafe UnsafeRawBufferPointer(start: document.pointee.text, count: document.pointee.text_count)
+        // Nothing but white space surrounds a document's value, so its end is found without walking through it.
+        var end = text.count
+        while end > 0, unsafe Self.isSpace(text[end - 1]) { end -= 1 }
+        unsafe self.init(root, document, start: Self.skipSpace(text, 0), end: end)
+    }
+
+    private init(_ element: JSONElement, _ document: UnsafePointer<tandem_json_document>, start: Int, end: Int) {
+        self.element = element
+        unsafe self.document = unsafe document
+        self.start = start
+        self.end = end
+    }
+
+    /// A copy of the value's text with its inner white space.
+    package var bytes: [UInt8] {
+        unsafe Array(text[start..<end])
+    }
+
+    /// The first member of that name; nil when there is none or this is no object.
+    package func member(_ name: String) -> JSONSource? {
+        var position = start + 1
+        for member in element.members {
+            let keyStart = unsafe Self.skipSpace(text, position)
+            let colon = unsafe Self.skipSpace(text, Self.skipValue(text, keyStart))
+            let valueStart = unsafe Self.skipSpace(text, colon + 1)
+            let valueEnd = unsafe Self.skipValue(text, valueStart)
+            if member.key.isString(name) {
+                return unsafe JSONSource(member.value, document, start: valueStart, end: valueEnd)
+            }
+            position = unsafe Self.skipSpace(text, valueEnd) + 1
+        }
+        return nil
+    }
+
+    /// The elements of an array in order; empty when this is no array.
+    package var elements: [JSONSource] {
+        var result: [JSONSource] = []
+        var position = start + 1
+        for child in element.elements {
+            let childStart = unsafe Self.skipSpace(text, position)
+            let childEnd = unsafe Self.skipValue(text, childStart)
+            result.append(unsafe JSONSource(child, document, start: childStart, end: childEnd))
+            position = unsafe Self.skipSpace(text, childEnd) + 1
+        }
+        return result
+    }
+
+    /// Appends the text without the white space between tokens; numbers, escapes and the order of members stay as sent.
+    package func appendCompact(to output: inout [UInt8]) {
+        let text = unsafe UnsafeRawBufferPointer(rebasing: self.text[start..<end])
+        guard element.kind == .object || element.kind == .array else {
+            unsafe output.append(contentsOf: text)
+            return
+        }
+        output += unsafe [UInt8](unsafeUninitializedCapacity: text.count) { buffer, count in
+            unsafe count = tandem_json_minify(
+                text.baseAddress?.assumingMemoryBound(to: UInt8.self), text.count, buffer.baseAddress)
+        }
+    }
+
+    /// Appends a JSON string literal with its quotes: a string's own token as sent, or any other value's compact text
+    /// as the content of a string. Returns the size of the literal's unescaped content in bytes.
+    package func appendStringLiteral(to output: inout [UInt8]) -> Int {
+        if let count = element.stringCount {
+            unsafe output.append(contentsOf: text[start..<end])
+            return count
+        }
+        var compact: [UInt8] = []
+        appendCompact(to: &compact)
+        JSONText.appendQuoted(compact, to: &output)
+        return compact.count
+    }
+
+    private var text: UnsafeRawBufferPointer {
+        // Reading the kind checks that the document is still the element's.
+        _ = element.kind
+        return unsafe UnsafeRawBufferPointer(start: document.pointee.text, count: document.pointee.text_count)
+    }
+
+    private static func isSpace(_ byte: UInt8) -> Bool {
+        byte == 0x20 || byte == 0x09 || byte == 0x0A || byte == 0x0D
+    }
+
+    private static func skipSpace(_ text: UnsafeRawBufferPointer, _ start: Int) -> Int {
+        var position = start
+        while position < text.count, unsafe isSpace(text[position]) { position += 1 }
+        return position
+    }
+
+    /// The position behind the value that begins at `start`.
+    private static func skipValue(_ text: UnsafeRawBufferPointer, _ start: Int) -> Int {
+        guard start < text.count else { return start }
+        switch unsafe text[start] {
+        case UInt8(ascii: "\""): return unsafe skipString(text, start)
+        case UInt8(ascii: "{"), UInt8(ascii: "["): return unsafe skipContainer(text, start)
+        default: return unsafe skipScalar(text, start)
+        }
+    }
+
+    private static func skipString(_ text: UnsafeRawBufferPointer, _ start: Int) -> Int {
+        var position = start + 1
+        while position < text.count {
+            switch unsafe text[position] {
+            case UInt8(ascii: "\""): return position + 1
+            case UInt8(ascii: "\\"): position += 2
+            default: position += 1
+            }
+        }
+        return text.count
+    }
+
+    private static func skipContainer(_ text: UnsafeRawBufferPointer, _ start: Int) -> Int {
+        var depth = 0
+        var position = start
+        while position < text.count {
+            switch unsafe text[position] {
+            case UInt8(ascii: "{"), UInt8(ascii: "["):
+                depth += 1
+                position += 1
+            case UInt8(ascii: "}"), UInt8(ascii: "]"):
+                depth -= 1
+                position += 1
+                if depth == 0 { return position }
+            case UInt8(ascii: "\""): position = unsafe skipString(text, position)
+            default: position += 1
+            }
+        }
+        return position
+    }
+
+    private static func skipScalar(_ text: UnsafeRawBufferPointer, _ start: Int) -> Int {
+        var position = start
+        while position < text.count {
+            switch unsafe text[position] {
+            case UInt8(ascii: ","), UInt8(ascii: "}"), UInt8(ascii: "]"), 0x20, 0x09, 0x0A, 0x0D: return position
+            default: position += 1
+            }
+        }
+        return position
+    }
+}

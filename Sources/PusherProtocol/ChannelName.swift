@@ -1,0 +1,103 @@
+/// A channel's name, checked once where it enters, and the kind that its prefix says.
+///
+/// The text never holds a quote, a backslash or a control character, so it stands in JSON as it is.
+package struct ChannelName: Hashable, Sendable, CustomStringConvertible {
+    package let text: String
+    package let kind: ChannelKind
+
+    /// The documentation says 164, but most SDKs let 200 pass.
+    package static let charactersMax = 200
+    /// What a refused name is told: the sentence that follows the name.
+    package static let rule =
+        "a channel name has 1 to \(charactersMax) characters out of A-Z a-z 0-9 _ - = @ , . ;"
+
+    private static let userPrefix = "#server-to-user-"
+
+    /// A name that anybody may use; nil when it breaks `rule`. Names that begin with `#` belong to the service.
+    package init?(_ text: String) {
+        guard !text.isEmpty, text.utf8.count <= Self.charactersMax, text.utf8.allSatisfy(Self.isAllowed) else { return nil }
+        self.text = text
+        kind = ChannelKind(prefixOf: text)
+    }
+
+    /// As `init(_:)`, but `#server-to-user-{id}` is also accepted: for publishing, and for subscribing after the caller
+    /// has made sure that the connection is signed in as exactly that user.
+    package init?(allowingServerToUser text: String) {
+        if text.hasPrefix(Self.userPrefix) {
+            self.init(serverToUser: String(text.dropFirst(Self.userPrefix.count)))
+        } else {
+            self.init(text)
+        }
+    }
+
+    /// The channel on which one signed-in user is reached on every connection. Sign-in ids are free text to most SDKs, so
+    /// any printable text without quotes and backslashes will do; nil when it is empty or too long.
+    package init?(serverToUser id: String) {
+        let text = Self.userPrefix + id
+        guard !id.isEmpty, text.unicodeScalars.count <= Self.charactersMax, id.utf8.allSatisfy(Self.isPrintable) else {
+            return nil
+        }
+        self.text = text
+        kind = .serverToUser
+    }
+
+    /// The id in `#server-to-user-{id}`; nil for every other channel.
+    package var userID: String? {
+        kind == .serverToUser ? String(text.dropFirst(Self.userPrefix.count)) : nil
+    }
+
+    package var description: String { text }
+
+    private static func isAllowed(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"),
+            UInt8(ascii: "_"), UInt8(ascii: "-"), UInt8(ascii: "="), UInt8(ascii: "@"), UInt8(ascii: ","), UInt8(ascii: "."),
+            UInt8(ascii: ";"):
+            true
+        default: false
+        }
+    }
+
+    private static func isPrintable(_ byte: UInt8) -> Bool {
+        byte >= 0x20 && byte != 0x7F && byte != UInt8(ascii: "\"") && byte != UInt8(ascii: "\\")
+    }
+}
+
+/// What a channel's prefix makes of it.
+package enum ChannelKind: Hashable, Sendable, CaseIterable {
+    case `public`, cache
+    case `private`, privateCache
+    case encrypted, encryptedCache
+    case presence, presenceCache
+    case serverToUser
+
+    /// The prefix counts with its hyphen and the longest wins: `privateers` is public, `private-cache-x` is cached.
+    init(prefixOf name: String) {
+        self = Self.prefixes.first { name.hasPrefix($0.prefix) }?.kind ?? .public
+    }
+
+    private static let prefixes: [(prefix: String, kind: ChannelKind)] = [
+        ("private-encrypted-cache-", .encryptedCache), ("private-encrypted-", .encrypted), ("private-cache-", .privateCache),
+        ("private-", .private), ("presence-cache-", .presenceCache), ("presence-", .presence), ("cache-", .cache),
+    ]
+
+    /// Whether a subscription needs a signature. `#server-to-user-` needs none, but a sign-in as that user.
+    package var requiresAuthorization: Bool {
+        switch self {
+        case .public, .cache, .serverToUser: false
+        case .private, .privateCache, .encrypted, .encryptedCache, .presence, .presenceCache: true
+        }
+    }
+
+    package var isPresence: Bool { self == .presence || self == .presenceCache }
+
+    /// Whether the last published event is kept for later subscribers.
+    package var isCache: Bool {
+        self == .cache || self == .privateCache || self == .encryptedCache || self == .presenceCache
+    }
+
+    package var isEncrypted: Bool { self == .encrypted || self == .encryptedCache }
+
+    /// Whether subscribers may send client events. On encrypted channels only the libraries refuse them, not the protocol.
+    package var allowsClientEvents: Bool { requiresAuthorization }
+}

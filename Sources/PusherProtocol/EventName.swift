@@ -1,0 +1,18 @@
+/// What the name of an event must obey (protocol reference, 2.2): its length only. Any character is allowed, since Laravel
+/// publishes class names with backslashes.
+///
+/// Prefixes are compared as bytes, as clients do: to `String.hasPrefix` a colon with a combining accent is no colon.
+package enum EventName {
+    /// Unicode scalars; what the server SDKs check.
+    package static let charactersMax = 200
+
+    /// Names of the protocol itself, which neither publishers nor clients may use.
+    package static func isReserved(_ name: String) -> Bool {
+        name.utf8.starts(with: "pusher:".utf8) || name.utf8.starts(with: "pusher_internal:".utf8)
+    }
+
+    /// The only names under which clients may send.
+    package static func isClientEvent(_ name: String) -> Bool {
+        name.utf8.starts(with: "client-".utf8)
+    }
+}

@@ -1,0 +1,206 @@
+package import HubJSON
+
+/// How much one publish may hold; every app may set its own.
+package struct PublishLimits: Hashable, Sendable {
+    /// Bytes of one event's data in UTF-8, unescaped.
+    package var eventDataBytesMax = 10_240
+    /// Names in one publish, repeated ones included.
+    package var channelsMax = 100
+    /// Events in one batch.
+    package var batchMax = 10
+
+    package init() {}
+
+    /// Bytes of the largest body within the limits, for sizing buffers: every byte of the data may be escaped as `\u00XX`,
+    /// and room is left for members that other servers know.
+    package var eventBodyBytesMax: Int {
+        6 * (eventDataBytesMax + 4 * EventName.charactersMax) + channelsMax * (ChannelName.charactersMax * 4 + 4) + 4096
+    }
+
+    /// Bytes of the largest batch within the limits.
+    package var batchBodyBytesMax: Int {
+        batchMax * (6 * (eventDataBytesMax + 4 * EventName.charactersMax) + ChannelName.charactersMax * 4 + 4096) + 64
+    }
+}
+
+/// A publish that is refused: the HTTP status and a sentence that names the member and says what to do.
+package struct PublishError: Error, Equatable, CustomStringConvertible {
+    /// 400, or 413 for what is too large.
+    package let status: Int
+    package let message: String
+    package var description: String { message }
+
+    package init(status: Int, message: String) {
+        self.status = status
+        self.message = message
+    }
+}
+
+/// One event to publish, fully checked: the body of `POST /apps/{id}/events`, or one item of a batch.
+package struct PublishRequest: Hashable, Sendable {
+    /// At most `EventName.charactersMax` characters, none of the protocol's own names.
+    package let name: String
+    /// In the order given, each once, at least one.
+    package let channels: [ChannelName]
+    package let data: DataLiteral
+    /// The connection that must not get the event.
+    package let excludedSocketID: SocketID?
+    /// What the response shall tell about each channel.
+    package let attributes: ChannelAttributes
+
+    package init(
+        name: String, channels: [ChannelName], data: DataLiteral, excludedSocketID: SocketID? = nil,
+        attributes: ChannelAttributes = []
+    ) {
+        self.name = name
+        self.channels = channels
+        self.data = data
+        self.excludedSocketID = excludedSocketID
+        self.attributes = attributes
+    }
+
+    /// Parses the body of `POST /apps/{id}/events`. Unknown members are ignored, as several SDKs pass their own through.
+    /// - Parameter parser: of the calling thread, large enough for `limits.eventBodyBytesMax`; it holds another document
+    ///   afterwards.
+    package static func parse(event body: [UInt8], limits: PublishLimits, with parser: JSONParser) throws(PublishError)
+        -> PublishRequest
+    {
+        let source = try document(body, parser)
+        let channels: [ChannelName]
+        if let list = source.element.find("channels"), !list.isNull {
+            channels = try PublishRequest.channels(list, limits: limits)
+        } else {
+            let missing = "channels is missing: give an array of 1 to \(limits.channelsMax) channel names"
+            channels = [try channel(source.element, at: "", missing: missing)]
+        }
+        return try event(source, channels: channels, at: "", limits: limits)
+    }
+
+    /// Parses the body of `POST /apps/{id}/batch_events`; one bad item refuses all of them.
+    /// - Parameter parser: as for one event, large enough for `limits.batchBodyBytesMax`.
+    package static func parse(batch body: [UInt8], limits: PublishLimits, with parser: JSONParser) throws(PublishError)
+        -> [PublishRequest]
+    {
+        guard let batch = try document(body, parser).member("batch"), batch.element.kind == .array else {
+            throw bad("batch is missing: give an array of 1 to \(limits.batchMax) events")
+        }
+        let items = batch.elements
+        guard !items.isEmpty, items.count <= limits.batchMax else {
+            throw bad("batch has \(items.count) events: send 1 to \(limits.batchMax) at a time")
+        }
+        var requests: [PublishRequest] = []
+        for (index, item) in items.enumerated() {
+            let place = "batch[\(index)]."
+            guard item.element.kind == .object else { throw bad("batch[\(index)] must be an object") }
+            let channel = try channel(item.element, at: place, missing: "\(place)channel is missing: give one channel name")
+            requests.append(try event(item, channels: [channel], at: place, limits: limits))
+        }
+        return requests
+    }
+
+    private static func document(_ body: [UInt8], _ parser: JSONParser) throws(PublishError) -> JSONSource {
+        guard body.count <= parser.capacityBytes else {
+            throw PublishError(
+                status: 413, message: "The body of this request exceeds the allowed maximum (\(parser.capacityBytes) bytes)")
+        }
+        let root: JSONElement
+        do {
+            root = try parser.parse(body)
+        } catch {
+            throw bad("the body is not valid JSON: \(error.message)")
+        }
+        guard root.kind == .object else { throw bad("the body must be a JSON object") }
+        return parser.source(of: root)
+    }
+
+    /// - Parameter place: the path of the object, before its members' names in messages.
+    private static func event(
+        _ source: JSONSource, channels: [ChannelName], at place: String, limits: PublishLimits
+    ) throws(PublishError) -> PublishRequest {
+        let name = try eventName(source.element, at: place)
+        guard let data = source.member("data") else {
+            throw bad("\(place)data is missing: give the event's data as a string")
+        }
+        // A string's size is known without copying it.
+        try checkSize(data.element.stringCount ?? 0, at: place, limits: limits)
+        let literal = DataLiteral(data)
+        try checkSize(literal.contentByteCount, at: place, limits: limits)
+        return PublishRequest(
+            name: name, channels: channels, data: literal, excludedSocketID: try socketID(source.element, at: place),
+            attributes: try attributes(source.element, at: place))
+    }
+
+    private static func checkSize(_ byteCount: Int, at place: String, limits: PublishLimits) throws(PublishError) {
+        guard byteCount > limits.eventDataBytesMax else { return }
+        throw PublishError(
+            status: 413,
+            message: (place.isEmpty ? "" : "\(place)data: ")
+                + "The data content of this event exceeds the allowed maximum (\(limits.eventDataBytesMax) bytes); "
+                + "it has \(byteCount) bytes, send less or raise event_data_bytes_max")
+    }
+
+    private static func eventName(_ object: JSONElement, at place: String) throws(PublishError) -> String {
+        guard let name = object.find("name")?.string, !name.isEmpty else {
+            throw bad("\(place)name is missing: give the event's name as a non-empty string")
+        }
+        guard name.unicodeScalars.count <= EventName.charactersMax else {
+            throw bad("\(place)name has more than \(EventName.charactersMax) characters: use a shorter event name")
+        }
+        guard !EventName.isReserved(name) else {
+            throw bad("\(place)name begins with pusher: or pusher_internal:, which are reserved: use another event name")
+        }
+        return name
+    }
+
+    private static func channels(_ list: JSONElement, limits: PublishLimits) throws(PublishError) -> [ChannelName] {
+        guard list.kind == .array else { throw bad("channels must be an array of strings; use channel for a single name") }
+        var result: [ChannelName] = []
+        var seen: Set<ChannelName> = []
+        var count = 0
+        for element in list.elements {
+            let name = try channelName(element, at: "channels[\(count)]")
+            count += 1
+            guard count <= limits.channelsMax else {
+                throw bad("channels has more than \(limits.channelsMax) names: publish in several requests")
+            }
+            if seen.insert(name).inserted { result.append(name) }
+        }
+        guard !result.isEmpty else { throw bad("channels is empty: give 1 to \(limits.channelsMax) channel names") }
+        return result
+    }
+
+    private static func channel(_ object: JSONElement, at place: String, missing: String) throws(PublishError) -> ChannelName {
+        guard let channel = object.find("channel"), !channel.isNull else { throw bad(missing) }
+        return try channelName(channel, at: "\(place)channel")
+    }
+
+    private static func channelName(_ element: JSONElement, at place: String) throws(PublishError) -> ChannelName {
+        guard let text = element.string else { throw bad("\(place) must be a string") }
+        guard let name = ChannelName(allowingServerToUser: text) else {
+            throw bad("\(place) '\(text.prefix(ChannelName.charactersMax))' is not allowed: \(ChannelName.rule)")
+        }
+        return name
+    }
+
+    private static func socketID(_ object: JSONElement, at place: String) throws(PublishError) -> SocketID? {
+        guard let element = object.find("socket_id"), !element.isNull else { return nil }
+        guard let text = element.string, SocketID.isWellFormed(text) else {
+            throw bad("\(place)socket_id must look like \"123.456\": send the id the client got when it connected, or leave it out")
+        }
+        return SocketID(text)
+    }
+
+    private static func attributes(_ object: JSONElement, at place: String) throws(PublishError) -> ChannelAttributes {
+        guard let element = object.find("info"), !element.isNull else { return [] }
+        guard let list = element.string else { throw bad("\(place)info must be a comma-separated string") }
+        do {
+            return try ChannelAttributes(parsing: list)
+        } catch {
+            throw bad("\(place)\(error.message)")
+        }
+    }
+
+    private static func bad(_ message: String) -> PublishError {
+        PublishError(status: 400, message: message)
+    }
+}

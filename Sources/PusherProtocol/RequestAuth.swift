@@ -1,0 +1,198 @@
+package import HubCore
+import HubCrypto
+
+/// The signature of every request to the HTTP API (protocol reference, 4.4): a query parameter over method, path, the
+/// other parameters and, through its MD5, the body.
+package enum RequestAuth {
+    /// A request signed this long ago, or this far ahead, is refused, so that a recorded one cannot be sent again later.
+    package static let skewSecondsEnd: Int64 = 600
+
+    /// Why a request is answered with 401, as a sentence for its sender. It quotes what was signed, which holds no secret.
+    package struct Refusal: Error, Equatable, CustomStringConvertible {
+        package let message: String
+        package var description: String { message }
+    }
+
+    /// Checks a request; `secret` gives the secret of a key of the app that the path names, and nil for every other key.
+    /// - Parameter nowSeconds: since 1970-01-01T00:00:00Z.
+    /// - Returns: the key that signed.
+    @discardableResult
+    package static func verify(
+        _ request: HTTPRequest, nowSeconds: Int64, secret: (String) -> String?
+    ) throws(Refusal) -> String {
+        try verify(
+            method: request.method, path: request.path, query: request.query, body: request.body, nowSeconds: nowSeconds,
+            secret: secret)
+    }
+
+    /// Checks a request by its parts.
+    /// - Parameters:
+    ///   - method: upper case.
+    ///   - path: percent-decoded, without the query. Senders sign the path as they wrote it, so the usual encodings of it
+    ///     are tried too, and what a proxy may have put before `/apps/` is left out.
+    ///   - query: decoded parameters in any order.
+    @discardableResult
+    package static func verify(
+        method: String, path: String, query: [(name: String, value: String)], body: [UInt8], nowSeconds: Int64,
+        secret: (String) -> String?
+    ) throws(Refusal) -> String {
+        let parameters = query.map { (name: $0.name.lowercased(), value: $0.value) }
+        let value = { (name: String) in parameters.first { $0.name == name }?.value }
+        guard let key = value("auth_key") else { throw Refusal(message: "Missing parameter: auth_key") }
+        guard let keySecret = secret(key) else { throw Refusal(message: "Unknown auth_key") }
+        guard let version = value("auth_version") else { throw Refusal(message: "Version required") }
+        guard version == "1.0" else { throw Refusal(message: "Version not supported") }
+        try checkTimestamp(value("auth_timestamp"), nowSeconds: nowSeconds)
+
+        let sent = value("auth_signature") ?? ""
+        let signedParameters = parameters.filter { $0.name != "auth_signature" }
+        let plainQuery = plainQueryText(signedParameters)
+        let isSigned = { (path: String, query: String) in
+            constantTimeEquals(sent.utf8, signature(of: "\(method)\n\(path)\n\(query)", secret: keySecret).utf8)
+        }
+        // Nearly every request is signed as it arrives; only the others pay for the candidates.
+        let isAccepted =
+            isSigned(path, plainQuery)
+            || pathCandidates(path).contains { path in
+                queryCandidates(signedParameters).contains { query in isSigned(path, query) }
+            }
+        guard isAccepted else {
+            throw Refusal(
+                message: "Invalid signature: you should have sent HmacSHA256Hex(\(quoted("\(method)\n\(path)\n\(plainQuery)")), "
+                    + "your_secret_key), but you sent \(quoted(sent))")
+        }
+        try checkBody(body, md5: value("body_md5"))
+        return key
+    }
+
+    /// The parameters of a signed request, `auth_signature` last: for whoever calls this API.
+    /// - Parameters:
+    ///   - path: as it will be sent, without the query.
+    ///   - query: the call's own parameters, decoded.
+    package static func signedQuery(
+        method: String, path: String, query: [(name: String, value: String)] = [], body: [UInt8] = [], key: String,
+        secret: String, nowSeconds: Int64
+    ) -> [(name: String, value: String)] {
+        var parameters = query
+        parameters.append(("auth_key", key))
+        parameters.append(("auth_timestamp", String(nowSeconds)))
+        parameters.append(("auth_version", "1.0"))
+        if !body.isEmpty { parameters.append(("body_md5", Hex.encode(Digest.md5(body)))) }
+        let text = plainQueryText(parameters.map { ($0.name.lowercased(), $0.value) })
+        parameters.append(("auth_signature", signature(of: "\(method)\n\(path)\n\(text)", secret: secret)))
+        return parameters
+    }
+
+    private static func checkTimestamp(_ text: String?, nowSeconds: Int64) throws(Refusal) {
+        guard let text else { throw Refusal(message: "Timestamp required") }
+        guard let seconds = Int64(text), (0...timestampSecondsMax).contains(seconds) else {
+            throw Refusal(message: "Timestamp invalid: auth_timestamp must be whole seconds since 1970")
+        }
+        guard abs(nowSeconds - seconds) < skewSecondsEnd else {
+            throw Refusal(
+                message: "Timestamp expired: Given timestamp (\(moment(seconds))) not within \(skewSecondsEnd)s of server time "
+                    + "(\(moment(nowSeconds)))")
+        }
+    }
+
+    /// The end of the year 9999, beyond which there is no ISO text.
+    private static let timestampSecondsMax: Int64 = 253_402_300_799
+
+    private static func moment(_ seconds: Int64) -> String {
+        // Whole seconds were signed, so milliseconds would only distract.
+        String(Timestamp.iso8601(milliseconds: seconds * 1000).dropLast(5)) + "Z"
+    }
+
+    /// A signed query without this would go with any body.
+    private static func checkBody(_ body: [UInt8], md5: String?) throws(Refusal) {
+        guard let md5 else {
+            guard body.isEmpty else { throw Refusal(message: "Missing parameter: body_md5 (a request with a body needs it)") }
+            return
+        }
+        guard constantTimeEquals(md5.lowercased().utf8, Hex.encode(Digest.md5(body)).utf8) else {
+            throw Refusal(message: "Invalid body_md5: it is not the MD5 of the body that arrived; was the body changed on its way?")
+        }
+    }
+
+    private static func signature(of text: String, secret: String) -> String {
+        Hex.encode(HMAC.sha256(key: secret.utf8, message: text.utf8))
+    }
+
+    private static func quoted(_ text: String) -> String {
+        var output: [UInt8] = []
+        JSONText.appendQuoted(text.utf8, to: &output)
+        return String(decoding: output, as: UTF8.self)
+    }
+
+    /// The parameters as signed, sorted by name bytewise; equal names stay in the order sent. Where there are arrays, a
+    /// second form is how PHP signs them: `k[0]=a&k[1]=b` as `k=a,b`.
+    private static func queryCandidates(_ parameters: [(name: String, value: String)]) -> [String] {
+        var texts = [plainQueryText(parameters)]
+        guard parameters.contains(where: { $0.name.hasSuffix("]") }) else { return texts }
+        var joined: [(name: String, value: String)] = []
+        for parameter in parameters {
+            guard parameter.name.hasSuffix("]"), let bracket = parameter.name.firstIndex(of: "[") else {
+                joined.append(parameter)
+                continue
+            }
+            let name = String(parameter.name[..<bracket])
+            if let index = joined.firstIndex(where: { $0.name == name }) {
+                joined[index].value += "," + parameter.value
+            } else {
+                joined.append((name, parameter.value))
+            }
+        }
+        texts.append(plainQueryText(joined))
+        return texts
+    }
+
+    private static func plainQueryText(_ parameters: [(name: String, value: String)]) -> String {
+        // Arrays rely on equal names staying in order, which the standard library's sort does not promise.
+        parameters.enumerated().sorted { a, b in
+            a.element.name == b.element.name
+                ? a.offset < b.offset : a.element.name.utf8.lexicographicallyPrecedes(b.element.name.utf8)
+        }.map { "\($0.element.name)=\($0.element.value)" }.joined(separator: "&")
+    }
+
+    /// The paths that a sender may have signed, the likeliest first, each once.
+    private static func pathCandidates(_ path: String) -> [String] {
+        var candidates: [String] = []
+        for base in [path, fromApps(path)].compactMap(\.self) {
+            for candidate in [base, escaped(base, keeping: componentPunctuation), escaped(base, keeping: pathPunctuation)]
+            where !candidates.contains(candidate) {
+                candidates.append(candidate)
+            }
+        }
+        return candidates
+    }
+
+    /// The path from the first `/apps/` on, where something stands before it.
+    private static func fromApps(_ path: String) -> String? {
+        let bytes = Array(path.utf8)
+        let apps = Array("/apps/".utf8)
+        guard bytes.count >= apps.count,
+            let start = (0...bytes.count - apps.count).first(where: { bytes[$0..<$0 + apps.count].elementsEqual(apps) }),
+            start > 0
+        else { return nil }
+        return String(decoding: bytes[start...], as: UTF8.self)
+    }
+
+    /// What JavaScript's encodeURIComponent leaves as it is, besides letters and digits, and the slash between segments.
+    private static let componentPunctuation = Array("-_.!~*'()/".utf8)
+    /// What RFC 3986, 3.3 allows in a path, besides letters and digits.
+    private static let pathPunctuation = Array("-._~!$&'()*+,;=:@/".utf8)
+
+    private static func escaped(_ path: String, keeping punctuation: [UInt8]) -> String {
+        var output: [UInt8] = []
+        for byte in path.utf8 {
+            switch byte {
+            case UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "a")...UInt8(ascii: "z"),
+                UInt8(ascii: "0")...UInt8(ascii: "9"):
+                output.append(byte)
+            case _ where punctuation.contains(byte): output.append(byte)
+            default: output += ("%" + Hex.encode([byte]).uppercased()).utf8
+            }
+        }
+        return String(decoding: output, as: UTF8.self)
+    }
+}

@@ -1,0 +1,191 @@
+import HubCore
+
+/// The frames that the server sends, as JSON text in UTF-8.
+///
+/// How `data` is encoded differs from event to event, because each form is the only one that some client understands
+/// (protocol reference, 1.4): a string that holds JSON nearly everywhere, an object only in `pusher:error`. No frame holds
+/// a null member at the top and none lacks `data`; pusher-websocket-java fails on either.
+package enum ServerEvent {
+    /// The first frame on every connection.
+    /// - Parameter activityTimeoutSeconds: at least 1; pusher-js refuses 0.
+    package static func connectionEstablished(socketID: SocketID, activityTimeoutSeconds: Int) -> [UInt8] {
+        precondition(activityTimeoutSeconds > 0, "activity timeout of \(activityTimeoutSeconds) s")
+        let data = "{\"socket_id\":\"\(socketID)\",\"activity_timeout\":\(activityTimeoutSeconds)}"
+        return frame("pusher:connection_established", content: Array(data.utf8))
+    }
+
+    /// - Parameters:
+    ///   - code: nil for everything that neither closes the connection nor is one of `ErrorCode`. Pysher and others
+    ///     disconnect at codes from 4000 to 4299.
+    ///   - message: for a developer; no client interprets it.
+    package static func error(code: Int?, message: String) -> [UInt8] {
+        var output = Array("{\"event\":\"pusher:error\",\"data\":{\"code\":".utf8)
+        output += (code.map(String.init) ?? "null").utf8
+        output += ",\"message\":".utf8
+        JSONText.appendQuoted(message.utf8, to: &output)
+        output += "}}".utf8
+        return output
+    }
+
+    /// The frame that goes before a close, with the same code and text.
+    package static func error(_ closeCode: CloseCode) -> [UInt8] {
+        error(code: Int(closeCode.code), message: closeCode.reason)
+    }
+
+    /// Only beside a control PING: PusherSwift, Java and .NET do not answer this event.
+    package static func ping() -> [UInt8] { frame("pusher:ping", content: emptyObject) }
+    /// The answer to `pusher:ping`.
+    package static func pong() -> [UInt8] { frame("pusher:pong", content: emptyObject) }
+
+    /// The acknowledgement on every channel that is no presence channel. Java hands any data but exactly `{}` to decryption
+    /// on encrypted channels.
+    package static func subscriptionSucceeded(channel: ChannelName) -> [UInt8] {
+        frame("pusher_internal:subscription_succeeded", channel: channel.text, content: emptyObject)
+    }
+
+    /// The acknowledgement on a presence channel.
+    /// - Parameter members: all of them, the joiner included, each once; `info` is compact JSON text, or nil.
+    package static func presenceSucceeded(channel: ChannelName, members: [(id: String, info: [UInt8]?)]) -> [UInt8] {
+        var data = Array("{\"presence\":{\"count\":\(members.count),\"ids\":[".utf8)
+        for (index, member) in members.enumerated() {
+            if index > 0 { data.append(UInt8(ascii: ",")) }
+            JSONText.appendQuoted(member.id.utf8, to: &data)
+        }
+        data += "],\"hash\":{".utf8
+        for (index, member) in members.enumerated() {
+            if index > 0 { data.append(UInt8(ascii: ",")) }
+            JSONText.appendQuoted(member.id.utf8, to: &data)
+            data.append(UInt8(ascii: ":"))
+            data += member.info ?? Array("null".utf8)
+        }
+        data += "}}}".utf8
+        return frame("pusher_internal:subscription_succeeded", channel: channel.text, content: data)
+    }
+
+    /// - Parameter userInfo: compact JSON text, or nil.
+    package static func memberAdded(channel: ChannelName, userID: String, userInfo: [UInt8]?) -> [UInt8] {
+        var data = Array("{\"user_id\":".utf8)
+        JSONText.appendQuoted(userID.utf8, to: &data)
+        if let userInfo {
+            data += ",\"user_info\":".utf8
+            data += userInfo
+        }
+        data.append(UInt8(ascii: "}"))
+        return frame("pusher_internal:member_added", channel: channel.text, content: data)
+    }
+
+    /// After the member's last connection has left.
+    package static func memberRemoved(channel: ChannelName, userID: String) -> [UInt8] {
+        var data = Array("{\"user_id\":".utf8)
+        JSONText.appendQuoted(userID.utf8, to: &data)
+        data.append(UInt8(ascii: "}"))
+        return frame("pusher_internal:member_removed", channel: channel.text, content: data)
+    }
+
+    /// A refused subscription, for clients that listen on the channel; `error(code: nil, …)` goes with it.
+    /// - Parameters:
+    ///   - channel: as the client sent it, valid or not.
+    ///   - type: `AuthError`, `LimitReached` and the like.
+    package static func subscriptionError(channel: String, type: String, error: String, status: Int) -> [UInt8] {
+        var data = Array("{\"type\":".utf8)
+        JSONText.appendQuoted(type.utf8, to: &data)
+        data += ",\"error\":".utf8
+        JSONText.appendQuoted(error.utf8, to: &data)
+        data += ",\"status\":\(status)}".utf8
+        return frame("pusher:subscription_error", channel: channel, content: data)
+    }
+
+    /// After the acknowledgement on a cache channel that holds no event.
+    package static func cacheMiss(channel: ChannelName) -> [UInt8] {
+        frame("pusher:cache_miss", channel: channel.text, content: emptyObject)
+    }
+
+    /// - Parameter count: connections, not users.
+    package static func subscriptionCount(channel: ChannelName, count: Int) -> [UInt8] {
+        frame(
+            "pusher_internal:subscription_count", channel: channel.text,
+            content: Array("{\"subscription_count\":\(count)}".utf8))
+    }
+
+    /// - Parameter userData: the very string that the client sent.
+    package static func signInSuccess(userData: String) -> [UInt8] {
+        var data = Array("{\"user_data\":".utf8)
+        JSONText.appendQuoted(userData.utf8, to: &data)
+        data.append(UInt8(ascii: "}"))
+        return frame("pusher:signin_success", content: data)
+    }
+
+    /// Which of the watched users are there; a list that is empty is left out, and at least one must not be.
+    package static func watchlistEvents(online: [String], offline: [String]) -> [UInt8] {
+        var data = Array("{\"events\":[".utf8)
+        var isFirst = true
+        for (name, ids) in [("online", online), ("offline", offline)] where !ids.isEmpty {
+            data += (isFirst ? "" : ",").utf8
+            isFirst = false
+            data += "{\"name\":\"\(name)\",\"user_ids\":[".utf8
+            for (index, id) in ids.enumerated() {
+                if index > 0 { data.append(UInt8(ascii: ",")) }
+                JSONText.appendQuoted(id.utf8, to: &data)
+            }
+            data += "]}".utf8
+        }
+        data += "]}".utf8
+        return frame("pusher_internal:watchlist_events", content: data)
+    }
+
+    /// An event of an application, once per publish and channel.
+    /// - Parameter userID: of the member who sent a client event on a presence channel; nil otherwise.
+    package static func event(name: String, channel: ChannelName, data: DataLiteral, userID: String? = nil) -> [UInt8] {
+        var output: [UInt8] = []
+        appendEvent(name: name, channel: channel, dataLiteral: data.bytes, userID: userID, to: &output)
+        return output
+    }
+
+    /// As `event`, appended to a buffer that the caller reuses. Grows it at most once.
+    /// - Parameter dataLiteral: one JSON string token with its quotes.
+    package static func appendEvent(
+        name: String, channel: ChannelName, dataLiteral: [UInt8], userID: String? = nil, to output: inout [UInt8]
+    ) {
+        output.reserveCapacity(
+            output.count + name.utf8.count + channel.text.utf8.count + dataLiteral.count + (userID?.utf8.count ?? 0) + 64)
+        output += "{\"event\":".utf8
+        appendQuoted(name, to: &output)
+        output += ",\"channel\":\"".utf8
+        output += channel.text.utf8
+        output += "\",\"data\":".utf8
+        output += dataLiteral
+        if let userID {
+            output += ",\"user_id\":".utf8
+            appendQuoted(userID, to: &output)
+        }
+        output.append(UInt8(ascii: "}"))
+    }
+
+    private static let emptyObject = Array("{}".utf8)
+
+    /// A frame of the protocol's own, whose data is a string with that content.
+    private static func frame(_ event: StaticString, channel: String? = nil, content: [UInt8]) -> [UInt8] {
+        var output: [UInt8] = []
+        output.reserveCapacity(content.count + content.count / 4 + (channel?.utf8.count ?? 0) + 96)
+        output += "{\"event\":\"\(event)\"".utf8
+        if let channel {
+            output += ",\"channel\":".utf8
+            appendQuoted(channel, to: &output)
+        }
+        output += ",\"data\":".utf8
+        JSONText.appendQuoted(content, to: &output)
+        output.append(UInt8(ascii: "}"))
+        return output
+    }
+
+    /// Names and ids rarely hold anything to escape, and then they are copied in one piece.
+    private static func appendQuoted(_ text: String, to output: inout [UInt8]) {
+        guard text.utf8.allSatisfy({ $0 >= 0x20 && $0 != UInt8(ascii: "\"") && $0 != UInt8(ascii: "\\") }) else {
+            JSONText.appendQuoted(text.utf8, to: &output)
+            return
+        }
+        output.append(UInt8(ascii: "\""))
+        output += text.utf8
+        output.append(UInt8(ascii: "\""))
+    }
+}

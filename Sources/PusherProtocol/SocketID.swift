@@ -1,0 +1,49 @@
+/// The id of a connection that clients and publishers see: two numbers with a dot, as every server SDK validates it.
+///
+/// Both numbers stay below 2^53, so that a client which reads them as doubles prints them unchanged.
+package struct SocketID: Hashable, Sendable, CustomStringConvertible {
+    package let first: UInt64
+    package let second: UInt64
+
+    /// Both numbers are below this.
+    package static let numberEnd: UInt64 = 1 << 53
+
+    /// Both below `numberEnd`.
+    package init(first: UInt64, second: UInt64) {
+        precondition(first < Self.numberEnd && second < Self.numberEnd, "socket id \(first).\(second)")
+        self.first = first
+        self.second = second
+    }
+
+    /// Nil when the text is not `^\d+\.\d+$` or a number is beyond what this server hands out.
+    package init?(_ text: some StringProtocol) {
+        let parts = text.utf8.split(separator: UInt8(ascii: "."), maxSplits: 1, omittingEmptySubsequences: false)
+        guard parts.count == 2, let first = Self.number(parts[0]), let second = Self.number(parts[1]) else { return nil }
+        self.first = first
+        self.second = second
+    }
+
+    /// Whether the text has the form of a socket id. One that has it but names no connection of ours is no error of a
+    /// publisher, one that does not have it is.
+    package static func isWellFormed(_ text: some StringProtocol) -> Bool {
+        let parts = text.utf8.split(separator: UInt8(ascii: "."), maxSplits: 1, omittingEmptySubsequences: false)
+        return parts.count == 2 && parts.allSatisfy { !$0.isEmpty && $0.allSatisfy(isDigit) }
+    }
+
+    package var description: String { "\(first).\(second)" }
+
+    private static func isDigit(_ byte: UInt8) -> Bool {
+        byte >= UInt8(ascii: "0") && byte <= UInt8(ascii: "9")
+    }
+
+    private static func number(_ digits: some Collection<UInt8>) -> UInt64? {
+        guard !digits.isEmpty else { return nil }
+        var value: UInt64 = 0
+        for byte in digits {
+            guard isDigit(byte) else { return nil }
+            value = value * 10 + UInt64(byte - UInt8(ascii: "0"))
+            guard value < numberEnd else { return nil }
+        }
+        return value
+    }
+}
