@@ -1,0 +1,58 @@
+// The border to libwebsockets and the libuv loop it runs on. Only what Swift cannot import by itself stands here.
+#ifndef TANDEM_CLIBWEBSOCKETS_SHIM_H
+#define TANDEM_CLIBWEBSOCKETS_SHIM_H
+
+#include <libwebsockets.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <uv.h>
+
+// A macro with arithmetic in it: bytes that framed lws_write() calls may overwrite in front of the payload.
+static const int tandem_lws_pre = LWS_PRE;
+
+// The union that libwebsockets takes a descriptor in.
+static inline struct lws *tandem_lws_adopt(struct lws_vhost *vhost, int descriptor, int tls) {
+    lws_sock_file_fd_type either;
+    either.sockfd = descriptor;
+    lws_adoption_type type = LWS_ADOPT_HTTP | LWS_ADOPT_SOCKET | (tls ? LWS_ADOPT_ALLOW_SSL : 0);
+    return lws_adopt_descriptor_vhost(vhost, type, either, NULL, NULL);
+}
+
+// Raw bytes on an established connection: no framing, through TLS where there is TLS.
+static inline int tandem_lws_write_raw(struct lws *wsi, const void *bytes, size_t count) {
+    return lws_write(wsi, (unsigned char *)bytes, count, LWS_WRITE_HTTP);
+}
+
+// Takes const text, which the library only copies.
+static inline void tandem_lws_close_reason(struct lws *wsi, int code, const void *text, size_t count) {
+    lws_close_reason(wsi, (enum lws_close_status)code, (unsigned char *)text, count);
+}
+
+// LWS_TO_KILL_ASYNC is a macro of a negative number that the prototype wants as int.
+static inline void tandem_lws_kill(struct lws *wsi) {
+    lws_set_timeout(wsi, PENDING_TIMEOUT_USER_OK, LWS_TO_KILL_ASYNC);
+}
+
+static inline void tandem_lws_no_timeout(struct lws *wsi) { lws_set_timeout(wsi, NO_PENDING_TIMEOUT, 0); }
+
+static inline void tandem_lws_close_timeout(struct lws *wsi, int seconds) {
+    lws_set_timeout(wsi, PENDING_TIMEOUT_CLOSE_SEND, seconds);
+}
+
+// The address of a socket as text, without its port; returns its length, 0 when unknown.
+static inline size_t tandem_lws_peer_address(struct lws *wsi, char *text, size_t capacity) {
+    text[0] = 0;
+    if (!lws_get_peer_simple(wsi, text, capacity)) return 0;
+    return strnlen(text, capacity);
+}
+
+// accept4() and thread names are GNU extensions, which Swift's Glibc module leaves out.
+extern int accept4(int, struct sockaddr *, socklen_t *, int);
+
+static inline int tandem_accept(int listener) {
+    return accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+}
+
+static inline void tandem_name_thread(const char *name) { prctl(PR_SET_NAME, name, 0, 0, 0); }
+
+#endif

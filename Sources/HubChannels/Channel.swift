@@ -1,0 +1,69 @@
+internal import HubCore
+internal import PusherProtocol
+
+/// A channel as one loop sees it: its own subscribers, and the frames that wait for the end of the turn.
+final class Channel {
+    let app: Int
+    let name: ChannelName
+    /// The subscribers' slots, contiguous: what the fan-out loop walks. `subscriptions` runs parallel to it.
+    private(set) var slots: ContiguousArray<UInt32> = []
+    private(set) var subscriptions: ContiguousArray<Subscription> = []
+    /// Frames of this turn, joined. Its storage comes from and returns to `FanOut`'s pool.
+    var pending: [UInt8] = []
+    var isDirty = false
+    /// The channel has a definition: delivery is told who is in it.
+    let isWatched: Bool
+    /// The highest ticket among those who ever subscribed.
+    private(set) var newestTicket: UInt64 = 0
+
+    init(app: Int, name: ChannelName, isWatched: Bool) {
+        self.app = app
+        self.name = name
+        self.isWatched = isWatched
+    }
+
+    func add(_ subscription: Subscription) {
+        subscription.position = slots.count
+        slots.append(UInt32(subscription.connection.slot))
+        subscriptions.append(subscription)
+        newestTicket = max(newestTicket, subscription.ticket)
+    }
+
+    /// O(1): the last subscriber takes the leaver's place.
+    func remove(_ subscription: Subscription) {
+        let position = subscription.position
+        slots.swapAt(position, slots.count - 1)
+        subscriptions.swapAt(position, slots.count - 1)
+        subscriptions[position].position = position
+        slots.removeLast()
+        subscriptions.removeLast()
+    }
+}
+
+/// One connection's relation to one channel, from the request to its end.
+final class Subscription {
+    enum Phase {
+        /// The channel's home has been asked; no event is delivered yet.
+        case joining
+        case active(Channel)
+    }
+
+    let connection: ConnectionID
+    let channel: ChannelName
+    let serial: UInt32
+    /// Presence member id.
+    let user: String?
+    var phase = Phase.joining
+    /// Index in the channel's arrays while active.
+    var position = 0
+    var audience = RoleSet.unmatched
+    /// Of its attendance report; 0 in channels that nobody watches.
+    var ticket: UInt64 = 0
+
+    init(connection: ConnectionID, channel: ChannelName, serial: UInt32, user: String?) {
+        self.connection = connection
+        self.channel = channel
+        self.serial = serial
+        self.user = user
+    }
+}

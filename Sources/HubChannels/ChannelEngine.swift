@@ -1,0 +1,230 @@
+package import HubCore
+internal import HubJSON
+package import PusherProtocol
+
+/// The channels of one loop: what its connections say, who is subscribed to what, and the fan-out to them.
+///
+/// Driven by calls on the loop's thread; writes through a `DeliverySink`, talks to its siblings through `post`, and never
+/// waits. Everything a peer can do wrong is answered on its own connection.
+package final class ChannelEngine {
+    package let loop: Int
+    package let directory: AppDirectory
+    let loopCount: Int
+    let sink: any DeliverySink
+    /// Sends a message to a sibling's engine; never called with this engine's own loop.
+    private let post: (_ loop: Int, EngineMessage) -> Void
+    /// Whether a channel has a definition, so that delivery wants to know who is in it.
+    let isWatched: (ChannelName) -> Bool
+    private let process: ProcessTag
+    let time: any TimeSource
+
+    let parser = JSONParser(capacityBytes: ChannelEngine.frameBytesMax, depthMax: ChannelEngine.frameDepthMax)
+    var connections: [UInt32: Connection] = [:]
+    var channels = ChannelRegistry()
+    var fanOut = FanOut()
+    package let home: HomeRegistry
+    /// What happened this turn that delivery has to know; taken by `takeReports`.
+    var reports: [AttendanceReport] = []
+    var nextSerial: UInt32 = 1
+    /// Of the newest `AttendanceReport.attached`.
+    var lastTicket: UInt64 = 0
+    package private(set) var counters = Counters()
+
+    /// Longest frame a client may send, in bytes, and how deep its JSON may nest.
+    package static let frameBytesMax = 64 * 1024
+    static let frameDepthMax = 32
+    /// Subscriptions one connection may have: a safety cap, far above what clients use.
+    static let subscriptionsMax = 1000
+
+    package struct Counters: Sendable {
+        package var publications: UInt64 = 0
+        package var clientEvents: UInt64 = 0
+        package var refusals: UInt64 = 0
+    }
+
+    package init(
+        loop: Int, loopCount: Int, directory: AppDirectory, process: ProcessTag, sink: any DeliverySink, time: any TimeSource,
+        isWatched: @escaping (ChannelName) -> Bool, post: @escaping (_ loop: Int, EngineMessage) -> Void
+    ) {
+        self.loop = loop
+        self.loopCount = loopCount
+        self.directory = directory
+        self.process = process
+        self.sink = sink
+        self.time = time
+        self.isWatched = isWatched
+        self.post = post
+        home = HomeRegistry(loopCount: loopCount)
+    }
+
+    // MARK: Connections
+
+    /// Lets a connection in, or sends the error and the close frame that say why not (protocol reference, 1.1 to 1.7).
+    /// - Parameters:
+    ///   - key: from the path; nil: the path names no app.
+    ///   - version: the `protocol` parameter.
+    package func open(_ connection: ConnectionID, key: String?, version: String?, origin: String?) {
+        guard let key else { return refuse(connection, .pathNotFound) }
+        guard let app = directory.app(key: key) else { return refuse(connection, .applicationDoesNotExist) }
+        guard app.isEnabled else { return refuse(connection, .applicationDisabled) }
+        switch ProtocolVersion.check(version) {
+        case .accepted: break
+        case .refused(let code): return refuse(connection, code)
+        }
+        if let origin, !app.allowedOrigins.isEmpty, !app.allowedOrigins.contains(origin) {
+            return refuse(connection, .unauthorized)
+        }
+        guard directory.admit(app) else { return refuse(connection, .overConnectionQuota) }
+        let socketID = process.socketID(of: connection)
+        connections[UInt32(connection.slot)] = Connection(id: connection, app: app, socketID: socketID)
+        send(ServerEvent.connectionEstablished(socketID: socketID, activityTimeoutSeconds: app.activityTimeoutSeconds), to: connection)
+        sink.probe(connection, pingAfter: app.pingInterval, pongWithin: app.pongTimeout)
+    }
+
+    /// Sends a fatal error and closes with the same code: clients of old protocols read the one, new ones the other.
+    package func refuse(_ connection: ConnectionID, _ code: CloseCode) {
+        counters.refusals += 1
+        send(ServerEvent.error(code), to: connection)
+        sink.close(connection, code: code.code, reason: code.reason)
+    }
+
+    package func closed(_ id: ConnectionID) {
+        guard let connection = connections.removeValue(forKey: UInt32(id.slot)) else { return }
+        for subscription in connection.subscriptions.values { end(subscription, of: connection) }
+        if connection.isWatched { reports.append(.disconnected(id)) }
+        directory.release(connection.app)
+    }
+
+    /// The connection that a socket id names, on whatever loop it is; nil when it is not one of this process.
+    package func connection(socketID: SocketID) -> ConnectionID? {
+        process.connection(of: socketID)
+    }
+
+    package var connectionIDs: [ConnectionID] { connections.values.map(\.id) }
+
+    // MARK: Frames
+
+    /// Handles one text message. Nothing in it can do more than be answered with an error.
+    package func received(_ text: UnsafeRawBufferPointer, from id: ConnectionID) {
+        guard let connection = connections[UInt32(id.slot)], connection.id == id else { return }
+        switch unsafe ClientEvent.parse(text, with: parser) {
+        case .ping: send(ServerEvent.pong(), to: id)
+        case .pong: break
+        case .subscribe(let channel, let auth, let channelData):
+            subscribe(connection, to: channel, auth: auth, channelData: channelData)
+        case .unsubscribe(let channel): unsubscribe(connection, from: channel)
+        case .client(let name, let channel, let data): clientEvent(name, channel, data, from: connection)
+        case .signIn: complain(to: id, "Sign-in is not supported by this server yet: join presence channels with channel_data")
+        case .unknown(let name): complain(to: id, "Unknown event '\(name.prefix(64))'")
+        case .malformed(let reason): complain(to: id, reason)
+        }
+    }
+
+    /// Binary messages have no meaning in the protocol.
+    package func receivedBinary(from id: ConnectionID) {
+        complain(to: id, "Binary messages are not supported: send JSON in text frames")
+    }
+
+    /// A message that passed the size limit: what follows on this connection cannot be trusted to be wanted.
+    package func receivedTooMuch(from id: ConnectionID) {
+        complain(to: id, "The message is longer than this server accepts")
+        sink.close(id, code: 1009, reason: "message too big")
+    }
+
+    /// An error that does not end the connection. Its code is null: clients act on numbers (protocol reference, 1.7).
+    func complain(to id: ConnectionID, code: Int? = nil, _ message: String) {
+        counters.refusals += 1
+        send(ServerEvent.error(code: code, message: message), to: id)
+    }
+
+    func send(_ payload: [UInt8], to id: ConnectionID) {
+        sink.send(Frame.text(payload), to: id)
+    }
+
+    // MARK: Publishing
+
+    /// Hands an event to every loop, this one included.
+    package func publish(_ publication: Publication) {
+        for other in 0..<loopCount where other != loop { post(other, .publish(publication)) }
+        fanOut(publication)
+    }
+
+    private func fanOut(_ publication: Publication) {
+        counters.publications += 1
+        for (name, frame) in publication.frames {
+            guard let channel = channels[publication.app, name] else { continue }
+            let cutoff = publication.attendedUpTo?[loop] ?? .max
+            if publication.excluded != nil || publication.audience != .everybody || channel.newestTicket > cutoff {
+                fanOut.deliver(frame, of: publication, attendedUpTo: cutoff, to: channel, sink: sink)
+            } else {
+                fanOut.append(frame, to: channel, sink: sink)
+            }
+        }
+    }
+
+    /// Ends a turn: what was collected goes out.
+    package func flush() {
+        fanOut.flushAll(sink: sink)
+    }
+
+    /// What delivery has to know of this turn, in order.
+    package func takeReports() -> [AttendanceReport] {
+        if reports.isEmpty { return [] }
+        defer { reports.removeAll() }
+        return reports
+    }
+
+    // MARK: Between loops
+
+    package func receive(_ message: EngineMessage) {
+        switch message {
+        case .publish(let publication): fanOut(publication)
+        case .join(let membership, let member): join(membership, member)
+        case .leave(let membership, let user): leave(membership, user: user)
+        case .joined(let membership, let result): joined(membership, result)
+        case .announce(let app, let name, let frame):
+            if let channel = channels[app, name] { fanOut.append(frame, to: channel, sink: sink) }
+        case .occupancy(let app, let channel, let loop, let subscribers):
+            home.setOccupancy(app: app, channel: channel, loop: loop, subscribers: subscribers)
+        case .audience(let id, let channel, let audience):
+            guard let connection = connections[UInt32(id.slot)], connection.id == id else { return }
+            connection.subscriptions[channel]?.audience = audience
+        case .query(let question): question(home)
+        }
+    }
+
+    /// To another loop's engine, or to this one at once.
+    func send(_ message: EngineMessage, to loop: Int) {
+        if loop == self.loop { receive(message) } else { post(loop, message) }
+    }
+
+    func homeLoop(app: Int, channel: ChannelName) -> Int {
+        ChannelKey(app: app, name: channel).home(loopCount: loopCount)
+    }
+
+    func countClientEvent() {
+        counters.clientEvents += 1
+    }
+}
+
+@available(*, unavailable)
+extension ChannelEngine: Sendable {}
+
+/// One connection as the engine knows it.
+final class Connection {
+    let id: ConnectionID
+    let app: App
+    let socketID: SocketID
+    var subscriptions: [ChannelName: Subscription] = [:]
+    /// Delivery has been told about it.
+    var isWatched = false
+    /// Client events of the second that began at `clientEventSecond`.
+    var clientEventCount = 0
+    var clientEventSecond: Int64 = 0
+
+    init(id: ConnectionID, app: App, socketID: SocketID) {
+        self.id = id
+        self.app = app
+        self.socketID = socketID
+    }
+}

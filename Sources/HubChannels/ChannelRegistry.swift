@@ -1,0 +1,28 @@
+internal import PusherProtocol
+
+/// Names a channel in a process that has several apps.
+struct ChannelKey: Hashable {
+    let app: Int
+    let name: ChannelName
+
+    /// The loop that decides who is in the channel. Any stable spread will do; `Hasher` is seeded per process, which is
+    /// exactly as long as loops live.
+    func home(loopCount: Int) -> Int {
+        loopCount == 1 ? 0 : Int(UInt(bitPattern: hashValue) % UInt(loopCount))
+    }
+}
+
+/// The channels that have subscribers on this loop, by name.
+struct ChannelRegistry {
+    private var channels: [ChannelKey: Channel] = [:]
+
+    subscript(app: Int, name: ChannelName) -> Channel? { channels[ChannelKey(app: app, name: name)] }
+
+    mutating func insert(_ channel: Channel) {
+        channels[ChannelKey(app: channel.app, name: channel.name)] = channel
+    }
+
+    mutating func removeIfEmpty(_ channel: Channel) {
+        if channel.slots.isEmpty { channels[ChannelKey(app: channel.app, name: channel.name)] = nil }
+    }
+}

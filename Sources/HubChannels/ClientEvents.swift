@@ -1,0 +1,55 @@
+internal import HubCore
+internal import PusherProtocol
+
+/// Events that clients send to each other (protocol reference, 2.10), and the one they send to the hub.
+extension ChannelEngine {
+    /// The event by which an app says whether it is on the screen; consumed, never passed on.
+    static let appStateEvent = "client-app-state"
+
+    func clientEvent(_ name: String, _ channelText: String, _ data: DataLiteral, from connection: Connection) {
+        guard let channelName = ChannelName(channelText), let subscription = connection.subscriptions[channelName],
+            case .active(let channel) = subscription.phase
+        else {
+            return complain(to: connection.id, "Client event rejected: the connection is not subscribed to '\(channelText.prefix(64))'")
+        }
+        guard channelName.kind.allowsClientEvents else {
+            return complain(to: connection.id, "Client event rejected: only private and presence channels have client events")
+        }
+        if name == Self.appStateEvent { return appState(data, from: connection) }
+        guard connection.app.clientEvents else {
+            return complain(to: connection.id, "Client event rejected: client events are not enabled for this app")
+        }
+        guard data.contentByteCount <= connection.app.eventDataBytesMax else {
+            return complain(
+                to: connection.id, "Client event rejected: its data may have at most \(connection.app.eventDataBytesMax) bytes")
+        }
+        guard allowsAnotherClientEvent(connection) else {
+            return complain(
+                to: connection.id, code: ErrorCode.clientEventRateExceeded,
+                "Client event rejected: more than \(connection.app.clientEventsPerSecond) client events in a second")
+        }
+        countClientEvent()
+        let payload = ServerEvent.event(name: name, channel: channelName, data: data, userID: subscription.user)
+        publish(
+            Publication(app: channel.app, frames: [(channelName, Frame.text(payload))], excluded: connection.id))
+    }
+
+    private func appState(_ data: DataLiteral, from connection: Connection) {
+        guard let text = data.contentValue?["state"]?.stringValue, let state = DeclaredAppState(rawValue: text) else {
+            return complain(
+                to: connection.id, "\(Self.appStateEvent) rejected: its data must be {\"state\":\"foreground\"} or {\"state\":\"background\"}")
+        }
+        if connection.isWatched { reports.append(.state(connection.id, state)) }
+    }
+
+    /// At most so many in each second of the server's clock; what is over is dropped, and the connection stays.
+    private func allowsAnotherClientEvent(_ connection: Connection) -> Bool {
+        let second = Int64(time.monotonicNanoseconds / 1_000_000_000)
+        if connection.clientEventSecond != second {
+            connection.clientEventSecond = second
+            connection.clientEventCount = 0
+        }
+        connection.clientEventCount += 1
+        return connection.clientEventCount <= connection.app.clientEventsPerSecond
+    }
+}

@@ -1,0 +1,76 @@
+package import HubCore
+package import PusherProtocol
+
+/// One event on its way to the subscribers: framed once per channel, the same bytes for every loop.
+package struct Publication: Sendable {
+    package var app: Int
+    /// Each channel with its frame.
+    package var frames: [(channel: ChannelName, frame: [UInt8])]
+    /// The connection that must not get it (`socket_id` of the request).
+    package var excluded: ConnectionID?
+    /// The roles that get it.
+    package var audience: RoleSet
+    /// For an event with a policy: per loop, the last attendance ticket that was known when its surfaces were decided. Who
+    /// subscribed later was decided to be absent and is told by push; the socket must not tell them again.
+    package var attendedUpTo: [UInt64]?
+
+    package init(
+        app: Int, frames: [(channel: ChannelName, frame: [UInt8])], excluded: ConnectionID?, audience: RoleSet = .everybody,
+        attendedUpTo: [UInt64]? = nil
+    ) {
+        self.app = app
+        self.frames = frames
+        self.excluded = excluded
+        self.audience = audience
+        self.attendedUpTo = attendedUpTo
+    }
+}
+
+/// Roles as bits: whom an event is meant for, and what a subscription stands for.
+package struct RoleSet: OptionSet, Sendable, Hashable {
+    package let rawValue: UInt32
+
+    package init(rawValue: UInt32) {
+        self.rawValue = rawValue
+    }
+
+    package static let everybody = RoleSet(rawValue: .max)
+    /// A subscriber that no roster knows: gets what is for everybody, and nothing that is for a role.
+    package static let unmatched = RoleSet(rawValue: 1 << 31)
+    /// Roles a definition can have: the bits left.
+    package static let rolesMax = 31
+
+    /// The role at that place in its definition's list.
+    package static func role(_ index: Int) -> RoleSet { RoleSet(rawValue: 1 << UInt32(index)) }
+}
+
+/// What engines of different loops say to each other. Between two loops, messages arrive in the order of sending.
+package enum EngineMessage: Sendable {
+    case publish(Publication)
+    /// To the channel's home: a connection wants in. `serial` tells apart the subscriptions of one connection to one channel.
+    case join(Membership, PresenceMember)
+    case leave(Membership, user: String)
+    /// From the home: let in, with the frame that acknowledges, or refused.
+    case joined(Membership, Result<[UInt8], JoinRefusal>)
+    /// From the home: to every subscriber the loop has now.
+    case announce(app: Int, channel: ChannelName, frame: [UInt8])
+    /// To the home: the loop's number of subscribers of a channel without members changed.
+    case occupancy(app: Int, channel: ChannelName, loop: Int, subscribers: Int)
+    /// From delivery: the roles a connection stands for on a channel.
+    case audience(ConnectionID, channel: ChannelName, RoleSet)
+    /// A question about channels this loop is home of.
+    case query(@Sendable (HomeRegistry) -> Void)
+
+    package struct Membership: Sendable, Hashable {
+        package let app: Int
+        package let channel: ChannelName
+        package let connection: ConnectionID
+        package let serial: UInt32
+    }
+
+    package struct JoinRefusal: Error, Sendable {
+        package let reason: String
+        /// HTTP-like, for `pusher:subscription_error`.
+        package let status: Int
+    }
+}

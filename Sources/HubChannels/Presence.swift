@@ -1,0 +1,48 @@
+internal import HubCore
+internal import PusherProtocol
+
+/// The members of one presence channel, counted by user over all connections and loops. Lives on the channel's home loop.
+struct Presence {
+    private struct Member {
+        var info: [UInt8]?
+        var connections: Set<ConnectionID>
+    }
+
+    private var members: [String: Member] = [:]
+
+    var userIDs: some Collection<String> { members.keys }
+    var count: Int { members.count }
+
+    enum Join: Equatable {
+        /// The user's first connection: the others have to be told.
+        case first
+        /// One more connection of somebody who is in the list already.
+        case further
+        case full
+    }
+
+    /// Lets a connection in. A further connection of a member is let in even at the limit, and brings its `user_info`
+    /// for those who come later.
+    mutating func join(_ connection: ConnectionID, as member: PresenceMember, membersMax: Int) -> Join {
+        if members[member.userID] != nil {
+            members[member.userID]?.connections.insert(connection)
+            members[member.userID]?.info = member.userInfo
+            return .further
+        }
+        guard members.count < membersMax else { return .full }
+        members[member.userID] = Member(info: member.userInfo, connections: [connection])
+        return .first
+    }
+
+    /// True when that was the user's last connection: the others have to be told.
+    mutating func leave(_ connection: ConnectionID, user: String) -> Bool {
+        guard members[user]?.connections.remove(connection) != nil, members[user]?.connections.isEmpty == true else { return false }
+        members[user] = nil
+        return true
+    }
+
+    /// Everybody, the joiner included, as the acknowledgement lists them.
+    func snapshot() -> [(id: String, info: [UInt8]?)] {
+        members.map { ($0.key, $0.value.info) }
+    }
+}

@@ -1,0 +1,144 @@
+internal import HubCore
+internal import PusherProtocol
+
+/// Subscribing and unsubscribing (protocol reference, 2.3 to 2.6): strictly in the order of a connection's frames, also
+/// where another loop has to be asked.
+extension ChannelEngine {
+    func subscribe(_ connection: Connection, to text: String, auth: String?, channelData: String?) {
+        guard let name = ChannelName(text) else {
+            return deny(connection, channel: text, type: "InvalidChannel", ChannelName.rule, status: 400)
+        }
+        // A second acknowledgement would double the member list of PusherSwift, and an error fails every pending call of .NET:
+        // a repeated subscribe changes nothing and is not answered.
+        guard connection.subscriptions[name] == nil else { return }
+        guard connection.subscriptions.count < Self.subscriptionsMax else {
+            let reason = "A connection may have at most \(Self.subscriptionsMax) subscriptions"
+            return deny(connection, channel: text, type: "LimitReached", reason, status: 403)
+        }
+        var member: PresenceMember?
+        if name.kind.requiresAuthorization {
+            do {
+                try SubscriptionAuth.verify(
+                    auth: auth, socketID: connection.socketID, channel: name, channelData: channelData,
+                    secret: { connection.app.secrets[$0] })
+                if name.kind.isPresence {
+                    guard let channelData else {
+                        return deny(connection, channel: text, type: "AuthError", "Presence channels need channel_data with a user_id", status: 401)
+                    }
+                    member = try PresenceMember.parse(channelData: channelData, limits: UserLimits(), with: parser)
+                }
+            } catch {
+                return deny(connection, channel: text, type: "AuthError", error.message, status: 401)
+            }
+        }
+        let subscription = Subscription(connection: connection.id, channel: name, serial: nextSerial, user: member?.userID)
+        nextSerial &+= 1
+        connection.subscriptions[name] = subscription
+        if let member {
+            send(.join(membership(subscription, of: connection), member), to: homeLoop(app: connection.app.index, channel: name))
+        } else {
+            activate(subscription, of: connection, acknowledgement: Frame.text(ServerEvent.subscriptionSucceeded(channel: name)))
+            reportOccupancy(connection.app.index, name)
+        }
+    }
+
+    /// Refuses a subscription the way every official client understands one of: pusher-js and the mobile libraries read the
+    /// second event, .NET the first. The connection stays.
+    private func deny(_ connection: Connection, channel: String, type: String, _ reason: String, status: Int) {
+        complain(to: connection.id, reason)
+        send(ServerEvent.subscriptionError(channel: channel, type: type, error: reason, status: status), to: connection.id)
+    }
+
+    private func activate(_ subscription: Subscription, of connection: Connection, acknowledgement: [UInt8]) {
+        let app = connection.app.index
+        let channel: Channel
+        if let existing = channels[app, subscription.channel] {
+            channel = existing
+            // What was published before belongs to those who were there before.
+            fanOut.flush(channel, sink: sink)
+        } else {
+            channel = Channel(app: app, name: subscription.channel, isWatched: isWatched(subscription.channel))
+            channels.insert(channel)
+        }
+        sink.send(acknowledgement, to: connection.id)
+        if channel.isWatched {
+            connection.isWatched = true
+            lastTicket += 1
+            subscription.ticket = lastTicket
+            reports.append(
+                .attached(
+                    connection.id, connection.socketID, app: app, channel: subscription.channel, user: subscription.user,
+                    ticket: lastTicket))
+        }
+        channel.add(subscription)
+        subscription.phase = .active(channel)
+    }
+
+    func unsubscribe(_ connection: Connection, from text: String) {
+        guard let name = ChannelName(text), let subscription = connection.subscriptions.removeValue(forKey: name) else { return }
+        if case .active(let channel) = subscription.phase, channel.isWatched {
+            reports.append(.detached(connection.id, channel: name))
+        }
+        end(subscription, of: connection)
+    }
+
+    /// Takes a subscription out of its channel, here and at its home.
+    func end(_ subscription: Subscription, of connection: Connection) {
+        if case .active(let channel) = subscription.phase {
+            fanOut.flush(channel, sink: sink)
+            channel.remove(subscription)
+            channels.removeIfEmpty(channel)
+        }
+        let app = connection.app.index
+        if let user = subscription.user {
+            // Follows the join on the same way, so also a join that has not been answered yet is undone.
+            send(.leave(membership(subscription, of: connection), user: user), to: homeLoop(app: app, channel: subscription.channel))
+        } else {
+            reportOccupancy(app, subscription.channel)
+        }
+    }
+
+    private func membership(_ subscription: Subscription, of connection: Connection) -> EngineMessage.Membership {
+        EngineMessage.Membership(
+            app: connection.app.index, channel: subscription.channel, connection: connection.id, serial: subscription.serial)
+    }
+
+    private func reportOccupancy(_ app: Int, _ name: ChannelName) {
+        let subscribers = channels[app, name]?.slots.count ?? 0
+        send(.occupancy(app: app, channel: name, loop: loop, subscribers: subscribers), to: homeLoop(app: app, channel: name))
+    }
+
+    // MARK: At the channel's home
+
+    func join(_ membership: EngineMessage.Membership, _ member: PresenceMember) {
+        let effects = home.join(membership, member, membersMax: directory.apps[membership.app].presenceMembersMax)
+        if let announcement = effects.announcement {
+            for loop in announcement.loops {
+                send(.announce(app: membership.app, channel: membership.channel, frame: announcement.frame), to: loop)
+            }
+        }
+        send(.joined(membership, effects.answer), to: membership.connection.loop)
+    }
+
+    func leave(_ membership: EngineMessage.Membership, user: String) {
+        guard let announcement = home.leave(membership, user: user) else { return }
+        for loop in announcement.loops {
+            send(.announce(app: membership.app, channel: membership.channel, frame: announcement.frame), to: loop)
+        }
+    }
+
+    // MARK: Back on the connection's loop
+
+    func joined(_ membership: EngineMessage.Membership, _ result: Result<[UInt8], EngineMessage.JoinRefusal>) {
+        // The connection may have left, or left and come back, while the answer was on its way.
+        guard let connection = connections[UInt32(membership.connection.slot)], connection.id == membership.connection,
+            let subscription = connection.subscriptions[membership.channel], subscription.serial == membership.serial
+        else { return }
+        switch result {
+        case .success(let acknowledgement): activate(subscription, of: connection, acknowledgement: acknowledgement)
+        case .failure(let refusal):
+            connection.subscriptions[membership.channel] = nil
+            deny(connection, channel: membership.channel.text, type: "LimitReached", refusal.reason, status: refusal.status)
+        }
+    }
+}

@@ -1,0 +1,48 @@
+internal import HubCore
+
+/// An HTTP/1.1 answer as bytes: status line, headers and body for one write.
+enum HTTPResponseBytes {
+    static func encode(_ response: HTTPResponse, isHead: Bool, mustClose: Bool) -> [UInt8] {
+        var output: [UInt8] = []
+        output.reserveCapacity(160 + response.body.count)
+        output += "HTTP/1.1 ".utf8
+        output += String(response.status).utf8
+        output += " ".utf8
+        output += reason(response.status).utf8
+        output += "\r\ncontent-type: ".utf8
+        output += response.contentType.utf8
+        output += "\r\ncontent-length: ".utf8
+        output += String(response.body.count).utf8
+        if mustClose { output += "\r\nconnection: close".utf8 }
+        for header in response.headers {
+            output += "\r\n".utf8
+            output += header.name.utf8
+            output += ": ".utf8
+            // A line break in a value would let its author write headers of their own.
+            output += header.value.utf8.lazy.filter { $0 != 13 && $0 != 10 }
+        }
+        output += "\r\n\r\n".utf8
+        if !isHead { output += response.body }
+        return output
+    }
+
+    private static func reason(_ status: Int) -> String {
+        switch status {
+        case 200: "OK"
+        case 201: "Created"
+        case 202: "Accepted"
+        case 204: "No Content"
+        case 400: "Bad Request"
+        case 401: "Unauthorized"
+        case 403: "Forbidden"
+        case 404: "Not Found"
+        case 405: "Method Not Allowed"
+        case 409: "Conflict"
+        case 413: "Content Too Large"
+        case 429: "Too Many Requests"
+        case 500: "Internal Server Error"
+        case 503: "Service Unavailable"
+        default: "Status"
+        }
+    }
+}

@@ -1,0 +1,44 @@
+/// Which connections to look at in which tick: a hashed wheel, so that a hundred thousand time-outs cost one list walk per
+/// tick and arming one costs a few stores.
+///
+/// libwebsockets' own timers are one sorted list, where the same would be quadratic. A connection is in one bucket at a
+/// time. Longer waits than the wheel's span are met by looking earlier and arming again.
+struct IdleWheel {
+    static let bucketCount = 512
+    private var heads = [UInt32](repeating: ConnectionTable.none, count: bucketCount)
+
+    /// Arms or re-arms `slot` to be looked at `ticks` from now, at least one and at most the wheel's span.
+    mutating func arm(_ slot: UInt32, in ticks: UInt32, now: UInt32, table: UnsafeMutablePointer<ConnectionState>) {
+        unsafe disarm(slot, table: table)
+        let ahead = min(max(ticks, 1), UInt32(Self.bucketCount - 1))
+        let bucket = Int((now &+ ahead) % UInt32(Self.bucketCount))
+        let next = heads[bucket]
+        unsafe table[Int(slot)].wheelNext = next
+        unsafe table[Int(slot)].wheelPrevious = ConnectionTable.none
+        unsafe table[Int(slot)].wheelBucket = UInt16(bucket)
+        if next != ConnectionTable.none { unsafe table[Int(next)].wheelPrevious = slot }
+        heads[bucket] = slot
+    }
+
+    mutating func disarm(_ slot: UInt32, table: UnsafeMutablePointer<ConnectionState>) {
+        let bucket = unsafe table[Int(slot)].wheelBucket
+        guard bucket != UInt16.max else { return }
+        let next = unsafe table[Int(slot)].wheelNext
+        let previous = unsafe table[Int(slot)].wheelPrevious
+        if previous == ConnectionTable.none { heads[Int(bucket)] = next } else { unsafe table[Int(previous)].wheelNext = next }
+        if next != ConnectionTable.none { unsafe table[Int(next)].wheelPrevious = previous }
+        unsafe table[Int(slot)].wheelBucket = UInt16.max
+        unsafe table[Int(slot)].wheelNext = ConnectionTable.none
+    }
+
+    /// Takes the slots due at `tick` out of the wheel.
+    mutating func takeDue(at tick: UInt32, into due: inout [UInt32], table: UnsafeMutablePointer<ConnectionState>) {
+        due.removeAll(keepingCapacity: true)
+        var slot = heads[Int(tick % UInt32(Self.bucketCount))]
+        while slot != ConnectionTable.none {
+            due.append(slot)
+            unsafe slot = table[Int(slot)].wheelNext
+        }
+        for slot in due { unsafe disarm(slot, table: table) }
+    }
+}

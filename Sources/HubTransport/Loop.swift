@@ -1,0 +1,249 @@
+internal import CLibWebSockets
+internal import Glibc
+package import HubCore
+
+/// One service thread: a libwebsockets context on a libuv loop, its connections, and the writes to them.
+///
+/// libwebsockets' rule is that a context is touched by its own thread only; so a loop is made, used and destroyed on its
+/// thread, every entry checks it, and others reach it through `LoopHandle` and a `Mailbox`. It has no listening socket: the
+/// acceptor hands it descriptors (Debian's build cannot share a port between contexts).
+package final class Loop {
+    package let index: Int
+    package let options: LoopOptions
+    package let handle: LoopHandle
+    /// Set right after the loop is made, before anything can call it.
+    package var delegate: (any LoopDelegate)?
+
+    let thread = pthread_self()
+    let native: LoopNative
+    var table: ConnectionTable
+    var wheel = IdleWheel()
+    /// Send queues of the connections that are behind, by slot.
+    var queues: [UInt32: SendQueue] = [:]
+    /// Messages that arrive in fragments, by slot.
+    var assemblies: [UInt32: ReceiveBuffer] = [:]
+    var exchanges = ExchangeTable()
+    /// Quarter seconds since the loop began (`LoopOptions.tickMilliseconds`).
+    package private(set) var tick: UInt32 = 0
+    package private(set) var counters = Counters()
+    private var due: [UInt32] = []
+    private var adopted: [Int32] = []
+    private var isStopping = false
+    private var endedCount = 0
+    private var stoppingTicks = 0
+
+    /// What a loop has done since it began. Plain numbers, read on the loop's thread.
+    package struct Counters: Sendable {
+        /// Frames or batches accepted for one connection, whether written at once or queued.
+        package var deliveries: UInt64 = 0
+        /// Calls of the library's write function.
+        package var writes: UInt64 = 0
+        package var slowConsumers: UInt64 = 0
+        package var pings: UInt64 = 0
+    }
+
+    init(index: Int, options: LoopOptions, handle: LoopHandle, native: LoopNative, capacity: Int) {
+        self.index = index
+        self.options = options
+        self.handle = handle
+        self.native = native
+        table = ConnectionTable(capacity: capacity)
+    }
+
+    /// Stops the program when called from another thread: a race here would corrupt the library's state silently.
+    func assertOnThread(_ caller: StaticString = #function) {
+        precondition(pthread_equal(thread, pthread_self()) != 0, "\(caller) called outside of loop \(index)'s thread")
+    }
+
+    /// WebSocket connections open now.
+    package var connectionCount: Int { table.count }
+
+    func id(_ slot: UInt32) -> ConnectionID {
+        unsafe ConnectionID(loop: index, slot: Int(slot), generation: table.base[Int(slot)].generation)
+    }
+
+    func state(_ connection: ConnectionID) -> UnsafeMutablePointer<ConnectionState>? {
+        unsafe table.lookup(slot: connection.slot, generation: connection.generation)
+    }
+
+    // MARK: Writing
+
+    /// Writes joined frames to every subscriber of one channel: the fan-out loop.
+    ///
+    /// `bytes` are whole WebSocket frames and belong to the caller; whoever cannot take them now shares one copy. `slots` are
+    /// slots of open connections of this loop. Per delivery: no allocation, no reference counting, no lock, one write.
+    package func deliver(_ bytes: UnsafeRawBufferPointer, to slots: UnsafeBufferPointer<UInt32>) {
+        assertOnThread()
+        let base = unsafe table.base
+        let start = bytes.baseAddress
+        let count = bytes.count
+        var batch: Batch?
+        for unsafe slot in unsafe slots {
+            let state = unsafe base + Int(slot)
+            if unsafe state.pointee.condition == .open, unsafe lws_partial_buffered(state.pointee.wsi) == 0 {
+                if unsafe tandem_lws_write_raw(state.pointee.wsi, start, count) < count { unsafe fail(slot, state) }
+            } else {
+                unsafe queue(bytes, sharedAs: &batch, for: slot, state)
+            }
+        }
+        counters.deliveries += UInt64(slots.count)
+        counters.writes += UInt64(slots.count)
+    }
+
+    /// Writes whole frames to one connection, behind everything sent to it before. Nothing happens when it is gone.
+    package func send(_ frames: [UInt8], to connection: ConnectionID) {
+        assertOnThread()
+        guard unsafe state(connection) != nil else { return }
+        var slot = UInt32(connection.slot)
+        unsafe frames.withUnsafeBytes { bytes in
+            unsafe withUnsafePointer(to: &slot) { slot in
+                unsafe deliver(bytes, to: UnsafeBufferPointer(start: slot, count: 1))
+            }
+        }
+    }
+
+    /// The slow way: the connection has not taken all of an earlier write yet.
+    private func queue(
+        _ bytes: UnsafeRawBufferPointer, sharedAs batch: inout Batch?, for slot: UInt32, _ state: UnsafeMutablePointer<ConnectionState>
+    ) {
+        guard unsafe state.pointee.condition == .open || state.pointee.condition == .behind else { return }
+        let shared = unsafe batch ?? Batch(copying: bytes)
+        batch = shared
+        if queues[slot, default: SendQueue()].append(shared, queuedBytesMax: options.sendQueueBytesMax) {
+            unsafe state.pointee.condition = .behind
+            unsafe lws_callback_on_writable(state.pointee.wsi)
+        } else {
+            counters.slowConsumers += 1
+            let connection = id(slot)
+            delegate?.connectionIsSlow(connection)
+            close(connection, code: 4100, reason: "send queue full: read faster or reconnect later")
+        }
+    }
+
+    /// The library refused a write: the socket is dead, and the library closes it on its next round.
+    private func fail(_ slot: UInt32, _ state: UnsafeMutablePointer<ConnectionState>) {
+        unsafe state.pointee.condition = .closing
+        unsafe tandem_lws_kill(state.pointee.wsi)
+    }
+
+    /// Sends a close frame with code and reason behind everything written so far, and ends the connection when the peer has
+    /// answered it or after `LoopOptions.closeSeconds`. Nothing more is written to it. `reason` is cut to the 123 bytes
+    /// that a close frame can hold (RFC 6455, 5.5).
+    ///
+    /// The frame is ours, not the library's: 4.1.6 drops its own when the closing begins in a writable callback.
+    package func close(_ connection: ConnectionID, code: UInt16, reason: String) {
+        assertOnThread()
+        guard let state = unsafe state(connection), unsafe state.pointee.condition != .closing else { return }
+        unsafe state.pointee.condition = .closing
+        queues[UInt32(connection.slot)] = nil
+        var text = reason
+        while text.utf8.count > 123 { text.removeLast() }
+        let frame = [0x88, UInt8(2 + text.utf8.count), UInt8(code >> 8), UInt8(code & 0xFF)] + Array(text.utf8)
+        unsafe frame.withUnsafeBytes { unsafe _ = tandem_lws_write_raw(state.pointee.wsi, $0.baseAddress, $0.count) }
+        unsafe tandem_lws_close_timeout(state.pointee.wsi, LoopOptions.closeSeconds)
+    }
+
+    /// From now on sends a PING after `pingAfter` of inbound silence and reports the connection silent when nothing came
+    /// in for `pongWithin` more. Both are rounded up to ticks. Any inbound message or PONG proves life.
+    package func probe(_ connection: ConnectionID, pingAfter: Duration, pongWithin: Duration) {
+        assertOnThread()
+        guard let state = unsafe state(connection) else { return }
+        unsafe state.pointee.pingAfterTicks = ticks(pingAfter)
+        unsafe state.pointee.pongWithinTicks = ticks(pongWithin)
+        let after = unsafe UInt32(state.pointee.pingAfterTicks)
+        unsafe wheel.arm(UInt32(connection.slot), in: after, now: tick, table: table.base)
+    }
+
+    private func ticks(_ duration: Duration) -> UInt16 {
+        let milliseconds = duration.components.seconds * 1000 + duration.components.attoseconds / 1_000_000_000_000_000
+        let unit = Int64(LoopOptions.tickMilliseconds)
+        return UInt16(clamping: max(1, (milliseconds + unit - 1) / unit))
+    }
+
+    /// The peer's address as text, without the port; empty when unknown.
+    package func remoteAddress(of reply: HTTPReply) -> String {
+        assertOnThread()
+        guard let wsi = unsafe exchanges.connection(of: reply) else { return "" }
+        return unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 64) { buffer in
+            guard let base = buffer.baseAddress else { return "" }
+            let length = unsafe tandem_lws_peer_address(wsi, base, buffer.count)
+            return unsafe String(decoding: UnsafeRawBufferPointer(start: base, count: length), as: UTF8.self)
+        }
+    }
+
+    // MARK: Turns
+
+    func woken() {
+        handle.adoptions.drain(into: &adopted)
+        for descriptor in adopted { adopt(descriptor) }
+        delegate?.loopWoken()
+        if handle.isStopRequested, !isStopping {
+            isStopping = true
+            for slot in table.usedSlots where unsafe table.base[Int(slot)].condition != .free {
+                unsafe table.base[Int(slot)].condition = .closing
+                unsafe tandem_lws_kill(table.base[Int(slot)].wsi)
+            }
+            for unsafe wsi in unsafe exchanges.connections { unsafe tandem_lws_kill(wsi) }
+            if handle.load == 0 { native.leave() }
+        }
+    }
+
+    func turnEnds() {
+        delegate?.loopTurnEnds()
+    }
+
+    private func adopt(_ descriptor: Int32) {
+        if isStopping {
+            Glibc.close(descriptor)
+            handle.released()
+            return
+        }
+        // On failure the library has closed the descriptor; whether it also reports an end depends on how far it came.
+        let endedBefore = endedCount
+        if unsafe native.adopt(descriptor) == nil, endedCount == endedBefore { handle.released() }
+    }
+
+    func descriptorEnded() {
+        endedCount += 1
+        handle.released()
+        if isStopping, handle.load == 0 { native.leave() }
+    }
+
+    func ticked() {
+        tick &+= 1
+        unsafe wheel.takeDue(at: tick, into: &due, table: table.base)
+        for slot in due { unsafe probeDue(slot, table.base + Int(slot)) }
+        // Idle keep-alive connections have no slot and no exchange; they are not worth waiting for.
+        if isStopping {
+            stoppingTicks += 1
+            if stoppingTicks > LoopOptions.stoppingTicksMax { native.leave() }
+        }
+    }
+
+    private func probeDue(_ slot: UInt32, _ state: UnsafeMutablePointer<ConnectionState>) {
+        guard unsafe state.pointee.condition == .open || state.pointee.condition == .behind else { return }
+        let silence = unsafe tick &- state.pointee.lastInboundTick
+        let after = unsafe UInt32(state.pointee.pingAfterTicks)
+        let awaitsPong = unsafe state.pointee.pingTick != 0 && Int32(bitPattern: state.pointee.pingTick &- state.pointee.lastInboundTick) > 0
+        if awaitsPong {
+            let waited = unsafe tick &- state.pointee.pingTick
+            let within = unsafe UInt32(state.pointee.pongWithinTicks)
+            if waited >= within {
+                delegate?.connectionIsSilent(id(slot))
+            } else {
+                unsafe wheel.arm(slot, in: within - waited, now: tick, table: table.base)
+            }
+        } else if silence >= after {
+            unsafe state.pointee.pingTick = tick
+            counters.pings += 1
+            // An unmasked PING without payload (RFC 6455, 5.5.2).
+            send([0x89, 0x00], to: id(slot))
+            unsafe wheel.arm(slot, in: UInt32(state.pointee.pongWithinTicks), now: tick, table: table.base)
+        } else {
+            unsafe wheel.arm(slot, in: after - silence, now: tick, table: table.base)
+        }
+    }
+}
+
+@available(*, unavailable)
+extension Loop: Sendable {}

@@ -1,0 +1,44 @@
+package import HubCore
+
+/// What a WebSocket upgrade asked for.
+package struct UpgradeRequest {
+    /// Percent-decoded, without the query.
+    package let path: String
+    package let query: [(name: String, value: String)]
+    /// The `Origin` header; nil from native clients.
+    package let origin: String?
+}
+
+/// Names one HTTP exchange whose answer comes later. Valid on any thread; answering one that has ended does nothing.
+package struct HTTPReply: Sendable, Hashable {
+    package let loop: Int
+    let exchange: Int
+    let serial: UInt64
+}
+
+/// What happens on one loop's connections: the engine above implements it. Every call is made on the loop's own thread, and
+/// none may block.
+package protocol LoopDelegate: AnyObject {
+    /// A WebSocket upgrade is complete; the first frame may be sent. To refuse, send an error and close.
+    func connectionOpened(_ connection: ConnectionID, request: UpgradeRequest)
+    /// A whole text message. The bytes are the transport's and end with the call; nobody has validated them.
+    func connection(_ connection: ConnectionID, received text: UnsafeRawBufferPointer)
+    /// A binary message, whose content nobody keeps.
+    func connectionReceivedBinary(_ connection: ConnectionID)
+    /// A message grew past `LoopOptions.messageBytesMax`; it is dropped, and the delegate is expected to close.
+    func connectionReceivedTooMuch(_ connection: ConnectionID)
+    /// No PONG came in the time given to `Loop.probe`; the delegate is expected to close with 4201.
+    func connectionIsSilent(_ connection: ConnectionID)
+    /// The send queue's bound was exceeded. The transport closes with 4100 itself; this is for the count.
+    func connectionIsSlow(_ connection: ConnectionID)
+    /// The connection is gone; its id will never be valid again.
+    func connectionClosed(_ connection: ConnectionID)
+
+    /// A whole HTTP request. Return the answer, or nil and give it to `Loop.respond` later.
+    func request(_ request: HTTPRequest, reply: HTTPReply) -> HTTPResponse?
+
+    /// Another thread asked for attention: drain the mailboxes.
+    func loopWoken()
+    /// Everything that was ready has been handled; the loop is about to wait. The place to flush what this turn collected.
+    func loopTurnEnds()
+}

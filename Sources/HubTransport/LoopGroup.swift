@@ -1,0 +1,109 @@
+internal import Glibc
+internal import Synchronization
+
+/// The loops of one server and their threads: makes, starts and ends them.
+package final class LoopGroup: Sendable {
+    package let handles: [LoopHandle]
+    private let natives: [LoopNative]
+    private let options: LoopOptions
+    private let threads = Mutex<[ServiceThread]>([])
+
+    /// Makes the loops without running them, so that what they talk to can be made from their handles.
+    package init(count: Int, options: LoopOptions) throws(TransportError) {
+        var handles: [LoopHandle] = []
+        var natives: [LoopNative] = []
+        for index in 0..<count {
+            let native = try LoopNative()
+            natives.append(native)
+            unsafe handles.append(LoopHandle(index: index, waker: LoopWaker(async: native.async)))
+        }
+        self.handles = handles
+        self.natives = natives
+        self.options = options
+    }
+
+    /// Starts every loop with the delegate that `makeDelegate` returns for it on its own thread; returns when all of them run.
+    /// Call once.
+    package func start(makeDelegate: @escaping @Sendable (Loop) -> any LoopDelegate) throws(TransportError) {
+        let limit = Self.descriptorLimit()
+        let capacity = min(options.connectionsMax ?? limit, limit)
+        for (handle, native) in zip(handles, natives) {
+            let started = StartSignal()
+            let options = options
+            let thread = try ServiceThread(name: "loop \(handle.index)") {
+                Self.run(handle.index, options, handle, native, capacity, makeDelegate, started)
+            }
+            threads.withLock { $0.append(thread) }
+            if let failure = started.wait() { throw failure }
+        }
+    }
+
+    private static func run(
+        _ index: Int, _ options: LoopOptions, _ handle: LoopHandle, _ native: LoopNative, _ capacity: Int,
+        _ makeDelegate: @Sendable (Loop) -> any LoopDelegate, _ started: StartSignal
+    ) {
+        let loop = Loop(index: index, options: options, handle: handle, native: native, capacity: capacity)
+        do {
+            loop.delegate = makeDelegate(loop)
+            try native.open(for: loop, capacity: capacity)
+            started.signal(nil)
+        } catch {
+            started.signal(error)
+            return
+        }
+        native.run()
+        handle.waker.close()
+        native.close()
+        loop.delegate = nil
+    }
+
+    /// Ends every connection without a word, then the loops. Returns when their threads have ended; safe to call again.
+    package func stop() {
+        for handle in handles { handle.stop() }
+        let ended = threads.withLock { threads in
+            defer { threads = [] }
+            return threads
+        }
+        for thread in ended { thread.join() }
+    }
+
+    /// How many descriptors the process may have, after raising the soft limit to the hard one.
+    package static func descriptorLimit() -> Int {
+        var limit = rlimit()
+        guard unsafe getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return 1024 }
+        if limit.rlim_cur < limit.rlim_max {
+            var raised = limit
+            raised.rlim_cur = limit.rlim_max
+            if unsafe setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &raised) == 0 { limit = raised }
+        }
+        // libwebsockets makes a table of this size per context, so an unlimited process still gets a bound.
+        return Int(clamping: min(limit.rlim_cur, 1 << 20))
+    }
+}
+
+/// One thread waits, another says how starting went.
+@safe final class StartSignal: @unchecked Sendable {
+    // Guard: the semaphore orders the write of `failure` before its read.
+    private let semaphore: UnsafeMutablePointer<sem_t>
+    private var failure: TransportError?
+
+    init() {
+        unsafe semaphore = .allocate(capacity: 1)
+        unsafe sem_init(semaphore, 0, 0)
+    }
+
+    deinit {
+        unsafe sem_destroy(semaphore)
+        unsafe semaphore.deallocate()
+    }
+
+    func signal(_ failure: TransportError?) {
+        self.failure = failure
+        unsafe sem_post(semaphore)
+    }
+
+    func wait() -> TransportError? {
+        while unsafe sem_wait(semaphore) != 0 {}
+        return failure
+    }
+}

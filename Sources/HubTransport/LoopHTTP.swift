@@ -1,0 +1,149 @@
+internal import CLibWebSockets
+package import HubCore
+
+/// The HTTP exchanges under way on one loop, by index; a serial number tells the users of one index apart.
+@safe struct ExchangeTable {
+    private var entries: [(exchange: HTTPExchange, wsi: OpaquePointer)?] = unsafe []
+    private var free: [Int] = []
+    private var nextSerial: UInt64 = 1
+
+    mutating func insert(_ wsi: OpaquePointer, _ make: (_ serial: UInt64) -> HTTPExchange) -> Int {
+        let exchange = make(nextSerial)
+        nextSerial += 1
+        if let index = free.popLast() {
+            unsafe entries[index] = unsafe (exchange, wsi)
+            return index
+        }
+        unsafe entries.append((exchange, wsi))
+        return unsafe entries.count - 1
+    }
+
+    subscript(index: Int) -> HTTPExchange? { unsafe entries[index]?.exchange }
+
+    mutating func remove(_ index: Int) {
+        unsafe entries[index] = nil
+        free.append(index)
+    }
+
+    /// The connections with an exchange under way.
+    var connections: [OpaquePointer] { unsafe entries.compactMap { unsafe $0?.wsi } }
+
+    func connection(of reply: HTTPReply) -> OpaquePointer? {
+        guard unsafe entries.indices.contains(reply.exchange), let entry = unsafe entries[reply.exchange],
+            unsafe entry.exchange.serial == reply.serial
+        else { return nil }
+        return unsafe entry.wsi
+    }
+}
+
+/// What libwebsockets tells about HTTP requests. Each returns false to have the connection ended.
+extension Loop {
+    func requestHead(_ wsi: OpaquePointer, _ session: UnsafeMutablePointer<LoopSession>) -> Bool {
+        unsafe exchangeClosed(session)
+        guard let target = unsafe RequestHead.target(wsi) else { return false }
+        var headers: [String: String] = [:]
+        unsafe headers["authorization"] = RequestHead.header(wsi, WSI_TOKEN_HTTP_AUTHORIZATION)
+        unsafe headers["content-type"] = RequestHead.header(wsi, WSI_TOKEN_HTTP_CONTENT_TYPE)
+        unsafe headers["origin"] = RequestHead.header(wsi, WSI_TOKEN_ORIGIN)
+        unsafe headers["x-client-id"] = RequestHead.customHeader(wsi, "x-client-id")
+        unsafe headers["idempotency-key"] = RequestHead.customHeader(wsi, "idempotency-key")
+        let framing = unsafe HTTPExchange.framing(
+            contentLength: RequestHead.header(wsi, WSI_TOKEN_HTTP_CONTENT_LENGTH),
+            transferEncoding: RequestHead.header(wsi, WSI_TOKEN_HTTP_TRANSFER_ENCODING), bodyBytesMax: options.bodyBytesMax)
+        let request = unsafe HTTPRequest(
+            method: target.method, path: target.path, query: RequestHead.query(wsi), headers: headers)
+        switch framing {
+        case .failure(let refusal):
+            let response = HTTPResponse.error(refusal.status, refusal.sentence)
+            _ = unsafe write(response, to: wsi, isHead: target.method == "HEAD", mustClose: true)
+            return false
+        case .success(let framing):
+            let index = unsafe exchanges.insert(wsi) {
+                HTTPExchange(serial: $0, request: request, framing: framing, bodyBytesMax: options.bodyBytesMax)
+            }
+            unsafe session.pointee.exchangePlusOne = UInt32(index + 1)
+            return unsafe framing == .none ? dispatch(index, session, wsi) : true
+        }
+    }
+
+    func requestBody(_ wsi: OpaquePointer, _ session: UnsafeMutablePointer<LoopSession>, _ bytes: UnsafeRawBufferPointer) -> Bool {
+        guard let index = unsafe exchangeIndex(session), let exchange = exchanges[index], !exchange.isDispatched else { return true }
+        // A body with a length is dispatched by the library's own end of it, after which the connection can be reused.
+        switch unsafe exchange.receive(bytes) {
+        case .incomplete: return true
+        case .complete: return unsafe exchange.framing == .chunked ? dispatch(index, session, wsi) : true
+        case .refused(let status, let sentence):
+            exchange.isDispatched = true
+            _ = unsafe write(.error(status, sentence), to: wsi, isHead: false, mustClose: true)
+            return false
+        }
+    }
+
+    func requestBodyEnded(_ wsi: OpaquePointer, _ session: UnsafeMutablePointer<LoopSession>) -> Bool {
+        guard let index = unsafe exchangeIndex(session), let exchange = exchanges[index], !exchange.isDispatched else { return true }
+        return unsafe dispatch(index, session, wsi)
+    }
+
+    private func dispatch(_ index: Int, _ session: UnsafeMutablePointer<LoopSession>, _ wsi: OpaquePointer) -> Bool {
+        guard let exchange = exchanges[index] else { return false }
+        exchange.isDispatched = true
+        let reply = HTTPReply(loop: self.index, exchange: index, serial: exchange.serial)
+        guard let delegate else { return false }
+        if let response = delegate.request(exchange.request, reply: reply) {
+            return unsafe finish(index, session, response, wsi)
+        }
+        // The answer comes from elsewhere and may take longer than a request's head or body may.
+        unsafe tandem_lws_no_timeout(wsi)
+        return true
+    }
+
+    /// Answers an exchange that was left open. Nothing happens when its connection is gone.
+    package func respond(_ reply: HTTPReply, _ response: HTTPResponse) {
+        assertOnThread()
+        guard let wsi = unsafe exchanges.connection(of: reply), let exchange = exchanges[reply.exchange], !exchange.isAnswered else {
+            return
+        }
+        exchange.isAnswered = true
+        exchange.response = response
+        unsafe lws_callback_on_writable(wsi)
+    }
+
+    func responseWritable(_ wsi: OpaquePointer, _ session: UnsafeMutablePointer<LoopSession>) -> Bool {
+        guard let index = unsafe exchangeIndex(session), let exchange = exchanges[index], let response = exchange.response else {
+            return true
+        }
+        return unsafe finish(index, session, response, wsi)
+    }
+
+    private func finish(
+        _ index: Int, _ session: UnsafeMutablePointer<LoopSession>, _ response: HTTPResponse, _ wsi: OpaquePointer
+    ) -> Bool {
+        guard let exchange = exchanges[index] else { return false }
+        // Before the library hears that the exchange is over, because it then makes a new, zeroed session.
+        unsafe exchangeClosed(session)
+        let isHead = exchange.request.method == "HEAD"
+        guard unsafe write(response, to: wsi, isHead: isHead, mustClose: exchange.mustClose) else { return false }
+        if exchange.mustClose { return false }
+        return unsafe lws_http_transaction_completed(wsi) == 0
+    }
+
+    private func write(_ response: HTTPResponse, to wsi: OpaquePointer, isHead: Bool, mustClose: Bool) -> Bool {
+        let bytes = HTTPResponseBytes.encode(response, isHead: isHead, mustClose: mustClose)
+        return unsafe bytes.withUnsafeBytes { bytes in
+            unsafe Int(tandem_lws_write_raw(wsi, bytes.baseAddress, bytes.count)) == bytes.count
+        }
+    }
+
+    /// The connection is gone, or goes on with its next request.
+    func exchangeClosed(_ session: UnsafeMutablePointer<LoopSession>) {
+        if let index = unsafe exchangeIndex(session) {
+            exchanges.remove(index)
+            unsafe session.pointee.exchangePlusOne = 0
+        }
+    }
+
+    private func exchangeIndex(_ session: UnsafeMutablePointer<LoopSession>) -> Int? {
+        let indexPlusOne = unsafe session.pointee.exchangePlusOne
+        return indexPlusOne == 0 ? nil : Int(indexPlusOne) - 1
+    }
+}

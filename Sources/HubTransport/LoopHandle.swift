@@ -1,0 +1,36 @@
+internal import Synchronization
+
+/// What other threads may hold of a loop: hand it descriptors, wake it, ask it to stop.
+package final class LoopHandle: Sendable {
+    package let index: Int
+    package let waker: LoopWaker
+    let adoptions: Mailbox<Int32>
+    private let held = Atomic<Int>(0)
+    private let stopRequested = Atomic<Bool>(false)
+
+    init(index: Int, waker: LoopWaker) {
+        self.index = index
+        self.waker = waker
+        adoptions = Mailbox(waker: waker)
+    }
+
+    /// Connections handed to the loop that have not ended: what the acceptor balances by.
+    package var load: Int { held.load(ordering: .relaxed) }
+
+    var isStopRequested: Bool { stopRequested.load(ordering: .acquiring) }
+
+    /// Gives the loop an accepted, non-blocking descriptor; the loop owns it from here on.
+    func hand(over descriptor: Int32) {
+        held.add(1, ordering: .relaxed)
+        adoptions.post(descriptor)
+    }
+
+    func released() {
+        held.subtract(1, ordering: .relaxed)
+    }
+
+    func stop() {
+        stopRequested.store(true, ordering: .releasing)
+        waker.wake()
+    }
+}

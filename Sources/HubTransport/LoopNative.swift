@@ -1,0 +1,161 @@
+internal import CLibWebSockets
+internal import Glibc
+internal import Synchronization
+
+/// The C side of one loop: libuv's loop and handles, and the libwebsockets context on it. Owns every pointer it hands out
+/// and ends them in `close()`; made on the starting thread, used on the loop's.
+@safe final class LoopNative: @unchecked Sendable {
+    // Guard: handed from the starting thread to the loop's thread before anything runs, and touched by that one only.
+    private let loop: UnsafeMutablePointer<uv_loop_t>
+    let async: UnsafeMutablePointer<uv_async_t>
+    private let prepare: UnsafeMutablePointer<uv_prepare_t>
+    private let timer: UnsafeMutablePointer<uv_timer_t>
+    private let protocols: UnsafeMutablePointer<lws_protocols>
+    private let retry: UnsafeMutablePointer<lws_retry_bo_t>
+    private var names: [UnsafeMutablePointer<CChar>] = unsafe []
+    private var context: OpaquePointer?
+    private var usesTLS = false
+
+    /// The name libwebsockets uses when a client offers no sub-protocol comes first; then what PusherSwift offers
+    /// (`pusher-channels-protocol-7`) and its two elder siblings. Apple's stack fails unless its offer is selected.
+    static let protocolNames = ["tandem", "pusher-channels-protocol-7", "pusher-channels-protocol-6", "pusher-channels-protocol-5"]
+
+    init() throws(TransportError) {
+        unsafe loop = .allocate(capacity: 1)
+        unsafe async = .allocate(capacity: 1)
+        unsafe prepare = .allocate(capacity: 1)
+        unsafe timer = .allocate(capacity: 1)
+        unsafe protocols = .allocate(capacity: Self.protocolNames.count + 1)
+        unsafe retry = .allocate(capacity: 1)
+        let code = unsafe uv_loop_init(loop)
+        guard code == 0 else { throw TransportError("cannot start an event loop: \(unsafe String(cString: uv_strerror(code)))") }
+        unsafe uv_async_init(loop, async) { handle in
+            guard let data = unsafe handle?.pointee.data else { return }
+            unsafe Unmanaged<Loop>.fromOpaque(data).takeUnretainedValue().woken()
+        }
+        unsafe uv_prepare_init(loop, prepare)
+        unsafe uv_timer_init(loop, timer)
+    }
+
+    /// Creates the context for `owner`, which must outlive this object. On the loop's thread.
+    func open(for owner: Loop, capacity: Int) throws(TransportError) {
+        let user = unsafe Unmanaged.passUnretained(owner).toOpaque()
+        unsafe async.pointee.data = unsafe user
+        unsafe prepare.pointee.data = unsafe user
+        unsafe timer.pointee.data = unsafe user
+        unsafe uv_prepare_start(prepare) { handle in
+            guard let data = unsafe handle?.pointee.data else { return }
+            unsafe Unmanaged<Loop>.fromOpaque(data).takeUnretainedValue().turnEnds()
+        }
+        unsafe uv_timer_start(
+            timer,
+            { handle in
+                guard let data = unsafe handle?.pointee.data else { return }
+                unsafe Unmanaged<Loop>.fromOpaque(data).takeUnretainedValue().ticked()
+            }, LoopOptions.tickMilliseconds, LoopOptions.tickMilliseconds)
+
+        for (index, name) in Self.protocolNames.enumerated() {
+            var entry = unsafe lws_protocols()
+            unsafe entry.name = unsafe UnsafePointer(persistent(name))
+            unsafe entry.callback = unsafe loopCallback
+            unsafe entry.per_session_data_size = MemoryLayout<LoopSession>.size
+            unsafe entry.rx_buffer_size = LoopOptions.receiveBufferBytes
+            unsafe entry.tx_packet_size = LoopOptions.writeBytesMax
+            unsafe (protocols + index).initialize(to: entry)
+        }
+        unsafe (protocols + Self.protocolNames.count).initialize(to: lws_protocols())
+        // Beyond reach: liveness is the idle wheel's, one timer per connection in the library's sorted list is not.
+        var policy = unsafe lws_retry_bo_t()
+        unsafe policy.secs_since_valid_ping = UInt16.max - 1
+        unsafe policy.secs_since_valid_hangup = UInt16.max
+        unsafe retry.initialize(to: policy)
+
+        var info = unsafe lws_context_creation_info()
+        unsafe info.port = CONTEXT_PORT_NO_LISTEN_SERVER
+        unsafe info.protocols = unsafe UnsafePointer(protocols)
+        unsafe info.user = unsafe user
+        unsafe info.retry_and_idle_policy = unsafe UnsafePointer(retry)
+        unsafe info.options = UInt64(LWS_SERVER_OPTION_LIBUV) | UInt64(LWS_SERVER_OPTION_DISABLE_IPV6)
+        unsafe info.timeout_secs = UInt32(owner.options.requestTimeoutSeconds)
+        unsafe info.keepalive_timeout = LoopOptions.keepAliveSeconds
+        unsafe info.max_http_header_data = LoopOptions.headBytesMax
+        unsafe info.max_http_header_data2 = UInt32(LoopOptions.headBytesMax)
+        unsafe info.fd_limit_per_thread = UInt32(capacity)
+        // Nothing here speaks HTTP/2: one request per connection at a time is what publishers' libraries do.
+        unsafe info.alpn = unsafe UnsafePointer(persistent("http/1.1"))
+        unsafe info.server_string = unsafe UnsafePointer(persistent("tandem"))
+        if let tls = owner.options.tls {
+            usesTLS = true
+            unsafe info.options |= UInt64(LWS_SERVER_OPTION_DO_SSL_GLOBAL_INIT)
+            unsafe info.ssl_cert_filepath = unsafe UnsafePointer(persistent(tls.certificatePath))
+            unsafe info.ssl_private_key_filepath = unsafe UnsafePointer(persistent(tls.keyPath))
+            // SSL_OP_NO_TLSv1 and SSL_OP_NO_TLSv1_1: nothing below 1.2 is answered.
+            unsafe info.ssl_options_set = 0x0400_0000 | 0x1000_0000
+        }
+        var loops: UnsafeMutableRawPointer? = unsafe UnsafeMutableRawPointer(loop)
+        unsafe context = unsafe withUnsafeMutablePointer(to: &loops) { loops in
+            unsafe info.foreign_loops = unsafe loops
+            return unsafe lws_create_context(&info)
+        }
+        guard unsafe context != nil else {
+            let tls = usesTLS ? "check listen.tls.cert and listen.tls.key" : "is libwebsockets-evlib-uv installed?"
+            throw TransportError("libwebsockets could not start loop \(owner.index); \(tls)")
+        }
+    }
+
+    /// Makes a connection of an accepted descriptor; nil when the library could not, which then closed it.
+    func adopt(_ descriptor: Int32) -> OpaquePointer? {
+        guard let context = unsafe context, let vhost = unsafe lws_get_vhost_by_name(context, "default") else { return nil }
+        return unsafe tandem_lws_adopt(vhost, descriptor, usesTLS ? 1 : 0)
+    }
+
+    func run() {
+        unsafe uv_run(loop, UV_RUN_DEFAULT)
+    }
+
+    /// Leaves `run()` after the current turn.
+    func leave() {
+        unsafe uv_stop(loop)
+    }
+
+    /// Ends the context and the handles. On the loop's thread, with no connection left.
+    func close() {
+        if let context = unsafe context { unsafe lws_context_destroy(context) }
+        unsafe context = nil
+        for unsafe handle in unsafe [UnsafeMutableRawPointer(async), UnsafeMutableRawPointer(prepare), UnsafeMutableRawPointer(timer)] {
+            unsafe uv_close(handle.assumingMemoryBound(to: uv_handle_t.self), nil)
+        }
+        // The library closes its handles asynchronously; a bounded number of turns lets it.
+        for _ in 0..<100 where unsafe uv_run(loop, UV_RUN_NOWAIT) == 0 { break }
+        unsafe uv_loop_close(loop)
+        for unsafe name in unsafe names { unsafe free(name) }
+        unsafe async.deallocate()
+        unsafe prepare.deallocate()
+        unsafe timer.deallocate()
+        unsafe protocols.deallocate()
+        unsafe retry.deallocate()
+        unsafe loop.deallocate()
+    }
+
+    private func persistent(_ text: String) -> UnsafeMutablePointer<CChar> {
+        let copy = unsafe text.withCString { unsafe strdup($0) }
+        guard let copy = unsafe copy else { preconditionFailure("out of memory") }
+        unsafe names.append(copy)
+        return unsafe copy
+    }
+}
+
+/// Where libwebsockets' own complaints go: one sink for the process, because the library has one.
+package enum TransportLog {
+    private static let sink = Mutex<(@Sendable (String) -> Void)?>(nil)
+
+    /// Sends errors and warnings of the library to `sink` from now on. Call once, before the first loop.
+    package static func start(_ sink: @escaping @Sendable (String) -> Void) {
+        self.sink.withLock { $0 = sink }
+        unsafe lws_set_log_level(LLL_ERR | LLL_WARN) { _, line in
+            guard let line = unsafe line else { return }
+            let text = unsafe String(cString: line)
+            TransportLog.sink.withLock { $0?(text.hasSuffix("\n") ? String(text.dropLast()) : text) }
+        }
+    }
+}

@@ -1,0 +1,42 @@
+/// How loops treat their connections. Values, set once at start.
+package struct LoopOptions: Sendable {
+    /// Certificate and key files (PEM); nil: plain.
+    package struct TLS: Sendable {
+        package var certificatePath: String
+        package var keyPath: String
+
+        package init(certificatePath: String, keyPath: String) {
+            self.certificatePath = certificatePath
+            self.keyPath = keyPath
+        }
+    }
+
+    package var tls: TLS?
+    /// Bytes one connection may have waiting beyond what libwebsockets holds of one write; past it, close code 4100.
+    package var sendQueueBytesMax = 1 << 20
+    /// Longest WebSocket message taken in.
+    package var messageBytesMax = 2 * 10_240 + 4_096
+    /// Longest HTTP request body taken in.
+    package var bodyBytesMax = 1 << 20
+    /// How long a handshake, a request head or a body may take, in seconds.
+    package var requestTimeoutSeconds = 10
+    /// Connections one loop has room for, HTTP included; the process's descriptor limit when nil.
+    package var connectionsMax: Int?
+
+    package init() {}
+
+    /// Unit of the loop's clock and of every probe: finer needs more wake-ups of an idle server.
+    package static let tickMilliseconds: UInt64 = 250
+    /// Each connection keeps a receive buffer of this size; longer messages are assembled (`docs/architecture.md`).
+    static let receiveBufferBytes = 512
+    /// The most bytes libwebsockets hands to the kernel in one go: a whole flushed batch.
+    static let writeBytesMax = 1 << 17
+    /// Room for a request's head. libwebsockets' default of 4 KB is less than some proxies add.
+    static let headBytesMax: UInt16 = 16_384
+    /// How long a keep-alive HTTP connection may be idle.
+    static let keepAliveSeconds: Int32 = 75
+    /// How long a close frame may wait for a peer that does not read.
+    static let closeSeconds: Int32 = 5
+    /// How long a stopping loop waits for its connections to end, in ticks.
+    static let stoppingTicksMax = 2
+}

@@ -1,0 +1,108 @@
+internal import CLibWebSockets
+internal import HubCore
+
+/// What libwebsockets tells about WebSocket connections. Each returns false to have the connection ended.
+extension Loop {
+    func established(_ wsi: OpaquePointer, _ session: UnsafeMutablePointer<LoopSession>) -> Bool {
+        guard let slot = unsafe table.insert(wsi, tick: tick) else {
+            unsafe tandem_lws_close_reason(wsi, 4100, "over capacity", 13)
+            return false
+        }
+        unsafe session.pointee.slotPlusOne = slot + 1
+        let (path, query) = unsafe (RequestHead.target(wsi)?.path ?? "", RequestHead.query(wsi))
+        let origin = unsafe RequestHead.header(wsi, WSI_TOKEN_ORIGIN)
+        delegate?.connectionOpened(id(slot), request: UpgradeRequest(path: path, query: query, origin: origin))
+        return true
+    }
+
+    func received(_ wsi: OpaquePointer, _ session: UnsafeMutablePointer<LoopSession>, _ bytes: UnsafeRawBufferPointer) -> Bool {
+        guard let slot = unsafe slot(of: session) else { return true }
+        unsafe table.base[Int(slot)].lastInboundTick = tick
+        // Frames that a peer sends behind the error it is being closed for have no meaning any more.
+        guard unsafe table.base[Int(slot)].condition != .closing else { return true }
+        let isFinal = unsafe lws_is_final_fragment(wsi) != 0
+        let isFirst = unsafe lws_is_first_fragment(wsi) != 0
+        let isBinary = unsafe lws_frame_is_binary(wsi) != 0
+        if isFirst, isFinal {
+            if isBinary {
+                delegate?.connectionReceivedBinary(id(slot))
+            } else {
+                unsafe delegate?.connection(id(slot), received: bytes)
+            }
+            return true
+        }
+        var buffer = assemblies.removeValue(forKey: slot) ?? ReceiveBuffer()
+        if isFirst { buffer = ReceiveBuffer(isBinary: isBinary) }
+        unsafe buffer.append(bytes, bytesMax: options.messageBytesMax)
+        guard isFinal else {
+            if buffer.justOverflowed { delegate?.connectionReceivedTooMuch(id(slot)) }
+            assemblies[slot] = buffer
+            return true
+        }
+        if buffer.isTooLarge {
+            if buffer.justOverflowed { delegate?.connectionReceivedTooMuch(id(slot)) }
+        } else if buffer.isBinary {
+            delegate?.connectionReceivedBinary(id(slot))
+        } else {
+            unsafe buffer.bytes.withUnsafeBytes { unsafe delegate?.connection(id(slot), received: $0) }
+        }
+        return true
+    }
+
+    func receivedPong(_ session: UnsafeMutablePointer<LoopSession>) {
+        guard let slot = unsafe slot(of: session) else { return }
+        unsafe table.base[Int(slot)].lastInboundTick = tick
+    }
+
+    /// Goes on with what waits for this connection; the library calls also without need, and "nothing waits" is normal.
+    func writable(_ wsi: OpaquePointer, _ session: UnsafeMutablePointer<LoopSession>) -> Bool {
+        guard let slot = unsafe slot(of: session) else { return true }
+        while unsafe lws_partial_buffered(wsi) == 0, var queue = queues.removeValue(forKey: slot) {
+            guard let batch = queue.popFirst() else {
+                unsafe table.base[Int(slot)].condition = .open
+                break
+            }
+            queues[slot] = queue
+            if unsafe Int(tandem_lws_write_raw(wsi, batch.bytes.baseAddress, batch.bytes.count)) < batch.bytes.count { return false }
+        }
+        if queues[slot] != nil { unsafe lws_callback_on_writable(wsi) }
+        return true
+    }
+
+    /// Judges the peer's close frame: a code that RFC 6455, 7.4 does not allow on the wire is answered with 1002.
+    func peerCloses(
+        _ wsi: OpaquePointer, _ session: UnsafeMutablePointer<LoopSession>, _ payload: UnsafeRawBufferPointer
+    ) -> Bool {
+        // The answer to our own close frame: the handshake is complete, and the server is the one to end the socket.
+        if let slot = unsafe slot(of: session), unsafe table.base[Int(slot)].condition == .closing { return false }
+        // No code at all is fine: the library echoes the empty close.
+        if unsafe payload.isEmpty { return true }
+        var isValid = false
+        if payload.count >= 2 {
+            let code = unsafe UInt16(payload[0]) << 8 | UInt16(payload[1])
+            let isAllowed = (1000...1003).contains(code) || (1007...1014).contains(code) || (3000...4999).contains(code)
+            isValid = unsafe isAllowed && String(validating: payload.dropFirst(2), as: UTF8.self) != nil
+        }
+        if isValid { return true }
+        unsafe tandem_lws_close_reason(wsi, 1002, nil, 0)
+        return false
+    }
+
+    func closed(_ session: UnsafeMutablePointer<LoopSession>) {
+        guard let slot = unsafe slot(of: session) else { return }
+        unsafe session.pointee.slotPlusOne = 0
+        let connection = id(slot)
+        unsafe wheel.disarm(slot, table: table.base)
+        queues[slot] = nil
+        assemblies[slot] = nil
+        // Closed before the delegate hears of it, so that nothing it does can write to a dead connection.
+        unsafe table.base[Int(slot)].condition = .closing
+        delegate?.connectionClosed(connection)
+        table.remove(slot)
+    }
+
+    private func slot(of session: UnsafeMutablePointer<LoopSession>) -> UInt32? {
+        let slotPlusOne = unsafe session.pointee.slotPlusOne
+        return slotPlusOne == 0 ? nil : slotPlusOne - 1
+    }
+}

@@ -1,0 +1,65 @@
+internal import CLibWebSockets
+internal import Synchronization
+
+/// Wakes one loop from any thread; wakes before the loop has looked are folded into one.
+@safe package final class LoopWaker: @unchecked Sendable {
+    // Guard: the pointer is written once before the loop's thread starts, and `uv_async_send` is libuv's one call that
+    // is legal from any thread. `closed` keeps late callers away from a handle that is gone.
+    private let async: UnsafeMutablePointer<uv_async_t>
+    private let closed = Mutex(false)
+
+    init(async: UnsafeMutablePointer<uv_async_t>) {
+        unsafe self.async = unsafe async
+    }
+
+    /// Never blocks for longer than another wake takes. Nothing happens once the loop has ended.
+    package func wake() {
+        closed.withLock { closed in
+            if !closed { unsafe uv_async_send(async) }
+        }
+    }
+
+    /// Called by the loop's thread before it closes the handle.
+    func close() {
+        closed.withLock { $0 = true }
+    }
+}
+
+/// The only door into a loop: messages are appended under a lock and taken out all at once, in order, per wake.
+///
+/// Posts by one thread are received in the order of posting; that is what presence snapshots and their deltas, and role
+/// assignments and the publishes behind them, rely on.
+package final class Mailbox<Message: Sendable>: Sendable {
+    private let inbox = Mutex<[Message]>([])
+    private let waker: LoopWaker
+
+    package init(waker: LoopWaker) {
+        self.waker = waker
+    }
+
+    /// Appends a message that must not be lost: those are bounded by what causes them, one or two per connection or reply.
+    package func post(_ message: Message) {
+        let first = inbox.withLock { inbox in
+            inbox.append(message)
+            return inbox.count == 1
+        }
+        if first { waker.wake() }
+    }
+
+    /// Appends a message unless `limit` are waiting already; false: not taken, and the sender has to say so.
+    package func offer(_ message: Message, limit: Int) -> Bool {
+        let (taken, first) = inbox.withLock { inbox in
+            if inbox.count >= limit { return (false, false) }
+            inbox.append(message)
+            return (true, inbox.count == 1)
+        }
+        if first { waker.wake() }
+        return taken
+    }
+
+    /// Everything posted so far. `spare` is an empty array whose storage the inbox goes on with.
+    package func drain(into messages: inout [Message]) {
+        messages.removeAll(keepingCapacity: true)
+        inbox.withLock { swap(&$0, &messages) }
+    }
+}
