@@ -1,0 +1,110 @@
+/// A published event that had a policy, as it is kept.
+package struct EventRecord: Sendable, Equatable {
+    /// Lower-case UUID.
+    package var id: String
+    package var app: String
+    package var channel: String
+    /// Position among the channel's events; begins with 1, without gaps. Set by the store at commit.
+    package var sequence: Int64
+    package var name: String
+    /// The publisher's data string, byte for byte.
+    package var data: String
+    package var policy: Policy
+    /// Milliseconds since 1970.
+    package var committedAt: Int64
+    package var expiresAt: Int64
+
+    package init(
+        id: String, app: String, channel: String, sequence: Int64 = 0, name: String, data: String, policy: Policy,
+        committedAt: Int64, expiresAt: Int64
+    ) {
+        self.id = id
+        self.app = app
+        self.channel = channel
+        self.sequence = sequence
+        self.name = name
+        self.data = data
+        self.policy = policy
+        self.committedAt = committedAt
+        self.expiresAt = expiresAt
+    }
+}
+
+/// What a definition asks for when an event is published.
+package enum Policy: String, Sendable, CaseIterable {
+    case realtimeOnly = "realtime_only"
+    case sync
+    case notify
+    case critical
+    case both
+    case pushOnly = "push_only"
+}
+
+/// Where a delivery stands. Everything but `waiting`, `due`, `leased` and `retry` is an end.
+package enum DeliveryState: String, Sendable, CaseIterable {
+    case waiting, due, leased, retry
+    /// Told over the socket: no push was made.
+    case socket
+    case accepted, failed, expired, undeliverable, cancelled
+    case skippedUnconfigured = "skipped_unconfigured"
+
+    /// The states a restart takes up again.
+    package static let open: [DeliveryState] = [.waiting, .due, .leased, .retry]
+}
+
+/// One recipient's row of an event: what was decided, and for a push what became of it.
+package struct DeliveryRecord: Sendable, Equatable {
+    /// Lower-case UUID derived from event and participant; the same on both surfaces.
+    package var nid: String
+    package var event: String
+    package var app: String
+    package var user: String
+    /// Empty when the decision concerns the participant and no device (told by socket, or has no device).
+    package var device: String
+    package var state: DeliveryState
+    /// Why it was decided so, for the trail: `live`, `bg`, `absent`, `no device`, …
+    package var reason: String
+    /// Milliseconds since 1970.
+    package var dueAt: Int64
+    package var attempts: Int
+    /// Set for pushes only.
+    package var message: PushMessage?
+    /// What the gateway called it: FCM's message name or APNs' id.
+    package var providerID: String?
+    /// The gateway's last answer in short: `UNREGISTERED`, `http 503`, …
+    package var outcome: String?
+
+    package init(
+        nid: String, event: String, app: String, user: String, device: String, state: DeliveryState, reason: String,
+        dueAt: Int64, attempts: Int = 0, message: PushMessage? = nil, providerID: String? = nil, outcome: String? = nil
+    ) {
+        self.nid = nid
+        self.event = event
+        self.app = app
+        self.user = user
+        self.device = device
+        self.state = state
+        self.reason = reason
+        self.dueAt = dueAt
+        self.attempts = attempts
+        self.message = message
+        self.providerID = providerID
+        self.outcome = outcome
+    }
+}
+
+/// The durable side of delivery: the contract every store fulfils. Callable from any thread.
+package protocol DeliveryStore: Sendable {
+    /// Commits events with their delivery rows in one transaction and returns the events with their sequences set.
+    /// When it returns, all of it survives a crash of the process.
+    func commit(_ batch: [(event: EventRecord, deliveries: [DeliveryRecord])]) async throws -> [EventRecord]
+    /// The deliveries in an open state, soonest due first, at most `limit`. For start-up.
+    func openDeliveries(limit: Int) async throws -> [DeliveryRecord]
+    /// Writes states, attempts, due times, provider ids and outcomes of known rows, in one transaction.
+    func update(_ deliveries: [DeliveryRecord]) async throws
+    /// One event's rows, ordered by user and device. For the trail and for tests.
+    func deliveries(event: String) async throws -> [DeliveryRecord]
+    func event(id: String) async throws -> EventRecord?
+    /// Removes ended events and their rows committed before `cutoff` (milliseconds since 1970), at most `limit` events.
+    func prune(before cutoff: Int64, limit: Int) async throws -> Int
+}

@@ -1,0 +1,167 @@
+package import HubCore
+
+/// A game, quiz or order: the thing whose participants are told about events.
+package struct Session: Sendable, Equatable {
+    /// App id the session belongs to.
+    package var app: String
+    /// The name its backend gave it; unique in the app. What `{session}` in a channel's name stands for.
+    package var id: String
+    /// The store's own number, unique over all apps: what clients get as a numeric `session_id`.
+    package var number: Int64
+    /// Name of its channel definition (`quiz`).
+    package var definition: String
+    /// Unique over all apps while the session lives; compared in upper case.
+    package var joinCode: String?
+    package var attributes: [String: JSONValue]
+    /// Milliseconds since 1970.
+    package var createdAt: Int64
+
+    package init(
+        app: String, id: String, number: Int64, definition: String, joinCode: String?, attributes: [String: JSONValue],
+        createdAt: Int64
+    ) {
+        self.app = app
+        self.id = id
+        self.number = number
+        self.definition = definition
+        self.joinCode = joinCode
+        self.attributes = attributes
+        self.createdAt = createdAt
+    }
+}
+
+/// A person in a session.
+package struct Participant: Sendable, Equatable {
+    package var app: String
+    /// The session's `id`.
+    package var session: String
+    /// The identity that presence channels, devices and `{user}` use; unique in the app.
+    package var user: String
+    /// The store's own number, unique over all apps: what clients get as a numeric `id`.
+    package var number: Int64
+    package var name: String
+    package var email: String?
+    package var role: String?
+    /// Milliseconds since 1970.
+    package var joinedAt: Int64
+
+    package init(
+        app: String, session: String, user: String, number: Int64, name: String, email: String?, role: String?, joinedAt: Int64
+    ) {
+        self.app = app
+        self.session = session
+        self.user = user
+        self.number = number
+        self.name = name
+        self.email = email
+        self.role = role
+        self.joinedAt = joinedAt
+    }
+}
+
+package enum DevicePlatform: String, Sendable { case android, ios, web }
+
+/// Who delivers to a device. Separate from the platform: iOS devices may come through FCM.
+package enum PushProvider: String, Sendable, CaseIterable { case fcm, apns }
+
+/// Which of Apple's two worlds a device token belongs to. A closed set: no host name ever comes from outside.
+package enum APNsEnvironment: String, Sendable { case production, sandbox }
+
+/// An installation of an app, with the token its push gateway knows it by.
+package struct Device: Sendable, Equatable {
+    package var app: String
+    package var user: String
+    package var id: String
+    package var platform: DevicePlatform
+    package var provider: PushProvider
+    /// Nil: the device is known, but cannot be reached by push (no token yet, or the gateway called it dead).
+    package var token: String?
+    package var environment: APNsEnvironment
+    package var locale: String?
+    /// False: the person has not allowed notifications.
+    package var notifications: Bool
+    /// When this very token value was registered, milliseconds since 1970: decides whether a 410 is about it.
+    package var registeredAt: Int64
+
+    package init(
+        app: String, user: String, id: String, platform: DevicePlatform, provider: PushProvider, token: String?,
+        environment: APNsEnvironment, locale: String? = nil, notifications: Bool = true, registeredAt: Int64
+    ) {
+        self.app = app
+        self.user = user
+        self.id = id
+        self.platform = platform
+        self.provider = provider
+        self.token = token
+        self.environment = environment
+        self.locale = locale
+        self.notifications = notifications
+        self.registeredAt = registeredAt
+    }
+}
+
+/// A participant with the devices that could be told by push.
+package struct RosterEntry: Sendable, Equatable {
+    package var participant: Participant
+    package var devices: [Device]
+
+    package init(participant: Participant, devices: [Device]) {
+        self.participant = participant
+        self.devices = devices
+    }
+}
+
+/// How a join recognises somebody who has joined before.
+package enum JoinIdentity: String, Sendable { case email, device }
+
+/// Sessions, participants and devices: the contract every store fulfils.
+///
+/// Callable from any thread. What a method returned without throwing is durable. Strings come validated and bounded.
+package protocol Directory: Sendable {
+    /// Creates the session or replaces its definition, join code and attributes.
+    /// - Throws: `DirectoryError.joinCodeTaken` when another living session has the code.
+    func putSession(
+        app: String, id: String, definition: String, joinCode: String?, attributes: [String: JSONValue]
+    ) async throws -> Session
+    func session(app: String, id: String) async throws -> Session?
+    /// - Parameter joinCode: in any case; codes are compared in upper case.
+    func session(joinCode: String) async throws -> Session?
+    /// Removes the session and its participants; devices stay. False when there was none.
+    func deleteSession(app: String, id: String) async throws -> Bool
+
+    /// Creates or updates one participant of an existing session.
+    /// - Throws: `DirectoryError.noSuchSession`, or `.emailTaken` when another participant of the session has the e-mail.
+    func putParticipant(
+        app: String, session: String, user: String, name: String, email: String?, role: String?
+    ) async throws -> Participant
+    /// The joining participant: an old one when `identity` recognises them (same e-mail without regard to case, or
+    /// same device id), whose name is then brought up to date; otherwise a new one whose `user` is its number in decimal.
+    func join(
+        session: Session, name: String, email: String, role: String?, identity: JoinIdentity, device: String?
+    ) async throws -> Participant
+    func participant(app: String, session: String, user: String) async throws -> Participant?
+    /// In the order of their numbers.
+    func participants(app: String, session: String) async throws -> [Participant]
+    func deleteParticipant(app: String, session: String, user: String) async throws -> Bool
+
+    /// Creates or replaces a device. A token has one owner: whoever else had it under the same provider loses it.
+    /// `registeredAt` is kept when the token value is unchanged.
+    func putDevice(_ device: Device) async throws -> Device
+    func device(app: String, user: String, id: String) async throws -> Device?
+    func devices(app: String, user: String) async throws -> [Device]
+    func deleteDevice(app: String, user: String, id: String) async throws -> Bool
+    /// Forgets the token a gateway called dead, if it is still the one that was tried and was registered before
+    /// `deadSince` (milliseconds since 1970; nil: the gateway gave no time, and the token goes). The device row stays.
+    /// True when the token was removed.
+    func removeToken(_ token: String, provider: PushProvider, deadSince: Int64?) async throws -> Bool
+
+    /// Everybody in the session with all their devices, newest registration first, in one read.
+    func roster(app: String, session: String) async throws -> [RosterEntry]
+}
+
+/// What a store refuses, as opposed to what fails in it.
+package enum DirectoryError: Error, Equatable {
+    case joinCodeTaken(String)
+    case noSuchSession(String)
+    case emailTaken
+}

@@ -1,0 +1,98 @@
+package import HubCore
+
+/// A rendered notification: everything a gateway needs, nothing that depends on which gateway it is.
+///
+/// Rendered before the publisher's 200 and stored with the delivery, so a push after a crash says what it would have
+/// said before.
+package struct PushMessage: Sendable, Equatable {
+    package enum Kind: String, Sendable {
+        /// Visible: title and body.
+        case alert
+        /// A wake-up with data only.
+        case silent
+    }
+
+    /// The same on every surface and every retry.
+    package var nid: String
+    package var event: String
+    package var kind: Kind
+    package var title: String?
+    package var body: String?
+    package var image: String?
+    /// Application data; FCM gets every value as a string, APNs gets them beside `aps` as they are.
+    package var data: [String: JSONValue]
+    /// Members of `aps` from the definition (`sound`, `interruption-level`, …).
+    package var apns: [String: JSONValue]
+    /// From the definition: `priority`, `channel_id` and other members of FCM's android block.
+    package var android: [String: JSONValue]
+    /// Replaces an older notification of the same group on the device.
+    package var group: String?
+    /// Milliseconds since 1970; after it the notification is worth nothing.
+    package var expiresAt: Int64
+    /// When the event was committed; milliseconds since 1970.
+    package var committedAt: Int64
+    /// The event's position in its channel; 0 before it is committed.
+    package var sequence: Int64
+
+    package init(
+        nid: String, event: String, kind: Kind, title: String?, body: String?, image: String? = nil,
+        data: [String: JSONValue] = [:], apns: [String: JSONValue] = [:], android: [String: JSONValue] = [:],
+        group: String? = nil, expiresAt: Int64, committedAt: Int64, sequence: Int64 = 0
+    ) {
+        self.nid = nid
+        self.event = event
+        self.kind = kind
+        self.title = title
+        self.body = body
+        self.image = image
+        self.data = data
+        self.apns = apns
+        self.android = android
+        self.group = group
+        self.expiresAt = expiresAt
+        self.committedAt = committedAt
+        self.sequence = sequence
+    }
+}
+
+/// Where one push goes: resolved when it is sent, because tokens change between decision and sending.
+package struct PushTarget: Sendable, Equatable {
+    /// Tandem's own device id: part of the stable request id, never shown to the gateway.
+    package var device: String
+    package var provider: PushProvider
+    package var platform: DevicePlatform
+    package var token: String
+    package var environment: APNsEnvironment
+
+    package init(
+        device: String, provider: PushProvider, platform: DevicePlatform, token: String, environment: APNsEnvironment
+    ) {
+        self.device = device
+        self.provider = provider
+        self.platform = platform
+        self.token = token
+        self.environment = environment
+    }
+}
+
+/// What became of one attempt.
+package enum PushOutcome: Sendable, Equatable {
+    /// The gateway took it; its name for the message.
+    case accepted(providerID: String)
+    /// Try again, not before `after` when the gateway said so. The reason is short and free of secrets and tokens.
+    case retry(after: Duration?, reason: String)
+    /// The token is dead; `since` in milliseconds since 1970 when the gateway told.
+    case dead(reason: String, since: Int64?)
+    /// Will not be accepted however often it is sent.
+    case rejected(reason: String)
+    /// No credentials for this provider: logged as a would-be push.
+    case skippedUnconfigured
+}
+
+/// Sends notifications: the contract between delivery and the gateways.
+package protocol PushGateway: Sendable {
+    /// Takes one push. Never blocks; `completion` runs exactly once, on a thread of the gateway's.
+    ///
+    /// One call is one attempt: backing off and trying again is the caller's.
+    func send(_ message: PushMessage, to target: PushTarget, completion: @escaping @Sendable (PushOutcome) -> Void)
+}

@@ -1,0 +1,70 @@
+package import HubCore
+package import HubDelivery
+
+/// The stored form of a `PushMessage`: a JSON object that says which form it is.
+///
+/// A row outlives the process that wrote it, so the names of the members are fixed here and not derived from Swift's.
+/// Members this version does not know are ignored; absent optional ones are nil or empty. A change that older versions
+/// would misread gets the next number.
+package enum PushMessageCoding {
+    /// The form this version writes, and the newest it reads.
+    package static let version: Int64 = 1
+
+    package static func encode(_ message: PushMessage) -> JSONValue {
+        var members: [String: JSONValue] = [
+            "v": .int(version), "nid": .string(message.nid), "event": .string(message.event),
+            "kind": .string(message.kind.rawValue), "expires_at": .int(message.expiresAt),
+            "committed_at": .int(message.committedAt), "sequence": .int(message.sequence),
+        ]
+        members["title"] = message.title.map(JSONValue.string)
+        members["body"] = message.body.map(JSONValue.string)
+        members["image"] = message.image.map(JSONValue.string)
+        members["group"] = message.group.map(JSONValue.string)
+        if !message.data.isEmpty { members["data"] = .object(message.data) }
+        if !message.apns.isEmpty { members["apns"] = .object(message.apns) }
+        if !message.android.isEmpty { members["android"] = .object(message.android) }
+        return .object(members)
+    }
+
+    /// - Throws: `StorageError.Code.unreadableRow`, naming the member and never its value.
+    package static func decode(_ value: JSONValue) throws(StorageError) -> PushMessage {
+        guard case .object(let members) = value else { throw unreadable("it is not a JSON object") }
+        let version = try required("v", of: members, \.intValue)
+        guard (1...Self.version).contains(version) else {
+            throw unreadable("its form is \(version), and this version reads up to \(Self.version)")
+        }
+        guard let kind = PushMessage.Kind(rawValue: try required("kind", of: members, \.stringValue)) else {
+            throw unreadable("its `kind` is unknown")
+        }
+        return PushMessage(
+            nid: try required("nid", of: members, \.stringValue), event: try required("event", of: members, \.stringValue),
+            kind: kind, title: try optional("title", of: members, \.stringValue),
+            body: try optional("body", of: members, \.stringValue), image: try optional("image", of: members, \.stringValue),
+            data: try optional("data", of: members, \.objectValue) ?? [:],
+            apns: try optional("apns", of: members, \.objectValue) ?? [:],
+            android: try optional("android", of: members, \.objectValue) ?? [:],
+            group: try optional("group", of: members, \.stringValue),
+            expiresAt: try required("expires_at", of: members, \.intValue),
+            committedAt: try required("committed_at", of: members, \.intValue),
+            sequence: try required("sequence", of: members, \.intValue))
+    }
+
+    private static func required<Value>(
+        _ name: String, of members: [String: JSONValue], _ read: (JSONValue) -> Value?
+    ) throws(StorageError) -> Value {
+        guard let value = try optional(name, of: members, read) else { throw unreadable("`\(name)` is missing") }
+        return value
+    }
+
+    private static func optional<Value>(
+        _ name: String, of members: [String: JSONValue], _ read: (JSONValue) -> Value?
+    ) throws(StorageError) -> Value? {
+        guard let member = members[name], member != .null else { return nil }
+        guard let value = read(member) else { throw unreadable("`\(name)` has the wrong type") }
+        return value
+    }
+
+    private static func unreadable(_ reason: String) -> StorageError {
+        StorageError(.unreadableRow, "a stored notification cannot be read: \(reason)")
+    }
+}

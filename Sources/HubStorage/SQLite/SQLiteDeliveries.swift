@@ -1,0 +1,192 @@
+import Foundation
+import GRDB
+import HubCore
+import HubJSON
+package import HubDelivery
+
+extension SQLiteStore {
+    /// All of `batch` or nothing. An event whose id is already there fails the call.
+    package func commit(_ batch: [(event: EventRecord, deliveries: [DeliveryRecord])]) async throws -> [EventRecord] {
+        // Written out here, on the caller's thread: the writer's time is everybody's.
+        let entries = batch.map { entry in
+            (event: entry.event, deliveries: entry.deliveries.map { ($0, $0.message.map(Self.messageText)) })
+        }
+        let rows = batch.reduce(0) { $0 + 1 + $1.deliveries.count }
+        return try await write(rows: rows) { db in
+            try entries.map { entry in
+                var event = entry.event
+                event.sequence = try Self.nextSequence(db, app: event.app, channel: event.channel)
+                try Self.insert(event, db)
+                for (delivery, messageText) in entry.deliveries { try Self.insert(delivery, messageText, db) }
+                return event
+            }
+        }
+    }
+
+    package func openDeliveries(limit: Int) async throws -> [DeliveryRecord] {
+        let (open, unreadable) = try await read { db in
+            var open: [DeliveryRecord] = []
+            var unreadable: [(DeliveryRecord, StorageError)] = []
+            let rows = try Row.fetchCursor(db.cachedStatement(sql: SQLiteStore.openDeliveriesSQL))
+            while open.count < limit, let row = try rows.next() {
+                let (delivery, problem) = Self.delivery(row: row)
+                if let problem { unreadable.append((delivery, problem)) } else { open.append(delivery) }
+            }
+            return (open, unreadable)
+        }
+        if !unreadable.isEmpty {
+            // Ended, so that the next start does not stumble over them again.
+            try await update(
+                unreadable.map { delivery, _ in
+                    var ended = delivery
+                    ended.state = .failed
+                    return ended
+                })
+            for (_, problem) in unreadable { onUnreadableRow(problem) }
+        }
+        return open
+    }
+
+    /// A row that is not there (pruned meanwhile) is passed over. A row's message and reason stay as committed.
+    package func update(_ deliveries: [DeliveryRecord]) async throws {
+        if deliveries.isEmpty { return }
+        try await write(rows: deliveries.count) { db in
+            let statement = try db.cachedStatement(
+                sql: """
+                    UPDATE delivery SET state = ?, due_at = ?, attempts = ?, provider_id = ?, outcome = ?
+                    WHERE event = ? AND user = ? AND device = ?
+                    """)
+            for delivery in deliveries {
+                try statement.execute(arguments: [
+                    delivery.state.rawValue, delivery.dueAt, delivery.attempts, delivery.providerID, delivery.outcome,
+                    delivery.event, delivery.user, delivery.device,
+                ])
+            }
+        }
+    }
+
+    /// A row that cannot be read comes without its message, and its outcome says so; an unknown state reads `failed`.
+    package func deliveries(event: String) async throws -> [DeliveryRecord] {
+        try await read { db in
+            try Row.fetchAll(
+                db.cachedStatement(
+                    sql: """
+                        SELECT delivery.*, event.sequence FROM delivery JOIN event ON event.id = delivery.event
+                        WHERE delivery.event = ? ORDER BY delivery.user, delivery.device
+                        """), arguments: [event]
+            ).map { Self.delivery(row: $0).delivery }
+        }
+    }
+
+    package func event(id: String) async throws -> EventRecord? {
+        try await read { db in
+            try Row.fetchOne(db.cachedStatement(sql: "SELECT * FROM event WHERE id = ?"), arguments: [id])
+                .map { row in
+                    EventRecord(
+                        id: row["id"], app: row["app"], channel: row["channel"], sequence: row["sequence"],
+                        name: row["name"], data: String(decoding: row["data"] as Data, as: UTF8.self),
+                        policy: try decodeColumn(row, "policy", of: "event"), committedAt: row["committed_at"],
+                        expiresAt: row["expires_at"])
+                }
+        }
+    }
+
+    /// An event has ended when none of its deliveries is open.
+    package func prune(before cutoff: Int64, limit: Int) async throws -> Int {
+        guard limit > 0 else { return 0 }
+        // The events it deletes belong to nobody's wait but its own: it counts as one row of the queue.
+        return try await write { db in
+            // Deliveries go with their event: foreign key.
+            try db.cachedStatement(
+                sql: """
+                    DELETE FROM event WHERE id IN (
+                      SELECT id FROM event
+                      WHERE committed_at < ? AND NOT EXISTS (
+                        SELECT 1 FROM delivery WHERE event = event.id AND state IN (\(SQLiteStore.openStates)))
+                      ORDER BY committed_at LIMIT ?)
+                    """
+            ).execute(arguments: [cutoff, limit])
+            return db.changesCount
+        }
+    }
+}
+
+extension SQLiteStore {
+    /// Written as the partial index has it, or SQLite would not recognise the index as fitting.
+    private static var openStates: String { "'waiting', 'due', 'leased', 'retry'" }
+
+    static var openDeliveriesSQL: String {
+        """
+        SELECT delivery.*, event.sequence FROM delivery JOIN event ON event.id = delivery.event
+        WHERE delivery.state IN (\(openStates)) ORDER BY delivery.due_at
+        """
+    }
+
+    private static func nextSequence(_ db: Database, app: String, channel: String) throws -> Int64 {
+        let next = try Int64.fetchOne(
+            db.cachedStatement(
+                sql: """
+                    INSERT INTO channel (app, name, sequence) VALUES (?, ?, 1)
+                    ON CONFLICT (app, name) DO UPDATE SET sequence = sequence + 1 RETURNING sequence
+                    """), arguments: [app, channel])
+        guard let next else { throw StorageError(.database, "SQLite gave no sequence") }
+        return next
+    }
+
+    private static func insert(_ event: EventRecord, _ db: Database) throws {
+        try db.cachedStatement(
+            sql: """
+                INSERT INTO event (id, app, channel, sequence, name, data, policy, committed_at, expires_at)
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+                """
+        ).execute(arguments: [
+            event.id, event.app, event.channel, event.sequence, event.name, Data(event.data.utf8), event.policy.rawValue,
+            event.committedAt, event.expiresAt,
+        ])
+    }
+
+    private static func insert(_ delivery: DeliveryRecord, _ messageText: String?, _ db: Database) throws {
+        try db.cachedStatement(
+            sql: """
+                INSERT INTO delivery
+                  (event, user, device, nid, app, state, reason, due_at, attempts, message, provider_id, outcome)
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                """
+        ).execute(arguments: [
+            delivery.event, delivery.user, delivery.device, delivery.nid, delivery.app, delivery.state.rawValue,
+            delivery.reason, delivery.dueAt, delivery.attempts, messageText, delivery.providerID, delivery.outcome,
+        ])
+    }
+
+    private static func messageText(_ message: PushMessage) -> String {
+        PushMessageCoding.encode(message).text
+    }
+
+    /// The row's delivery, and what kept it from being read entirely. The message's sequence is the event's: when the
+    /// text was written, the event did not have one yet.
+    private static func delivery(row: Row) -> (delivery: DeliveryRecord, problem: StorageError?) {
+        var delivery = DeliveryRecord(
+            nid: row["nid"], event: row["event"], app: row["app"], user: row["user"], device: row["device"],
+            state: .failed, reason: row["reason"], dueAt: row["due_at"], attempts: row["attempts"],
+            providerID: row["provider_id"], outcome: row["outcome"])
+        do throws(StorageError) {
+            delivery.state = try decodeColumn(row, "state", of: "delivery")
+            if let text = row["message"] as String? {
+                delivery.message = try message(text: text)
+                delivery.message?.sequence = row["sequence"]
+            }
+            return (delivery, nil)
+        } catch {
+            delivery.message = nil
+            delivery.outcome = "unreadable row"
+            return (delivery, StorageError(error.code, "\(error.message) (event \(delivery.event), nid \(delivery.nid))"))
+        }
+    }
+
+    private static func message(text: String) throws(StorageError) -> PushMessage {
+        guard let value = try? JSONValue(parsing: text) else {
+            throw StorageError(.unreadableRow, "a stored notification is not JSON")
+        }
+        return try PushMessageCoding.decode(value)
+    }
+}

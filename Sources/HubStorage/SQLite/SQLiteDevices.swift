@@ -1,0 +1,90 @@
+import GRDB
+package import HubDelivery
+
+extension SQLiteStore {
+    package func putDevice(_ device: Device) async throws -> Device {
+        try await write { db in
+            var device = device
+            let old = try Self.device(db, app: device.app, user: device.user, id: device.id)
+            if let old, old.token == device.token && old.provider == device.provider {
+                device.registeredAt = old.registeredAt
+            }
+            if let token = device.token {
+                // A shared phone would otherwise show one person's notifications to the next.
+                try db.cachedStatement(
+                    sql: """
+                        UPDATE device SET token = NULL
+                        WHERE provider = ? AND token = ? AND NOT (app = ? AND user = ? AND id = ?)
+                        """
+                ).execute(arguments: [device.provider.rawValue, token, device.app, device.user, device.id])
+            }
+            try db.cachedStatement(
+                sql: """
+                    INSERT INTO device
+                      (app, user, id, platform, provider, token, environment, locale, notifications, registered_at)
+                    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                    ON CONFLICT (app, user, id) DO UPDATE SET
+                      platform = excluded.platform, provider = excluded.provider, token = excluded.token,
+                      environment = excluded.environment, locale = excluded.locale,
+                      notifications = excluded.notifications, registered_at = excluded.registered_at
+                    """
+            ).execute(arguments: [
+                device.app, device.user, device.id, device.platform.rawValue, device.provider.rawValue, device.token,
+                device.environment.rawValue, device.locale, device.notifications, device.registeredAt,
+            ])
+            return device
+        }
+    }
+
+    package func device(app: String, user: String, id: String) async throws -> Device? {
+        try await read { db in try Self.device(db, app: app, user: user, id: id) }
+    }
+
+    /// Newest registration first.
+    package func devices(app: String, user: String) async throws -> [Device] {
+        try await read { db in
+            try Row.fetchAll(
+                db.cachedStatement(
+                    sql: "SELECT * FROM device WHERE app = ? AND user = ? ORDER BY registered_at DESC, id"),
+                arguments: [app, user]
+            ).map(Self.device(row:))
+        }
+    }
+
+    package func deleteDevice(app: String, user: String, id: String) async throws -> Bool {
+        try await write { db in
+            try db.cachedStatement(sql: "DELETE FROM device WHERE app = ? AND user = ? AND id = ?")
+                .execute(arguments: [app, user, id])
+            return db.changesCount > 0
+        }
+    }
+
+    package func removeToken(_ token: String, provider: PushProvider, deadSince: Int64?) async throws -> Bool {
+        try await write { db in
+            // APNs names the moment it found the token dead: a registration after it is a living app's.
+            try db.cachedStatement(
+                sql: """
+                    UPDATE device SET token = NULL
+                    WHERE provider = ?1 AND token = ?2 AND (?3 IS NULL OR registered_at < ?3)
+                    """
+            ).execute(arguments: [provider.rawValue, token, deadSince])
+            return db.changesCount > 0
+        }
+    }
+
+    private static func device(_ db: Database, app: String, user: String, id: String) throws -> Device? {
+        try Row.fetchOne(
+            db.cachedStatement(sql: "SELECT * FROM device WHERE app = ? AND user = ? AND id = ?"),
+            arguments: [app, user, id]
+        ).map(device(row:))
+    }
+
+    static func device(row: Row) throws -> Device {
+        Device(
+            app: row["app"], user: row["user"], id: row["id"],
+            platform: try decodeColumn(row, "platform", of: "device"),
+            provider: try decodeColumn(row, "provider", of: "device"), token: row["token"],
+            environment: try decodeColumn(row, "environment", of: "device"), locale: row["locale"],
+            notifications: row["notifications"], registeredAt: row["registered_at"])
+    }
+}

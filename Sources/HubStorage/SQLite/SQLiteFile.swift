@@ -1,0 +1,120 @@
+import Foundation
+import GRDB
+
+/// Opening a database file: everything that can be wrong with one, said so that the operator can put it right.
+enum SQLiteFile {
+    /// How long a statement waits for another process's lock.
+    static let busyTimeoutSeconds: Double = 5
+    /// Connections that read beside the writer.
+    static let readersMax = 4
+    /// The folder and the file hold device tokens and e-mail addresses: only their owner may read them.
+    static let folderPermissions = 0o700
+    static let filePermissions: mode_t = 0o600
+
+    /// Creates what is missing, migrates what is old.
+    static func open(path: String, synchronous: SQLiteStore.Synchronous) throws(StorageError) -> DatabasePool {
+        try prepare(path: path)
+        do {
+            var configuration = Configuration()
+            configuration.busyMode = .timeout(busyTimeoutSeconds)
+            configuration.maximumReaderCount = readersMax
+            configuration.foreignKeysEnabled = true
+            configuration.label = "tandem.store"
+            try inspect(path: path, configuration: configuration)
+            let pool = try DatabasePool(path: path, configuration: configuration)
+            try SQLiteMigrations.migrator.migrate(pool)
+            // Only here: GRDB sets NORMAL when it turns WAL on, after every hook that runs earlier.
+            try pool.writeWithoutTransaction { db in try db.execute(sql: "PRAGMA synchronous = \(synchronous.rawValue)") }
+            return pool
+        } catch let error as StorageError {
+            throw error
+        } catch let error as DatabaseError {
+            throw StorageError(opening: path, error)
+        } catch {
+            throw StorageError(.database, "the store \(path) cannot be opened: \(error)")
+        }
+    }
+
+    /// The system's own words for a missing permission say more than SQLite's "unable to open database file", so the
+    /// file is created and opened once without SQLite.
+    private static func prepare(path: String) throws(StorageError) {
+        let folder = URL(fileURLWithPath: path).deletingLastPathComponent().path
+        do {
+            try FileManager.default.createDirectory(
+                atPath: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: folderPermissions])
+        } catch {
+            throw StorageError(
+                .notWritable,
+                "the store's folder \(folder) cannot be created; create it, or give another place for the data")
+        }
+        // The mode counts only when the file is new. SQLite gives its -wal and -shm files the same.
+        let descriptor = unsafe Foundation.open(path, O_RDWR | O_CREAT | O_CLOEXEC, filePermissions)
+        guard descriptor >= 0 else {
+            let reason = unsafe String(cString: strerror(errno))
+            throw StorageError(
+                .notWritable,
+                "the store \(path) cannot be opened for writing (\(reason)); "
+                    + "make it and its folder writable for Tandem's user, or give another place for the data")
+        }
+        close(descriptor)
+    }
+
+    /// Refuses what is not ours before anything in the file is changed, even its journal mode.
+    private static func inspect(path: String, configuration: Configuration) throws {
+        let queue = try DatabaseQueue(path: path, configuration: configuration)
+        try queue.read { db in
+            let applicationID = try Int32.fetchOne(db, sql: "PRAGMA application_id")
+            let tableCount = try Int.fetchOne(db, sql: "SELECT COUNT(*) FROM sqlite_master") ?? 0
+            if tableCount > 0 && applicationID != SQLiteMigrations.applicationID {
+                throw StorageError(
+                    .foreignDatabase,
+                    "\(path) is another program's database; give Tandem's store a file of its own")
+            }
+            if try SQLiteMigrations.migrator.hasBeenSuperseded(db) {
+                throw StorageError(
+                    .newerSchema,
+                    "the store \(path) was written by a newer version of Tandem; "
+                        + "start that version, or restore a backup from before the upgrade")
+            }
+        }
+        try queue.close()
+    }
+}
+
+extension StorageError {
+    /// A failure of opening. SQLite's extended codes say more than an operator can use: the primary one decides.
+    fileprivate init(opening path: String, _ error: DatabaseError) {
+        switch error.resultCode {
+        case .SQLITE_NOTADB, .SQLITE_CORRUPT:
+            self.init(
+                .notADatabase,
+                "\(path) is not an SQLite database, or is damaged; move it away or restore a backup, then start again")
+        case .SQLITE_CANTOPEN, .SQLITE_READONLY, .SQLITE_PERM:
+            self.init(
+                .notWritable,
+                "the store \(path) cannot be written; make it and its folder writable for Tandem's user")
+        case .SQLITE_BUSY, .SQLITE_LOCKED:
+            self.init(
+                .locked, "the store \(path) is locked by another process; stop that one, or give this one another file")
+        default:
+            self.init(.database, "the store \(path) cannot be opened: \(StorageError.summary(error))")
+        }
+    }
+
+    /// A failure of a statement. Keeps SQLite's code and message, which name tables and columns, and drops GRDB's error:
+    /// that one carries the statement's arguments, which are tokens, e-mails and payloads.
+    init(_ error: DatabaseError) {
+        switch error.resultCode {
+        case .SQLITE_BUSY, .SQLITE_LOCKED:
+            self.init(.locked, "the store is locked by another process; stop that one, or try again")
+        case .SQLITE_FULL:
+            self.init(.database, "the store's disk is full; free some space")
+        default:
+            self.init(.database, "the store failed: \(StorageError.summary(error))")
+        }
+    }
+
+    private static func summary(_ error: DatabaseError) -> String {
+        "SQLite error \(error.extendedResultCode.rawValue), \(error.message ?? "no message")"
+    }
+}

@@ -1,0 +1,113 @@
+import GRDB
+
+/// The tables, and how a database of an older version gets them. A migration that was released is never edited.
+enum SQLiteMigrations {
+    /// Marks a database file as Tandem's ("TNDM"), so that no other program's file is mistaken for one.
+    static let applicationID: Int32 = 0x544E_444D
+
+    static var migrator: DatabaseMigrator {
+        var migrator = DatabaseMigrator()
+        migrator.registerMigration("1") { db in
+            try db.execute(sql: "PRAGMA application_id = \(applicationID)")
+            try db.execute(sql: directory)
+            try db.execute(sql: outbox)
+        }
+        return migrator
+    }
+
+    /// STRICT everywhere: a column then holds the type it declares, and reading a row cannot meet another.
+    /// AUTOINCREMENT where clients know the number: without it SQLite gives the number of a deleted newest row again.
+    private static let directory = """
+        CREATE TABLE session (
+          number INTEGER PRIMARY KEY AUTOINCREMENT,
+          app TEXT NOT NULL,
+          id TEXT NOT NULL,
+          definition TEXT NOT NULL,
+          join_code TEXT UNIQUE,          -- upper case; rows are living sessions, so unique among those
+          attributes TEXT NOT NULL,       -- a JSON object
+          created_at INTEGER NOT NULL,
+          UNIQUE (app, id)
+        ) STRICT;
+
+        CREATE TABLE participant (
+          number INTEGER PRIMARY KEY AUTOINCREMENT,
+          app TEXT NOT NULL,
+          session TEXT NOT NULL,
+          user TEXT NOT NULL,
+          name TEXT NOT NULL,
+          email TEXT,                     -- as it was written
+          email_key TEXT,                 -- lower case, by Unicode's rules: SQLite's lower() knows ASCII only
+          role TEXT,
+          device TEXT,                    -- the device id of a join that recognises by device
+          joined_at INTEGER NOT NULL,
+          UNIQUE (app, session, user),
+          FOREIGN KEY (app, session) REFERENCES session (app, id) ON DELETE CASCADE
+        ) STRICT;
+        CREATE UNIQUE INDEX participant_email ON participant (app, session, email_key) WHERE email_key IS NOT NULL;
+        CREATE UNIQUE INDEX participant_device ON participant (app, session, device) WHERE device IS NOT NULL;
+        CREATE INDEX participant_user ON participant (app, user);
+
+        CREATE TABLE device (
+          app TEXT NOT NULL,
+          user TEXT NOT NULL,
+          id TEXT NOT NULL,
+          platform TEXT NOT NULL,
+          provider TEXT NOT NULL,
+          token TEXT,
+          environment TEXT NOT NULL,
+          locale TEXT,
+          notifications INTEGER NOT NULL,
+          registered_at INTEGER NOT NULL,
+          PRIMARY KEY (app, user, id)
+        ) STRICT;
+        CREATE UNIQUE INDEX device_token ON device (provider, token) WHERE token IS NOT NULL;
+        CREATE INDEX device_id ON device (app, id);
+        """
+
+    /// `channel` keeps each channel's last sequence apart from its events: pruning them must not make it count from 1
+    /// again, or a client that asks for what came after its last sequence would be told nothing.
+    ///
+    /// `event.data` is a blob because SQLite's text ends at a NUL character, and the publisher's string may hold one.
+    ///
+    /// A delivery's key begins with its event: a transaction then writes neighbouring index entries, which a key that
+    /// begins with the random nid would scatter. One nid is one event and user, so the key says the same.
+    private static let outbox = """
+        CREATE TABLE channel (
+          app TEXT NOT NULL,
+          name TEXT NOT NULL,
+          sequence INTEGER NOT NULL,
+          PRIMARY KEY (app, name)
+        ) STRICT, WITHOUT ROWID;
+
+        CREATE TABLE event (
+          id TEXT NOT NULL PRIMARY KEY,
+          app TEXT NOT NULL,
+          channel TEXT NOT NULL,
+          sequence INTEGER NOT NULL,
+          name TEXT NOT NULL,
+          data BLOB NOT NULL,
+          policy TEXT NOT NULL,
+          committed_at INTEGER NOT NULL,
+          expires_at INTEGER NOT NULL,
+          UNIQUE (app, channel, sequence)
+        ) STRICT;
+        CREATE INDEX event_committed ON event (committed_at);
+
+        CREATE TABLE delivery (
+          event TEXT NOT NULL REFERENCES event (id) ON DELETE CASCADE,
+          user TEXT NOT NULL,
+          device TEXT NOT NULL,
+          nid TEXT NOT NULL,
+          app TEXT NOT NULL,
+          state TEXT NOT NULL,
+          reason TEXT NOT NULL,
+          due_at INTEGER NOT NULL,
+          attempts INTEGER NOT NULL,
+          message TEXT,                   -- PushMessageCoding
+          provider_id TEXT,
+          outcome TEXT,
+          PRIMARY KEY (event, user, device)
+        ) STRICT;
+        CREATE INDEX delivery_open ON delivery (due_at, state) WHERE state IN ('waiting', 'due', 'leased', 'retry');
+        """
+}

@@ -1,0 +1,210 @@
+import GRDB
+import HubCore
+package import HubDelivery
+
+extension SQLiteStore {
+    package func putParticipant(
+        app: String, session: String, user: String, name: String, email: String?, role: String?
+    ) async throws -> Participant {
+        let now = time.wallMilliseconds
+        return try await write { db in
+            let known = try Row.fetchOne(
+                db.cachedStatement(sql: "SELECT 1 FROM session WHERE app = ? AND id = ?"), arguments: [app, session])
+            if known == nil { throw DirectoryError.noSuchSession(session) }
+            let email = Email(email)
+            try Self.requireFree(email, db, app: app, session: session, except: user)
+            try db.cachedStatement(
+                sql: """
+                    INSERT INTO participant (app, session, user, name, email, email_key, role, joined_at)
+                    VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+                    ON CONFLICT (app, session, user) DO UPDATE SET
+                      name = excluded.name, email = excluded.email, email_key = excluded.email_key, role = excluded.role
+                    """
+            ).execute(arguments: [app, session, user, name, email?.text, email?.key, role, now])
+            return try Self.requireParticipant(Self.participant(db, app: app, session: session, user: user))
+        }
+    }
+
+    /// Recognising and adding happen inside one write, so two joins of one person cannot miss each other.
+    ///
+    /// A join that recognises by device but names an e-mail somebody else in the session has is refused with
+    /// `DirectoryError.emailTaken`; one whose session is gone, or was made anew since, with `.noSuchSession`.
+    package func join(
+        session: Session, name: String, email: String, role: String?, identity: JoinIdentity, device: String?
+    ) async throws -> Participant {
+        let now = time.wallMilliseconds
+        return try await write { db in
+            let living = try Row.fetchOne(
+                db.cachedStatement(sql: "SELECT 1 FROM session WHERE number = ? AND app = ? AND id = ?"),
+                arguments: [session.number, session.app, session.id])
+            if living == nil { throw DirectoryError.noSuchSession(session.id) }
+            let email = Email(email)
+            let known =
+                switch identity {
+                case .email: try email.flatMap { try Self.recognise($0, db, session) }
+                case .device: try device.flatMap { try Self.recognise(device: $0, db, session) }
+                }
+            if var participant = known {
+                participant.name = name
+                try db.cachedStatement(sql: "UPDATE participant SET name = ? WHERE number = ?")
+                    .execute(arguments: [name, participant.number])
+                return participant
+            }
+            try Self.requireFree(email, db, app: session.app, session: session.id, except: nil)
+            let number = try Self.freeNumber(db, app: session.app)
+            try db.cachedStatement(
+                sql: """
+                    INSERT INTO participant (number, app, session, user, name, email, email_key, role, device, joined_at)
+                    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                    """
+            ).execute(arguments: [
+                number, session.app, session.id, String(number), name, email?.text, email?.key, role,
+                identity == .device ? device : nil, now,
+            ])
+            return try Self.requireParticipant(
+                Self.participant(db, app: session.app, session: session.id, user: String(number)))
+        }
+    }
+
+    package func participant(app: String, session: String, user: String) async throws -> Participant? {
+        try await read { db in try Self.participant(db, app: app, session: session, user: user) }
+    }
+
+    package func participants(app: String, session: String) async throws -> [Participant] {
+        try await read { db in try Self.participants(db, app: app, session: session) }
+    }
+
+    package func deleteParticipant(app: String, session: String, user: String) async throws -> Bool {
+        try await write { db in
+            try db.cachedStatement(sql: "DELETE FROM participant WHERE app = ? AND session = ? AND user = ?")
+                .execute(arguments: [app, session, user])
+            return db.changesCount > 0
+        }
+    }
+
+    package func roster(app: String, session: String) async throws -> [RosterEntry] {
+        // Both queries see the same snapshot.
+        try await read { db in
+            let rows = try Row.fetchAll(
+                db.cachedStatement(
+                    sql: """
+                        SELECT device.* FROM participant
+                        JOIN device ON device.app = participant.app AND device.user = participant.user
+                        WHERE participant.app = ? AND participant.session = ?
+                        ORDER BY device.registered_at DESC, device.id
+                        """), arguments: [app, session])
+            var devices: [String: [Device]] = [:]
+            for row in rows {
+                let device = try Self.device(row: row)
+                devices[device.user, default: []].append(device)
+            }
+            return try Self.participants(db, app: app, session: session).map {
+                RosterEntry(participant: $0, devices: devices[$0.user] ?? [])
+            }
+        }
+    }
+}
+
+/// An e-mail address as written, and as compared.
+private struct Email {
+    let text: String
+    let key: String
+
+    /// Nil for none and for an empty one, which any number of participants may have.
+    init?(_ text: String?) {
+        guard let text, !text.isEmpty else { return nil }
+        self.text = text
+        key = text.lowercased()
+    }
+}
+
+extension SQLiteStore {
+    private static func recognise(_ email: Email, _ db: Database, _ session: Session) throws -> Participant? {
+        try Row.fetchOne(
+            db.cachedStatement(sql: "SELECT * FROM participant WHERE app = ? AND session = ? AND email_key = ?"),
+            arguments: [session.app, session.id, email.key]
+        ).map(participant(row:))
+    }
+
+    /// Who joined with this device; otherwise the participant it is registered for, the newest registration first.
+    private static func recognise(device: String, _ db: Database, _ session: Session) throws -> Participant? {
+        let joined = try Row.fetchOne(
+            db.cachedStatement(sql: "SELECT * FROM participant WHERE app = ? AND session = ? AND device = ?"),
+            arguments: [session.app, session.id, device])
+        let row =
+            try joined
+            ?? Row.fetchOne(
+                db.cachedStatement(
+                    sql: """
+                        SELECT participant.* FROM device
+                        JOIN participant ON participant.app = device.app AND participant.user = device.user
+                        WHERE device.app = ? AND device.id = ? AND participant.session = ?
+                        ORDER BY device.registered_at DESC LIMIT 1
+                        """), arguments: [session.app, device, session.id])
+        return row.map(participant(row:))
+    }
+
+    private static func requireFree(
+        _ email: Email?, _ db: Database, app: String, session: String, except user: String?
+    ) throws {
+        guard let email else { return }
+        let owner = try String.fetchOne(
+            db.cachedStatement(sql: "SELECT user FROM participant WHERE app = ? AND session = ? AND email_key = ?"),
+            arguments: [app, session, email.key])
+        if let owner, owner != user { throw DirectoryError.emailTaken }
+    }
+
+    /// The number of a new participant whose user id is that number: never given before, and not yet somebody's user id
+    /// in the app, be it a participant's or a device owner's.
+    ///
+    /// Backends like small numbers for user ids too. After some neighbours are found taken the steps double, so a
+    /// million of them cost twenty look-ups, not a million inside the only writer.
+    private static func freeNumber(_ db: Database, app: String) throws -> Int64 {
+        let last = try Int64.fetchOne(
+            db.cachedStatement(sql: "SELECT seq FROM sqlite_sequence WHERE name = 'participant'"))
+        var number = (last ?? 0) + 1
+        for attempt in 0..<numberAttemptsMax {
+            let user = String(number)
+            let taken = try Bool.fetchOne(
+                db.cachedStatement(
+                    sql: """
+                        SELECT EXISTS (SELECT 1 FROM participant WHERE app = ? AND user = ?)
+                          OR EXISTS (SELECT 1 FROM device WHERE app = ? AND user = ?)
+                        """), arguments: [app, user, app, user])
+            if taken != true { return number }
+            number += attempt < singleSteps ? 1 : 1 << Int64(attempt - singleSteps)
+        }
+        throw StorageError(.database, "no participant number is free: too many user ids of the app are plain numbers")
+    }
+
+    private static var singleSteps: Int { 16 }
+    /// Reaches numbers beyond 2^32 taken ones.
+    private static var numberAttemptsMax: Int { 48 }
+
+    private static func participant(_ db: Database, app: String, session: String, user: String) throws -> Participant? {
+        try Row.fetchOne(
+            db.cachedStatement(sql: "SELECT * FROM participant WHERE app = ? AND session = ? AND user = ?"),
+            arguments: [app, session, user]
+        ).map(participant(row:))
+    }
+
+    private static func participants(_ db: Database, app: String, session: String) throws -> [Participant] {
+        try Row.fetchAll(
+            db.cachedStatement(sql: "SELECT * FROM participant WHERE app = ? AND session = ? ORDER BY number"),
+            arguments: [app, session]
+        ).map(participant(row:))
+    }
+
+    private static func requireParticipant(_ participant: Participant?) throws -> Participant {
+        guard let participant else {
+            throw StorageError(.database, "a participant is gone right after it was written")
+        }
+        return participant
+    }
+
+    private static func participant(row: Row) -> Participant {
+        Participant(
+            app: row["app"], session: row["session"], user: row["user"], number: row["number"], name: row["name"],
+            email: row["email"], role: row["role"], joinedAt: row["joined_at"])
+    }
+}

@@ -1,0 +1,55 @@
+import HubCore
+import HubDelivery
+import HubStorage
+import Testing
+
+@Suite("PushMessageCoding")
+struct PushMessageCodingTests {
+    @Test("a message is read as it was written, full or bare")
+    func roundTrip() throws {
+        let full = PushMessage.sample(event: "e1")
+        let bare = PushMessage(
+            nid: "n", event: "e", kind: .silent, title: nil, body: nil, expiresAt: -1, committedAt: 0, sequence: 7)
+        for message in [full, bare] {
+            #expect(try PushMessageCoding.decode(PushMessageCoding.encode(message)) == message)
+        }
+        #expect(
+            PushMessageCoding.encode(bare).text
+                == #"{"committed_at":0,"event":"e","expires_at":-1,"kind":"silent","nid":"n","sequence":7,"v":1}"#)
+    }
+
+    @Test("members of a later version are passed over, null is absence")
+    func tolerates() throws {
+        let message = PushMessage.sample(event: "e1")
+        var members = try #require(PushMessageCoding.encode(message).objectValue)
+        members["sound_bank"] = ["a": 1]
+        members["image"] = .null
+        var expected = message
+        expected.image = nil
+        #expect(try PushMessageCoding.decode(.object(members)) == expected)
+    }
+
+    @Test(
+        "what cannot be read is named, and its value is not shown",
+        arguments: [
+            ("v", nil, "`v` is missing"), ("v", 2, "its form is 2"), ("v", 0, "its form is 0"),
+            ("v", "1", "`v` has the wrong type"),
+            ("nid", nil, "`nid` is missing"), ("nid", 5, "`nid`"), ("event", nil, "`event`"),
+            ("kind", "secret", "`kind` is unknown"),
+            ("title", ["secret"], "`title`"), ("data", "secret", "`data`"), ("expires_at", "secret", "`expires_at`"),
+            ("committed_at", nil, "`committed_at`"), ("sequence", .double(1.5), "`sequence`"),
+        ] as [(String, JSONValue?, String)])
+    func refuses(member: String, value: JSONValue?, words: String) throws {
+        var members = try #require(PushMessageCoding.encode(.sample(event: "e1")).objectValue)
+        members[member] = value
+        let error = #expect(throws: StorageError.self) { try PushMessageCoding.decode(.object(members)) }
+        #expect(error?.code == .unreadableRow)
+        #expect(error?.message.contains(words) == true)
+        #expect(error?.message.contains("secret") == false)
+    }
+
+    @Test("something else than an object is refused", arguments: [.null, [], "x", 1] as [JSONValue])
+    func refusesOthers(value: JSONValue) {
+        #expect(throws: StorageError.self) { try PushMessageCoding.decode(value) }
+    }
+}

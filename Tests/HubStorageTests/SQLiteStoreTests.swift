@@ -1,0 +1,245 @@
+import Foundation
+import GRDB
+import HubCore
+import HubDelivery
+import HubStorage
+import Synchronization
+import Testing
+
+@Suite("SQLiteStore")
+struct SQLiteStoreTests {
+    let folder: TemporaryFolder
+    let clock = TestClock()
+
+    init() throws {
+        folder = try TemporaryFolder()
+    }
+
+    private func open(_ name: String = "tandem.db") throws -> SQLiteStore {
+        try SQLiteStore(path: folder.file(name), time: clock)
+    }
+
+    @Test("keeps the store contract", arguments: StoreContract.all)
+    func contract(rule: StoreContract) async throws {
+        let store = try open()
+        try await rule.check(store)
+        try await store.close()
+    }
+
+    @Test("waits for the disk at every commit by default, and only then")
+    func durability() async throws {
+        let full = try await open("full.db").durability()
+        #expect(full.synchronous == 2 && full.journalMode == "wal")
+        let store = try SQLiteStore(path: folder.file("normal.db"), synchronous: .normal, time: clock)
+        #expect(try await store.durability().synchronous == 1)
+    }
+
+    @Test("finds open deliveries by their index, already in order")
+    func plan() async throws {
+        let plan = try await open().openDeliveriesPlan()
+        #expect(plan.contains { $0.contains("USING INDEX delivery_open") }, "\(plan)")
+        #expect(!plan.contains { $0.contains("TEMP B-TREE") }, "\(plan)")
+    }
+
+    @Test("stamps sessions and participants by the clock it was given, once")
+    func stamps() async throws {
+        let store = try open()
+        let born = clock.wallMilliseconds
+        let session = try await store.makeSession()
+        clock.advance(milliseconds: 5)
+        let ada = try await store.join(session, "ada@example.org")
+        clock.advance(milliseconds: 5)
+        #expect(try await store.makeSession().createdAt == born)
+        #expect(ada.joinedAt == born + 5)
+        #expect(try await store.join(session, "ada@example.org").joinedAt == born + 5)
+    }
+
+    @Test("everything is there after the file is opened again, closed before or not")
+    func reopening() async throws {
+        let store = try open()
+        let session = try await store.makeSession(joinCode: "CODE")
+        let ada = try await store.join(session, "ada@example.org")
+        let device = try await store.putDevice(.sample(user: ada.user))
+        _ = try await store.commit([(.sample("e1"), [.sample(event: "e1", user: ada.user, message: .sample(event: "e1"))])])
+        let deliveries = try await store.openDeliveries(limit: 10)
+        try await store.close()
+        await #expect(throws: StorageError.self) { _ = try await store.session(joinCode: "CODE") }
+        let again = try open()
+        // A second process on the same file, while the first one runs.
+        let beside = try open()
+        for store in [again, beside] {
+            #expect(try await store.session(joinCode: "CODE") == session)
+            #expect(try await store.roster(app: "1", session: session.id) == [RosterEntry(participant: ada, devices: [device])])
+            #expect(try await store.openDeliveries(limit: 10) == deliveries)
+            #expect(deliveries.first?.message?.sequence == 1)
+        }
+        #expect(try await again.commit([(.sample("e2"), [])]).first?.sequence == 2)
+        #expect(try await beside.commit([(.sample("e3"), [])]).first?.sequence == 3)
+    }
+
+    @Test("what was committed survives SIGKILL")
+    func survivesKill() async throws {
+        let path = folder.file()
+        await #expect(processExitsWith: .signal(SIGKILL)) { [path = path as String] in
+            let store = try SQLiteStore(path: path, time: TestClock())
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for index in 0..<100 {
+                    group.addTask {
+                        _ = try await store.commit([
+                            (.sample("e\(index)"), [.sample(event: "e\(index)", message: .sample(event: "e\(index)"))])
+                        ])
+                    }
+                }
+                try await group.waitForAll()
+            }
+            try await store.update([.sample(event: "e7", state: .accepted)])
+            _ = kill(getpid(), SIGKILL)
+        }
+        let store = try open()
+        #expect(try await store.openDeliveries(limit: 1_000).count == 99)
+        var sequences: [Int64] = []
+        for index in 0..<100 { sequences.append(try #require(try await store.event(id: "e\(index)")).sequence) }
+        #expect(sequences.sorted() == Array(1...100))
+        #expect(try await store.deliveries(event: "e7").first?.state == .accepted)
+    }
+
+    @Test("a delivery that cannot be read is reported, ended and passed over")
+    func unreadableRows() async throws {
+        let reports = Mutex<[StorageError]>([])
+        let path = folder.file()
+        let store = try SQLiteStore(path: path, time: clock) { error in reports.withLock { $0.append(error) } }
+        let devices = ["json", "form", "fine", "object"]
+        _ = try await store.commit([
+            (.sample("e1"), devices.map { .sample(event: "e1", device: $0, message: .sample(event: "e1")) })
+        ])
+        let raw = try DatabaseQueue(path: path)
+        try await raw.write { db in
+            for (device, text) in [("json", #"{"title":"secret"#), ("form", #"{"v":9,"title":"secret"}"#), ("object", "7")] {
+                try db.execute(sql: "UPDATE delivery SET message = ? WHERE device = ?", arguments: [text, device])
+            }
+        }
+        #expect(try await store.openDeliveries(limit: 1).map(\.device) == ["fine"])
+        #expect(reports.withLock { $0.count } == 2)
+        #expect(try await store.openDeliveries(limit: 10).map(\.device) == ["fine"])
+        #expect(reports.withLock { $0.allSatisfy { $0.code == .unreadableRow && $0.message.contains("nid-e1-u1") } })
+        #expect(reports.withLock { $0.count } == 3)
+        #expect(reports.withLock { $0.allSatisfy { !$0.message.contains("secret") } })
+        let trail = try await store.deliveries(event: "e1")
+        #expect(trail.filter { $0.state == .failed }.count == 3 && trail.count == 4)
+        #expect(trail.last?.outcome == "unreadable row" && trail.last?.message == nil)
+        #expect(try await store.openDeliveries(limit: 10).count == 1)
+        #expect(reports.withLock { $0.count } == 3)
+        try await raw.write { db in try db.execute(sql: "UPDATE event SET policy = 'guess'") }
+        let error = await #expect(throws: StorageError.self) { _ = try await store.event(id: "e1") }
+        #expect(error?.code == .unreadableRow)
+    }
+
+    @Test("a failing statement's error shows nothing that was to be stored")
+    func errorsHideValues() async throws {
+        let store = try open()
+        _ = try await store.commit([(.sample("e1"), [])])
+        var event = EventRecord.sample("e1")
+        event.data = "SECRET-PAYLOAD"
+        let delivery = DeliveryRecord.sample(event: "SECRET-EVENT", message: .sample(event: "SECRET-MESSAGE"))
+        for batch in [[(event: event, deliveries: [])], [(event: .sample("e2"), deliveries: [delivery])]] {
+            let error = try #require(await #expect(throws: StorageError.self) { _ = try await store.commit(batch) })
+            var dumped = ""
+            dump(error, to: &dumped)
+            for text in ["\(error)", String(reflecting: error), dumped] {
+                #expect(!text.contains("SECRET"), "\(text)")
+                #expect(text.contains("constraint"), "\(text)")
+            }
+        }
+    }
+
+    @Test("commits fail by name while the disk takes no more, and go on without a gap when it does again")
+    func diskFull() async throws {
+        let path = folder.file()
+        await #expect(processExitsWith: .success) { [path = path as String] in
+            let store = try SQLiteStore(path: path, time: TestClock())
+            limitFileSize(bytes: 1_000_000)
+            // More than SQLite's page cache: it meets the limit inside its statement, where SQLite ends the transaction
+            // of all callers, and not at the commit.
+            let large = String(repeating: "x", count: 8_000_000)
+            var accepted: [EventRecord] = []
+            var failures: [any Error] = []
+            for round in 0..<200 where failures.isEmpty {
+                await withTaskGroup(of: Result<[EventRecord], any Error>.self) { group in
+                    for index in 0..<32 {
+                        group.addTask {
+                            var event = EventRecord.sample("e-\(round)-\(index)")
+                            if round == 3 && index == 9 { event.data = large }
+                            do {
+                                return .success(try await store.commit([(event, [.sample(event: event.id)])]))
+                            } catch { return .failure(error) }
+                        }
+                    }
+                    for await result in group {
+                        switch result {
+                        case .success(let events): accepted += events
+                        case .failure(let error): failures.append(error)
+                        }
+                    }
+                }
+            }
+            precondition(!failures.isEmpty && failures.allSatisfy { ($0 as? StorageError)?.code == .database }, "\(failures)")
+            // The cause, for every caller of the transaction, and not its consequence.
+            precondition(!failures.contains { "\($0)".contains("aborted") }, "\(failures)")
+            limitFileSize(bytes: nil)
+            accepted += try await store.commit([(.sample("after"), [])])
+            precondition(accepted.map(\.sequence).sorted() == Array(1...Int64(accepted.count)), "\(accepted.count)")
+            for event in accepted {
+                let stored = try await store.event(id: event.id)
+                precondition(stored == event, event.id)
+            }
+        }
+    }
+
+    @Test("a full write queue is refused by name")
+    func queueFull() async throws {
+        let limits = GroupCommitLimits(transactionCallsMax: 1, transactionRowsMax: 1, waitingRowsMax: 2)
+        let store = try SQLiteStore(path: folder.file(), time: clock, writeLimits: limits)
+        let codes = await withTaskGroup(of: StorageError.Code?.self) { group in
+            for index in 0..<50 {
+                group.addTask {
+                    do {
+                        _ = try await store.commit([(.sample("e\(index)"), [])])
+                        return nil
+                    } catch {
+                        return (error as? StorageError)?.code ?? .database
+                    }
+                }
+            }
+            return await group.reduce(into: []) { $0.append($1) }
+        }
+        #expect(codes.contains(nil) && codes.contains(.queueFull))
+        #expect(codes.allSatisfy { $0 == nil || $0 == .queueFull })
+        // Nothing refused was written, nothing accepted was lost.
+        #expect(try await store.commit([(.sample("last"), [])]).first?.sequence == Int64(codes.count { $0 == nil } + 1))
+    }
+
+    /// Prints a number and judges nothing: disks differ.
+    @Test("commits per second with 64 callers")
+    func throughput() async throws {
+        for synchronous in [SQLiteStore.Synchronous.full, .normal] {
+            let store = try SQLiteStore(path: folder.file("\(synchronous).db"), synchronous: synchronous, time: clock)
+            let commitsPerCaller = 50
+            let start = ContinuousClock.now
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for caller in 0..<64 {
+                    group.addTask {
+                        for index in 0..<commitsPerCaller {
+                            let id = "e-\(caller)-\(index)"
+                            _ = try await store.commit([
+                                (.sample(id, channel: "c\(caller % 8)"), [.sample(event: id, message: .sample(event: id))])
+                            ])
+                        }
+                    }
+                }
+                try await group.waitForAll()
+            }
+            let seconds = (ContinuousClock.now - start) / .seconds(1)
+            print("SQLiteStore \(synchronous): \(Int(Double(64 * commitsPerCaller) / seconds)) commits/s with 64 callers")
+        }
+    }
+}

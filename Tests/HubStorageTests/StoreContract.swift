@@ -1,0 +1,35 @@
+import HubCore
+import HubDelivery
+import Testing
+
+/// What every store must do. A store's own tests run each rule on a fresh, empty store.
+struct StoreContract: Sendable, CustomTestStringConvertible {
+    typealias Store = any Directory & DeliveryStore
+
+    let name: String
+    let check: @Sendable (Store) async throws -> Void
+
+    init(_ name: String, _ check: @escaping @Sendable (Store) async throws -> Void) {
+        self.name = name
+        self.check = check
+    }
+
+    var testDescription: String { name }
+
+    static let all = sessions + participants + joins + devices + deliveries + concurrency
+}
+
+extension Directory {
+    /// A session that rules can fill.
+    func makeSession(_ id: String = "game-7", app: String = "1", joinCode: String? = nil) async throws -> Session {
+        try await putSession(app: app, id: id, definition: "hide-and-seek", joinCode: joinCode, attributes: [:])
+    }
+
+    func join(_ session: Session, _ email: String, name: String = "Ada") async throws -> Participant {
+        try await join(session: session, name: name, email: email, role: nil, identity: .email, device: nil)
+    }
+
+    func join(_ session: Session, device: String?, email: String = "", name: String = "Ada") async throws -> Participant {
+        try await join(session: session, name: name, email: email, role: "hider", identity: .device, device: device)
+    }
+}

@@ -1,0 +1,174 @@
+import HubCore
+import HubDelivery
+import Testing
+
+extension StoreContract {
+    static let deliveries = [
+        StoreContract("an event and its deliveries are read as they were committed") { store in
+            var event = EventRecord.sample("e1")
+            event.data = "{\"nul\":\"\u{0}\",\"text\":\"äöü 🎯\\u0000\"}"
+            let pushed = DeliveryRecord.sample(event: "e1", user: "b", device: "d2", message: .sample(event: "e1", user: "b"))
+            let told = DeliveryRecord.sample(event: "e1", user: "b", device: "", state: .socket)
+            let other = DeliveryRecord.sample(event: "e1", user: "a", device: "d9", state: .undeliverable)
+            let committed = try await store.commit([(event, [pushed, told, other])])
+            event.sequence = 1
+            #expect(committed == [event])
+            #expect(try await store.event(id: "e1") == event)
+            #expect(try await store.event(id: "e2") == nil)
+            var stored = pushed
+            stored.message?.sequence = 1
+            #expect(try await store.deliveries(event: "e1") == [other, told, stored])
+            #expect(try await store.deliveries(event: "e2") == [])
+            #expect(try await store.commit([]) == [])
+        },
+        StoreContract("every policy and state survives") { store in
+            for (index, policy) in Policy.allCases.enumerated() {
+                var event = EventRecord.sample("p\(index)")
+                event.policy = policy
+                _ = try await store.commit([(event, [])])
+                #expect(try await store.event(id: "p\(index)")?.policy == policy)
+            }
+            let rows = DeliveryState.allCases.map { DeliveryRecord.sample(event: "s", device: $0.rawValue, state: $0) }
+            _ = try await store.commit([(.sample("s"), rows)])
+            #expect(Set(try await store.deliveries(event: "s").map(\.state)) == Set(DeliveryState.allCases))
+            #expect(Set(try await store.openDeliveries(limit: 100).map(\.state)) == Set(DeliveryState.open))
+        },
+        StoreContract("sequences count from 1 per app and channel, in the order of the batch") { store in
+            let first = try await store.commit([
+                (.sample("e1", channel: "a"), []), (.sample("e2", channel: "b"), []), (.sample("e3", channel: "a"), []),
+            ])
+            #expect(first.map(\.sequence) == [1, 1, 2])
+            let second = try await store.commit([
+                (.sample("e4", channel: "a"), []), (.sample("e5", app: "2", channel: "a"), []),
+            ])
+            #expect(second.map(\.sequence) == [3, 1])
+        },
+        StoreContract("a batch is committed entirely or not at all, and leaves no gap") { store in
+            _ = try await store.commit([(.sample("e1"), [])])
+            await #expect(throws: (any Error).self) {
+                _ = try await store.commit([(.sample("e2"), [.sample(event: "e2")]), (.sample("e1"), [])])
+            }
+            #expect(try await store.event(id: "e2") == nil)
+            #expect(try await store.openDeliveries(limit: 10) == [])
+            #expect(try await store.commit([(.sample("e3"), [])]).map(\.sequence) == [2])
+        },
+        StoreContract("open deliveries come soonest due first, up to the limit") { store in
+            let rows = [(300, "c"), (100, "a"), (200, "b"), (50, "ended")].map { due, device in
+                DeliveryRecord.sample(
+                    event: "e", device: device, state: device == "ended" ? .accepted : .retry, dueAt: Int64(due))
+            }
+            _ = try await store.commit([(.sample("e"), rows)])
+            #expect(try await store.openDeliveries(limit: 10).map(\.device) == ["a", "b", "c"])
+            #expect(try await store.openDeliveries(limit: 2).map(\.device) == ["a", "b"])
+            #expect(try await store.openDeliveries(limit: 0) == [])
+        },
+        StoreContract("an update writes what became of a delivery and nothing else") { store in
+            _ = try await store.commit([
+                (.sample("e"), [.sample(event: "e", message: .sample(event: "e")), .sample(event: "e", device: "d2")])
+            ])
+            var delivery = try #require(try await store.deliveries(event: "e").first)
+            let message = delivery.message
+            delivery.state = .retry
+            delivery.attempts = 2
+            delivery.dueAt = 9_000
+            delivery.providerID = "projects/p/messages/1"
+            delivery.outcome = "http 503"
+            var written = delivery
+            written.message = nil
+            written.reason = "live"
+            var unknown = delivery
+            unknown.device = "d3"
+            try await store.update([written, unknown])
+            #expect(delivery.message == message)
+            #expect(try await store.deliveries(event: "e") == [delivery, .sample(event: "e", device: "d2")])
+            delivery.providerID = nil
+            delivery.outcome = nil
+            delivery.state = .cancelled
+            try await store.update([delivery])
+            #expect(try await store.deliveries(event: "e").first == delivery)
+            #expect(try await store.openDeliveries(limit: 10).map(\.device) == ["d2"])
+            try await store.update([])
+        },
+        StoreContract("pruning removes old ended events, oldest first, and keeps the channel's count") { store in
+            _ = try await store.commit([
+                (.sample("open", committedAt: 1), [.sample(event: "open"), .sample(event: "open", device: "x", state: .socket)]),
+                (.sample("a", committedAt: 2), [.sample(event: "a", state: .accepted)]),
+                (.sample("b", committedAt: 3), []),
+                (.sample("c", committedAt: 4), [.sample(event: "c", state: .failed)]),
+                (.sample("edge", committedAt: 10), []),
+            ])
+            #expect(try await store.prune(before: 10, limit: 0) == 0)
+            #expect(try await store.prune(before: 10, limit: 2) == 2)
+            #expect(try await store.event(id: "b") == nil)
+            #expect(try await store.event(id: "c") != nil)
+            #expect(try await store.prune(before: 10, limit: .max) == 1)
+            #expect(try await store.prune(before: 10, limit: 2) == 0)
+            #expect(try await store.deliveries(event: "a") == [])
+            #expect(try await store.deliveries(event: "open").count == 2)
+            #expect(try await store.event(id: "edge") != nil)
+            try await store.update([.sample(event: "open", state: .expired)])
+            #expect(try await store.prune(before: 11, limit: 5) == 2)
+            #expect(try await store.commit([(.sample("d"), [])]).map(\.sequence) == [6])
+        },
+    ]
+
+    static let concurrency = [
+        StoreContract("a hundred joins of one e-mail at once make one participant") { store in
+            let session = try await store.makeSession()
+            let numbers = try await withThrowingTaskGroup(of: Int64.self) { group in
+                for index in 0..<100 {
+                    group.addTask {
+                        try await store.join(session, index.isMultiple(of: 2) ? "Ada@example.org" : "ada@example.org").number
+                    }
+                }
+                return try await group.reduce(into: Set<Int64>()) { $0.insert($1) }
+            }
+            #expect(numbers.count == 1)
+            #expect(try await store.participants(app: "1", session: "game-7").count == 1)
+        },
+        StoreContract("fifty joins of one device and fifty of others at once make fifty-one participants") { store in
+            let session = try await store.makeSession()
+            let users = try await withThrowingTaskGroup(of: String.self) { group in
+                for index in 0..<100 {
+                    group.addTask { try await store.join(session, device: index < 50 ? "one" : "\(index)").user }
+                }
+                return try await group.reduce(into: Set<String>()) { $0.insert($1) }
+            }
+            #expect(users.count == 51)
+        },
+        StoreContract("concurrent commits of one channel get gap-free sequences, failing ones none") { store in
+            _ = try await store.commit([(.sample("taken"), [])])
+            let sequences = try await withThrowingTaskGroup(of: Int64?.self) { group in
+                for index in 0..<300 {
+                    group.addTask {
+                        if index.isMultiple(of: 7) {
+                            await #expect(throws: (any Error).self) {
+                                _ = try await store.commit([(.sample("e\(index)"), []), (.sample("taken"), [])])
+                            }
+                            return nil
+                        }
+                        return try await store.commit([
+                            (.sample("e\(index)"), [.sample(event: "e\(index)", message: .sample(event: "e\(index)"))])
+                        ]).first?.sequence
+                    }
+                }
+                return try await group.reduce(into: [Int64]()) { if let sequence = $1 { $0.append(sequence) } }
+            }
+            #expect(sequences.sorted() == Array(2...258))
+            #expect(try await store.openDeliveries(limit: 1_000).count == 257)
+        },
+        StoreContract("a token registered by many at once ends with one owner") { store in
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for index in 0..<50 {
+                    group.addTask { _ = try await store.putDevice(.sample(user: "u\(index)")) }
+                }
+                try await group.waitForAll()
+            }
+            var owners = 0
+            for index in 0..<50 where try await store.device(app: "1", user: "u\(index)", id: "phone")?.token != nil {
+                owners += 1
+            }
+            #expect(owners == 1)
+        },
+    ]
+}

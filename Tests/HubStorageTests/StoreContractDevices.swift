@@ -1,0 +1,84 @@
+import HubCore
+import HubDelivery
+import Testing
+
+extension StoreContract {
+    static let devices = [
+        StoreContract("a device is read as it was put") { store in
+            var device = Device.sample(user: "ada")
+            let put = try await store.putDevice(device)
+            #expect(put == device)
+            #expect(try await store.device(app: "1", user: "ada", id: "phone") == device)
+            device.notifications = false
+            device.locale = nil
+            device.environment = .production
+            device.platform = .web
+            #expect(try await store.putDevice(device) == device)
+            #expect(try await store.devices(app: "1", user: "ada") == [device])
+            #expect(try await store.device(app: "2", user: "ada", id: "phone") == nil)
+            #expect(try await store.deleteDevice(app: "1", user: "ada", id: "phone"))
+            #expect(try await store.deleteDevice(app: "1", user: "ada", id: "phone") == false)
+            #expect(try await store.devices(app: "1", user: "ada") == [])
+        },
+        StoreContract("the registration time stays while token and provider do") { store in
+            var device = Device.sample(user: "ada", registeredAt: 100)
+            _ = try await store.putDevice(device)
+            device.registeredAt = 200
+            device.locale = "en"
+            let refreshed = try await store.putDevice(device)
+            #expect(refreshed.registeredAt == 100 && refreshed.locale == "en")
+            device.token = "token-b"
+            #expect(try await store.putDevice(device).registeredAt == 200)
+            device.registeredAt = 300
+            device.provider = .apns
+            #expect(try await store.putDevice(device).registeredAt == 300)
+            #expect(try await store.device(app: "1", user: "ada", id: "phone")?.registeredAt == 300)
+        },
+        StoreContract("a token has one owner under its provider, over all users and apps") { store in
+            _ = try await store.putDevice(.sample(user: "ada", id: "phone"))
+            _ = try await store.putDevice(.sample(user: "ada", id: "apple", provider: .apns))
+            _ = try await store.putDevice(.sample(user: "bob", id: "phone", registeredAt: 500))
+            #expect(try await store.device(app: "1", user: "ada", id: "phone") == .sample(user: "ada", token: nil))
+            #expect(try await store.device(app: "1", user: "ada", id: "apple")?.token == "token-a")
+            #expect(try await store.device(app: "1", user: "bob", id: "phone")?.token == "token-a")
+            _ = try await store.putDevice(.sample(user: "eve", app: "2"))
+            #expect(try await store.device(app: "1", user: "bob", id: "phone")?.token == nil)
+        },
+        StoreContract("a token called dead goes only if it was registered before it died") { store in
+            _ = try await store.putDevice(.sample(user: "ada", registeredAt: 1_000))
+            #expect(try await store.removeToken("token-a", provider: .fcm, deadSince: 999) == false)
+            #expect(try await store.removeToken("token-a", provider: .fcm, deadSince: 1_000) == false)
+            #expect(try await store.removeToken("token-a", provider: .apns, deadSince: 2_000) == false)
+            #expect(try await store.removeToken("token-b", provider: .fcm, deadSince: nil) == false)
+            #expect(try await store.device(app: "1", user: "ada", id: "phone")?.token == "token-a")
+            #expect(try await store.removeToken("token-a", provider: .fcm, deadSince: 1_001))
+            #expect(
+                try await store.device(app: "1", user: "ada", id: "phone")
+                    == .sample(user: "ada", token: nil, registeredAt: 1_000))
+            #expect(try await store.removeToken("token-a", provider: .fcm, deadSince: 1_001) == false)
+            // The same value again is a new registration.
+            #expect(try await store.putDevice(.sample(user: "ada", registeredAt: 3_000)).registeredAt == 3_000)
+            #expect(try await store.removeToken("token-a", provider: .fcm, deadSince: 2_000) == false)
+            #expect(try await store.removeToken("token-a", provider: .fcm, deadSince: nil))
+        },
+        StoreContract("the roster holds everybody with all their devices, newest registration first") { store in
+            let session = try await store.makeSession()
+            _ = try await store.makeSession("other")
+            for (session, user) in [("game-7", "zoe"), ("game-7", "ada"), ("other", "eve")] {
+                _ = try await store.putParticipant(
+                    app: "1", session: session, user: user, name: user, email: nil, role: nil)
+            }
+            for (user, id, registeredAt) in [("zoe", "old", 1), ("zoe", "new", 9), ("zoe", "mid", 5), ("eve", "x", 1)] {
+                _ = try await store.putDevice(
+                    .sample(user: user, id: id, token: "t-\(id)", registeredAt: Int64(registeredAt)))
+            }
+            _ = try await store.putDevice(.sample(user: "ada", id: "foreign", app: "2"))
+            let roster = try await store.roster(app: "1", session: session.id)
+            #expect(roster.map(\.participant.user) == ["zoe", "ada"])
+            #expect(roster.first?.devices.map(\.id) == ["new", "mid", "old"])
+            #expect(roster.last?.devices == [])
+            #expect(try await store.devices(app: "1", user: "zoe").map(\.id) == ["new", "mid", "old"])
+            #expect(try await store.roster(app: "1", session: "nowhere") == [])
+        },
+    ]
+}

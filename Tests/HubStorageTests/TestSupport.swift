@@ -1,0 +1,101 @@
+import Foundation
+import HubCore
+import HubDelivery
+import Synchronization
+import Testing
+
+/// A clock that a test sets.
+final class TestClock: TimeSource {
+    private let milliseconds = Mutex<Int64>(1_700_000_000_000)
+
+    var monotonicNanoseconds: UInt64 { UInt64(wallMilliseconds) * 1_000_000 }
+    var wallMilliseconds: Int64 { milliseconds.withLock { $0 } }
+
+    func advance(milliseconds delta: Int64) {
+        milliseconds.withLock { $0 += delta }
+    }
+}
+
+/// A folder of its own for one test, removed with the value's last use.
+final class TemporaryFolder: Sendable {
+    let path: String
+
+    init() throws {
+        path = NSTemporaryDirectory() + "tandem-store-\(UUID().uuidString)"
+        try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+    }
+
+    deinit {
+        do { try FileManager.default.removeItem(atPath: path) } catch { Issue.record("\(path) stays: \(error)") }
+    }
+
+    func file(_ name: String = "tandem.db") -> String { path + "/" + name }
+}
+
+struct ConditionNeverMet: Error {}
+
+/// Lets other tasks run until `condition` holds.
+func waitUntil(limit: Duration = .seconds(10), _ condition: () -> Bool) async throws {
+    let end = ContinuousClock.now + limit
+    while !condition() {
+        guard ContinuousClock.now < end else { throw ConditionNeverMet() }
+        await Task.yield()
+    }
+}
+
+extension EventRecord {
+    static func sample(
+        _ id: String, app: String = "1", channel: String = "presence-game-7", committedAt: Int64 = 1_000
+    ) -> EventRecord {
+        EventRecord(
+            id: id, app: app, channel: channel, name: "question_asked", data: #"{"question_id":3}"#, policy: .critical,
+            committedAt: committedAt, expiresAt: committedAt + 60_000)
+    }
+}
+
+extension DeliveryRecord {
+    static func sample(
+        event: String, user: String = "u1", device: String = "d1", state: DeliveryState = .waiting, dueAt: Int64 = 5_000,
+        message: PushMessage? = nil
+    ) -> DeliveryRecord {
+        DeliveryRecord(
+            nid: "nid-\(event)-\(user)", event: event, app: "1", user: user, device: device, state: state, reason: "absent",
+            dueAt: dueAt, message: message)
+    }
+}
+
+extension PushMessage {
+    static func sample(event: String, user: String = "u1") -> PushMessage {
+        PushMessage(
+            nid: "nid-\(event)-\(user)", event: event, kind: .alert, title: "Hide & Seek 🎯", body: "A \"3 km\"\nquestion",
+            image: "https://example.org/a.png",
+            data: [
+                "nested": ["list": [1, .double(2.5), true, .null, "x\u{0}y"], "big": .int(.max), "small": .int(.min)],
+                "whole": .double(5),
+            ],
+            apns: ["sound": "default", "content-available": 1], android: ["channel_id": "game"], group: "g.q3",
+            expiresAt: 61_000, committedAt: 1_000, sequence: 0)
+    }
+}
+
+extension Device {
+    static func sample(
+        user: String, id: String = "phone", app: String = "1", provider: PushProvider = .fcm, token: String? = "token-a",
+        notifications: Bool = true, registeredAt: Int64 = 100
+    ) -> Device {
+        Device(
+            app: app, user: user, id: id, platform: .ios, provider: provider, token: token, environment: .sandbox,
+            locale: "de-CH", notifications: notifications, registeredAt: registeredAt)
+    }
+}
+
+/// Makes every write beyond `bytes` of a file fail in this process, as a full disk does; nil lifts that. For exit tests.
+func limitFileSize(bytes: rlim_t?) {
+    // Otherwise the signal would end the process before the write could fail.
+    signal(SIGXFSZ, SIG_IGN)
+    let resource = __rlimit_resource_t(RLIMIT_FSIZE.rawValue)
+    var limit = rlimit()
+    precondition(getrlimit(resource, &limit) == 0)
+    limit.rlim_cur = bytes ?? limit.rlim_max
+    precondition(setrlimit(resource, &limit) == 0)
+}
