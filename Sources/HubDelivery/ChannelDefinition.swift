@@ -1,0 +1,122 @@
+package import HubCore
+
+/// What `channels/NAME.yaml` says: which channels it is about, who takes part, and what becomes of their events.
+package struct ChannelDefinition: Sendable, Equatable {
+    /// The file's name without `.yaml`.
+    package var name: String
+    /// The file as it was read, for messages.
+    package var file: String
+    package var pattern: ChannelPattern
+    /// The roles participants can have; empty: none.
+    package var roles: [String]
+    package var join: JoinRule
+    package var scope: SuppressScope
+    /// By the event's name on the socket. Other events of the channel are ordinary ones.
+    package var events: [String: EventDefinition]
+
+    /// How people come into a session over the join routes.
+    package struct JoinRule: Sendable, Equatable {
+        package var identity: JoinIdentity
+        /// The role of who joins; nil: none.
+        package var role: String?
+
+        package init(identity: JoinIdentity, role: String?) {
+            self.identity = identity
+            self.role = role
+        }
+    }
+}
+
+/// One event of a definition.
+package struct EventDefinition: Sendable, Equatable {
+    package var name: String
+    /// At least one; an event without `variants` is a single one that always applies.
+    package var variants: [EventVariant]
+
+    /// The first variant that is meant for such a recipient; nil: the event is not for them, on no surface.
+    /// - Parameters:
+    ///   - user: the recipient.
+    ///   - role: nil for one without a role, and for a member that is on no roster.
+    ///   - channelUser: what `{user}` is in the channel's name.
+    ///   - data: the published data.
+    package func variant(user: String, role: String?, channelUser: String?, data: JSONValue) -> EventVariant? {
+        variants.first { variant in
+            variant.conditions.allSatisfy { $0.holds(in: data) }
+                && variant.audience.includes(user: user, role: role, channelUser: channelUser)
+        }
+    }
+}
+
+/// What becomes of an event for some of its recipients, under some conditions.
+package struct EventVariant: Sendable, Equatable {
+    /// All have to hold.
+    package var conditions: [VariantCondition]
+    package var audience: Audience
+    package var policy: Policy
+    /// From the event's commit; 5 s to 28 days.
+    package var ttl: Duration
+    /// The collapse key on both gateways.
+    package var group: Template?
+    /// Present exactly when the policy makes visible pushes.
+    package var notification: NotificationTemplate?
+    /// An object, as the two blocks below; empty when the definition says nothing.
+    package var data: TemplateJSON
+    package var apns: TemplateJSON
+    package var android: TemplateJSON
+    /// Its place among the event's variants, from 0.
+    package var index: Int
+    /// Where it stands in the file, from 1.
+    package var line: Int
+
+    /// Whether two recipients of one event can get different texts.
+    package var isPersonal: Bool {
+        data.isPersonal || apns.isPersonal || android.isPersonal || group?.isPersonal == true
+            || [notification?.title, notification?.body, notification?.image].contains { $0?.isPersonal == true }
+    }
+
+    /// `ttl` in milliseconds.
+    package var ttlMilliseconds: Int64 { ttl.components.seconds * 1000 + ttl.components.attoseconds / 1_000_000_000_000_000 }
+}
+
+/// Whom an event is for.
+package enum Audience: Sendable, Equatable {
+    case all
+    case roles([String])
+    /// The `{user}` of the channel's name.
+    case channelUser
+
+    /// Whether a recipient with this role is meant; `user` matters for `channelUser` only.
+    package func includes(user: String, role: String?, channelUser: String?) -> Bool {
+        switch self {
+        case .all: true
+        case .roles(let roles): role.map(roles.contains) ?? false
+        case .channelUser: user == channelUser
+        }
+    }
+}
+
+/// A member of the published data that has to have a certain value.
+package struct VariantCondition: Sendable, Equatable {
+    /// Member names from the outside in.
+    package var path: [String]
+    /// Text, a number, true, false or null.
+    package var value: JSONValue
+
+    /// Numbers are compared as numbers; null also means that the member is absent.
+    package func holds(in data: JSONValue) -> Bool {
+        switch (value, data.member(path[...])) {
+        case (.null, let found): found == nil || found == .null
+        case (.int(let wanted), .double(let found)?): Double(wanted) == found
+        case (.double(let wanted), .int(let found)?): wanted == Double(found)
+        case (_, let found): found == value
+        }
+    }
+}
+
+/// The visible part of a push.
+package struct NotificationTemplate: Sendable, Equatable {
+    package var title: Template
+    package var body: Template
+    /// The address of an image.
+    package var image: Template?
+}

@@ -1,0 +1,106 @@
+internal import HubCore
+package import HubYAML
+
+/// Reads one definition file and finds all its mistakes.
+package enum ChannelDefinitionParser {
+    /// - Parameter file: its name or path; the definition is called like the file without `.yaml`.
+    package static func parse(_ text: String, file: String) throws(YAMLError) -> ChannelDefinition {
+        let reader = YAMLReader(file: file)
+        let definition = read(try YAMLDocument.parse(text, file: file), reader, file: file)
+        guard reader.mistakes.isEmpty, let definition else {
+            let missing = YAMLMistake(file: file, line: 1, column: 1, message: "the file is empty; write channel: and events:")
+            throw YAMLError(reader.mistakes.isEmpty ? [missing] : reader.mistakes)
+        }
+        return definition
+    }
+
+    /// `channels/quiz.yaml` is called `quiz`.
+    package static func name(ofFile file: String) -> String {
+        let name = file.split(separator: "/").last.map(String.init) ?? file
+        for ending in [".yaml", ".yml"] where name.hasSuffix(ending) { return String(name.dropLast(ending.count)) }
+        return name
+    }
+
+    private static func read(_ root: YAMLNode?, _ reader: YAMLReader, file: String) -> ChannelDefinition? {
+        guard let root,
+            let map = reader.map(root, YAMLMap.topLevel, keys: ["channel", "roles", "join", "suppress_scope", "events"])
+        else { return nil }
+        let name = name(ofFile: file)
+        if name.isEmpty || !name.unicodeScalars.allSatisfy(isNameCharacter) {
+            reader.note(
+                line: 1, column: 1, "a definition is called like its file; name the file with letters, digits, _ and - only")
+        }
+        let pattern = readPattern(map, reader)
+        let roles = readRoles(map, reader)
+        let join = readJoin(map, reader, roles: roles)
+        let scope = map["suppress_scope"].flatMap { reader.choice($0, "suppress_scope", SuppressScope.self) } ?? .participant
+
+        var events: [String: EventDefinition] = [:]
+        if let node = map.required("events", "list its events, each with to: and policy:"),
+            let entries = reader.entries(node, "events")
+        {
+            let eventReader = EventReader(reader: reader, roles: roles, placeholders: pattern?.placeholders)
+            for entry in entries { events[entry.key] = eventReader.event(entry) }
+        }
+        guard let pattern else { return nil }
+        return ChannelDefinition(
+            name: name, file: file, pattern: pattern, roles: roles, join: join, scope: scope, events: events)
+    }
+
+    private static func readPattern(_ map: YAMLMap, _ reader: YAMLReader) -> ChannelPattern? {
+        guard let node = map.required("channel", "write channel: presence-NAME-{session}"),
+            let text = reader.nonEmptyString(node, "channel")
+        else { return nil }
+        do throws(ChannelPattern.Invalid) {
+            return try ChannelPattern(text)
+        } catch {
+            reader.note(node, "channel \(YAMLNode.quoted(text)): \(error)")
+            return nil
+        }
+    }
+
+    private static func readRoles(_ map: YAMLMap, _ reader: YAMLReader) -> [String] {
+        guard let node = map["roles"], let nodes = reader.list(node, "roles") else { return [] }
+        var roles: [String] = []
+        for node in nodes {
+            guard let role = reader.nonEmptyString(node, "an element of roles") else { continue }
+            if role == "all" || role == EventReader.channelUser {
+                reader.note(node, "a role cannot be called \(YAMLNode.quoted(role)): that word means somebody else in to:")
+            } else if roles.contains(role) {
+                reader.note(node, "the role \(YAMLNode.quoted(role)) stands twice in roles")
+            } else {
+                roles.append(role)
+            }
+        }
+        return roles
+    }
+
+    private static func readJoin(_ map: YAMLMap, _ reader: YAMLReader, roles: [String]) -> ChannelDefinition.JoinRule {
+        guard let join = map.map("join", keys: ["identity", "role"]) else { return .init(identity: .email, role: nil) }
+        let identity = join["identity"].flatMap { reader.choice($0, "join.identity", IdentityWord.self) }
+        let role = join["role"].flatMap { node in
+            reader.nonEmptyString(node, "join.role").flatMap { reader.knownRole($0, node, "join.role", roles) }
+        }
+        return .init(identity: identity == .device ? .device : .email, role: role)
+    }
+
+    /// `JoinIdentity` belongs to the stores and lists no cases.
+    private enum IdentityWord: String, CaseIterable { case email, device }
+
+    private static func isNameCharacter(_ scalar: Unicode.Scalar) -> Bool {
+        switch scalar {
+        case "a"..."z", "A"..."Z", "0"..."9", "_", "-": true
+        default: false
+        }
+    }
+}
+
+extension YAMLReader {
+    /// The role, if the definition lists it.
+    func knownRole(_ role: String, _ node: YAMLNode, _ name: String, _ roles: [String]) -> String? {
+        if roles.contains(role) { return role }
+        let known = roles.isEmpty ? "the definition has no roles: list" : "roles: \(roles.joined(separator: ", "))"
+        note(node, "\(name): unknown role \(YAMLNode.quoted(role))\(NearestName.hint(for: role, among: roles)) \(known)")
+        return nil
+    }
+}

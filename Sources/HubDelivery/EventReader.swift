@@ -1,0 +1,254 @@
+internal import HubCore
+internal import HubYAML
+
+/// Reads one event of a definition with its variants.
+struct EventReader {
+    let reader: YAMLReader
+    let roles: [String]
+    /// Those of the channel's name; nil when the name itself is wrong, and nothing is said about them.
+    let placeholders: [ChannelPattern.Placeholder]?
+
+    static let channelUser = "{user}"
+    /// FCM's bound of 28 days, the smaller of the two gateways'.
+    private static let ttlMax = Duration.seconds(28 * 86_400)
+    /// Below it a push would be too late before it is sent.
+    private static let ttlMin = Duration.seconds(5)
+    /// Pusher's bound on an event's name.
+    private static let nameCharactersMax = 200
+
+    private static let keys = ["to", "policy", "ttl", "group", "notification", "data", "apns", "android"]
+
+    func event(_ entry: YAMLEntry) -> EventDefinition? {
+        let name = "event \(YAMLNode.quoted(entry.key))"
+        if entry.key.isEmpty || entry.key.count > Self.nameCharactersMax {
+            reader.note(line: entry.line, column: entry.column, "an event's name has 1 to \(Self.nameCharactersMax) characters")
+        }
+        for reserved in ["pusher:", "pusher_internal:", "client-"] where entry.key.hasPrefix(reserved) {
+            reader.note(
+                line: entry.line, column: entry.column,
+                "\(name) cannot be published by a backend: names that begin with \(reserved) belong to the protocol; rename it")
+        }
+        guard let map = reader.map(entry.value, name, keys: Self.keys + ["variants"]) else { return nil }
+        guard let node = map["variants"] else {
+            return variant(VariantKeys(own: map, shared: nil), index: 0, conditions: []).map {
+                EventDefinition(name: entry.key, variants: [$0])
+            }
+        }
+        guard let nodes = reader.list(node, "\(name).variants") else { return nil }
+        if nodes.isEmpty {
+            reader.note(node, "\(name).variants is empty; write at least one, or to: and policy: without variants")
+        }
+        var variants: [EventVariant] = []
+        for (index, node) in nodes.enumerated() {
+            guard let own = reader.map(node, "\(name), variant \(index + 1)", keys: ["when"] + Self.keys) else { continue }
+            if let variant = variant(VariantKeys(own: own, shared: map), index: index, conditions: conditions(own)) {
+                if let reached = variants.first(where: { $0.conditions.isEmpty && $0.audience == .all }) {
+                    reader.note(
+                        node,
+                        "no recipient ever gets here: the variant in line \(reached.line) is for all and has no when:; put it last"
+                    )
+                }
+                variants.append(variant)
+            }
+        }
+        if let node = map["notification"], !variants.isEmpty, variants.allSatisfy({ $0.policy.pushKind != .alert }) {
+            reader.note(node, "\(name).notification would never be shown: no variant's policy makes visible pushes; remove it")
+        }
+        return variants.isEmpty ? nil : EventDefinition(name: entry.key, variants: variants)
+    }
+
+    private func variant(_ keys: VariantKeys, index: Int, conditions: [VariantCondition]) -> EventVariant? {
+        let audience = keys.required("to", "write to: all, to: ROLE or to: \"{user}\"").flatMap {
+            self.audience($0, keys.path("to"))
+        }
+        let words = Policy.allCases.map(\.rawValue).joined(separator: ", ")
+        var policy: Policy?
+        if let node = keys.required("policy", "write one of \(words)") { policy = reader.choice(node, keys.path("policy")) }
+        let ttl = keys["ttl"].flatMap { self.ttl($0, keys.path("ttl")) }
+        let group = keys["group"].flatMap { text($0, keys.path("group")) }
+        let notification = policy.flatMap { self.notification(keys, $0) }
+        if let policy { noteUseless(keys, policy) }
+        let data = self.data(keys)
+        let apns = block(keys, "apns", PlatformKeys.apns)
+        let android = block(keys, "android", PlatformKeys.android)
+        guard let audience, let policy else { return nil }
+        return EventVariant(
+            conditions: conditions, audience: audience, policy: policy, ttl: ttl ?? policy.defaultTTL, group: group,
+            notification: notification,
+            data: data, apns: apns, android: android, index: index, line: keys.own.node.line)
+    }
+
+    private func audience(_ node: YAMLNode, _ name: String) -> Audience? {
+        if case .list(let nodes) = node.content {
+            if nodes.isEmpty { reader.note(node, "\(name) names nobody; write all, a role or \"{user}\"") }
+            let known = nodes.compactMap { element in
+                reader.nonEmptyString(element, "an element of \(name)").flatMap { reader.knownRole($0, element, name, roles) }
+            }
+            return .roles(known)
+        }
+        if case .map = node.content {
+            reader.note(node, "\(name): expected all, a role or \"{user}\" in quotes, found a map")
+            return nil
+        }
+        guard let word = reader.nonEmptyString(node, name) else { return nil }
+        if word == "all" { return .all }
+        if word == Self.channelUser {
+            if let placeholders, !placeholders.contains(.user) {
+                reader.note(node, "\(name): the channel's name has no {user}")
+                return nil
+            }
+            return .channelUser
+        }
+        if roles.isEmpty {
+            reader.note(
+                node,
+                "\(name): unknown role \(YAMLNode.quoted(word)); write all, or list the role in roles: at the top of the file")
+            return nil
+        }
+        return reader.knownRole(word, node, name, roles).map { .roles([$0]) }
+    }
+
+    private func ttl(_ node: YAMLNode, _ name: String) -> Duration? {
+        guard let ttl = reader.duration(node, name) else { return nil }
+        guard ttl >= Self.ttlMin, ttl <= Self.ttlMax else {
+            reader.note(node, "\(name): a notification is kept for 5s to 28d")
+            return nil
+        }
+        return ttl
+    }
+
+    private func conditions(_ map: YAMLMap) -> [VariantCondition] {
+        guard let node = map["when"], let entries = reader.entries(node, map.path("when")) else { return [] }
+        return entries.compactMap { entry in
+            let path = entry.key.split(separator: ".", omittingEmptySubsequences: false).map(String.init)
+            guard case .scalar = entry.value.content, !path.contains("") else {
+                reader.note(
+                    entry.value, "\(map.path("when")): expected a member of the data and one value for it, such as phase: endgame"
+                )
+                return nil
+            }
+            return VariantCondition(path: path, value: entry.value.json)
+        }
+    }
+
+    private func notification(_ keys: VariantKeys, _ policy: Policy) -> NotificationTemplate? {
+        let name = keys.path("notification")
+        guard policy.pushKind == .alert else {
+            // Under `variants`, a notification of the event is for those variants that show one.
+            if let node = keys.own["notification"] {
+                reader.note(
+                    node,
+                    "\(name) would never be shown: the policy \(policy.rawValue) makes no visible push; remove it or choose notify or critical"
+                )
+            }
+            return nil
+        }
+        guard
+            let node = keys.required(
+                "notification", "the policy \(policy.rawValue) shows one; write notification: { title: …, body: … }"),
+            let map = reader.map(node, name, keys: ["title", "body", "image"])
+        else { return nil }
+        let title = map.required("title", "a visible notification needs a title").flatMap { text($0, map.path("title")) }
+        let body = map.required("body", "a visible notification needs a body").flatMap { text($0, map.path("body")) }
+        let image = map["image"].flatMap { text($0, map.path("image")) }
+        guard let title, let body else { return nil }
+        return NotificationTemplate(title: title, body: body, image: image)
+    }
+
+    /// What a variant says itself and its policy never sends. What it merely takes from its event is for other variants.
+    private func noteUseless(_ keys: VariantKeys, _ policy: Policy) {
+        let useless =
+            switch policy {
+            case .realtimeOnly: ["group", "data", "apns", "android"]
+            case .sync: ["apns"]
+            default: [String]()
+            }
+        for entry in keys.own.entries where useless.contains(entry.key) {
+            let reason = policy == .sync ? "a silent push carries data: only" : "the policy \(policy.rawValue) makes no push"
+            reader.note(
+                line: entry.line, column: entry.column, "\(keys.path(entry.key)) would never be used: \(reason); remove it")
+        }
+    }
+
+    private func data(_ keys: VariantKeys) -> TemplateJSON {
+        guard let node = keys["data"], let entries = reader.entries(node, keys.path("data")) else { return .object([:]) }
+        for entry in entries {
+            if let reason = PlatformKeys.reservedReason(dataKey: entry.key) {
+                reader.note(
+                    line: entry.line, column: entry.column,
+                    "\(keys.path("data")) cannot have \(YAMLNode.quoted(entry.key)): \(reason)")
+            }
+        }
+        return tree(node, keys.path("data"))
+    }
+
+    /// A block of one platform: known members, with texts as templates.
+    private func block(_ keys: VariantKeys, _ key: String, _ platform: PlatformKeys) -> TemplateJSON {
+        let name = keys.path(key)
+        guard let node = keys[key], let map = reader.map(node, name, keys: platform.known) else { return .object([:]) }
+        var members: [String: TemplateJSON] = [:]
+        for entry in map.entries where platform.known.contains(entry.key) {
+            let inner = platform.inner
+            if entry.key == inner.key {
+                guard let nested = reader.map(entry.value, "\(name).\(inner.key)", keys: inner.known) else { continue }
+                var own: [String: TemplateJSON] = [:]
+                for entry in nested.entries where inner.known.contains(entry.key) {
+                    if inner.isFlattened, map[entry.key] != nil {
+                        reader.note(
+                            line: entry.line, column: entry.column,
+                            "\(name).\(entry.key) stands also in \(name).\(inner.key), which means the same; keep one of them")
+                    }
+                    own[entry.key] = member(entry, "\(name).\(inner.key)", platform)
+                }
+                if inner.isFlattened { members.merge(own) { _, nested in nested } } else { members[inner.key] = .object(own) }
+            } else {
+                members[entry.key] = member(entry, name, platform)
+            }
+        }
+        return .object(members)
+    }
+
+    private func member(_ entry: YAMLEntry, _ name: String, _ platform: PlatformKeys) -> TemplateJSON {
+        if let problem = platform.problem(entry.key, entry.value.json) {
+            reader.note(entry.value, "\(name).\(entry.key): \(problem), found \(entry.value.kindName)")
+        }
+        return tree(entry.value, "\(name).\(entry.key)")
+    }
+
+    private func tree(_ node: YAMLNode, _ name: String) -> TemplateJSON {
+        switch node.content {
+        case .list(let nodes): return .list(nodes.map { tree($0, name) })
+        case .map(let entries):
+            return .object(
+                Dictionary(entries.map { ($0.key, tree($0.value, "\(name).\($0.key)")) }, uniquingKeysWith: { _, last in last }))
+        case .scalar:
+            guard case .string(let text) = node.json else { return .literal(node.json) }
+            return template(text, node, name).map(TemplateJSON.text) ?? .literal(node.json)
+        }
+    }
+
+    private func text(_ node: YAMLNode, _ name: String) -> Template? {
+        reader.nonEmptyString(node, name).flatMap { template($0, node, name) }
+    }
+
+    private func template(_ text: String, _ node: YAMLNode, _ name: String) -> Template? {
+        do throws(TemplateMistake) {
+            return try Template(text, placeholders: placeholders ?? ChannelPattern.Placeholder.allCases)
+        } catch {
+            reader.note(node, "\(name): \(error.message)")
+            return nil
+        }
+    }
+}
+
+/// The keys of a variant, with those of its event behind them.
+private struct VariantKeys {
+    let own: YAMLMap
+    let shared: YAMLMap?
+
+    subscript(key: String) -> YAMLNode? { own[key] ?? shared?[key] }
+
+    func required(_ key: String, _ fix: String) -> YAMLNode? { shared?[key].map { own[key] ?? $0 } ?? own.required(key, fix) }
+
+    func path(_ key: String) -> String { own[key] == nil ? (shared ?? own).path(key) : own.path(key) }
+}

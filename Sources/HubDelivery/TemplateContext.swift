@@ -1,0 +1,87 @@
+package import HubCore
+
+/// What the names in a notification's templates stand for.
+package struct TemplateContext: Sendable {
+    /// What `{session}` and `{user}` are in the channel's name; nil when the pattern has no such placeholder.
+    package var channel: ChannelPattern.Match
+    package var session: Session?
+    package var participant: Participant?
+    package var eventID: String
+    package var eventName: String
+    /// Milliseconds since 1970.
+    package var eventTime: Int64
+    /// The published data; anything but an object has no variables.
+    package var data: JSONValue
+
+    package init(
+        channel: ChannelPattern.Match, session: Session?, participant: Participant?, eventID: String, eventName: String,
+        eventTime: Int64,
+        data: JSONValue
+    ) {
+        self.channel = channel
+        self.session = session
+        self.participant = participant
+        self.eventID = eventID
+        self.eventName = eventName
+        self.eventTime = eventTime
+        self.data = data
+    }
+
+    /// The value of a name with a root; nil when there is none.
+    func value(_ root: TemplateRoot, _ path: [String]) -> JSONValue? {
+        switch root {
+        case .data: return data.member(path[...])
+        case .event:
+            switch path[0] {
+            case "id": return .string(eventID)
+            case "name": return .string(eventName)
+            default: return .string(Timestamp.iso8601(milliseconds: eventTime))
+            }
+        case .session:
+            if path[0] == "id", let id = channel.session { return .string(id) }
+            guard let session else { return nil }
+            switch path[0] {
+            case "id": return .string(session.id)
+            case "number": return .int(session.number)
+            case "join_code": return session.joinCode.map(JSONValue.string)
+            default: return JSONValue.object(session.attributes).member(path[1...])
+            }
+        case .participant:
+            guard let participant else { return nil }
+            switch path[0] {
+            case "id": return .string(participant.user)
+            case "number": return .int(participant.number)
+            case "name": return .string(participant.name)
+            // One participant without a role must not stop an event for the others, so it reads as an empty text.
+            default: return .string(participant.role ?? "")
+            }
+        }
+    }
+
+    /// The value of a bare name outside of every section: placeholders win over published data.
+    func value(bare path: [String]) -> JSONValue? {
+        if path.count == 1 {
+            switch ChannelPattern.Placeholder(rawValue: path[0]) {
+            case .session: if let session = channel.session { return .string(session) }
+            case .user: if let user = channel.user { return .string(user) }
+            case nil: break
+            }
+        }
+        return data.member(path[...])
+    }
+}
+
+extension JSONValue {
+    /// The value at the end of a path of member names.
+    func member(_ path: ArraySlice<String>) -> JSONValue? {
+        var value = self
+        for name in path {
+            guard let next = value[name] else { return nil }
+            value = next
+        }
+        return value
+    }
+
+    /// As a template prints it: text as it is, everything else as JSON.
+    var templateText: String { stringValue ?? text }
+}

@@ -1,0 +1,33 @@
+package import HubCore
+
+/// A JSON value whose strings are templates: the `data`, `apns` and `android` blocks of a definition.
+package indirect enum TemplateJSON: Sendable, Equatable {
+    case literal(JSONValue)
+    case text(Template)
+    case list([TemplateJSON])
+    case object([String: TemplateJSON])
+
+    /// Whether any of its texts can differ between the recipients of one event.
+    package var isPersonal: Bool {
+        switch self {
+        case .literal: false
+        case .text(let template): template.isPersonal
+        case .list(let values): values.contains(where: \.isPersonal)
+        case .object(let members): members.values.contains(where: \.isPersonal)
+        }
+    }
+
+    /// The value with its texts filled in: a text stays a text even when it is one single tag.
+    func render(_ context: TemplateContext, problems: inout [String]) -> JSONValue {
+        switch self {
+        case .literal(let value): return value
+        case .text(let template): return .string(template.render(context, problems: &problems))
+        case .list(let values): return .array(values.map { $0.render(context, problems: &problems) })
+        case .object(let members):
+            // In key order, so that problems are told in the same order every time.
+            var rendered: [String: JSONValue] = [:]
+            for key in members.keys.sorted() { rendered[key] = members[key]?.render(context, problems: &problems) }
+            return .object(rendered)
+        }
+    }
+}
