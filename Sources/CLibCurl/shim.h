@@ -1,0 +1,103 @@
+#ifndef TANDEM_CLIBCURL_SHIM_H
+#define TANDEM_CLIBCURL_SHIM_H
+
+/* libcurl sets and reads its options through variadic functions, which Swift cannot import. Each argument type gets
+ * one typed function here; the parentheses around the callee step over libcurl's type-checking macros, which want the
+ * option as a literal. */
+
+#include <curl/curl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdint.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+
+static inline CURLcode tandem_curl_global_init(void) { return curl_global_init(CURL_GLOBAL_DEFAULT); }
+
+/* True when this libcurl speaks HTTP/2 and TLS and does not block its thread while it resolves names. */
+static inline int tandem_curl_has_what_we_need(void) {
+  const int needed = CURL_VERSION_HTTP2 | CURL_VERSION_SSL | CURL_VERSION_ASYNCHDNS;
+  const curl_version_info_data *version = curl_version_info(CURLVERSION_NOW);
+  return version != NULL && (version->features & needed) == needed;
+}
+
+/* Names the calling thread; the system keeps 15 bytes. */
+static inline void tandem_curl_name_thread(const char *name) { (void)prctl(PR_SET_NAME, name, 0, 0, 0); }
+
+static inline CURLcode tandem_curl_set_long(CURL *easy, CURLoption option, long value) {
+  return (curl_easy_setopt)(easy, option, value);
+}
+static inline CURLcode tandem_curl_set_offset(CURL *easy, CURLoption option, curl_off_t value) {
+  return (curl_easy_setopt)(easy, option, value);
+}
+/* libcurl copies the string, except for CURLOPT_POSTFIELDS, which goes through tandem_curl_set_pointer. */
+static inline CURLcode tandem_curl_set_string(CURL *easy, CURLoption option, const char *value) {
+  return (curl_easy_setopt)(easy, option, value);
+}
+static inline CURLcode tandem_curl_set_pointer(CURL *easy, CURLoption option, void *value) {
+  return (curl_easy_setopt)(easy, option, value);
+}
+static inline CURLcode tandem_curl_set_list(CURL *easy, CURLoption option, struct curl_slist *value) {
+  return (curl_easy_setopt)(easy, option, value);
+}
+static inline CURLcode tandem_curl_set_share(CURL *easy, CURLSH *share) {
+  return (curl_easy_setopt)(easy, CURLOPT_SHARE, share);
+}
+
+typedef size_t (*tandem_curl_bytes_callback)(char *bytes, size_t size, size_t count, void *context);
+
+/* For CURLOPT_WRITEFUNCTION and CURLOPT_HEADERFUNCTION. */
+static inline CURLcode tandem_curl_set_callback(CURL *easy, CURLoption option, tandem_curl_bytes_callback callback) {
+  return (curl_easy_setopt)(easy, option, callback);
+}
+
+static inline int tandem_curl_socket_option(void *milliseconds, curl_socket_t socket, curlsocktype purpose) {
+#ifdef TCP_USER_TIMEOUT
+  if(purpose == CURLSOCKTYPE_IPCXN) {
+    unsigned int value = (unsigned int)(uintptr_t)milliseconds;
+    /* A refusal leaves the system's own, longer time-out: no reason to give the connection up. */
+    (void)setsockopt(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, &value, sizeof(value));
+  }
+#endif
+  return CURL_SOCKOPT_OK;
+}
+
+/* How long sent bytes may stay unacknowledged before the kernel ends the connection. */
+static inline CURLcode tandem_curl_set_tcp_user_timeout(CURL *easy, uint32_t milliseconds) {
+  CURLcode code = (curl_easy_setopt)(easy, CURLOPT_SOCKOPTFUNCTION, tandem_curl_socket_option);
+  if(code != CURLE_OK) return code;
+  return (curl_easy_setopt)(easy, CURLOPT_SOCKOPTDATA, (void *)(uintptr_t)milliseconds);
+}
+
+static inline CURLcode tandem_curl_get_long(CURL *easy, CURLINFO info, long *value) {
+  return (curl_easy_getinfo)(easy, info, value);
+}
+static inline CURLcode tandem_curl_get_offset(CURL *easy, CURLINFO info, curl_off_t *value) {
+  return (curl_easy_getinfo)(easy, info, value);
+}
+static inline CURLcode tandem_curl_get_pointer(CURL *easy, CURLINFO info, void **value) {
+  return (curl_easy_getinfo)(easy, info, value);
+}
+
+static inline CURLMcode tandem_curl_multi_set_long(CURLM *multi, CURLMoption option, long value) {
+  return (curl_multi_setopt)(multi, option, value);
+}
+
+static inline CURLSHcode tandem_curl_share_tls_sessions(CURLSH *share) {
+  return (curl_share_setopt)(share, CURLSHOPT_SHARE, CURL_LOCK_DATA_SSL_SESSION);
+}
+
+/* A completed transfer, or NULL. The message itself lives only until the handle is removed, hence the copies. */
+static inline CURL *tandem_curl_multi_next_done(CURLM *multi, CURLcode *result) {
+  int left = 0;
+  CURLMsg *message;
+  while((message = curl_multi_info_read(multi, &left)) != NULL) {
+    if(message->msg == CURLMSG_DONE) {
+      *result = message->data.result;
+      return message->easy_handle;
+    }
+  }
+  return NULL;
+}
+
+#endif

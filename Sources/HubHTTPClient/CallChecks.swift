@@ -1,0 +1,68 @@
+internal import CLibCurl
+
+/// What a call must fulfil before it may reach libcurl.
+extension HTTPCall {
+    /// Nil when the call can be sent; otherwise what is wrong with it, without quoting any of it.
+    func fault(clearText: CurlOptions.ClearText) -> String? {
+        if method.isEmpty || !method.utf8.allSatisfy(Self.isTokenByte) { return "the request's method is not an HTTP token" }
+        for header in headers {
+            if header.name.isEmpty || !header.name.utf8.allSatisfy(Self.isTokenByte) {
+                return "a request header's name is not an HTTP token"
+            }
+            // A line break would let a value forge further headers; libcurl sends what it is given.
+            if header.value.utf8.contains(where: { $0 < 0x20 && $0 != 0x09 || $0 == 0x7F }) {
+                return "the request header \(header.name) holds a control character"
+            }
+        }
+        guard let parts = URLParts(url) else { return "the request's URL cannot be parsed" }
+        switch parts.scheme {
+        case "https": return nil
+        case "http":
+            if clearText == .anywhere || parts.isLoopback { return nil }
+            return "the request's URL is http:// and its host is not a loopback address; use https://"
+        default: return "the request's URL has a scheme other than https"
+        }
+    }
+
+    /// RFC 9110, 5.6.2.
+    private static func isTokenByte(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "0")...UInt8(ascii: "9"): true
+        default: "!#$%&'*+-.^_`|~".utf8.contains(byte)
+        }
+    }
+}
+
+/// The parts of a URL that decide whether it may be called, read by libcurl itself: what is checked is what is called.
+package struct URLParts: Equatable, Sendable {
+    /// Lower case.
+    package let scheme: String
+    /// Without brackets.
+    package let host: String
+
+    /// Nil when libcurl cannot make an absolute URL of it.
+    package init?(_ text: String) {
+        // An embedded NUL would end the C string early, and the rest would escape the check.
+        guard !text.utf8.contains(0), let url = unsafe curl_url() else { return nil }
+        defer { unsafe curl_url_cleanup(url) }
+        guard unsafe curl_url_set(url, CURLUPART_URL, text, UInt32(CURLU_NON_SUPPORT_SCHEME)) == CURLUE_OK,
+            let scheme = unsafe Self.part(CURLUPART_SCHEME, of: url), let host = unsafe Self.part(CURLUPART_HOST, of: url)
+        else { return nil }
+        self.scheme = scheme.lowercased()
+        self.host = host.hasPrefix("[") ? String(host.dropFirst().prefix { $0 != "]" }) : host
+    }
+
+    /// True for hosts that are this machine whatever a name server says; libcurl resolves `localhost` by itself.
+    package var isLoopback: Bool {
+        if host.lowercased() == "localhost" || host == "::1" { return true }
+        let numbers = host.split(separator: ".", omittingEmptySubsequences: false)
+        return numbers.count == 4 && numbers[0] == "127" && numbers.allSatisfy { UInt8($0) != nil }
+    }
+
+    private static func part(_ part: CURLUPart, of url: OpaquePointer) -> String? {
+        var text: UnsafeMutablePointer<CChar>?
+        guard unsafe curl_url_get(url, part, &text, 0) == CURLUE_OK, let text = unsafe text else { return nil }
+        defer { unsafe curl_free(text) }
+        return unsafe String(cString: text)
+    }
+}

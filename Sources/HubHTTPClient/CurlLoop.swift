@@ -1,0 +1,243 @@
+internal import CLibCurl
+
+/// What the client's thread runs: the multi handle, its easy handles and the window in front of them.
+///
+/// Everything here belongs to that one thread; other threads reach it through `CurlInbox`.
+@safe final class CurlLoop {
+    /// Silence after which the peer has probably closed the connection, so that the next call opens a new one.
+    private static let coldAfter = Duration.seconds(60)
+    /// Least time between two renewals: Apple treats rapid connecting as abuse.
+    private static let renewalSpacing = Duration.seconds(10)
+    /// Longest sleep without calls; only bounds the harm if a wake-up got lost.
+    private static let sleepMax = Duration.seconds(60)
+    /// Longest sleep with calls inside. libcurl 7.88 can read a whole answer and forget to finish its transfer: the
+    /// socket then stays silent, and only another `curl_multi_perform` finds it. Seen with a stream limit of one, where
+    /// everything stood still until the time-outs.
+    private static let busySleepMax = Duration.milliseconds(50)
+
+    private let options: CurlOptions
+    private let inbox: CurlInbox
+    private let share: UnsafeMutableRawPointer
+    private var multi: UnsafeMutableRawPointer
+    private var transfers: [CurlTransfer] = []
+    private var free: [Int] = []
+    private var window: InFlightWindow
+    private var inFlight = 0
+    private var timeoutsInRow = 0
+    private var isDraining = false
+    private var lastRenewal: ContinuousClock.Instant?
+    private var idleSince: ContinuousClock.Instant?
+
+    init(options: CurlOptions, inbox: CurlInbox) throws(HTTPClientError) {
+        guard CurlGlobal.isReady else { throw Self.noMemory("libcurl cannot be initialised, or was built without HTTP/2, TLS or asynchronous name resolution") }
+        guard let share = unsafe curl_share_init() else { throw Self.noMemory("libcurl has no memory for a share") }
+        unsafe tandem_curl_share_tls_sessions(share)
+        guard let multi = unsafe Self.makeMulti(options) else {
+            unsafe curl_share_cleanup(share)
+            throw Self.noMemory("libcurl has no memory for a multi handle")
+        }
+        unsafe self.share = share
+        unsafe self.multi = multi
+        self.options = options
+        self.inbox = inbox
+        window = InFlightWindow(primes: options.primesConnections, limitMax: options.inFlightMax)
+        unsafe inbox.attach(multi)
+    }
+
+    private static func noMemory(_ detail: String) -> HTTPClientError {
+        HTTPClientError(reason: .transport(.failedInit), delivery: .notSent, detail: detail)
+    }
+
+    private static func makeMulti(_ options: CurlOptions) -> UnsafeMutableRawPointer? {
+        guard let multi = unsafe curl_multi_init() else { return nil }
+        unsafe tandem_curl_multi_set_long(multi, CURLMOPT_PIPELINING, CURLPIPE_MULTIPLEX)
+        // The default of 100 would cap streams even where the peer allows more.
+        unsafe tandem_curl_multi_set_long(multi, CURLMOPT_MAX_CONCURRENT_STREAMS, max(100, options.inFlightMax))
+        unsafe tandem_curl_multi_set_long(multi, CURLMOPT_MAX_HOST_CONNECTIONS, options.connectionsPerHostMax)
+        unsafe tandem_curl_multi_set_long(multi, CURLMOPT_MAXCONNECTS, max(options.connectionsCachedMax, options.connectionsPerHostMax))
+        return unsafe multi
+    }
+
+    /// Works until the inbox asks for the end; then every call has been completed and every handle is gone.
+    func run() {
+        while true {
+            let orders = inbox.takeOrders()
+            let now = ContinuousClock.now
+            if let deadline = orders.deadline, now >= deadline || inFlight == 0 && orders.isEmpty { break }
+            if orders.renew { askForRenewal(now: now) }
+            for call in inbox.takeExpired(now: now) { call.completion(.failure(.waitedTooLong)) }
+            // The wake-up for what came in meanwhile may have gone to the old handle: look again before sleeping.
+            if renewIfDrained(now: now) { continue }
+            startWaiting(now: now)
+            // A finished call has made room: fill it before sleeping.
+            if perform() > 0 { continue }
+            // The second look is for answers that libcurl has read and forgotten; see `busySleepMax`.
+            if inFlight > 0, perform() > 0 { continue }
+            sleep(orders: orders)
+        }
+        close()
+    }
+
+    private func sleep(orders: CurlInbox.Orders) {
+        var wake = ContinuousClock.now + (inFlight > 0 ? Self.busySleepMax : Self.sleepMax)
+        if let deadline = orders.deadline { wake = min(wake, deadline) }
+        if let expiry = orders.nextExpiry { wake = min(wake, expiry) }
+        let milliseconds = max(0, ContinuousClock.now.duration(to: wake).wholeMilliseconds)
+        unsafe curl_multi_poll(multi, nil, 0, Int32(clamping: milliseconds), nil)
+    }
+
+    // MARK: Starting
+
+    private func startWaiting(now: ContinuousClock.Instant) {
+        guard !isDraining else { return }
+        if inFlight == 0, let idleSince, idleSince.duration(to: now) > Self.coldAfter { window.connectionGone() }
+        while inFlight < window.limit, let waiting = inbox.next() { start(waiting) }
+    }
+
+    private func start(_ waiting: CurlInbox.Waiting) {
+        guard let slot = freeSlot() else {
+            waiting.completion(.failure(Self.noMemory("libcurl has no memory for another transfer")))
+            return
+        }
+        let transfer = transfers[slot]
+        do throws(HTTPClientError) {
+            unsafe try transfer.prepare(waiting.call, options: options, share: share, completion: waiting.completion)
+        } catch {
+            free.append(slot)
+            waiting.completion(.failure(error))
+            return
+        }
+        guard unsafe curl_multi_add_handle(multi, transfer.easy) == CURLM_OK else {
+            free.append(slot)
+            let ended = transfer.finish(.failedInit)
+            ended.completion?(.failure(Self.noMemory("libcurl refused to start the transfer")))
+            return
+        }
+        inFlight += 1
+        idleSince = nil
+        let inFlight = inFlight
+        inbox.count { counters in
+            counters.inFlight = inFlight
+            counters.inFlightPeak = max(counters.inFlightPeak, inFlight)
+        }
+    }
+
+    private func freeSlot() -> Int? {
+        if let slot = free.popLast() { return slot }
+        guard let transfer = CurlTransfer(slot: transfers.count) else { return nil }
+        transfers.append(transfer)
+        return transfers.count - 1
+    }
+
+    // MARK: Working and ending
+
+    /// Lets libcurl work and completes what has ended. Returns how many calls did.
+    private func perform() -> Int {
+        var running: Int32 = 0
+        guard unsafe curl_multi_perform(multi, &running) == CURLM_OK else {
+            // Every transfer of a failed multi handle is lost.
+            let lost = inFlight
+            for slot in transfers.indices where transfers[slot].completion != nil { end(slot, .receiveError) }
+            askForRenewal(now: ContinuousClock.now)
+            return lost
+        }
+        var finished = 0
+        var code = CURLE_OK
+        while let easy = unsafe tandem_curl_multi_next_done(multi, &code) {
+            var tag: UnsafeMutableRawPointer?
+            unsafe tandem_curl_get_pointer(easy, CURLINFO_PRIVATE, &tag)
+            // Slots are stored plus one, because slot 0 would read as a null pointer.
+            let slot = Int(bitPattern: tag) - 1
+            precondition(transfers.indices.contains(slot), "libcurl returned a transfer of slot \(slot), which does not exist")
+            end(slot, CurlCode(rawValue: Int32(bitPattern: code.rawValue)))
+            finished += 1
+        }
+        return finished
+    }
+
+    private func end(_ slot: Int, _ code: CurlCode) {
+        let transfer = transfers[slot]
+        unsafe curl_multi_remove_handle(multi, transfer.easy)
+        let ended = transfer.finish(code)
+        free.append(slot)
+        inFlight -= 1
+        if inFlight == 0 { idleSince = ContinuousClock.now }
+        note(ended.result, code)
+        ended.completion?(ended.result)
+    }
+
+    private func note(_ result: Result<HTTPAnswer, HTTPClientError>, _ code: CurlCode) {
+        let inFlight = inFlight
+        switch result {
+        case .success(let answer):
+            timeoutsInRow = 0
+            if answer.version == .http1 { window.lower(limitMax: options.inFlightMaxHTTP1) }
+            window.ended(InFlightWindow.signal(status: answer.status))
+            inbox.count { counters in
+                counters.inFlight = inFlight
+                counters.answered += 1
+                counters.connectionsOpened += answer.connectionsOpened
+                if answer.connectionsOpened > 1 { counters.repeatedByLibcurl += 1 }
+                if answer.version < .http2 { counters.answeredOverHTTP1 += 1 }
+            }
+        case .failure:
+            window.ended(.failed)
+            timeoutsInRow = code == .operationTimedOut ? timeoutsInRow + 1 : 0
+            if timeoutsInRow >= options.timeoutsBeforeRenewal { askForRenewal(now: ContinuousClock.now) }
+            inbox.count { counters in
+                counters.inFlight = inFlight
+                counters.failed += 1
+            }
+        }
+    }
+
+    // MARK: New connections
+
+    private func askForRenewal(now: ContinuousClock.Instant) {
+        if let lastRenewal, lastRenewal.duration(to: now) < Self.renewalSpacing { return }
+        isDraining = true
+    }
+
+    /// Gives up all connections once nothing uses them: only a new multi handle does so for certain, black holes
+    /// included. TLS sessions are in the share and survive.
+    /// True when it did.
+    private func renewIfDrained(now: ContinuousClock.Instant) -> Bool {
+        guard isDraining, inFlight == 0 else { return false }
+        isDraining = false
+        timeoutsInRow = 0
+        lastRenewal = now
+        window.connectionGone()
+        guard let fresh = unsafe Self.makeMulti(options) else { return false }
+        let old = unsafe multi
+        unsafe multi = fresh
+        unsafe inbox.attach(fresh)
+        unsafe curl_multi_cleanup(old)
+        inbox.count { $0.renewals += 1 }
+        return true
+    }
+
+    // MARK: The end
+
+    private func close() {
+        let waiting = inbox.seal()
+        var outstanding: [HTTPCompletion] = []
+        for transfer in transfers where transfer.completion != nil {
+            unsafe curl_multi_remove_handle(multi, transfer.easy)
+            if let completion = transfer.finish(.ok).completion { outstanding.append(completion) }
+        }
+        // Easy handles go before the multi handle, and both before the share they use.
+        transfers = []
+        unsafe curl_multi_cleanup(multi)
+        unsafe curl_share_cleanup(share)
+        inFlight = 0
+        inbox.count { $0.inFlight = 0 }
+        for completion in outstanding { completion(.failure(.shutDown(.outcomeUnknown))) }
+        for call in waiting { call.completion(.failure(.shutDown(.notSent))) }
+    }
+}
+
+/// libcurl's process-wide state, set up once before the first thread uses it.
+enum CurlGlobal {
+    /// False when libcurl failed to start, or was built without HTTP/2, TLS or an asynchronous resolver.
+    static let isReady = tandem_curl_global_init() == CURLE_OK && tandem_curl_has_what_we_need() != 0
+}

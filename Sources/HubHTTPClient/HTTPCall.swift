@@ -1,0 +1,52 @@
+/// One request to a peer.
+package struct HTTPCall: Sendable {
+    /// Upper case: `POST`, `GET`, …
+    package var method: String
+    /// Absolute. `http` is refused unless `CurlOptions.clearText` allows it.
+    package var url: String
+    /// Sent as written and in this order. A name or value with a control character makes the call invalid.
+    package var headers: [(name: String, value: String)]
+    package var body: [UInt8]
+
+    package init(method: String, url: String, headers: [(name: String, value: String)] = [], body: [UInt8] = []) {
+        self.method = method
+        self.url = url
+        self.headers = headers
+        self.body = body
+    }
+}
+
+/// What the peer answered, whatever its status: an HTTP error is an answer, not a failure.
+package struct HTTPAnswer: Sendable, Equatable {
+    package enum Version: Int, Sendable, Comparable {
+        case unknown = 0, http1 = 1, http2 = 2, http3 = 3
+        package static func < (left: Version, right: Version) -> Bool { left.rawValue < right.rawValue }
+    }
+
+    package var status: Int
+    package var version: Version
+    /// Lower-case names, only those listed in `CurlOptions.answerHeaders`; of repeated ones the last.
+    package var headers: [String: String]
+    /// At most `CurlOptions.answerBodyBytesMax` bytes.
+    package var body: [UInt8]
+    /// True when the body was longer than what was kept.
+    package var bodyTruncated: Bool
+    /// Connections libcurl opened for this call. More than one: it repeated the request by itself after a connection
+    /// died, so the peer may have seen it twice.
+    package var connectionsOpened: Int
+
+    package init(
+        status: Int, version: Version, headers: [String: String] = [:], body: [UInt8] = [], bodyTruncated: Bool = false,
+        connectionsOpened: Int = 0
+    ) {
+        self.status = status
+        self.version = version
+        self.headers = headers
+        self.body = body
+        self.bodyTruncated = bodyTruncated
+        self.connectionsOpened = connectionsOpened
+    }
+}
+
+/// How a call ended. Runs on the client's own thread and must not block it; see `CurlMulti.submit`.
+package typealias HTTPCompletion = @Sendable (Result<HTTPAnswer, HTTPClientError>) -> Void

@@ -1,0 +1,50 @@
+/// Why a call has no answer.
+///
+/// Holds no part of the request: URLs carry device tokens, and headers carry credentials.
+package struct HTTPClientError: Error, Equatable, Sendable, CustomStringConvertible {
+    package enum Reason: Equatable, Sendable {
+        /// The queue in front of libcurl holds as many calls as it may.
+        case queueFull
+        /// The call waited longer in the queue than `CurlOptions.queueWaitMax`.
+        case waitedTooLong
+        /// The client was shut down before or during the call.
+        case shutDown
+        /// The call itself cannot be sent: a wrong URL, scheme, method or header. Our caller's mistake.
+        case invalidCall
+        /// libcurl gave up: connection, TLS, protocol or time-out.
+        case transport(CurlCode)
+    }
+
+    /// What the peer may have seen of the request.
+    package enum Delivery: Equatable, Sendable {
+        /// Nothing: repeating it cannot duplicate anything.
+        case notSent
+        /// Possibly all of it: repeat only with the same ids.
+        case outcomeUnknown
+    }
+
+    package let reason: Reason
+    package let delivery: Delivery
+    /// A sentence for logs: free of paths, headers and bodies.
+    package let detail: String
+
+    package init(reason: Reason, delivery: Delivery, detail: String) {
+        self.reason = reason
+        self.delivery = delivery
+        self.detail = detail
+    }
+
+    static let queueFull = HTTPClientError(
+        reason: .queueFull, delivery: .notSent, detail: "the queue of outgoing requests is full")
+    static let waitedTooLong = HTTPClientError(
+        reason: .waitedTooLong, delivery: .notSent, detail: "the request waited too long for a free connection")
+
+    static func shutDown(_ delivery: Delivery) -> HTTPClientError {
+        HTTPClientError(reason: .shutDown, delivery: delivery, detail: "the HTTP client was shut down")
+    }
+    static func invalidCall(_ detail: String) -> HTTPClientError {
+        HTTPClientError(reason: .invalidCall, delivery: .notSent, detail: detail)
+    }
+
+    package var description: String { detail }
+}

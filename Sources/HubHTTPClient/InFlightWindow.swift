@@ -1,0 +1,65 @@
+/// How many calls may be inside libcurl at once: a pure state machine, so that every transition can be tested.
+///
+/// A window is *cold* until a call over the present connection has succeeded; cold, it lets one call through when
+/// priming was asked for. Open, it halves when the peer pushes back (429, 503) and grows by one with each success.
+struct InFlightWindow: Equatable {
+    /// What an ended call says about the peer and the connection.
+    enum Signal: Equatable {
+        /// The peer accepted the call, so it accepts our credentials.
+        case proved
+        /// The peer answered, but neither accepted nor complained about the rate.
+        case answered
+        /// 429 or 503.
+        case throttled
+        /// No answer: whatever comes next may find a new connection.
+        case failed
+    }
+
+    /// The signal in a status. 410 counts as proof: Apple says it is not held against the connection, and it comes only
+    /// after the credentials were accepted.
+    static func signal(status: Int) -> Signal {
+        switch status {
+        case 200..<300, 410: .proved
+        case 429, 503: .throttled
+        default: .answered
+        }
+    }
+
+    let primes: Bool
+    private(set) var limitMax: Int
+    private(set) var isCold: Bool
+    private var openLimit: Int
+
+    /// - Parameters:
+    ///   - primes: whether a cold window lets only one call through.
+    ///   - limitMax: the widest the window gets; at least 1.
+    init(primes: Bool, limitMax: Int) {
+        precondition(limitMax > 0, "a window of \(limitMax) calls lets nothing through")
+        self.primes = primes
+        self.limitMax = limitMax
+        openLimit = limitMax
+        isCold = primes
+    }
+
+    /// Calls allowed inside at this moment.
+    var limit: Int { isCold ? 1 : openLimit }
+
+    mutating func ended(_ signal: Signal) {
+        switch signal {
+        case .proved:
+            if isCold { isCold = false } else { openLimit = min(limitMax, openLimit + 1) }
+        case .answered: break
+        case .throttled: openLimit = max(1, openLimit / 2)
+        case .failed: isCold = primes
+        }
+    }
+
+    /// The next call will open a new connection.
+    mutating func connectionGone() { isCold = primes }
+
+    /// The peer speaks HTTP/1: no more calls than connections.
+    mutating func lower(limitMax: Int) {
+        self.limitMax = max(1, min(self.limitMax, limitMax))
+        openLimit = min(openLimit, self.limitMax)
+    }
+}

@@ -1,0 +1,53 @@
+internal import HubCore
+internal import HubDelivery
+internal import HubHTTPClient
+internal import HubJSON
+
+/// APNs' answers and what they mean (Apple, "Handling notification responses from APNs").
+enum APNsOutcome {
+    /// - Parameters:
+    ///   - requestID: the `apns-id` we sent, for an answer that does not repeat it.
+    ///   - now: milliseconds since 1970.
+    static func verdict(_ answer: HTTPAnswer, requestID: String, now: Int64) -> GatewayVerdict {
+        // Somebody in between speaks for APNs, which knows HTTP/2 only.
+        guard answer.version == .http2 else { return .retry(.transport, "APNs answered without HTTP/2", .newConnection) }
+        if answer.status == 200 {
+            return GatewayVerdict(outcome: .accepted(providerID: answer.headers["apns-id"] ?? requestID))
+        }
+        let document = try? JSONValue(parsing: answer.body)
+        return verdict(
+            status: answer.status, reason: document?["reason"]?.stringValue ?? "", timestamp: document?["timestamp"]?.intValue,
+            after: RetryAfter.parse(answer.headers["retry-after"], now: now))
+    }
+
+    /// One row of the table per case.
+    /// - Parameter timestamp: of a 410, milliseconds since 1970: since when the token has been dead.
+    static func verdict(status: Int, reason: String, timestamp: Int64?, after: Duration?) -> GatewayVerdict {
+        let name = reason.isEmpty ? "http \(status)" : PeerText.identifier(reason)
+        switch (status, reason) {
+        // Trying the other environment once before believing this needs the store's help and is not done here: the
+        // reason says so, and `BadTokenGuard` keeps a wrong host from deleting everything.
+        case (400, "BadDeviceToken"):
+            return GatewayVerdict(outcome: .dead(reason: "BadDeviceToken: malformed, another app's, or of the other environment", since: nil))
+        case (400, "DeviceTokenNotForTopic"):
+            return .rejected("DeviceTokenNotForTopic: the token belongs to another bundle id than APNS_TOPIC")
+        case (400, "BadTopic"), (400, "MissingTopic"), (400, "TopicDisallowed"):
+            return .rejected("\(name): check APNS_TOPIC and what the key may send to", .stopLane)
+        case (400, "IdleTimeout"): return .retry(.transport, name, after: after, .resendOnNewConnection)
+        case (403, "ExpiredProviderToken"): return .retry(.lane, name, after: after, .replaceProviderToken)
+        case (403, "UnrelatedKeyIdInToken"): return .retry(.lane, name, after: after, .resendOnNewConnection)
+        case (403, "BadEnvironmentKeyIdInToken"):
+            return .rejected("\(name): the key is for the other APNs environment", .stopLane)
+        case (403, "InvalidProviderToken"), (403, "MissingProviderToken"):
+            return .rejected("\(name): check APNS_KEY_PATH, APNS_KEY_ID and APNS_TEAM_ID", .stopLane)
+        case (403, _): return .rejected(name, .stopLane)
+        case (410, _): return GatewayVerdict(outcome: .dead(reason: name, since: timestamp))
+        case (429, "TooManyProviderTokenUpdates"): return .retry(.lane, name, after: after, .keepOlderProviderToken)
+        case (429, _): return .retry(.deviceThrottled, name, after: after)
+        case (500..., _): return .retry(.apnsUnavailable, name, after: after, .newConnection)
+        // BadCollapseId, BadExpirationDate, BadMessageId, BadPriority, InvalidPushType, DuplicateHeaders, PayloadEmpty,
+        // MissingDeviceToken, BadPath, MethodNotAllowed, PayloadTooLarge and what Apple may add: our own mistakes.
+        default: return .rejected(name)
+        }
+    }
+}

@@ -1,0 +1,105 @@
+internal import HubCore
+internal import HubCrypto
+internal import Synchronization
+
+/// When to sign provider tokens and which one to use: a pure state machine over the monotonic clock.
+///
+/// APNs refuses tokens older than an hour and, on one connection, more than one new token in 20 minutes (Apple,
+/// "Establishing a token-based connection to APNs"). All times are nanoseconds.
+struct APNsTokenSchedule: Equatable {
+    static let refreshAge: UInt64 = 45 * 60 * nanosecondsPerSecond
+    static let signingFloor: UInt64 = 20 * 60 * nanosecondsPerSecond
+    static let lifetime: UInt64 = 60 * 60 * nanosecondsPerSecond
+
+    struct Signed: Equatable {
+        let token: String
+        let at: UInt64
+    }
+
+    enum Decision: Equatable {
+        case use(String)
+        case sign
+        /// No signing yet; how many nanoseconds remain.
+        case wait(UInt64)
+    }
+
+    private var current: Signed?
+    private var previous: Signed?
+    private var noSigningBefore: UInt64 = 0
+
+    mutating func decide(now: UInt64) -> Decision {
+        if let current, now - current.at < Self.refreshAge || now < noSigningBefore { return .use(current.token) }
+        return now < noSigningBefore ? .wait(noSigningBefore - now) : .sign
+    }
+
+    mutating func signed(_ token: String, now: UInt64) {
+        previous = current
+        current = Signed(token: token, at: now)
+        noSigningBefore = now + Self.signingFloor
+    }
+
+    /// APNs called `token` expired. Only the first complaint about it signs; the rest get what replaced it.
+    mutating func expired(_ token: String, now: UInt64) -> Decision {
+        if let current, current.token != token { return .use(current.token) }
+        return now < noSigningBefore ? .wait(noSigningBefore - now) : .sign
+    }
+
+    /// APNs saw too many tokens: back to the older one while it is valid, and no signing for another 20 minutes.
+    mutating func tooManyUpdates(now: UInt64) {
+        noSigningBefore = now + Self.signingFloor
+        if let previous, now - previous.at < Self.lifetime { current = previous }
+        previous = nil
+    }
+}
+
+/// The one provider token of a team and key, shared by all connections. Callable from any thread.
+final class APNsProviderToken: Sendable {
+    private let key: ES256PrivateKey
+    private let keyID: String
+    private let teamID: String
+    private let time: any TimeSource
+    /// Signing happens under the lock: it takes some fifty microseconds, and whoever waits needs the result.
+    private let schedule = Mutex(APNsTokenSchedule())
+
+    init(key: ES256PrivateKey, keyID: String, teamID: String, time: any TimeSource) {
+        self.key = key
+        self.keyID = keyID
+        self.teamID = teamID
+        self.time = time
+    }
+
+    enum Token: Equatable {
+        case token(String)
+        case wait(Duration)
+    }
+
+    func current() throws(CryptoError) -> Token { try resolve { schedule, now in schedule.decide(now: now) } }
+
+    /// What to use instead of a token APNs calls expired.
+    func replacement(for token: String) throws(CryptoError) -> Token {
+        try resolve { schedule, now in schedule.expired(token, now: now) }
+    }
+
+    func tooManyUpdates() {
+        let now = time.monotonicNanoseconds
+        schedule.withLock { $0.tooManyUpdates(now: now) }
+    }
+
+    private func resolve(
+        _ decide: (inout APNsTokenSchedule, UInt64) -> APNsTokenSchedule.Decision
+    ) throws(CryptoError) -> Token {
+        try schedule.withLock { schedule throws(CryptoError) in
+            let now = time.monotonicNanoseconds
+            switch decide(&schedule, now) {
+            case .use(let token): return .token(token)
+            case .wait(let remaining): return .wait(.nanoseconds(Int64(clamping: remaining)))
+            case .sign:
+                let token = try JSONWebToken.make(
+                    header: ["alg": "ES256", "kid": .string(keyID)], claims: ["iss": .string(teamID), "iat": .int(time.wallSeconds)]
+                ) { bytes throws(CryptoError) in try key.signature(for: bytes) }
+                schedule.signed(token, now: now)
+                return .token(token)
+            }
+        }
+    }
+}

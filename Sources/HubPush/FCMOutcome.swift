@@ -1,0 +1,99 @@
+internal import HubCore
+internal import HubDelivery
+internal import HubHTTPClient
+internal import HubJSON
+
+/// FCM's answers and what they mean (FCM, "Error codes"): by FcmError's code, else by `status`, else by the HTTP code.
+enum FCMOutcome {
+    static let quotaWait = Duration.seconds(60)
+
+    /// What an error body says. All of it may be missing: proxies in front of FCM answer in HTML.
+    struct Fault: Equatable {
+        var status: Int
+        /// `FcmError.errorCode`.
+        var code: String?
+        /// The `google.rpc.Code` name.
+        var rpc: String?
+        var namesToken = false
+        /// Paths of fields FCM complains about; the sentences beside them quote values and are not kept.
+        var fields: [String] = []
+        /// What APNs told FCM.
+        var apnsReason: String?
+
+        init(status: Int, code: String? = nil, rpc: String? = nil, namesToken: Bool = false) {
+            self.status = status
+            self.code = code
+            self.rpc = rpc
+            self.namesToken = namesToken
+        }
+
+        init(_ answer: HTTPAnswer) {
+            self.init(status: answer.status)
+            // Not JSON: the HTTP code is all there is.
+            guard let error = (try? JSONValue(parsing: answer.body))?["error"] else { return }
+            rpc = error["status"]?.stringValue
+            namesToken = error["message"]?.stringValue?.lowercased().contains("registration token") ?? false
+            for detail in error["details"]?.arrayValue ?? [] {
+                let type = detail["@type"]?.stringValue ?? ""
+                if type.hasSuffix("FcmError") { code = detail["errorCode"]?.stringValue }
+                if type.hasSuffix("ApnsError") { apnsReason = detail["reason"]?.stringValue }
+                for violation in detail["fieldViolations"]?.arrayValue ?? [] {
+                    if let field = violation["field"]?.stringValue { fields.append(field) }
+                }
+            }
+        }
+    }
+
+    /// - Parameter now: milliseconds since 1970.
+    static func verdict(_ answer: HTTPAnswer, now: Int64) -> GatewayVerdict {
+        if answer.status == 200 {
+            // libcurl 7.88 can report a reset stream as success; only the name proves that FCM took the message.
+            guard let name = (try? JSONValue(parsing: answer.body))?["name"]?.stringValue, !name.isEmpty else {
+                return .retry(.transport, "200 without a message name")
+            }
+            return GatewayVerdict(outcome: .accepted(providerID: name))
+        }
+        return verdict(Fault(answer), after: RetryAfter.parse(answer.headers["retry-after"], now: now))
+    }
+
+    /// One row of the table per case.
+    static func verdict(_ fault: Fault, after: Duration?) -> GatewayVerdict {
+        let code = fault.code ?? ""
+        switch code {
+        case "UNREGISTERED": return GatewayVerdict(outcome: .dead(reason: code, since: nil))
+        case "INVALID_ARGUMENT":
+            return fault.namesToken
+                ? GatewayVerdict(outcome: .dead(reason: "INVALID_ARGUMENT: not a valid registration token", since: nil))
+                : .rejected(describe(code, fault))
+        case "SENDER_ID_MISMATCH": return .rejected("SENDER_ID_MISMATCH: the token belongs to another Firebase project")
+        case "THIRD_PARTY_AUTH_ERROR":
+            return .rejected(describe("THIRD_PARTY_AUTH_ERROR", fault) + ": check the APNs key uploaded to the Firebase project")
+        case "QUOTA_EXCEEDED": return .retry(.throttled, code, after: after ?? quotaWait)
+        case "UNAVAILABLE", "INTERNAL": return .retry(.unavailable, code, after: after)
+        default: return withoutCode(fault, after: after)
+        }
+    }
+
+    private static func withoutCode(_ fault: Fault, after: Duration?) -> GatewayVerdict {
+        let name = fault.code.map(PeerText.identifier) ?? fault.rpc.map(PeerText.identifier) ?? "http \(fault.status)"
+        switch (fault.rpc ?? "", fault.status) {
+        case ("UNAUTHENTICATED", _), ("", 401):
+            return .retry(.lane, "UNAUTHENTICATED: the access token was refused", after: after, .replaceAccessToken)
+        case ("PERMISSION_DENIED", _), ("", 403):
+            return .rejected("\(name): enable the Firebase Cloud Messaging API and give the account the role to send", .stopLane)
+        case ("RESOURCE_EXHAUSTED", _), (_, 429): return .retry(.throttled, name, after: after ?? quotaWait)
+        case ("UNAVAILABLE", _), ("INTERNAL", _), (_, 500...), (_, 408): return .retry(.unavailable, name, after: after)
+        // Without FcmError a 404 is not about the token.
+        case ("NOT_FOUND", _), (_, 404): return .rejected("\(name): check the service account's project", .stopLane)
+        default: return .rejected(describe(name, fault))
+        }
+    }
+
+    private static func describe(_ name: String, _ fault: Fault) -> String {
+        let fields = fault.fields.prefix(4).map(PeerText.identifier)
+        var text = name
+        if !fields.isEmpty { text += " (\(fields.joined(separator: ", ")))" }
+        if let reason = fault.apnsReason { text += " (APNs: \(PeerText.identifier(reason)))" }
+        return text
+    }
+}

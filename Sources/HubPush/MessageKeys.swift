@@ -1,0 +1,48 @@
+internal import HubCore
+internal import HubCrypto
+internal import HubDelivery
+
+/// What clients deduplicate, order and replace by; the same on every gateway and every retry.
+extension PushMessage {
+    /// `nid`, `event_id`, `seq` and `ts`, which stand in every payload and win over equally named data of the definition.
+    /// `ts` is in milliseconds since 1970; `seq` is left out while the event has no position.
+    var identityMembers: [String: JSONValue] {
+        var members: [String: JSONValue] = ["nid": .string(nid), "event_id": .string(event), "ts": .int(committedAt)]
+        if sequence > 0 { members["seq"] = .int(sequence) }
+        return members
+    }
+
+    /// The group as gateways get it; above 64 bytes, APNs' limit for a collapse id, a hash stands for it.
+    var collapseKey: String? {
+        guard let group, !group.isEmpty else { return nil }
+        return group.utf8.count > CollapseKey.bytesMax ? CollapseKey.hashed(group) : group
+    }
+
+    /// The same for a header, where only visible ASCII is safe.
+    var collapseHeader: String? {
+        guard let group, !group.isEmpty else { return nil }
+        let isPlain = group.utf8.count <= CollapseKey.bytesMax && group.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F }
+        return isPlain ? group : CollapseKey.hashed(group)
+    }
+}
+
+enum CollapseKey {
+    /// APNs: `apns-collapse-id` is at most 64 bytes.
+    static let bytesMax = 64
+    private static let hashedCount = 32
+
+    static func hashed(_ group: String) -> String { String(Base64URL.encode(Digest.sha256(group.utf8)).prefix(hashedCount)) }
+}
+
+/// The request id of one notification to one device: identical on every retry, so that a repeat can be recognised.
+enum RequestID {
+    /// Lower-case canonical UUID of version 8 (RFC 9562, 5.8): made of a SHA-256 of both ids.
+    static func make(nid: String, device: String) -> String {
+        // The zero byte keeps ("a", "bc") and ("ab", "c") apart.
+        var bytes = Array(Digest.sha256(Array(nid.utf8) + [0] + Array(device.utf8)).prefix(16))
+        bytes[6] = bytes[6] & 0x0F | 0x80
+        bytes[8] = bytes[8] & 0x3F | 0x80
+        let hex = Array(Hex.encode(bytes))
+        return [hex[0..<8], hex[8..<12], hex[12..<16], hex[16..<20], hex[20..<32]].map { String($0) }.joined(separator: "-")
+    }
+}

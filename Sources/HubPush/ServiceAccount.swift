@@ -1,0 +1,61 @@
+internal import HubCore
+internal import HubCrypto
+internal import HubHTTPClient
+internal import HubJSON
+
+/// The parts of a Google service-account file that sending needs.
+struct ServiceAccount: Sendable {
+    static let tokenURIDefault = "https://oauth2.googleapis.com/token"
+
+    let projectID: String
+    let clientEmail: String
+    let privateKeyID: String
+    let privateKey: RS256PrivateKey
+    let tokenURI: String
+
+    init(json: [UInt8]) throws(PushConfigurationError) {
+        let document: JSONValue
+        do throws(JSONError) {
+            document = try JSONValue(parsing: json)
+        } catch {
+            throw PushConfigurationError("the FCM service account is not JSON (\(error)); download it again from Google's console")
+        }
+        guard document["type"]?.stringValue == "service_account" else {
+            throw PushConfigurationError("the file's \"type\" is not \"service_account\"; create a key for a service account in Google's console")
+        }
+        func member(_ name: String) throws(PushConfigurationError) -> String {
+            guard let value = document[name]?.stringValue, !value.isEmpty else {
+                throw PushConfigurationError("the FCM service account has no \"\(name)\"; download it again from Google's console")
+            }
+            return value
+        }
+        let projectID = try member("project_id")
+        // It becomes part of a path.
+        guard projectID.utf8.allSatisfy(Self.isProjectByte) else {
+            throw PushConfigurationError("the FCM service account's \"project_id\" is not a project id")
+        }
+        self.projectID = projectID
+        clientEmail = try member("client_email")
+        privateKeyID = try member("private_key_id")
+        // Passed through an environment variable, the PEM's line breaks often arrive as a backslash and an n.
+        let pem = try member("private_key").split(separator: "\\n", omittingEmptySubsequences: false).joined(separator: "\n")
+        do throws(CryptoError) {
+            privateKey = try RS256PrivateKey(pem: pem)
+        } catch {
+            throw PushConfigurationError("the FCM service account's \"private_key\" is not an RSA key in PEM form (\(error))")
+        }
+        let uri = document["token_uri"]?.stringValue ?? Self.tokenURIDefault
+        guard let parts = URLParts(uri), parts.scheme == "https" || parts.scheme == "http" && parts.isLoopback else {
+            throw PushConfigurationError(
+                "the FCM service account's \"token_uri\" is not an https:// address; http:// is possible on a loopback address only")
+        }
+        tokenURI = uri
+    }
+
+    private static func isProjectByte(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "0")...UInt8(ascii: "9"): true
+        default: "-_.:".utf8.contains(byte)
+        }
+    }
+}
