@@ -17,36 +17,72 @@ let strictTests: [SwiftSetting] = [
     .treatAllWarnings(as: .error),
 ]
 
+let yams = Target.Dependency.product(name: "Yams", package: "Yams")
+let mustache = Target.Dependency.product(name: "Mustache", package: "swift-mustache")
 let grdb = Target.Dependency.product(name: "GRDB", package: "GRDB.swift")
+let arguments = Target.Dependency.product(name: "ArgumentParser", package: "swift-argument-parser")
+let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
 
 /// Listed bottom-up: a target may import only what stands above it here.
 let package = Package(
     name: "tandem",
+    products: [
+        .executable(name: "tandem", targets: ["tandem"]),
+    ],
     dependencies: [
+        .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
+        .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
         .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
+        .package(url: "https://github.com/jpsim/Yams", from: "6.2.2"),
+        .package(url: "https://github.com/hummingbird-project/swift-mustache", from: "2.1.1"),
     ],
     targets: [
         // The C borders: a module map each, and a shim where Swift cannot import what the library offers.
         .systemLibrary(
             name: "CLibWebSockets", pkgConfig: "libwebsockets", providers: [.apt(["libwebsockets-dev", "libuv1-dev"])]),
+        .systemLibrary(name: "CLibCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
         .systemLibrary(name: "COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
+        .systemLibrary(name: "CNGHTTP2", pkgConfig: "libnghttp2", providers: [.apt(["libnghttp2-dev"])]),
         .target(name: "CSimdJSON", linkerSettings: [.linkedLibrary("simdjson")]),
 
         .target(name: "HubCore", swiftSettings: strict),
         .target(name: "HubCrypto", dependencies: ["COpenSSL"], swiftSettings: strict),
         .target(name: "HubJSON", dependencies: ["HubCore", "CSimdJSON"], swiftSettings: strict),
+        .target(name: "HubYAML", dependencies: ["HubCore", yams], swiftSettings: strict),
         .target(name: "PusherProtocol", dependencies: ["HubCore", "HubCrypto", "HubJSON"], swiftSettings: strict),
         .target(name: "HubTransport", dependencies: ["HubCore", "CLibWebSockets"], swiftSettings: strict),
         .target(name: "HubChannels", dependencies: ["HubCore", "HubJSON", "PusherProtocol"], swiftSettings: strict),
-        .target(name: "HubDelivery", dependencies: ["HubCore"], swiftSettings: strict),
+        .target(name: "HubDelivery", dependencies: ["HubCore", "HubCrypto", "HubJSON", "HubYAML", mustache], swiftSettings: strict),
+        .target(name: "HubHTTPClient", dependencies: ["CLibCurl"], swiftSettings: strict),
+        .target(
+            name: "HubPush", dependencies: ["HubCore", "HubCrypto", "HubJSON", "HubDelivery", "HubHTTPClient", logging],
+            swiftSettings: strict),
         .target(name: "HubStorage", dependencies: ["HubCore", "HubJSON", "HubDelivery", grdb], swiftSettings: strict),
+        .target(
+            name: "HubAPI", dependencies: ["HubCore", "HubCrypto", "HubJSON", "PusherProtocol", "HubChannels", "HubDelivery"],
+            swiftSettings: strict),
+        .target(
+            name: "HubServer",
+            dependencies: [
+                "HubCore", "HubCrypto", "HubJSON", "HubYAML", "PusherProtocol", "HubTransport", "HubChannels", "HubDelivery",
+                "HubPush", "HubStorage", "HubAPI", logging,
+            ], swiftSettings: strict),
+        .executableTarget(
+            name: "tandem",
+            dependencies: [
+                "HubCore", "HubDelivery", "HubHTTPClient", "HubServer", "HubTransport", "PusherProtocol", arguments, logging,
+            ], swiftSettings: strict),
+
 
         .testTarget(name: "HubCryptoTests", dependencies: ["HubCrypto"], swiftSettings: strictTests),
         .testTarget(name: "HubJSONTests", dependencies: ["HubCore", "HubJSON"], swiftSettings: strictTests),
+        .testTarget(name: "HubYAMLTests", dependencies: ["HubCore", "HubYAML"], swiftSettings: strictTests),
         .testTarget(
             name: "PusherProtocolTests", dependencies: ["HubCore", "HubCrypto", "HubJSON", "PusherProtocol"], swiftSettings: strictTests),
+        .testTarget(name: "HubDeliveryTests", dependencies: ["HubCore", "HubCrypto", "HubDelivery", "HubYAML"], swiftSettings: strictTests),
         .testTarget(
             name: "HubStorageTests", dependencies: ["HubCore", "HubDelivery", "HubStorage", grdb], swiftSettings: strictTests),
+        .testTarget(name: "HubServerTests", dependencies: ["HubCore", "HubServer", "HubYAML"], swiftSettings: strictTests),
     ],
     cxxLanguageStandard: .cxx17
 )

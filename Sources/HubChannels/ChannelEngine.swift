@@ -31,7 +31,7 @@ package final class ChannelEngine {
     package private(set) var counters = Counters()
 
     /// Longest frame a client may send, in bytes, and how deep its JSON may nest.
-    package static let frameBytesMax = 64 * 1024
+    package static let frameBytesMax = 256 * 1024
     static let frameDepthMax = 32
     /// Subscriptions one connection may have: a safety cap, far above what clients use.
     static let subscriptionsMax = 1000

@@ -1,0 +1,66 @@
+internal import HubCore
+internal import HubDelivery
+
+/// Why a request is refused: its status and the sentence that its sender gets.
+///
+/// A sentence may name what the sender called things (a session, a role), never an e-mail, a device token or a participant
+/// token: answers end up in the logs of proxies and clients.
+struct APIError: Error, Equatable {
+    var status: Int
+    var sentence: String
+    var headers: [String: String] = [:]
+
+    init(_ status: Int, _ sentence: String, headers: [String: String] = [:]) {
+        self.status = status
+        self.sentence = sentence
+        self.headers = headers
+    }
+
+    /// What a request is told whose work ended with `error`: a refusal keeps its own words, a failure of the store becomes a
+    /// 503 without its details, which can name files and hosts.
+    init(answering error: any Error) {
+        switch error {
+        case let error as APIError: self = error
+        case let error as DirectoryError: self.init(error)
+        default: self.init(503, "the store did not answer: try again in a moment")
+        }
+    }
+
+    private init(_ error: DirectoryError) {
+        switch error {
+        case .joinCodeTaken(let code):
+            self.init(409, "the join code \(Self.quoted(code)) belongs to another living session: choose another one or delete that session")
+        case .noSuchSession(let id): self = .noSuchSession(id)
+        case .emailTaken: self.init(409, "another participant of the session has this e-mail: use that participant or another e-mail")
+        }
+    }
+
+    static func noSuchSession(_ id: String) -> APIError {
+        APIError(404, "there is no session \(quoted(id)): create it with PUT /apps/{app}/sessions/{session}")
+    }
+
+    /// The token is missing, not ours, or of somebody who is gone.
+    static func unauthorized(_ sentence: String) -> APIError {
+        APIError(401, sentence, headers: ["WWW-Authenticate": "Bearer"])
+    }
+
+    static func methodNotAllowed(_ method: String, allowed: [String]) -> APIError {
+        let list = allowed.joined(separator: ", ")
+        return APIError(405, "\(method) is not possible here: use \(list)", headers: ["Allow": list])
+    }
+
+    static func definitionMissing(_ name: String) -> APIError {
+        APIError(503, "the session's definition \(quoted(name)) is not loaded: put channels/\(name.prefix(quotedCharactersMax)).yaml back")
+    }
+
+    var response: HTTPResponse {
+        var response = HTTPResponse.error(status, sentence)
+        response.headers = headers.sorted { $0.key < $1.key }.map { (name: $0.key, value: $0.value) }
+        return response
+    }
+
+    /// How much of a sender's own text an answer repeats.
+    private static let quotedCharactersMax = 64
+
+    static func quoted(_ text: String) -> String { "'\(text.prefix(quotedCharactersMax))'" }
+}

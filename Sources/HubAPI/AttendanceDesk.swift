@@ -1,0 +1,26 @@
+package import HubDelivery
+
+/// What delivery knows and is told of who is where: the API's view of the attendance book. Any thread.
+package protocol AttendanceDesk: Sendable {
+    /// `/pusher/auth` signed a subscription of this socket for this participant's device. Returns when a subscription that
+    /// follows is certain to find it.
+    func bind(socketID: String, app: String, user: String, device: String) async
+    /// An app told its state by HTTP.
+    func setDeviceState(app: String, user: String, device: String, _ state: AppState) async
+    /// What is known of these people's connections to the session's channel, by user id; people without one are left out.
+    func presence(app: String, session: Session, users: [String]) async -> [String: ParticipantPresence]
+    /// A participant was added, changed or removed: their connections stand for another role from now on.
+    func rosterChanged(app: String, session: String, user: String) async
+}
+
+/// A participant's connections in short.
+package struct ParticipantPresence: Sendable, Equatable {
+    /// Connections subscribed to the session's channel.
+    package var connections: Int
+    package var state: AppState
+
+    package init(connections: Int, state: AppState) {
+        self.connections = connections
+        self.state = state
+    }
+}

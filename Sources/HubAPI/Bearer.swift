@@ -1,0 +1,55 @@
+internal import HubChannels
+internal import HubCore
+internal import HubDelivery
+
+/// Who sent a request with a participant token.
+struct Bearer {
+    var app: App
+    var participant: Participant
+    /// The device that the token was issued to.
+    var device: String
+
+    var deviceOwner: DeviceRegistration.Owner {
+        DeviceRegistration.Owner(app: app.id, user: participant.user, device: device)
+    }
+}
+
+/// From the `Authorization` header to the participant.
+struct BearerCheck: Sendable {
+    let apps: AppDirectory
+    let directory: any Directory
+    let time: any TimeSource
+
+    private static let scheme = "bearer"
+
+    /// - Throws: a 401 for a token that is missing, not good, or of a participant who was removed since; a 403 when the app is
+    ///   disabled.
+    func bearer(of request: HTTPRequest) async throws -> Bearer {
+        guard let header = request.headers["authorization"], let token = Self.token(in: header) else {
+            throw APIError.unauthorized("the participant token is missing: send what joining returned as Authorization: Bearer TOKEN")
+        }
+        let (claims, app) = try verified(token)
+        guard app.isEnabled else { throw APIError(403, "the app is disabled") }
+        let participant = try await directory.participant(app: app.id, session: claims.session, user: claims.user)
+        guard let participant else {
+            throw APIError.unauthorized("the participant has left the session or was removed: join again")
+        }
+        return Bearer(app: app, participant: participant, device: claims.device)
+    }
+
+    private func verified(_ token: String) throws(APIError) -> (claims: ParticipantClaims, app: App) {
+        do throws(ParticipantToken.Refusal) {
+            return try ParticipantToken.verify(token, apps: apps, nowSeconds: time.wallSeconds)
+        } catch {
+            throw .unauthorized(error.sentence)
+        }
+    }
+
+    /// The scheme's name counts in any case (RFC 9110, 11.1).
+    private static func token(in header: String) -> String? {
+        let parts = header.split(separator: " ", maxSplits: 1)
+        guard parts.count == 2, parts[0].lowercased() == scheme else { return nil }
+        let token = parts[1].drop { $0 == " " }
+        return token.isEmpty ? nil : String(token)
+    }
+}

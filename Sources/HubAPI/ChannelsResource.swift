@@ -1,0 +1,67 @@
+internal import HubChannels
+internal import HubCore
+internal import PusherProtocol
+
+/// `GET /apps/{app}/channels`, `/channels/{channel}` and `/channels/{channel}/users` (protocol reference, 5.4 to 5.6).
+struct ChannelsResource {
+    let survey: ChannelSurvey
+
+    func list(_ request: HTTPRequest, app: App, later: @escaping @Sendable (HTTPResponse) -> Void) -> HTTPResponse? {
+        let prefix = request.parameter("filter_by_prefix") ?? ""
+        let attributes: ChannelAttributes
+        do { attributes = try ChannelAttributes(parsing: request.parameter("info") ?? "") } catch { return .error(400, error.message) }
+        if attributes.contains(.userCount), !prefix.hasPrefix("presence-") {
+            return .error(400, "info=user_count needs a filter_by_prefix that begins with presence-")
+        }
+        if attributes.contains(.cache) { return .error(400, "info=cache is an attribute of one channel: ask for that channel") }
+        survey.ask { $0.summaries(app: app.index, prefix: prefix) } then: { answers in
+            let channels = answers.joined().map { channel, summary in
+                (channel.text, JSONValue.object(Self.attributes(attributes, of: channel, summary)))
+            }
+            later(.json(["channels": .object(Dictionary(channels, uniquingKeysWith: { first, _ in first }))]))
+        }
+        return nil
+    }
+
+    func show(_ request: HTTPRequest, app: App, channel: ChannelName, later: @escaping @Sendable (HTTPResponse) -> Void) -> HTTPResponse? {
+        let attributes: ChannelAttributes
+        do { attributes = try ChannelAttributes(parsing: request.parameter("info") ?? "") } catch { return .error(400, error.message) }
+        if attributes.contains(.userCount), !channel.kind.isPresence {
+            return .error(400, "Cannot retrieve the user count unless the channel is a presence channel")
+        }
+        if attributes.contains(.cache), !channel.kind.isCache {
+            return .error(400, "Cannot retrieve the cache unless the channel is a cache channel")
+        }
+        survey.ask { $0.summary(app: app.index, channel: channel) } then: { answers in
+            let summary = answers.compactMap { $0 }.first
+            var members = Self.attributes(attributes, of: channel, summary)
+            members["occupied"] = .bool(summary != nil)
+            later(.json(.object(members)))
+        }
+        return nil
+    }
+
+    func users(_ request: HTTPRequest, app: App, channel: ChannelName, later: @escaping @Sendable (HTTPResponse) -> Void) -> HTTPResponse? {
+        guard channel.kind.isPresence else { return .error(400, "Users can only be retrieved for presence channels") }
+        let extraneous = request.query.map(\.name).filter { !$0.hasPrefix("auth_") && $0 != "body_md5" }
+        if !extraneous.isEmpty {
+            return .error(400, "The following query string parameters are extraneous: \(extraneous.joined(separator: ", "))")
+        }
+        survey.ask { $0.users(app: app.index, channel: channel) } then: { answers in
+            let users = answers.joined().sorted().map { JSONValue.object(["id": .string($0)]) }
+            later(.json(["users": .array(users)]))
+        }
+        return nil
+    }
+
+    /// The asked attributes that apply to the channel; counts of an unoccupied one are 0.
+    static func attributes(
+        _ asked: ChannelAttributes, of channel: ChannelName, _ summary: HomeRegistry.Summary?
+    ) -> [String: JSONValue] {
+        var members: [String: JSONValue] = [:]
+        if asked.contains(.userCount), channel.kind.isPresence { members["user_count"] = .int(Int64(summary?.userCount ?? 0)) }
+        if asked.contains(.subscriptionCount) { members["subscription_count"] = .int(Int64(summary?.subscriptionCount ?? 0)) }
+        if asked.contains(.cache), channel.kind.isCache { members["cache"] = .null }
+        return members
+    }
+}

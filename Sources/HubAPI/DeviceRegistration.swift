@@ -1,0 +1,108 @@
+internal import HubCore
+internal import HubDelivery
+
+/// What a request says of a device, and the device that results from it.
+struct DeviceRegistration {
+    /// Whose device it is.
+    struct Owner {
+        var app: String
+        var user: String
+        var device: String
+    }
+
+    /// What the members are called.
+    struct MemberNames {
+        var token = "token"
+        var platform = "platform"
+        var provider = "provider"
+        var environment = "environment"
+
+        /// In the body of a join, among members of the participant.
+        static let join = MemberNames(
+            token: "device_token", platform: "device_platform", provider: "device_provider", environment: "device_token_environment")
+    }
+
+    private static let localeCharactersMax = 35
+
+    let token: String?
+    let hasToken: Bool
+    let platform: DevicePlatform?
+    let provider: PushProvider?
+    let environment: APNsEnvironment?
+    let locale: String?
+    let hasLocale: Bool
+    let notifications: Bool?
+
+    init(_ body: JSONBody, names: MemberNames = MemberNames()) throws(APIError) {
+        token = try body.string(names.token, charactersMax: DeviceToken.bytesMax)
+        hasToken = body.has(names.token)
+        if let token, !DeviceToken.isPlausible(token) {
+            throw APIError(
+                400, "\(names.token) is not a device token: send it as the gateway's SDK gave it, 1 to \(DeviceToken.bytesMax) printable bytes")
+        }
+        platform = try body.choice(names.platform, of: [DevicePlatform.android, .ios, .web])
+        provider = try body.choice(names.provider, of: PushProvider.allCases)
+        environment = try body.choice(names.environment, of: [APNsEnvironment.production, .sandbox])
+        locale = try body.string("locale", charactersMax: Self.localeCharactersMax)
+        hasLocale = body.has("locale")
+        if let locale, locale.isEmpty || !locale.utf8.allSatisfy(Self.isLocaleCharacter) {
+            throw APIError(400, "locale is not a language tag: send one such as en or de-CH")
+        }
+        notifications = try body.bool("notifications")
+    }
+
+    /// Without a token a device can be registered only by somebody who does not want notifications.
+    func requireToken() throws(APIError) {
+        if token == nil, notifications != false {
+            throw APIError(400, "token is missing: send the device token, or notifications: false for a device without one")
+        }
+    }
+
+    /// The platform where nobody named it: only Apple's own tokens are recognisable, and all others go through FCM.
+    var inferredPlatform: DevicePlatform? {
+        if let platform { return platform }
+        if let provider { return provider == .apns ? .ios : .android }
+        return token.map { DeviceToken.looksLikeAPNs($0) ? .ios : .android }
+    }
+
+    /// The device after this registration.
+    /// - Parameters:
+    ///   - former: what the members that are not given keep; nil: they get their defaults.
+    ///   - environment: of APNs tokens that come without one.
+    func device(
+        of owner: Owner, former: Device?, environment fallback: APNsEnvironment, now: Int64
+    ) throws(APIError) -> Device {
+        guard let platform = platform ?? former?.platform ?? inferredPlatform else {
+            throw APIError(400, "platform is missing: send \"android\", \"ios\" or \"web\"")
+        }
+        let token = hasToken ? token : former?.token
+        let provider = provider ?? Self.provider(of: token, on: platform, former: former?.provider)
+        if provider == .apns, platform != .ios {
+            throw APIError(400, "provider apns goes with platform ios only: \(platform.rawValue) devices are reached through fcm")
+        }
+        if provider == .apns, let token, !DeviceToken.isHexBytes(token) {
+            throw APIError(400, "an APNs device token is an even number of hexadecimal digits: send that, or provider fcm for an FCM token")
+        }
+        return Device(
+            app: owner.app, user: owner.user, id: owner.device, platform: platform, provider: provider,
+            // One spelling for one token: a token has one owner, and the store compares its text.
+            token: provider == .apns ? token?.lowercased() : token,
+            environment: environment ?? former?.environment ?? fallback, locale: hasLocale ? locale : former?.locale,
+            notifications: notifications ?? former?.notifications ?? true, registeredAt: now)
+    }
+
+    /// A device that was registered for APNs stays there as long as its token allows it.
+    private static func provider(of token: String?, on platform: DevicePlatform, former: PushProvider?) -> PushProvider {
+        if former == .apns, platform == .ios, token.map(DeviceToken.isHexBytes) ?? true { return .apns }
+        return DeviceToken.provider(of: token, on: platform)
+    }
+
+    private static func isLocaleCharacter(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"),
+            UInt8(ascii: "-"), UInt8(ascii: "_"):
+            true
+        default: false
+        }
+    }
+}

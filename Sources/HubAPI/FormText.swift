@@ -1,0 +1,39 @@
+/// `application/x-www-form-urlencoded`, as Pusher's client libraries send it to an auth endpoint.
+enum FormText {
+    /// The members by name; of several with one name the first counts. Nil for a `%` that two hexadecimal digits do not
+    /// follow, and for bytes that are not UTF-8.
+    static func decode(_ body: [UInt8]) -> [String: String]? {
+        var members: [String: String] = [:]
+        for pair in body.split(separator: UInt8(ascii: "&")) {
+            let equals = pair.firstIndex(of: UInt8(ascii: "=")) ?? pair.endIndex
+            guard let name = text(pair[..<equals]), let value = text(pair[equals...].dropFirst()) else { return nil }
+            if members[name] == nil { members[name] = value }
+        }
+        return members
+    }
+
+    private static func text(_ encoded: ArraySlice<UInt8>) -> String? {
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(encoded.count)
+        var rest = encoded
+        while let byte = rest.popFirst() {
+            switch byte {
+            case UInt8(ascii: "+"): bytes.append(UInt8(ascii: " "))
+            case UInt8(ascii: "%"):
+                guard let high = rest.popFirst().flatMap(digit), let low = rest.popFirst().flatMap(digit) else { return nil }
+                bytes.append(high << 4 | low)
+            default: bytes.append(byte)
+            }
+        }
+        return String(validating: bytes, as: UTF8.self)
+    }
+
+    private static func digit(_ byte: UInt8) -> UInt8? {
+        switch byte {
+        case UInt8(ascii: "0")...UInt8(ascii: "9"): byte - UInt8(ascii: "0")
+        case UInt8(ascii: "a")...UInt8(ascii: "f"): byte - UInt8(ascii: "a") + 10
+        case UInt8(ascii: "A")...UInt8(ascii: "F"): byte - UInt8(ascii: "A") + 10
+        default: nil
+        }
+    }
+}

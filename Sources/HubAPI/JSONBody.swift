@@ -1,0 +1,87 @@
+internal import HubCore
+internal import HubJSON
+
+/// The members of a request's body, read with their types and bounds.
+///
+/// A member that is null counts as absent; members that nobody asks for are ignored, so that clients may send more than
+/// this version knows. Errors name the member and never repeat its value.
+struct JSONBody {
+    private let members: [String: JSONValue]
+
+    /// - Parameter acceptsForm: whether a form body is good as well. The body's own first character tells the two apart, because
+    ///   clients are careless with the content type; no form of ours begins with a brace.
+    init(_ bytes: [UInt8], acceptsForm: Bool = false) throws(APIError) {
+        let first = bytes.first { !Self.isSpace($0) }
+        if acceptsForm, let first, first != UInt8(ascii: "{") {
+            guard let form = FormText.decode(bytes) else {
+                throw APIError(400, "the form in the body is not valid: send UTF-8, and %XX for what a form has to escape")
+            }
+            members = form.mapValues { .string($0) }
+            return
+        }
+        guard first != nil else {
+            throw APIError(400, "the body is empty: send a \(acceptsForm ? "form or a JSON object" : "JSON object")")
+        }
+        let value: JSONValue
+        do throws(JSONError) {
+            value = try JSONValue(parsing: bytes)
+        } catch {
+            throw APIError(400, "the body is not valid JSON: \(error.message)")
+        }
+        guard let object = value.objectValue else {
+            throw APIError(400, "the body is not a JSON object: send one, with the members inside braces")
+        }
+        members = object
+    }
+
+    private static func isSpace(_ byte: UInt8) -> Bool {
+        byte == 0x20 || byte == 0x09 || byte == 0x0A || byte == 0x0D
+    }
+
+    /// Whether the member is there, null included.
+    func has(_ name: String) -> Bool { members[name] != nil }
+
+    /// - Parameter charactersMax: Unicode scalars.
+    func string(_ name: String, charactersMax: Int) throws(APIError) -> String? {
+        guard let value = present(name) else { return nil }
+        guard let text = value.stringValue else { throw APIError(400, "\(name) must be a string") }
+        guard text.unicodeScalars.count <= charactersMax else {
+            throw APIError(400, "\(name) is too long: at most \(charactersMax) characters")
+        }
+        return text
+    }
+
+    /// As `string`, for a member that has to be there; it may be empty.
+    func requiredString(_ name: String, charactersMax: Int) throws(APIError) -> String {
+        guard let text = try string(name, charactersMax: charactersMax) else {
+            throw APIError(400, "\(name) is missing: send it as a string")
+        }
+        return text
+    }
+
+    func bool(_ name: String) throws(APIError) -> Bool? {
+        guard let value = present(name) else { return nil }
+        guard let flag = value.boolValue else { throw APIError(400, "\(name) must be true or false") }
+        return flag
+    }
+
+    func object(_ name: String) throws(APIError) -> [String: JSONValue]? {
+        guard let value = present(name) else { return nil }
+        guard let object = value.objectValue else { throw APIError(400, "\(name) must be a JSON object") }
+        return object
+    }
+
+    /// One of a few words, which the error lists.
+    func choice<Word: RawRepresentable<String>>(_ name: String, of words: [Word]) throws(APIError) -> Word? {
+        guard let value = present(name) else { return nil }
+        guard let word = value.stringValue.flatMap(Word.init(rawValue:)), words.contains(where: { $0.rawValue == word.rawValue }) else {
+            throw APIError(400, "\(name) must be \(words.map { "\"\($0.rawValue)\"" }.joined(separator: " or "))")
+        }
+        return word
+    }
+
+    private func present(_ name: String) -> JSONValue? {
+        guard let value = members[name], value != .null else { return nil }
+        return value
+    }
+}

@@ -1,0 +1,88 @@
+internal import HubChannels
+internal import HubCore
+internal import HubDelivery
+
+/// `POST /api/scenarios/sessions/{join_code}/join`: somebody comes into a session by its code, and gets a participant token.
+struct JoinResource: Sendable {
+    let directory: any Directory
+    let desk: any AttendanceDesk
+    let apps: AppDirectory
+    let shelf: DeviceShelf
+    let gate: WrongCodeGate
+    let time: any TimeSource
+    let definitions: @Sendable () -> DefinitionSet
+
+    func respond(to request: HTTPRequest, joinCode: String) async throws -> HTTPResponse {
+        guard request.method == "POST" else { throw APIError.methodNotAllowed(request.method, allowed: ["POST"]) }
+        let (session, app) = try await self.session(joinCode: joinCode, address: request.remoteAddress)
+        let body = try JSONBody(request.body)
+        let name = try Field.name(body)
+        guard let email = try Field.email(body) else { throw APIError(400, "email is missing: send the participant's e-mail") }
+        let ownID = try Self.deviceID(request, body)
+        let channels = SessionChannel(definitions: definitions())
+        let rule = try channels.definition(of: session).join
+
+        let participant = try await directory.join(
+            session: session, name: name, email: email, role: rule.role, identity: rule.identity, device: ownID)
+        await desk.rosterChanged(app: app.id, session: session.id, user: participant.user)
+        let device = try await register(body, ownID: ownID, participant: participant)
+        let token = ParticipantToken.issue(
+            app: app, session: session.id, user: participant.user, device: device, nowSeconds: time.wallSeconds)
+        return .json([
+            "id": .int(participant.number),
+            "session_id": .int(session.number),
+            "name": .string(participant.name),
+            "email": .string(participant.email ?? email),
+            "joined_at": .string(Timestamp.iso8601(milliseconds: participant.joinedAt)),
+            "user_id": .string(participant.user),
+            "channel": JSONValue(orNull: channels.name(session: session.id, definition: session.definition, user: participant.user)),
+            "token": .string(token),
+        ])
+    }
+
+    private func session(joinCode: String, address: String) async throws -> (Session, App) {
+        try gate.check(address, now: time.monotonicNanoseconds)
+        let code = Field.joinCode(joinCode)
+        let found: Session? = if let code { try await directory.session(joinCode: code) } else { nil }
+        let now = time.monotonicNanoseconds
+        // Asked again after the look-up: of many codes tried at the same time only the allowed number gets an answer.
+        try gate.check(address, now: now)
+        guard let session = found, let app = apps.app(id: session.app) else {
+            gate.recordWrong(address, now: now)
+            throw APIError(404, "there is no session with this join code: check the code")
+        }
+        guard app.isEnabled else { throw APIError(403, "the app is disabled") }
+        return (session, app)
+    }
+
+    /// The installation's own name for itself; nil when it sends none.
+    private static func deviceID(_ request: HTTPRequest, _ body: JSONBody) throws(APIError) -> String? {
+        let inBody = try body.string("device_id", charactersMax: Field.deviceIDCharactersMax)
+        guard let id = [request.headers["x-client-id"], inBody].compactMap(\.self).first(where: { !$0.isEmpty }) else { return nil }
+        return try Field.deviceID(id)
+    }
+
+    /// Stores the device token if there is a usable one, and returns the id of the participant's device either way. A join
+    /// never fails for what it says of the token, because people must get in without notifications too.
+    ///
+    /// An installation that does not name itself is called after its platform. Ids belong to one user, so the next token of the
+    /// same phone replaces this one instead of making a second device; two phones of one person and one platform need ids of their own.
+    private func register(_ body: JSONBody, ownID: String?, participant: Participant) async throws -> String {
+        let registration = try? DeviceRegistration(body, names: .join)
+        let device = ownID ?? Self.derivedID(registration?.inferredPlatform)
+        guard let registration, registration.token != nil else { return device }
+        let owner = DeviceRegistration.Owner(app: participant.app, user: participant.user, device: device)
+        let former = try await shelf.stored(owner)
+        do {
+            _ = try await shelf.put(registration, of: owner, former: former, keepsFormer: true)
+        } catch is APIError {
+            // The token does not fit the provider that came with it; an earlier one stays.
+            return device
+        }
+        return device
+    }
+
+    static func derivedID(_ platform: DevicePlatform?) -> String {
+        platform.map { "unnamed-\($0.rawValue)" } ?? "unnamed"
+    }
+}

@@ -1,0 +1,37 @@
+internal import HubChannels
+internal import HubCore
+internal import HubDelivery
+
+/// `PUT /me/state` and `PUT|DELETE /me/device`: an app speaks for the device that its participant token was issued to.
+struct MeResource: Sendable {
+    let bearers: BearerCheck
+    let desk: any AttendanceDesk
+    let shelf: DeviceShelf
+
+    /// For apps that cannot say it over the socket, for instance in the last moment before they are suspended.
+    func state(_ request: HTTPRequest) async throws -> HTTPResponse {
+        guard request.method == "PUT" else { throw APIError.methodNotAllowed(request.method, allowed: ["PUT"]) }
+        let bearer = try await bearers.bearer(of: request)
+        guard let state = try JSONBody(request.body).choice("state", of: [AppState.foreground, .background]) else {
+            throw APIError(400, "state is missing: send \"foreground\" or \"background\"")
+        }
+        await desk.setDeviceState(app: bearer.app.id, user: bearer.participant.user, device: bearer.device, state)
+        return .json(["state": .string(state.rawValue)])
+    }
+
+    /// Members that are not given stay as they are: a refreshed token says nothing of the person's consent.
+    func device(_ request: HTTPRequest) async throws -> HTTPResponse {
+        switch request.method {
+        case "PUT":
+            let owner = try await bearers.bearer(of: request).deviceOwner
+            let registration = try DeviceRegistration(JSONBody(request.body))
+            try registration.requireToken()
+            let former = try await shelf.stored(owner)
+            return .json(DeviceShelf.answer(try await shelf.put(registration, of: owner, former: former, keepsFormer: true)))
+        case "DELETE":
+            try await shelf.delete(try await bearers.bearer(of: request).deviceOwner)
+            return .json([:])
+        default: throw APIError.methodNotAllowed(request.method, allowed: ["PUT", "DELETE"])
+        }
+    }
+}

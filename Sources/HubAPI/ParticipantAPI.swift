@@ -1,0 +1,46 @@
+package import HubChannels
+package import HubCore
+package import HubDelivery
+
+/// The routes for apps: joining, which is open to whoever has a code, and those with a participant token. Any thread.
+package struct ParticipantAPI: Sendable {
+    private let joining: JoinResource
+    private let auth: PusherAuthResource
+    private let me: MeResource
+
+    /// Makes the counter of wrong join codes too: one value serves all loops, or each would count for itself.
+    /// - Parameters:
+    ///   - definitions: those in force at the moment of the call.
+    ///   - defaultEnvironment: of APNs tokens that come without one.
+    ///   - wrongJoinCodesPerMinute: per address; 0: no limit.
+    package init(
+        directory: any Directory, apps: AppDirectory, desk: any AttendanceDesk, time: any TimeSource,
+        definitions: @escaping @Sendable () -> DefinitionSet, defaultEnvironment: APNsEnvironment, wrongJoinCodesPerMinute: Int
+    ) {
+        let shelf = DeviceShelf(directory: directory, time: time, defaultEnvironment: defaultEnvironment)
+        let bearers = BearerCheck(apps: apps, directory: directory, time: time)
+        joining = JoinResource(
+            directory: directory, desk: desk, apps: apps, shelf: shelf, gate: WrongCodeGate(wrongMax: wrongJoinCodesPerMinute), time: time,
+            definitions: definitions)
+        auth = PusherAuthResource(bearers: bearers, directory: directory, desk: desk, definitions: definitions)
+        me = MeResource(bearers: bearers, desk: desk, shelf: shelf)
+    }
+
+    /// Nil when the path is none of these routes. The path is percent-decoded; a slash at its end does not count.
+    package func respond(to request: HTTPRequest) async -> HTTPResponse? {
+        let path = request.path.split(separator: "/").map(String.init)
+        do {
+            switch path {
+            case ["pusher", "auth"]: return try await auth.channel(request)
+            case ["pusher", "user-auth"]: return try await auth.user(request)
+            case ["me", "state"]: return try await me.state(request)
+            case ["me", "device"]: return try await me.device(request)
+            case _ where path.count == 5 && Array(path[..<3]) == ["api", "scenarios", "sessions"] && path[4] == "join":
+                return try await joining.respond(to: request, joinCode: path[3])
+            default: return nil
+            }
+        } catch {
+            return APIError(answering: error).response
+        }
+    }
+}

@@ -1,0 +1,101 @@
+internal import HubChannels
+internal import HubCore
+internal import HubCrypto
+internal import HubJSON
+
+/// What a participant token says: who somebody is, in which session, on which device.
+struct ParticipantClaims: Equatable {
+    var app: String
+    var session: String
+    var user: String
+    var device: String
+    /// Seconds since 1970.
+    var issuedAt: Int64
+    /// Seconds since 1970; from this second on the token is void.
+    var expiresAt: Int64
+}
+
+/// The bearer token that joining returns: a JSON Web Token (RFC 7519), HS256 with the secret of the app's key in `kid`.
+///
+/// It is good as long as that key is configured, so tokens outlive the rotation of another key.
+enum ParticipantToken {
+    static let lifetimeSeconds: Int64 = 24 * 60 * 60
+    /// A token of ours has about 500 bytes; names of full length bring it to some 2,000.
+    static let bytesMax = 4096
+    private static let identifierByteCount = 16
+
+    /// Why a token is not accepted, for the answer. Says nothing that would help to forge one.
+    struct Refusal: Error, Equatable {
+        let sentence: String
+
+        static let malformed = Refusal(sentence: "the participant token is not one of this server: join the session again")
+        static let expired = Refusal(sentence: "the participant token has expired: join the session again")
+    }
+
+    /// Signs a token of `lifetimeSeconds` with the app's `signer`.
+    static func issue(
+        app: App, session: String, user: String, device: String, nowSeconds: Int64,
+        random: (Int) -> [UInt8] = SecureRandom.bytes
+    ) -> String {
+        let (key, secret) = app.signer
+        let header: JSONValue = ["alg": "HS256", "kid": .string(key), "typ": "JWT"]
+        let payload: JSONValue = [
+            "app": .string(app.id),
+            "session": .string(session),
+            "sub": .string(user),
+            "device": .string(device),
+            "iat": .int(nowSeconds),
+            "exp": .int(nowSeconds + lifetimeSeconds),
+            "jti": .string(Hex.encode(random(identifierByteCount))),
+        ]
+        let signed = Base64URL.encode(header.serialized()) + "." + Base64URL.encode(payload.serialized())
+        return signed + "." + Base64URL.encode(HMAC.sha256(key: secret.utf8, message: signed.utf8))
+    }
+
+    /// The claims of a token of one of these apps, and that app.
+    ///
+    /// The header only names the key; whatever algorithm it claims, nothing but HS256 is ever computed (RFC 8725, 3.1). Nothing
+    /// of the payload is read before the signature is known to be good.
+    static func verify(
+        _ token: String, apps: AppDirectory, nowSeconds: Int64
+    ) throws(Refusal) -> (claims: ParticipantClaims, app: App) {
+        guard token.utf8.count <= bytesMax else { throw .malformed }
+        let parts = token.split(separator: ".", maxSplits: 3, omittingEmptySubsequences: false)
+        guard parts.count == 3, let header = object(parts[0]), header["alg"] == "HS256", header["crit"] == nil,
+            let key = header["kid"]?.stringValue, let app = apps.app(key: key), let secret = app.secrets[key],
+            let signature = Base64URL.decode(parts[2])
+        else { throw .malformed }
+        let expected = HMAC.sha256(key: secret.utf8, message: "\(parts[0]).\(parts[1])".utf8)
+        guard constantTimeEquals(signature, expected) else { throw .malformed }
+        guard let payload = object(parts[1]), payload["app"]?.stringValue == app.id, let claims = ParticipantClaims(payload) else {
+            throw .malformed
+        }
+        guard nowSeconds < claims.expiresAt else { throw .expired }
+        return (claims, app)
+    }
+
+    private static func object(_ part: Substring) -> JSONValue? {
+        guard let bytes = Base64URL.decode(part) else { return nil }
+        // What is wrong with the JSON of a token that somebody made up is of no interest to anybody.
+        return try? JSONValue(parsing: bytes)
+    }
+}
+
+extension App {
+    /// The key that signs what the hub itself hands out: of several the first in alphabetical order, so that all nodes take the same.
+    /// What it signed is good for connections that came in by any key of the app. Reading the configuration saw to it that there is one.
+    var signer: (key: String, secret: String) {
+        guard let first = secrets.min(by: { $0.key < $1.key }) else { preconditionFailure("app \(id) has no key") }
+        return (first.key, first.value)
+    }
+}
+
+extension ParticipantClaims {
+    fileprivate init?(_ payload: JSONValue) {
+        guard let app = payload["app"]?.stringValue, let session = payload["session"]?.stringValue,
+            let user = payload["sub"]?.stringValue, let device = payload["device"]?.stringValue,
+            let issuedAt = payload["iat"]?.intValue, let expiresAt = payload["exp"]?.intValue
+        else { return nil }
+        self.init(app: app, session: session, user: user, device: device, issuedAt: issuedAt, expiresAt: expiresAt)
+    }
+}

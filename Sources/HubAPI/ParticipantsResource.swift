@@ -1,0 +1,78 @@
+internal import HubCore
+internal import HubDelivery
+
+/// `GET /apps/{app}/sessions/{session}/participants` and `PUT|DELETE …/participants/{user}`: a backend keeps the roster.
+struct ParticipantsResource: Sendable {
+    let directory: any Directory
+    let desk: any AttendanceDesk
+    let definitions: @Sendable () -> DefinitionSet
+
+    private static let roleCharactersMax = 100
+
+    /// Everybody on the roster, and whether they are here now.
+    func respondToList(_ request: HTTPRequest, app: String, session id: String) async throws -> HTTPResponse {
+        guard request.method == "GET" else { throw APIError.methodNotAllowed(request.method, allowed: ["GET"]) }
+        guard let session = try await directory.session(app: app, id: try Field.sessionID(id)) else { throw APIError.noSuchSession(id) }
+        let roster = try await directory.roster(app: app, session: id).sorted { $0.participant.number < $1.participant.number }
+        let presence = await desk.presence(app: app, session: session, users: roster.map(\.participant.user))
+        let entries = roster.map { entry in
+            var members = Self.members(entry.participant)
+            let present = presence[entry.participant.user]
+            let connections = present?.connections ?? 0
+            members["present"] = .bool(connections > 0)
+            members["connections"] = .int(Int64(connections))
+            members["app_state"] = connections > 0 ? JSONValue(orNull: present?.state.rawValue) : .null
+            members["devices"] = .int(Int64(entry.devices.count))
+            return JSONValue.object(members)
+        }
+        return .json(["participants": .array(entries)])
+    }
+
+    func respond(to request: HTTPRequest, app: String, session: String, user: String) async throws -> HTTPResponse {
+        let session = try Field.sessionID(session)
+        let user = try Field.userID(user)
+        switch request.method {
+        case "PUT": return try await put(request, app: app, session: session, user: user)
+        case "DELETE":
+            if try await directory.deleteParticipant(app: app, session: session, user: user) {
+                await desk.rosterChanged(app: app, session: session, user: user)
+            }
+            return .json([:])
+        default: throw APIError.methodNotAllowed(request.method, allowed: ["PUT", "DELETE"])
+        }
+    }
+
+    private func put(_ request: HTTPRequest, app: String, session id: String, user: String) async throws -> HTTPResponse {
+        let body = try JSONBody(request.body)
+        let name = try Field.name(body)
+        let email = try Field.email(body)
+        guard let session = try await directory.session(app: app, id: id) else { throw APIError.noSuchSession(id) }
+        let channels = SessionChannel(definitions: definitions())
+        let definition = try channels.definition(of: session)
+        try channels.check(user: user, session: session, definition: definition)
+        let role = try Self.role(body, definition)
+        let participant = try await directory.putParticipant(app: app, session: id, user: user, name: name, email: email, role: role)
+        await desk.rosterChanged(app: app, session: id, user: user)
+        return .json(.object(Self.members(participant)))
+    }
+
+    private static func role(_ body: JSONBody, _ definition: ChannelDefinition) throws(APIError) -> String? {
+        guard let role = try body.string("role", charactersMax: roleCharactersMax) else { return nil }
+        guard definition.roles.contains(role) else {
+            let remedy = definition.roles.isEmpty ? "the definition has no roles" : "use one of \(definition.roles.joined(separator: ", "))"
+            throw APIError(400, "there is no role \(APIError.quoted(role)) in the definition \(definition.name): \(remedy)")
+        }
+        return role
+    }
+
+    private static func members(_ participant: Participant) -> [String: JSONValue] {
+        [
+            "id": .int(participant.number),
+            "user": .string(participant.user),
+            "name": .string(participant.name),
+            "email": JSONValue(orNull: participant.email),
+            "role": JSONValue(orNull: participant.role),
+            "joined_at": .string(Timestamp.iso8601(milliseconds: participant.joinedAt)),
+        ]
+    }
+}

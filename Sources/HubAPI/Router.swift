@@ -1,0 +1,113 @@
+package import HubChannels
+package import HubCore
+internal import HubJSON
+internal import PusherProtocol
+
+/// From a request to who answers it. One per loop; on the loop's thread.
+///
+/// Publishing and questions about channels are answered on the loop, all else by tasks, because it waits for the store.
+package final class Router {
+    private let directory: AppDirectory
+    private let events: EventsResource
+    private let channels: ChannelsResource
+    private let backend: BackendAPI
+    private let participants: ParticipantAPI
+    private let time: any TimeSource
+    private let isReady: @Sendable () -> Bool
+    private let cors: CrossOrigin
+    private let parser: JSONParser
+
+    /// The body of a request may have at least this many bytes, however small the limits of events are.
+    package static let bodyBytesMin = 1 << 20
+    /// How deep a body's JSON may nest.
+    private static let bodyDepthMax = 32
+
+    package init(
+        engine: ChannelEngine, desk: any EventDesk, survey: ChannelSurvey, backend: BackendAPI, participants: ParticipantAPI,
+        time: any TimeSource, bodyBytesMax: Int, corsOrigins: [String], isReady: @escaping @Sendable () -> Bool
+    ) {
+        parser = JSONParser(capacityBytes: bodyBytesMax, depthMax: Self.bodyDepthMax)
+        cors = CrossOrigin(origins: corsOrigins)
+        directory = engine.directory
+        events = EventsResource(engine: engine, desk: desk, survey: survey)
+        channels = ChannelsResource(survey: survey)
+        self.backend = backend
+        self.participants = participants
+        self.time = time
+        self.isReady = isReady
+    }
+
+    /// Answers a request, or returns nil and calls `later` once, from any thread.
+    package func respond(to request: HTTPRequest, later: @escaping @Sendable (HTTPResponse) -> Void) -> HTTPResponse? {
+        switch request.path {
+        case "/health": return .json(["health": "OK"])
+        case "/ready": return isReady() ? .json(["ready": true]) : .error(503, "the server is shutting down: send new work to another one")
+        default: break
+        }
+        let components = request.path.split(separator: "/", omittingEmptySubsequences: true).map(String.init)
+        // A reverse proxy may leave its own prefix in front.
+        if let apps = components.firstIndex(of: "apps"), apps + 1 < components.count {
+            return app(request, id: components[apps + 1], Array(components[(apps + 2)...]), later: later)
+        }
+        if let preflight = cors.preflight(request) { return preflight }
+        let (participants, cors) = (participants, cors)
+        Task {
+            let answer = await participants.respond(to: request)
+            later(cors.allow(answer ?? .nothing(at: request), for: request))
+        }
+        return nil
+    }
+
+    private func app(
+        _ request: HTTPRequest, id: String, _ path: [String], later: @escaping @Sendable (HTTPResponse) -> Void
+    ) -> HTTPResponse? {
+        guard let app = directory.app(id: id) else { return .error(404, "there is no app with the id '\(id.prefix(64))'") }
+        do {
+            try RequestAuth.verify(request, nowSeconds: time.wallSeconds) { app.secrets[$0] }
+        } catch {
+            return .error(401, error.message)
+        }
+        guard app.isEnabled else { return .error(403, "the app is disabled") }
+        switch (path.first, path.count) {
+        case ("events", 1), ("batch_events", 1):
+            guard request.method == "POST" else { return methodNotAllowed(request, "POST") }
+            return events.publish(request, app: app, isBatch: path[0] == "batch_events", parser: parser, later: later)
+        case ("channels", 1...3):
+            guard request.method == "GET" else { return methodNotAllowed(request, "GET") }
+            return channelRoute(request, app: app, path, later: later)
+        default:
+            let backend = backend
+            Task {
+                let answer = await backend.respond(to: request, app: app, pathComponents: path)
+                later(answer ?? .nothing(at: request))
+            }
+            return nil
+        }
+    }
+
+    private func channelRoute(
+        _ request: HTTPRequest, app: App, _ path: [String], later: @escaping @Sendable (HTTPResponse) -> Void
+    ) -> HTTPResponse? {
+        if path.count == 1 { return channels.list(request, app: app, later: later) }
+        guard let channel = ChannelName(path[1]) else { return .error(400, ChannelName.rule) }
+        if path.count == 2 { return channels.show(request, app: app, channel: channel, later: later) }
+        guard path[2] == "users" else { return .error(404, "a channel has only /users below it") }
+        return channels.users(request, app: app, channel: channel, later: later)
+    }
+
+    private func methodNotAllowed(_ request: HTTPRequest, _ allowed: String) -> HTTPResponse {
+        HTTPResponse(
+            status: 405, body: HTTPResponse.error(405, "\(request.method) is not possible here: use \(allowed)").body,
+            headers: [("Allow", allowed)])
+    }
+}
+
+@available(*, unavailable)
+extension Router: Sendable {}
+
+extension HTTPResponse {
+    /// No route has that path.
+    fileprivate static func nothing(at request: HTTPRequest) -> HTTPResponse {
+        .error(404, "there is nothing at \(request.path.prefix(200)): see docs/http-api.md")
+    }
+}

@@ -1,0 +1,166 @@
+internal import HubCore
+package import HubYAML
+
+/// Makes a configuration of a file, the environment and the command line; a flag beats the environment, the environment the file.
+package enum ConfigurationParser {
+    /// Reads nothing but its arguments.
+    ///
+    /// - Parameters:
+    ///   - file: the configuration file's name, for messages, and its text; nil: there is none.
+    ///   - environment: the process's variables.
+    /// - Throws: every mistake at once. Those of the environment and the command line are called by their names and have no line.
+    package static func parse(
+        file: (name: String, text: String)?, environment: [String: String] = [:], flags: ConfigurationFlags = .init()
+    ) throws(YAMLError) -> Configuration {
+        let settings = SettingReader(fileName: file?.name ?? "configuration", environment: environment)
+        let root = try file.flatMap { file throws(YAMLError) in try YAMLDocument.parse(file.text, file: file.name) }
+        let map = root.flatMap {
+            settings.file.map(
+                $0, YAMLMap.topLevel,
+                keys: ["listen", "apps", "limits", "store", "backplane", "channels", "data", "log_level", "cors", "push"])
+        }
+        var configuration = Configuration()
+        readListen(map, settings, flags, &configuration)
+        readPlaces(map, settings, flags, &configuration)
+        readLimits(map, settings, &configuration)
+        configuration.apps = AppReader(settings: settings).apps(map)
+        readCORS(map, settings, &configuration)
+        configuration.push = PushSettingsReader(settings: settings).push(map)
+        check(configuration, settings)
+
+        guard settings.mistakes.isEmpty else { throw YAMLError(settings.mistakes) }
+        configuration.notYetInForce = NotYetInForce.keys(configuration, written: settings.written)
+        configuration.unknownEnvironment = EnvironmentName.unknown(in: environment)
+        return configuration
+    }
+
+    private static func readListen(
+        _ map: YAMLMap?, _ settings: SettingReader, _ flags: ConfigurationFlags, _ configuration: inout Configuration
+    ) {
+        let listen = map?.map("listen", keys: ["host", "port", "loops", "tls"])
+        if let host = settings.text("host", in: listen, "listen.host", environment: .host, flag: ("--host", flags.host)) {
+            if NetworkAddress.isWord(host.value) {
+                configuration.listen.host = host
+            } else {
+                settings.note(host.source, "listen.host: expected an address or a host name without spaces")
+            }
+        }
+        // 0 lets the system choose a free port, which tests do.
+        if let port = settings.int(
+            "port", in: listen, "listen.port", range: 0...65_535, environment: .port, flag: ("--port", flags.port))
+        {
+            configuration.listen.port = port
+        }
+        if let loops = settings.int(
+            "loops", in: listen, "listen.loops", range: 1...ConnectionID.loopsMax, environment: .loops,
+            flag: ("--loops", flags.loops))
+        {
+            configuration.listen.loops = Setting(loops.value, loops.source)
+        }
+        let tls = listen?.map("tls", keys: ["cert", "key"])
+        let certificate = settings.text("cert", in: tls, "listen.tls.cert", environment: .tlsCertificate)
+        let key = settings.text("key", in: tls, "listen.tls.key", environment: .tlsKey)
+        switch (certificate, key) {
+        case (let certificate?, let key?): configuration.listen.tls = .init(certificate: certificate, key: key)
+        case (let certificate?, nil):
+            settings.note(certificate.source, "listen.tls has a cert and no key: name the file of its private key")
+        case (nil, let key?): settings.note(key.source, "listen.tls has a key and no cert: name the file of its certificate")
+        case (nil, nil): break
+        }
+    }
+
+    private static func readPlaces(
+        _ map: YAMLMap?, _ settings: SettingReader, _ flags: ConfigurationFlags, _ configuration: inout Configuration
+    ) {
+        if let data = settings.text("data", in: map, "data", environment: .data, flag: ("--data", flags.data)) {
+            configuration.data = data
+            let folder = data.value.hasSuffix("/") ? String(data.value.dropLast()) : data.value
+            configuration.store = Setting(.sqlite(path: "\(folder)/tandem.db"), data.source)
+        }
+        if let channels = settings.text(
+            "channels", in: map, "channels", environment: .channels, flag: ("--channels", flags.channels))
+        {
+            configuration.channels = Setting(channels.value, channels.source)
+        }
+        if let level = settings.candidate("log_level", in: map, flag: ("--log-level", flags.logLevel), isText: true),
+            let value = level.reader.choice(level.node, "log_level", LogLevel.self)
+        {
+            configuration.logLevel = Setting(value, level.source)
+        }
+        // Wrong addresses are not repeated in the message: they contain passwords.
+        if let store = settings.text("store", in: map, "store", environment: .store) {
+            if store.value.hasPrefix("sqlite:"), store.value.count > 7 {
+                configuration.store = Setting(.sqlite(path: String(store.value.dropFirst(7))), store.source)
+            } else if hasScheme(store.value, ["postgres", "postgresql"]) {
+                configuration.store = Setting(.postgres(url: store.value), store.source)
+            } else {
+                settings.note(store.source, "store: expected sqlite:PATH or postgres://HOST/DATABASE")
+            }
+        }
+        if let backplane = settings.text("backplane", in: map, "backplane", environment: .backplane) {
+            if backplane.value == "local" {
+                configuration.backplane = Setting(.local, backplane.source)
+            } else if hasScheme(backplane.value, ["redis", "rediss"]) {
+                configuration.backplane = Setting(.redis(url: backplane.value), backplane.source)
+            } else {
+                settings.note(backplane.source, "backplane: expected local or redis://HOST:PORT")
+            }
+        }
+    }
+
+    private static func hasScheme(_ url: String, _ schemes: [String]) -> Bool {
+        NetworkAddress.isWord(url) && schemes.contains { url.hasPrefix("\($0)://") && url.count > $0.count + 3 }
+    }
+
+    private static func readLimits(_ map: YAMLMap?, _ settings: SettingReader, _ configuration: inout Configuration) {
+        let keys = ["connections_per_address", "request_timeout", "send_queue_bytes_max", "wrong_join_codes_per_minute"]
+        guard let limits = map?.map("limits", keys: keys) else { return }
+        func read<Value>(_ value: Value?, into setting: inout Value) { if let value { setting = value } }
+        if let node = limits["connections_per_address"] { settings.recordWritten("limits.connections_per_address", node) }
+        read(limits.int("connections_per_address"), into: &configuration.limits.connectionsPerAddress)
+        read(limits.duration("request_timeout"), into: &configuration.limits.requestTimeout)
+        read(limits.byteSize("send_queue_bytes_max"), into: &configuration.limits.sendQueueBytesMax)
+        read(limits.int("wrong_join_codes_per_minute", in: 1...1_000_000), into: &configuration.limits.wrongJoinCodesPerMinute)
+    }
+
+    private static func readCORS(_ map: YAMLMap?, _ settings: SettingReader, _ configuration: inout Configuration) {
+        guard let cors = map?.map("cors", keys: ["origins"]), let node = cors["origins"] else { return }
+        configuration.corsOrigins = origins(node, "cors.origins", settings.file)
+    }
+
+    /// Origins as browsers send them.
+    static func origins(_ node: YAMLNode, _ name: String, _ reader: YAMLReader) -> [String] {
+        (reader.list(node, name) ?? []).compactMap { element in
+            guard let origin = reader.nonEmptyString(element, "an element of \(name)") else { return nil }
+            if origin == "*" || NetworkAddress.isOrigin(origin) { return origin }
+            reader.note(
+                element,
+                "\(name): expected an origin such as https://app.example.com, without a path, found \(YAMLNode.quoted(origin))")
+            return nil
+        }
+    }
+
+    /// What no single value tells.
+    private static func check(_ configuration: Configuration, _ settings: SettingReader) {
+        let host = configuration.listen.host
+        if !NetworkAddress.isLoopback(host.value) {
+            for app in configuration.apps where app.credentials.contains(where: AppReader.isDefault) {
+                settings.note(
+                    host.source,
+                    "listen.host \(host.value) can be reached from other machines, and the app \(app.id) still has the key or secret that "
+                        + "everybody knows; set TANDEM_APP_KEY and TANDEM_APP_SECRET (or key: and secret: of the app), or listen on 127.0.0.1"
+                )
+            }
+        }
+        let room = configuration.limits.sendQueueBytesMax
+        for app in configuration.apps where app.eventDataBytesMax + frameBytesAround > room {
+            settings.note(
+                .file(settings.fileName, line: 1),
+                "limits.send_queue_bytes_max (\(room)) has no room for one event of the app \(app.id) (event_data_bytes_max "
+                    + "\(app.eventDataBytesMax)); raise the first or lower the second")
+        }
+    }
+
+    /// What a frame has beside its data at most: the names of event and channel with their JSON.
+    private static let frameBytesAround = 1024
+}

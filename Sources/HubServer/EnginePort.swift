@@ -1,0 +1,25 @@
+internal import HubChannels
+internal import HubCore
+internal import HubTransport
+
+/// What reaches a loop's engine from outside.
+enum LoopMessage: Sendable {
+    case engine(EngineMessage)
+    case respond(HTTPReply, HTTPResponse)
+    /// Say goodbye to at most so many connections.
+    case drain(count: Int)
+}
+
+/// The doors into all loops, by index. Any thread.
+final class EnginePorts: Sendable {
+    private let mailboxes: [Mailbox<LoopMessage>]
+
+    init(_ handles: [LoopHandle]) {
+        mailboxes = handles.map { Mailbox(waker: $0.waker) }
+    }
+
+    var count: Int { mailboxes.count }
+    func mailbox(_ loop: Int) -> Mailbox<LoopMessage> { mailboxes[loop] }
+    func post(_ message: EngineMessage, to loop: Int) { mailboxes[loop].post(.engine(message)) }
+    func post(_ message: LoopMessage, to loop: Int) { mailboxes[loop].post(message) }
+}

@@ -1,0 +1,89 @@
+internal import HubAPI
+internal import HubChannels
+internal import HubCore
+internal import HubTransport
+internal import PusherProtocol
+
+/// One loop's transport and its engine, put together: what happens on connections goes up, what is to be written goes down.
+final class LoopEngine: LoopDelegate, DeliverySink {
+    private unowned let loop: Loop
+    private let ports: EnginePorts
+    private let report: ([AttendanceReport]) -> Void
+    private var inbox: [LoopMessage] = []
+    // Set right after `init`, because both need this object.
+    private var engine: ChannelEngine?
+    private var router: Router?
+
+    init(loop: Loop, ports: EnginePorts, report: @escaping ([AttendanceReport]) -> Void) {
+        self.loop = loop
+        self.ports = ports
+        self.report = report
+    }
+
+    func start(engine: ChannelEngine, router: Router) {
+        self.engine = engine
+        self.router = router
+    }
+
+    // MARK: From the transport
+
+    func connectionOpened(_ connection: ConnectionID, request: UpgradeRequest) {
+        // `/app/KEY`, with whatever prefix a reverse proxy has left in front.
+        let components = request.path.split(separator: "/")
+        let key = components.count >= 2 && components[components.count - 2] == "app" ? components.last.map(String.init) : nil
+        let version = request.query.first { $0.name == "protocol" }?.value
+        engine?.open(connection, key: key, version: version, origin: request.origin)
+    }
+
+    func connection(_ connection: ConnectionID, received text: UnsafeRawBufferPointer) {
+        unsafe engine?.received(text, from: connection)
+    }
+
+    func connectionReceivedBinary(_ connection: ConnectionID) { engine?.receivedBinary(from: connection) }
+    func connectionReceivedTooMuch(_ connection: ConnectionID) { engine?.receivedTooMuch(from: connection) }
+    func connectionIsSilent(_ connection: ConnectionID) { engine?.refuse(connection, .pongNotReceived) }
+    func connectionIsSlow(_ connection: ConnectionID) {}
+    func connectionClosed(_ connection: ConnectionID) { engine?.closed(connection) }
+
+    func request(_ request: HTTPRequest, reply: HTTPReply) -> HTTPResponse? {
+        guard let router else { return .error(503, "the server is starting: try again in a moment") }
+        var request = request
+        // Only the participants' routes limit by address; publishing is spared the system call.
+        if !request.path.contains("/apps/") { request.remoteAddress = loop.remoteAddress(of: reply) }
+        return router.respond(to: request) { [ports] response in ports.post(.respond(reply, response), to: reply.loop) }
+    }
+
+    func loopWoken() {
+        ports.mailbox(loop.index).drain(into: &inbox)
+        for message in inbox {
+            switch message {
+            case .engine(let message): engine?.receive(message)
+            case .respond(let reply, let response): loop.respond(reply, response)
+            case .drain(let count):
+                for connection in engine?.connectionIDs.prefix(count) ?? [] { engine?.refuse(connection, .restarting) }
+            }
+        }
+    }
+
+    func loopTurnEnds() {
+        guard let engine else { return }
+        engine.flush()
+        let reports = engine.takeReports()
+        if !reports.isEmpty { report(reports) }
+    }
+
+    // MARK: To the transport
+
+    func deliver(_ frames: UnsafeRawBufferPointer, to slots: UnsafeBufferPointer<UInt32>) {
+        unsafe loop.deliver(frames, to: slots)
+    }
+
+    func send(_ frames: [UInt8], to connection: ConnectionID) { loop.send(frames, to: connection) }
+    func close(_ connection: ConnectionID, code: UInt16, reason: String) { loop.close(connection, code: code, reason: reason) }
+    func probe(_ connection: ConnectionID, pingAfter: Duration, pongWithin: Duration) {
+        loop.probe(connection, pingAfter: pingAfter, pongWithin: pongWithin)
+    }
+}
+
+@available(*, unavailable)
+extension LoopEngine: Sendable {}

@@ -1,0 +1,130 @@
+internal import HubAPI
+internal import HubChannels
+internal import HubCore
+internal import HubCrypto
+package import HubDelivery
+internal import HubPush
+internal import HubStorage
+internal import HubTransport
+package import Logging
+internal import PusherProtocol
+internal import Synchronization
+
+/// The composition root: makes the parts from a configuration, joins them, runs and ends them.
+package final class Server: Sendable {
+    /// The port in use.
+    package let port: Int
+    private let acceptor: Acceptor
+    private let loops: LoopGroup
+    private let ports: EnginePorts
+    private let delivery: DeliveryService
+    private let outbox: Outbox
+    private let gateway: PushRouter
+    private let store: SQLiteStore
+    private let isDraining: Flag
+    private let logger: Logger
+    private let deliveryTask: Task<Void, Never>
+
+    /// Starts everything and listens. What a crash left open is taken up before the first connection comes in.
+    package init(_ configuration: Configuration, definitions: DefinitionSet, logger: Logger) async throws(ServerError) {
+        let time = SystemTime()
+        let apps = Self.apps(configuration)
+        let process = ProcessTag(random: SecureRandom.bytes(8).reduce(0) { $0 << 8 | UInt64($1) })
+        let gateway = try Self.gateway(configuration, time: time, logger: logger)
+        let store = try Self.store(configuration, time: time, logger: logger)
+        let outbox = Outbox(gateway: gateway, directory: store, store: store, time: time, logger: logger)
+        let isDraining = Flag()
+        do {
+            let loops = try LoopGroup(count: configuration.loopCount, options: Self.options(configuration))
+            let ports = EnginePorts(loops.handles)
+            let delivery = DeliveryService(
+                definitions: definitions, directory: store, store: store, apps: apps, outbox: outbox, ports: ports, process: process,
+                time: time, logger: logger)
+            let participants = ParticipantAPI(
+                directory: store, apps: apps, desk: delivery, time: time, definitions: { delivery.currentDefinitions },
+                defaultEnvironment: configuration.push.apnsSandboxByDefault ? .sandbox : .production,
+                wrongJoinCodesPerMinute: configuration.limits.wrongJoinCodesPerMinute)
+            let backend = BackendAPI(
+                directory: store, desk: delivery, time: time, definitions: { delivery.currentDefinitions },
+                defaultEnvironment: configuration.push.apnsSandboxByDefault ? .sandbox : .production)
+            try loops.start { loop in
+                let engineOfLoop = LoopEngine(loop: loop, ports: ports) { delivery.report($0, loop: loop.index) }
+                let engine = ChannelEngine(
+                    loop: loop.index, loopCount: ports.count, directory: apps, process: process, sink: engineOfLoop, time: time,
+                    isWatched: delivery.isDefined, post: { loop, message in ports.post(message, to: loop) })
+                let router = Router(
+                    engine: engine, desk: delivery, survey: ChannelSurvey(loopCount: ports.count) { ports.post($1, to: $0) },
+                    backend: backend, participants: participants, time: time, bodyBytesMax: configuration.bodyBytesMax,
+                    corsOrigins: configuration.corsOrigins, isReady: { !isDraining.isSet })
+                engineOfLoop.start(engine: engine, router: router)
+                return engineOfLoop
+            }
+            deliveryTask = Task { await delivery.run() }
+            try await outbox.resume()
+            acceptor = try Acceptor(
+                host: configuration.listen.host.value, port: configuration.listen.port.value, loops: loops.handles)
+            self.loops = loops
+            self.ports = ports
+            self.delivery = delivery
+        } catch {
+            throw ServerError(.failed, "\(error)")
+        }
+        port = acceptor.port
+        self.outbox = outbox
+        self.gateway = gateway
+        self.store = store
+        self.isDraining = isDraining
+        self.logger = logger
+    }
+
+    /// Sockets that are told to go in three seconds; more of them take longer, up to `drainSecondsMax`.
+    static let drainedPerSecond = 333
+    static let drainSecondsMax = 7.0
+    private static let drainStepMilliseconds = 50
+
+    /// Ends in order: nothing new comes in, connected clients are sent elsewhere a few at a time so that they do not come
+    /// back in one instant, what was accepted is committed, then the parts end.
+    package func stop() async {
+        isDraining.set()
+        acceptor.stop()
+        await drain()
+        // Publishes that were taken are committed and answered before the loops end.
+        delivery.close()
+        await deliveryTask.value
+        await outbox.close()
+        gateway.shutdown(grace: .seconds(1))
+        await pause(milliseconds: 100)
+        loops.stop()
+        do { try await store.close() } catch { logger.error("the store did not close", metadata: ["error": "\(error)"]) }
+    }
+
+    private func drain() async {
+        let loads = loops.handles.map(\.load)
+        let total = loads.reduce(0, +)
+        guard total > 0 else { return }
+        let seconds = min(Double(total) / Double(Self.drainedPerSecond), Self.drainSecondsMax)
+        let steps = max(1, Int(seconds * 1000) / Self.drainStepMilliseconds)
+        for step in 0..<steps {
+            for (loop, load) in loads.enumerated() {
+                let share = load * (step + 1) / steps - load * step / steps
+                if share > 0 { ports.post(.drain(count: share), to: loop) }
+            }
+            // A step's length is drawn, so that the returning clients do not come in beats.
+            await pause(milliseconds: Int.random(in: Self.drainStepMilliseconds / 2...Self.drainStepMilliseconds * 3 / 2))
+        }
+        // Whoever connected while this went on, and time for the close handshakes.
+        for loop in loads.indices { ports.post(.drain(count: .max), to: loop) }
+        for _ in 0..<20 where loops.handles.contains(where: { $0.load > 0 }) { await pause(milliseconds: 50) }
+    }
+
+    private func pause(milliseconds: Int) async {
+        do { try await Task.sleep(for: .milliseconds(milliseconds)) } catch { return }
+    }
+}
+
+/// Something that happens once.
+final class Flag: Sendable {
+    private let value = Atomic<Bool>(false)
+    var isSet: Bool { value.load(ordering: .acquiring) }
+    func set() { value.store(true, ordering: .releasing) }
+}

@@ -1,0 +1,115 @@
+internal import Foundation
+internal import HubAPI
+internal import HubChannels
+internal import HubCore
+internal import HubDelivery
+internal import HubPush
+internal import HubStorage
+internal import HubTransport
+internal import Logging
+internal import PusherProtocol
+
+/// From the configuration to the values and parts that the layers below understand.
+extension Server {
+    static func apps(_ configuration: Configuration) -> AppDirectory {
+        AppDirectory(
+            configuration.apps.enumerated().map { index, settings in
+                let secrets = settings.credentials.map { ($0.key, $0.secret) }
+                var app = App(index: index, id: settings.id, secrets: Dictionary(secrets, uniquingKeysWith: { first, _ in first }))
+                app.isEnabled = settings.isEnabled
+                app.connectionsMax = settings.connectionsMax
+                app.clientEvents = settings.clientEvents
+                app.clientEventsPerSecond = settings.clientEventsPerSecond
+                app.presenceMembersMax = settings.presenceMembersMax
+                app.eventDataBytesMax = settings.eventDataBytesMax
+                app.activityTimeoutSeconds = Int(settings.activityTimeout.components.seconds)
+                app.pingInterval = settings.pingInterval
+                app.pongTimeout = settings.pongTimeout
+                app.allowedOrigins = settings.allowedOrigins
+                return app
+            })
+    }
+
+    static func options(_ configuration: Configuration) -> LoopOptions {
+        var options = LoopOptions()
+        options.tls = configuration.listen.tls.map { LoopOptions.TLS(certificatePath: $0.certificate.value, keyPath: $0.key.value) }
+        options.sendQueueBytesMax = configuration.limits.sendQueueBytesMax
+        // Twice the data, because escaping can double it, and room for the rest of a frame.
+        options.messageBytesMax = min(2 * configuration.eventDataBytesMax + 4096, ChannelEngine.frameBytesMax)
+        options.bodyBytesMax = configuration.bodyBytesMax
+        options.requestTimeoutSeconds = max(1, Int(configuration.limits.requestTimeout.components.seconds))
+        return options
+    }
+
+    static func store(_ configuration: Configuration, time: any TimeSource, logger: Logger) throws(ServerError) -> SQLiteStore {
+        // A store that comes later is named at the start as not in force; until then everything is kept beside the other data.
+        let path = if case .sqlite(let path) = configuration.store.value { path } else { configuration.data.value + "/tandem.db" }
+        do {
+            return try SQLiteStore(path: path, time: time) { problem in
+                logger.error("a stored delivery could not be read", metadata: ["error": "\(problem)"])
+            }
+        } catch {
+            throw ServerError(.failed, "\(error)")
+        }
+    }
+
+    static func gateway(_ configuration: Configuration, time: any TimeSource, logger: Logger) throws(ServerError) -> PushRouter {
+        do {
+            var apns: APNsGateway?
+            if let settings = configuration.push.apns {
+                let loaded = try APNsConfiguration.load(
+                    keyPath: settings.keyPath.value, keyID: settings.keyID, teamID: settings.teamID, topic: settings.topic,
+                    url: settings.url, caFile: settings.caFile?.value,
+                    defaultEnvironment: configuration.push.apnsSandboxByDefault ? .sandbox : .production, read: CredentialFile.read)
+                apns = try APNsGateway(loaded, time: time, logger: logger)
+            }
+            var fcm: FCMGateway?
+            if let settings = configuration.push.fcm {
+                let loaded = try FCMConfiguration.load(
+                    path: settings.serviceAccount.value, url: settings.url, caFile: settings.caFile?.value, read: CredentialFile.read)
+                fcm = try FCMGateway(loaded, time: time, logger: logger)
+            }
+            return PushRouter(apns: apns, fcm: fcm, logger: logger)
+        } catch {
+            throw ServerError(.badConfiguration, "\(error)")
+        }
+    }
+}
+
+extension Configuration {
+    /// One loop for each core when nobody chose.
+    var loopCount: Int { listen.loops.value ?? min(max(1, ProcessInfo.processInfo.activeProcessorCount), ConnectionID.loopsMax) }
+}
+
+extension Configuration {
+    /// Nobody chose credentials: the well-known ones are in force, and may be shown.
+    package var usesDefaultCredentials: Bool {
+        apps.count == 1 && apps.first?.credentials == [AppCredential(key: "app-key", secret: "app-secret")]
+    }
+
+    /// The largest of the apps' limits.
+    var eventDataBytesMax: Int { apps.map(\.eventDataBytesMax).max() ?? 0 }
+
+    /// The longest HTTP body that some app can need.
+    var bodyBytesMax: Int {
+        var limits = PublishLimits()
+        limits.eventDataBytesMax = eventDataBytesMax
+        return max(Router.bodyBytesMin, limits.batchBodyBytesMax)
+    }
+
+    /// The store without what may be secret in its address.
+    package var storeName: String {
+        switch store.value {
+        case .sqlite(let path): "sqlite:\(path)"
+        case .postgres: "sqlite:\(data.value)/tandem.db (PostgreSQL is not yet in force)"
+        }
+    }
+}
+
+extension Server {
+    /// Reads the push credentials as a start would.
+    package static func checkCredentials(_ configuration: Configuration) throws(ServerError) {
+        let gateway = try gateway(configuration, time: SystemTime(), logger: Logger(label: "tandem.check"))
+        gateway.shutdown(grace: .zero)
+    }
+}

@@ -1,0 +1,31 @@
+import HubDelivery
+import HubServer
+
+/// What the hub says when it is ready: where it is, with which credentials, what it will not do, and what to type next.
+enum Banner {
+    static func text(_ configuration: Configuration, port: Int, definitions: DefinitionSet, folder: String?) -> String {
+        let isTLS = configuration.listen.tls != nil
+        let host = configuration.listen.host.value
+        let address = "\(host.contains(":") ? "[\(host)]" : host):\(port)"
+        var lines = ["Tandem is ready at \(isTLS ? "https" : "http")://\(address)"]
+        for app in configuration.apps {
+            let credential = app.credentials.first
+            let secret = configuration.usesDefaultCredentials ? ", secret \(credential?.secret ?? "") (the defaults: for this machine only)" : ""
+            lines.append("  app \(app.id): WebSocket \(isTLS ? "wss" : "ws")://\(address)/app/\(credential?.key ?? "")\(secret)")
+        }
+        lines.append("  store: \(configuration.storeName)")
+        lines.append(
+            "  channel definitions: " + (definitions.names.isEmpty ? "none" : definitions.names.joined(separator: ", "))
+                + (folder.map { " (from \($0))" } ?? ""))
+        let push = [("APNs", configuration.push.apns != nil), ("FCM", configuration.push.fcm != nil)]
+        for (name, isConfigured) in push where !isConfigured {
+            lines.append("  \(name) is not configured: its notifications are logged and counted, not sent")
+        }
+        for key in configuration.notYetInForce { lines.append("  not yet in force: \(key)") }
+        for name in configuration.unknownEnvironment { lines.append("  unknown variable: \(name) means nothing to Tandem; is it misspelt?") }
+        lines.append("Publish an event from another terminal:")
+        let flags = configuration.usesDefaultCredentials && port == 6001 ? "" : " --url \(isTLS ? "https" : "http")://\(address)"
+        lines.append("  .build/release/tandem publish\(flags) my-channel greeting '{\"text\":\"hello\"}'")
+        return lines.joined(separator: "\n")
+    }
+}

@@ -1,0 +1,23 @@
+import ArgumentParser
+import HubDelivery
+import HubServer
+
+/// `tandem check`: says what is wrong with the configuration and the definitions, without starting anything.
+struct Check: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(abstract: "Validate the configuration, the channel definitions and the credentials.")
+
+    @OptionGroup var options: ConfigurationOptions
+
+    func run() async throws {
+        do {
+            let configuration = try options.load(flags: ConfigurationFlags())
+            let (definitions, folder) = try loadDefinitions(configuration)
+            try Server.checkCredentials(configuration)
+            print("configuration: good (\(configuration.apps.count) app\(configuration.apps.count == 1 ? "" : "s"))")
+            print("channel definitions: good (\(definitions.names.isEmpty ? "none" : definitions.names.joined(separator: ", ")); \(folder ?? "no folder"))")
+            for key in configuration.notYetInForce { print("not yet in force: \(key)") }
+        } catch {
+            throw Tandem.fail(error)
+        }
+    }
+}

@@ -1,0 +1,89 @@
+import ArgumentParser
+import Dispatch
+import Foundation
+import Glibc
+import HubDelivery
+import HubServer
+import HubTransport
+import Logging
+import Synchronization
+
+/// `tandem serve`: runs the hub until it is told to stop.
+struct Serve: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(abstract: "Run the hub.")
+
+    @OptionGroup var options: ConfigurationOptions
+    @Option(name: .long, help: "Address to listen on.") var host: String?
+    @Option(name: .long, help: "Port to listen on; 0 for any free one.") var port: String?
+    @Option(name: .long, help: ArgumentHelp("Folder for what the hub stores.", valueName: "dir")) var data: String?
+    @Option(name: .long, help: "Service threads; one for each core when not given.") var loops: String?
+    @Option(name: .long, help: ArgumentHelp("trace, debug, info, notice, warning, error or critical.", valueName: "level"))
+    var logLevel: String?
+
+    func run() async throws {
+        do {
+            let configuration = try options.load(
+                flags: ConfigurationFlags(host: host, port: port, data: data, loops: loops, logLevel: logLevel))
+            let level = Logger.Level(rawValue: configuration.logLevel.value.rawValue) ?? .info
+            LoggingSystem.bootstrap { label in
+                var handler = StreamLogHandler.standardError(label: label)
+                handler.logLevel = level
+                return handler
+            }
+            let logger = Logger(label: "tandem")
+            TransportLog.start { logger.warning("libwebsockets", metadata: ["message": "\($0)"]) }
+
+            // Before anything runs, so that no signal is missed and none ends the process half way.
+            let signals = StopSignals()
+            let (definitions, folder) = try loadDefinitions(configuration)
+            let server = try await Server(configuration, definitions: definitions, logger: logger)
+            print(Banner.text(configuration, port: server.port, definitions: definitions, folder: folder))
+            // Standard output may be a file or a pipe, where what it says about being ready must not wait in a buffer.
+            fflush(nil)
+            await signals.first()
+            logger.info("stopping; a second signal ends at once")
+            await server.stop()
+        } catch {
+            throw Tandem.fail(error)
+        }
+    }
+}
+
+/// The definitions in force and where they came from; no folder means none.
+func loadDefinitions(_ configuration: Configuration) throws(ServerError) -> (DefinitionSet, folder: String?) {
+    guard let folder = DefinitionFiles.folder(configured: configuration.channels.value) else { return (.empty, nil) }
+    return (try DefinitionFiles.load(folder: folder), folder)
+}
+
+/// SIGTERM and SIGINT: the first asks for an orderly end, the second ends the process at once.
+final class StopSignals: Sendable {
+    private let stream: AsyncStream<Void>
+
+    /// From here on both signals are handled here.
+    init() {
+        let (stream, continuation) = AsyncStream.makeStream(of: Void.self)
+        self.stream = stream
+        signal(SIGPIPE, SIG_IGN)
+        let queue = DispatchQueue(label: "tandem.signals")
+        let count = Mutex(0)
+        for number in [SIGTERM, SIGINT] {
+            signal(number, SIG_IGN)
+            let source = DispatchSource.makeSignalSource(signal: number, queue: queue)
+            source.setEventHandler {
+                let isFirst = count.withLock { count in
+                    count += 1
+                    return count == 1
+                }
+                if !isFirst { _exit(1) }
+                continuation.yield()
+                // The handler keeps its source, which lives as long as the process.
+                withExtendedLifetime(source) {}
+            }
+            source.resume()
+        }
+    }
+
+    func first() async {
+        for await _ in stream { return }
+    }
+}

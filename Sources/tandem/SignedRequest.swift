@@ -1,0 +1,58 @@
+import ArgumentParser
+import Foundation
+import HubCore
+import HubHTTPClient
+import HubServer
+import PusherProtocol
+
+/// The app on whose behalf a command speaks.
+struct AppOptions: ParsableArguments {
+    @Option(name: .long, help: "App id; else TANDEM_APP_ID, else 1.") var appID: String?
+    @Option(name: .long, help: "App key; else TANDEM_APP_KEY, else app-key.") var key: String?
+    @Option(name: .long, help: "App secret; else TANDEM_APP_SECRET, else app-secret.") var secret: String?
+
+    private func value(_ flag: String?, _ name: String, _ fallback: String) -> String {
+        flag ?? ProcessInfo.processInfo.environment[name] ?? fallback
+    }
+
+    var resolvedID: String { value(appID, "TANDEM_APP_ID", "1") }
+    var resolvedKey: String { value(key, "TANDEM_APP_KEY", "app-key") }
+    var resolvedSecret: String { value(secret, "TANDEM_APP_SECRET", "app-secret") }
+}
+
+/// One request to the HTTP API, signed as a backend's library would sign it.
+struct SignedRequest {
+    var method: String
+    /// Without the query, as it is to be signed.
+    var path: String
+    var query: [(name: String, value: String)] = []
+    var body: [UInt8] = []
+
+    /// Sends it and returns the body of the answer.
+    /// - Throws: when nobody answers, or the answer is not a success; its body is in the message then.
+    func send(to url: String, as app: AppOptions) async throws(ServerError) -> String {
+        let signed = RequestAuth.signedQuery(
+            method: method, path: path, query: query, body: body, key: app.resolvedKey, secret: app.resolvedSecret,
+            nowSeconds: SystemTime().wallSeconds)
+        let text = signed.map { "\(Self.escaped($0.name))=\(Self.escaped($0.value))" }.joined(separator: "&")
+        let answer: HTTPAnswer
+        do {
+            let client = try CurlMulti(CurlOptions(name: "request"))
+            defer { client.shutdown() }
+            let call = HTTPCall(
+                method: method, url: "\(url)\(path)?\(text)", headers: [("Content-Type", "application/json")], body: body)
+            answer = try await withCheckedThrowingContinuation { continuation in
+                client.submit(call) { continuation.resume(with: $0) }
+            }
+        } catch {
+            throw ServerError(.failed, "\(url) does not answer: \(error); is the hub running there?")
+        }
+        let content = String(decoding: answer.body, as: UTF8.self)
+        guard answer.status == 200 else { throw ServerError(.failed, "\(url)\(path) answered \(answer.status): \(content)") }
+        return content
+    }
+
+    private static func escaped(_ text: String) -> String {
+        text.addingPercentEncoding(withAllowedCharacters: .alphanumerics.union(CharacterSet(charactersIn: "-._~"))) ?? text
+    }
+}

@@ -1,0 +1,19 @@
+import ArgumentParser
+import Foundation
+import HubServer
+
+/// `tandem`: the hub and the commands around it.
+@main
+struct Tandem: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "tandem",
+        abstract: "A Pusher-compatible real-time hub that tells each participant once: over the socket or by push.",
+        subcommands: [Serve.self, Check.self, Publish.self, API.self, Auth.self])
+
+    /// Prints one error the way scripts expect it, and ends with its exit code.
+    static func fail(_ error: ServerError) -> ExitCode {
+        let lines = error.description.split(separator: "\n", omittingEmptySubsequences: true)
+        for line in lines { FileHandle.standardError.write(Data("tandem: \(line)\n".utf8)) }
+        return ExitCode(error.exitCode.rawValue)
+    }
+}
