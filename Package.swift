@@ -28,6 +28,7 @@ let package = Package(
     name: "tandem",
     products: [
         .executable(name: "tandem", targets: ["tandem"]),
+        .executable(name: "tandem-gateways", targets: ["tandem-gateways"]),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
@@ -67,12 +68,14 @@ let package = Package(
                 "HubCore", "HubCrypto", "HubJSON", "HubYAML", "PusherProtocol", "HubTransport", "HubChannels", "HubDelivery",
                 "HubPush", "HubStorage", "HubAPI", logging,
             ], swiftSettings: strict),
+        .target(
+            name: "GatewaySimulators", dependencies: ["HubCore", "HubCrypto", "HubJSON", "CNGHTTP2", "COpenSSL"], swiftSettings: strict),
+        .executableTarget(name: "tandem-gateways", dependencies: ["GatewaySimulators", arguments], swiftSettings: strict),
         .executableTarget(
             name: "tandem",
             dependencies: [
                 "HubCore", "HubDelivery", "HubHTTPClient", "HubServer", "HubTransport", "PusherProtocol", arguments, logging,
             ], swiftSettings: strict),
-
 
         .testTarget(name: "HubCryptoTests", dependencies: ["HubCrypto"], swiftSettings: strictTests),
         .testTarget(name: "HubJSONTests", dependencies: ["HubCore", "HubJSON"], swiftSettings: strictTests),
@@ -82,6 +85,15 @@ let package = Package(
         .testTarget(name: "HubDeliveryTests", dependencies: ["HubCore", "HubCrypto", "HubDelivery", "HubYAML"], swiftSettings: strictTests),
         .testTarget(
             name: "HubStorageTests", dependencies: ["HubCore", "HubDelivery", "HubStorage", grdb], swiftSettings: strictTests),
+        .testTarget(name: "HubHTTPClientTests", dependencies: ["HubHTTPClient"], swiftSettings: strictTests),
+        .testTarget(
+            name: "HubPushTests",
+            dependencies: [
+                "HubCore", "HubCrypto", "HubJSON", "HubDelivery", "HubHTTPClient", "HubPush", "GatewaySimulators", logging,
+            ], swiftSettings: strictTests),
+        .testTarget(
+            name: "GatewaySimulatorsTests",
+            dependencies: ["GatewaySimulators", "HubCore", "HubCrypto", "HubJSON", "CNGHTTP2", "COpenSSL"], swiftSettings: strictTests),
         .testTarget(name: "HubServerTests", dependencies: ["HubCore", "HubServer", "HubYAML"], swiftSettings: strictTests),
     ],
     cxxLanguageStandard: .cxx17

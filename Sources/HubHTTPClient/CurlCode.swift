@@ -45,7 +45,9 @@ package struct CurlCode: RawRepresentable, Hashable, Sendable, CustomStringConve
     /// libcurl's own sentence for the code.
     package var description: String {
         // The text is a constant of libcurl's, never freed.
-        guard let text = unsafe curl_easy_strerror(CURLcode(rawValue: UInt32(bitPattern: rawValue))) else { return "code \(rawValue)" }
+        guard let text = unsafe curl_easy_strerror(CURLcode(rawValue: UInt32(bitPattern: rawValue))) else {
+            return "code \(rawValue)"
+        }
         return unsafe String(cString: text)
     }
 }

@@ -120,7 +120,9 @@ final class CurlInbox: Sendable {
     func takeExpired(now: ContinuousClock.Instant) -> [Waiting] {
         state.withLock { state in
             var expired: [Waiting] = []
-            while let first = state.waiting.first, first.until <= now, let call = state.waiting.popFirst() { expired.append(call) }
+            while let first = state.waiting.first, first.until <= now, let call = state.waiting.popFirst() {
+                expired.append(call)
+            }
             return expired
         }
     }

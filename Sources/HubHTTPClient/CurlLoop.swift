@@ -29,7 +29,10 @@ internal import CLibCurl
     private var idleSince: ContinuousClock.Instant?
 
     init(options: CurlOptions, inbox: CurlInbox) throws(HTTPClientError) {
-        guard CurlGlobal.isReady else { throw Self.noMemory("libcurl cannot be initialised, or was built without HTTP/2, TLS or asynchronous name resolution") }
+        guard CurlGlobal.isReady else {
+            throw Self.noMemory(
+                "libcurl cannot be initialised, or was built without HTTP/2, TLS or asynchronous name resolution")
+        }
         guard let share = unsafe curl_share_init() else { throw Self.noMemory("libcurl has no memory for a share") }
         unsafe tandem_curl_share_tls_sessions(share)
         guard let multi = unsafe Self.makeMulti(options) else {
@@ -54,7 +57,8 @@ internal import CLibCurl
         // The default of 100 would cap streams even where the peer allows more.
         unsafe tandem_curl_multi_set_long(multi, CURLMOPT_MAX_CONCURRENT_STREAMS, max(100, options.inFlightMax))
         unsafe tandem_curl_multi_set_long(multi, CURLMOPT_MAX_HOST_CONNECTIONS, options.connectionsPerHostMax)
-        unsafe tandem_curl_multi_set_long(multi, CURLMOPT_MAXCONNECTS, max(options.connectionsCachedMax, options.connectionsPerHostMax))
+        unsafe tandem_curl_multi_set_long(
+            multi, CURLMOPT_MAXCONNECTS, max(options.connectionsCachedMax, options.connectionsPerHostMax))
         return unsafe multi
     }
 

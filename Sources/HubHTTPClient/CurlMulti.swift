@@ -21,18 +21,23 @@ package final class CurlMulti: Sendable {
         let start = ThreadStart(name: options.name, loop: try CurlLoop(options: options, inbox: inbox))
         let context = unsafe Unmanaged.passRetained(start).toOpaque()
         var identifier = pthread_t()
-        let code = unsafe pthread_create(&identifier, nil, { context in
-            guard let context = unsafe context else { return nil }
-            let start = unsafe Unmanaged<ThreadStart>.fromOpaque(context).takeRetainedValue()
-            blockSignals()
-            unsafe tandem_curl_name_thread(start.name)
-            start.loop.run()
-            return nil
-        }, context)
+        let code = unsafe pthread_create(
+            &identifier, nil,
+            { context in
+                guard let context = unsafe context else { return nil }
+                let start = unsafe Unmanaged<ThreadStart>.fromOpaque(context).takeRetainedValue()
+                blockSignals()
+                unsafe tandem_curl_name_thread(start.name)
+                start.loop.run()
+                return nil
+            }, context)
         guard code == 0 else {
-            unsafe Unmanaged<ThreadStart>.fromOpaque(context).release()
+            // Without its thread the loop runs here once, which frees everything it holds.
+            inbox.close(deadline: ContinuousClock.now)
+            unsafe Unmanaged<ThreadStart>.fromOpaque(context).takeRetainedValue().loop.run()
             throw HTTPClientError(
-                reason: .transport(.failedInit), delivery: .notSent, detail: "the system refuses a thread for the HTTP client (\(code))")
+                reason: .transport(.failedInit), delivery: .notSent,
+                detail: "the system refuses a thread for the HTTP client (\(code))")
         }
         thread = Mutex(identifier)
     }

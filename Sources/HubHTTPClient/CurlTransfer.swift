@@ -98,7 +98,8 @@ internal import CLibCurl
             unsafe try check(tandem_curl_set_offset(easy, CURLOPT_POSTFIELDSIZE_LARGE, curl_off_t(call.body.count)))
         }
         // Headers that libcurl adds on its own and nobody asked for.
-        for name in ["Accept", "Expect", "Content-Type"] where !call.headers.contains(where: { $0.name.lowercased() == name.lowercased() }) {
+        for name in ["Accept", "Expect", "Content-Type"]
+        where !call.headers.contains(where: { $0.name.lowercased() == name.lowercased() }) {
             try appendHeaderLine("\(name):")
         }
         for header in call.headers {
@@ -115,18 +116,20 @@ internal import CLibCurl
         unsafe try check(tandem_curl_set_pointer(easy, CURLOPT_PRIVATE, UnsafeMutableRawPointer(bitPattern: slot + 1)))
         unsafe try check(tandem_curl_set_pointer(easy, CURLOPT_WRITEDATA, context))
         unsafe try check(tandem_curl_set_pointer(easy, CURLOPT_HEADERDATA, context))
-        unsafe try check(tandem_curl_set_callback(easy, CURLOPT_WRITEFUNCTION) { bytes, size, count, context in
-            guard let bytes = unsafe bytes, let context = unsafe context else { return 0 }
-            let chunk = unsafe UnsafeRawBufferPointer(start: bytes, count: size * count)
-            unsafe Unmanaged<CurlTransfer>.fromOpaque(context).takeUnretainedValue().received(body: chunk)
-            return size * count
-        })
-        unsafe try check(tandem_curl_set_callback(easy, CURLOPT_HEADERFUNCTION) { bytes, size, count, context in
-            guard let bytes = unsafe bytes, let context = unsafe context else { return 0 }
-            let line = unsafe UnsafeRawBufferPointer(start: bytes, count: size * count)
-            unsafe Unmanaged<CurlTransfer>.fromOpaque(context).takeUnretainedValue().received(headerLine: line)
-            return size * count
-        })
+        unsafe try check(
+            tandem_curl_set_callback(easy, CURLOPT_WRITEFUNCTION) { bytes, size, count, context in
+                guard let bytes = unsafe bytes, let context = unsafe context else { return 0 }
+                let chunk = unsafe UnsafeRawBufferPointer(start: bytes, count: size * count)
+                unsafe Unmanaged<CurlTransfer>.fromOpaque(context).takeUnretainedValue().received(body: chunk)
+                return size * count
+            })
+        unsafe try check(
+            tandem_curl_set_callback(easy, CURLOPT_HEADERFUNCTION) { bytes, size, count, context in
+                guard let bytes = unsafe bytes, let context = unsafe context else { return 0 }
+                let line = unsafe UnsafeRawBufferPointer(start: bytes, count: size * count)
+                unsafe Unmanaged<CurlTransfer>.fromOpaque(context).takeUnretainedValue().received(headerLine: line)
+                return size * count
+            })
     }
 
     /// Keeps what fits and drops the rest: refusing bytes would end the whole connection, which others are using.

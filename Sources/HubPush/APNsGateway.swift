@@ -75,14 +75,17 @@ package final class APNsGateway: ClosablePushGateway {
         // Whatever is decided here is told from another thread, because the caller may hold locks.
         if let outcome = lane.refusal() { return Self.later(outcome, log, logger, completion) }
         guard let path = Self.path(target.token) else {
-            return Self.later(.dead(reason: "not an APNs device token: it is not hexadecimal", since: nil), log, logger, completion)
+            return Self.later(
+                .dead(reason: "not an APNs device token: it is not hexadecimal", since: nil), log, logger, completion)
         }
         do throws(PayloadFault) {
             let payload = try APNsPayload(message, topic: topic, device: target.device, now: time.wallMilliseconds)
             let request = Request(payload: payload, url: lane.baseURL + path, lane: lane, log: log, completion: completion)
             switch try currentToken() {
             case .token(let token): submit(request, token: token, isResend: false)
-            case .wait(let wait): Self.later(.retry(after: wait, reason: RetryCause.lane.reason("no provider token yet")), log, logger, completion)
+            case .wait(let wait):
+                Self.later(
+                    .retry(after: wait, reason: RetryCause.lane.reason("no provider token yet")), log, logger, completion)
             }
         } catch {
             Self.later(.rejected(reason: error.reason), log, logger, completion)
@@ -92,7 +95,9 @@ package final class APNsGateway: ClosablePushGateway {
     /// The request path of a device token; nil for what is not one, which must not become part of a path.
     static func path(_ token: String) -> String? {
         let count = token.utf8.count
-        guard count > 0, count <= tokenDigitsMax, count.isMultiple(of: 2), Hex.decode(token.lowercased()) != nil else { return nil }
+        guard count > 0, count <= tokenDigitsMax, count.isMultiple(of: 2), Hex.decode(token.lowercased()) != nil else {
+            return nil
+        }
         return "/3/device/" + token.lowercased()
     }
 
@@ -152,7 +157,8 @@ extension APNsGateway {
         case .failure(let error): verdict = GatewayVerdict(error)
         case .success(let answer):
             lane.noteVersion(answer.version)
-            verdict = APNsOutcome.verdict(answer, requestID: request.payload.headers["apns-id"] ?? "", now: time.wallMilliseconds)
+            verdict = APNsOutcome.verdict(
+                answer, requestID: request.payload.headers["apns-id"] ?? "", now: time.wallMilliseconds)
             verdict = believed(verdict, status: answer.status, lane)
         }
         switch verdict.action {

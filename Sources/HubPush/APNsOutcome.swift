@@ -28,7 +28,8 @@ enum APNsOutcome {
         // Trying the other environment once before believing this needs the store's help and is not done here: the
         // reason says so, and `BadTokenGuard` keeps a wrong host from deleting everything.
         case (400, "BadDeviceToken"):
-            return GatewayVerdict(outcome: .dead(reason: "BadDeviceToken: malformed, another app's, or of the other environment", since: nil))
+            return GatewayVerdict(
+                outcome: .dead(reason: "BadDeviceToken: malformed, another app's, or of the other environment", since: nil))
         case (400, "DeviceTokenNotForTopic"):
             return .rejected("DeviceTokenNotForTopic: the token belongs to another bundle id than APNS_TOPIC")
         case (400, "BadTopic"), (400, "MissingTopic"), (400, "TopicDisallowed"):

@@ -31,7 +31,8 @@ struct APNsPayload: Equatable {
             encode(title, body).count
         }
         guard let fitting else {
-            throw PayloadFault(reason: "larger than APNs' \(Self.bytesMax) bytes even without its text; shorten the definition's data")
+            throw PayloadFault(
+                reason: "larger than APNs' \(Self.bytesMax) bytes even without its text; shorten the definition's data")
         }
         body = encode(fitting.title, fitting.body)
     }
@@ -51,7 +52,8 @@ struct APNsPayload: Equatable {
     /// Everything beside `aps`.
     static func rootMembers(_ message: PushMessage) throws(PayloadFault) -> [String: JSONValue] {
         guard message.data["aps"] == nil else {
-            throw PayloadFault(reason: "the data has a member named aps, which is Apple's; rename it, or use the definition's apns block")
+            throw PayloadFault(
+                reason: "the data has a member named aps, which is Apple's; rename it, or use the definition's apns block")
         }
         var root = message.data
         if let image = message.image, root["image_url"] == nil { root["image_url"] = .string(image) }

@@ -95,7 +95,8 @@ final class APNsProviderToken: Sendable {
             case .wait(let remaining): return .wait(.nanoseconds(Int64(clamping: remaining)))
             case .sign:
                 let token = try JSONWebToken.make(
-                    header: ["alg": "ES256", "kid": .string(keyID)], claims: ["iss": .string(teamID), "iat": .int(time.wallSeconds)]
+                    header: ["alg": "ES256", "kid": .string(keyID)],
+                    claims: ["iss": .string(teamID), "iat": .int(time.wallSeconds)]
                 ) { bytes throws(CryptoError) in try key.signature(for: bytes) }
                 schedule.signed(token, now: now)
                 return .token(token)

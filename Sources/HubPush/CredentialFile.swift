@@ -26,7 +26,8 @@ package enum CredentialFile {
             }
             if received < 0 {
                 if errno == EINTR { continue }
-                throw PushConfigurationError("\(path): cannot be read (\(unsafe String(cString: strerror(errno)))); is it a file?")
+                throw PushConfigurationError(
+                    "\(path): cannot be read (\(unsafe String(cString: strerror(errno)))); is it a file?")
             }
             if received == 0 { break }
             count += received

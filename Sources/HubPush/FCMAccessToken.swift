@@ -116,7 +116,8 @@ final class FCMAccessToken: Sendable {
                 if state.waiters.count < Self.waitersMax {
                     state.waiters.append(completion)
                 } else if !fetch {
-                    decision = .fail(AccessTokenFault(isRetryable: true, after: nil, reason: "too many sends wait for an access token"))
+                    decision = .fail(
+                        AccessTokenFault(isRetryable: true, after: nil, reason: "too many sends wait for an access token"))
                 }
             }
             return decision
@@ -135,9 +136,12 @@ final class FCMAccessToken: Sendable {
     private func fetch() {
         state.withLock { $0.requests += 1 }
         do throws(CryptoError) {
-            post(try Self.request(account, wallSeconds: time.wallSeconds)) { [self] result in ended(Self.read(result, now: time.wallMilliseconds)) }
+            post(try Self.request(account, wallSeconds: time.wallSeconds)) { [self] result in
+                ended(Self.read(result, now: time.wallMilliseconds))
+            }
         } catch {
-            ended(.failure(AccessTokenFault(isRetryable: false, after: nil, reason: "the assertion cannot be signed: \(error)")))
+            ended(
+                .failure(AccessTokenFault(isRetryable: false, after: nil, reason: "the assertion cannot be signed: \(error)")))
         }
     }
 
@@ -179,7 +183,8 @@ final class FCMAccessToken: Sendable {
     ) -> Result<(token: String, lifetime: UInt64), AccessTokenFault> {
         let answer: HTTPAnswer
         switch result {
-        case .failure(let error): return .failure(AccessTokenFault(isRetryable: true, after: nil, reason: "token endpoint: \(error)"))
+        case .failure(let error):
+            return .failure(AccessTokenFault(isRetryable: true, after: nil, reason: "token endpoint: \(error)"))
         case .success(let received): answer = received
         }
         // A body that is not JSON is a proxy's: the status decides.
@@ -193,8 +198,10 @@ final class FCMAccessToken: Sendable {
             return .failure(AccessTokenFault(isRetryable: true, after: after, reason: "token endpoint: 200 without a token"))
         }
         let error = document?["error"]?.stringValue.map(PeerText.identifier)
-        let isRetryable = answer.status == 408 || answer.status == 429 || answer.status >= 500 || error.map(retryableErrors.contains) == true
-        return .failure(AccessTokenFault(
-            isRetryable: isRetryable, after: after, reason: "token endpoint: \(error ?? "http \(answer.status)")"))
+        let isRetryable =
+            answer.status == 408 || answer.status == 429 || answer.status >= 500 || error.map(retryableErrors.contains) == true
+        return .failure(
+            AccessTokenFault(
+                isRetryable: isRetryable, after: after, reason: "token endpoint: \(error ?? "http \(answer.status)")"))
     }
 }

@@ -67,7 +67,8 @@ enum FCMOutcome {
                 : .rejected(describe(code, fault))
         case "SENDER_ID_MISMATCH": return .rejected("SENDER_ID_MISMATCH: the token belongs to another Firebase project")
         case "THIRD_PARTY_AUTH_ERROR":
-            return .rejected(describe("THIRD_PARTY_AUTH_ERROR", fault) + ": check the APNs key uploaded to the Firebase project")
+            return .rejected(
+                describe("THIRD_PARTY_AUTH_ERROR", fault) + ": check the APNs key uploaded to the Firebase project")
         case "QUOTA_EXCEEDED": return .retry(.throttled, code, after: after ?? quotaWait)
         case "UNAVAILABLE", "INTERNAL": return .retry(.unavailable, code, after: after)
         default: return withoutCode(fault, after: after)
@@ -80,7 +81,8 @@ enum FCMOutcome {
         case ("UNAUTHENTICATED", _), ("", 401):
             return .retry(.lane, "UNAUTHENTICATED: the access token was refused", after: after, .replaceAccessToken)
         case ("PERMISSION_DENIED", _), ("", 403):
-            return .rejected("\(name): enable the Firebase Cloud Messaging API and give the account the role to send", .stopLane)
+            return .rejected(
+                "\(name): enable the Firebase Cloud Messaging API and give the account the role to send", .stopLane)
         case ("RESOURCE_EXHAUSTED", _), (_, 429): return .retry(.throttled, name, after: after ?? quotaWait)
         case ("UNAVAILABLE", _), ("INTERNAL", _), (_, 500...), (_, 408): return .retry(.unavailable, name, after: after)
         // Without FcmError a 404 is not about the token.

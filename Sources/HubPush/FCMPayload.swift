@@ -39,7 +39,8 @@ struct FCMPayload: Equatable {
             return max(whole, JSONValue.object(root).serialized().count)
         }
         guard let fitting = PayloadFit.fit(title: message.title, body: message.body, bytesMax: Self.bytesMax, size: size) else {
-            throw PayloadFault(reason: "larger than FCM's \(Self.bytesMax) bytes even without its text; shorten the definition's data")
+            throw PayloadFault(
+                reason: "larger than FCM's \(Self.bytesMax) bytes even without its text; shorten the definition's data")
         }
         var sent = members(fitting.title, fitting.body)
         sent["token"] = .string(target.token)
@@ -54,7 +55,8 @@ struct FCMPayload: Equatable {
         for (key, value) in data {
             // Two of Google's pages disagree about the prefixes; both readings are refused here.
             if key.isEmpty || key == "from" || key == "message_type" || key.hasPrefix("google") || key.hasPrefix("gcm") {
-                throw PayloadFault(reason: "the data has a member named \"\(key)\", which FCM reserves; rename it in the definition")
+                throw PayloadFault(
+                    reason: "the data has a member named \"\(key)\", which FCM reserves; rename it in the definition")
             }
             switch value {
             case .null: break
@@ -70,7 +72,8 @@ struct FCMPayload: Equatable {
     /// The members of AndroidNotification; every other key of a definition's block belongs to AndroidConfig itself.
     private static let notificationKeys: Set<String> = [
         "title", "body", "icon", "color", "sound", "tag", "click_action", "body_loc_key", "body_loc_args", "title_loc_key",
-        "title_loc_args", "channel_id", "ticker", "sticky", "event_time", "local_only", "notification_priority", "default_sound",
+        "title_loc_args", "channel_id", "ticker", "sticky", "event_time", "local_only", "notification_priority",
+        "default_sound",
         "default_vibrate_timings", "default_light_settings", "vibrate_timings", "visibility", "notification_count",
         "light_settings", "image", "bypass_proxy_notification", "proxy",
     ]
@@ -94,10 +97,14 @@ struct FCMPayload: Equatable {
         config["priority"] = .string(message.kind == .alert ? priority ?? "HIGH" : "NORMAL")
         config["ttl"] = .string("\(timeToLive(message, asked: config["ttl"], now: now))s")
         if let own = config["data"] {
-            guard let members = own.objectValue else { throw PayloadFault(reason: "the definition's android.data is not a map") }
+            guard let members = own.objectValue else {
+                throw PayloadFault(reason: "the definition's android.data is not a map")
+            }
             // FCM lets this block replace the message's data instead of adding to it, ids included.
-            config["data"] = .object(data.merging(try stringified(members)) { _, own in own }.merging(
-                try stringified(message.identityMembers)) { _, identity in identity })
+            config["data"] = .object(
+                data.merging(try stringified(members)) { _, own in own }.merging(
+                    try stringified(message.identityMembers)
+                ) { _, identity in identity })
         }
         guard message.kind == .alert else {
             if let group = message.collapseKey, config["collapse_key"] == nil { config["collapse_key"] = .string(group) }

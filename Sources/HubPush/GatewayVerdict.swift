@@ -26,7 +26,8 @@ struct GatewayVerdict: Equatable {
     static func rejected(_ reason: String, _ action: Action = .none) -> GatewayVerdict {
         GatewayVerdict(outcome: .rejected(reason: reason), action: action)
     }
-    static func retry(_ cause: RetryCause, _ detail: String, after: Duration? = nil, _ action: Action = .none) -> GatewayVerdict {
+    static func retry(_ cause: RetryCause, _ detail: String, after: Duration? = nil, _ action: Action = .none) -> GatewayVerdict
+    {
         GatewayVerdict(outcome: .retry(after: after, reason: cause.reason(detail)), action: action)
     }
 
@@ -53,9 +54,13 @@ enum PeerText {
 
     /// Letters, digits, `_`, `-`, `.`, `[`, `]`; others become `?`. At most 64.
     static func identifier(_ text: String) -> String {
-        String(text.unicodeScalars.prefix(countMax).map { scalar -> Character in
-            let isPlain = scalar.isASCII && (scalar.properties.isAlphabetic || ("0"..."9").contains(scalar) || "_-.[]".unicodeScalars.contains(scalar))
-            return isPlain ? Character(scalar) : "?"
-        })
+        String(
+            text.unicodeScalars.prefix(countMax).map { scalar -> Character in
+                let isPlain =
+                    scalar.isASCII
+                    && (scalar.properties.isAlphabetic || ("0"..."9").contains(scalar)
+                        || "_-.[]".unicodeScalars.contains(scalar))
+                return isPlain ? Character(scalar) : "?"
+            })
     }
 }

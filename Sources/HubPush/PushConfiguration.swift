@@ -38,13 +38,15 @@ package struct APNsConfiguration: Sendable {
         try Self.check(keyID, name: "key id (APNS_KEY_ID)")
         try Self.check(teamID, name: "team id (APNS_TEAM_ID)")
         guard !topic.isEmpty, topic.utf8.count <= 255, topic.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else {
-            throw PushConfigurationError("the APNs topic (APNS_TOPIC) is not a bundle id; set it to the app's bundle id, like com.example.app")
+            throw PushConfigurationError(
+                "the APNs topic (APNS_TOPIC) is not a bundle id; set it to the app's bundle id, like com.example.app")
         }
         do throws(CryptoError) {
             _ = try ES256PrivateKey(pem: keyPEM)
         } catch {
             throw PushConfigurationError(
-                "the APNs key is not an EC P-256 private key in PEM form (\(error)); use the .p8 file from Apple's developer account")
+                "the APNs key is not an EC P-256 private key in PEM form (\(error)); use the .p8 file from Apple's developer account"
+            )
         }
         self.keyPEM = keyPEM
         self.keyID = keyID
@@ -76,7 +78,8 @@ package struct APNsConfiguration: Sendable {
                 || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0)
         }
         guard value.utf8.count == 10, isAlphanumeric else {
-            throw PushConfigurationError("the APNs \(name) is not ten letters and digits; copy it from Apple's developer account")
+            throw PushConfigurationError(
+                "the APNs \(name) is not ten letters and digits; copy it from Apple's developer account")
         }
     }
 }

@@ -19,7 +19,9 @@ package enum RetryCause: String, Sendable, CaseIterable {
 
     /// The cause named at the beginning of a retry's reason; nil for reasons of other making.
     package init?(reason: String) {
-        guard let colon = reason.firstIndex(of: ":"), let cause = RetryCause(rawValue: String(reason[..<colon])) else { return nil }
+        guard let colon = reason.firstIndex(of: ":"), let cause = RetryCause(rawValue: String(reason[..<colon])) else {
+            return nil
+        }
         self = cause
     }
 }

@@ -18,14 +18,17 @@ struct ServiceAccount: Sendable {
         do throws(JSONError) {
             document = try JSONValue(parsing: json)
         } catch {
-            throw PushConfigurationError("the FCM service account is not JSON (\(error)); download it again from Google's console")
+            throw PushConfigurationError(
+                "the FCM service account is not JSON (\(error)); download it again from Google's console")
         }
         guard document["type"]?.stringValue == "service_account" else {
-            throw PushConfigurationError("the file's \"type\" is not \"service_account\"; create a key for a service account in Google's console")
+            throw PushConfigurationError(
+                "the file's \"type\" is not \"service_account\"; create a key for a service account in Google's console")
         }
         func member(_ name: String) throws(PushConfigurationError) -> String {
             guard let value = document[name]?.stringValue, !value.isEmpty else {
-                throw PushConfigurationError("the FCM service account has no \"\(name)\"; download it again from Google's console")
+                throw PushConfigurationError(
+                    "the FCM service account has no \"\(name)\"; download it again from Google's console")
             }
             return value
         }
@@ -47,14 +50,17 @@ struct ServiceAccount: Sendable {
         let uri = document["token_uri"]?.stringValue ?? Self.tokenURIDefault
         guard let parts = URLParts(uri), parts.scheme == "https" || parts.scheme == "http" && parts.isLoopback else {
             throw PushConfigurationError(
-                "the FCM service account's \"token_uri\" is not an https:// address; http:// is possible on a loopback address only")
+                "the FCM service account's \"token_uri\" is not an https:// address; http:// is possible on a loopback address only"
+            )
         }
         tokenURI = uri
     }
 
     private static func isProjectByte(_ byte: UInt8) -> Bool {
         switch byte {
-        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "0")...UInt8(ascii: "9"): true
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+            UInt8(ascii: "0")...UInt8(ascii: "9"):
+            true
         default: "-_.:".utf8.contains(byte)
         }
     }

@@ -1,0 +1,32 @@
+/// APNs' reasons and the HTTP status that each comes with (push-gateways reference, 3.6).
+enum APNsReason {
+    static let statuses: [String: Int] = [
+        "BadCollapseId": 400, "BadDeviceToken": 400, "BadExpirationDate": 400, "BadMessageId": 400, "BadPriority": 400,
+        "BadTopic": 400, "DeviceTokenNotForTopic": 400, "DuplicateHeaders": 400, "IdleTimeout": 400, "InvalidPushType": 400,
+        "MissingDeviceToken": 400, "MissingTopic": 400, "PayloadEmpty": 400, "TopicDisallowed": 400,
+        "BadCertificate": 403, "BadCertificateEnvironment": 403, "ExpiredProviderToken": 403, "Forbidden": 403,
+        "InvalidProviderToken": 403, "MissingProviderToken": 403, "UnrelatedKeyIdInToken": 403,
+        "BadEnvironmentKeyIdInToken": 403, "BadPath": 404, "MethodNotAllowed": 405, "ExpiredToken": 410, "Unregistered": 410,
+        "PayloadTooLarge": 413, "TooManyProviderTokenUpdates": 429, "TooManyRequests": 429, "InternalServerError": 500,
+        "ServiceUnavailable": 503, "Shutdown": 503,
+        // Not in Apple's list, which has no word for a body that is no payload; an encoder's mistake should be plain here.
+        "InvalidPayload": 400,
+    ]
+
+    static func status(of reason: String) -> Int { statuses[reason] ?? 400 }
+
+    /// What a fault with only a status means.
+    static func usual(for status: Int) -> String {
+        switch status {
+        case 400: "BadDeviceToken"
+        case 403: "InvalidProviderToken"
+        case 404: "BadPath"
+        case 405: "MethodNotAllowed"
+        case 410: "Unregistered"
+        case 413: "PayloadTooLarge"
+        case 429: "TooManyRequests"
+        case 503: "ServiceUnavailable"
+        default: "InternalServerError"
+        }
+    }
+}

@@ -1,0 +1,128 @@
+package import HubCore
+
+/// Which simulated end a request or a fault belongs to.
+package enum GatewayProvider: String, Sendable, CaseIterable {
+    case apns, fcm
+    /// The token endpoint of the service account.
+    case oauth
+}
+
+/// A scripted answer: what happens to the next request for one token, instead of success.
+///
+/// It takes the place of a success only: a request that the gateway would refuse anyway is refused, and uses up no fault.
+package struct GatewayFault: Sendable, Equatable {
+    package enum Action: String, Sendable, CaseIterable {
+        /// Answers with `status` and `reason`; with neither, the answer is the success, late by `delayMilliseconds`.
+        case answer
+        /// RST_STREAM INTERNAL_ERROR.
+        case reset
+        /// RST_STREAM REFUSED_STREAM: not processed, safe to resend.
+        case refuse
+        /// Success, and a GOAWAY behind which no new stream is processed.
+        case goaway
+        /// GOAWAY whose last stream is the one before: not processed, safe to resend.
+        case goawayUnprocessed = "goaway_unprocessed"
+        /// The connection ends without a word.
+        case close
+        /// An HTML page with `status`, 502 by default, as a proxy in front of the gateway sends it.
+        case html
+    }
+
+    package var action: Action
+    /// HTTP status. Without it, the one that belongs to `reason`.
+    package var status: Int?
+    /// APNs' reason, FCM's errorCode or google.rpc status name, OAuth's error. Without it, the usual one of `status`.
+    package var reason: String?
+    /// FCM's and OAuth's sentence.
+    package var message: String?
+    /// Milliseconds since 1970 in APNs' 410; without it the moment of the answer.
+    package var timestamp: Int64?
+    /// The header `retry-after` as it stands: seconds or an HTTP date.
+    package var retryAfter: String?
+    package var delayMilliseconds: Int
+    /// How many requests get it; nil for all until it is removed.
+    package var times: Int?
+    /// FCM: leaves the details out of the error's body.
+    package var withoutDetails: Bool
+
+    package init(
+        action: Action = .answer, status: Int? = nil, reason: String? = nil, message: String? = nil, timestamp: Int64? = nil,
+        retryAfter: String? = nil, delayMilliseconds: Int = 0, times: Int? = nil, withoutDetails: Bool = false
+    ) {
+        self.action = action
+        self.status = status
+        self.reason = reason
+        self.message = message
+        self.timestamp = timestamp
+        self.retryAfter = retryAfter
+        self.delayMilliseconds = delayMilliseconds
+        self.times = times
+        self.withoutDetails = withoutDetails
+    }
+
+    /// Reads the control API's form; the error is a sentence for whoever wrote it.
+    package init(json: JSONValue) throws(GatewayError) {
+        guard case .object(let members) = json else { throw GatewayError("a fault is a JSON object or an array of them") }
+        let known = [
+            "action", "status", "reason", "message", "timestamp", "retry_after", "delay_ms", "times", "without_details",
+        ]
+        if let unknown = members.keys.sorted().first(where: { !known.contains($0) }) {
+            throw GatewayError("unknown member \"\(unknown)\" of a fault; known are \(known.joined(separator: ", "))")
+        }
+        self.init()
+        if let value = members["action"] {
+            guard let action = value.stringValue.flatMap(Action.init(rawValue:)) else {
+                let names = Action.allCases.map(\.rawValue).joined(separator: ", ")
+                throw GatewayError("\"action\" of a fault is one of \(names)")
+            }
+            self.action = action
+        }
+        status = try Self.integer(members, "status", 100...599)
+        reason = try Self.string(members, "reason")
+        message = try Self.string(members, "message")
+        timestamp = try Self.integer(members, "timestamp", 0...Int.max).map(Int64.init)
+        if let seconds = members["retry_after"]?.intValue {
+            retryAfter = String(seconds)
+        } else {
+            retryAfter = try Self.string(members, "retry_after")
+        }
+        delayMilliseconds = try Self.integer(members, "delay_ms", 0...SimulatorLimits.delayMillisecondsMax) ?? 0
+        times = try Self.integer(members, "times", 1...Int.max)
+        if let value = members["without_details"] {
+            guard let flag = value.boolValue else { throw GatewayError("\"without_details\" of a fault is true or false") }
+            withoutDetails = flag
+        }
+        // It becomes a header, and a control character there would end the connection instead of scripting an answer.
+        guard retryAfter?.utf8.allSatisfy({ (0x20..<0x7F).contains($0) }) ?? true else {
+            throw GatewayError("\"retry_after\" of a fault is printable ASCII")
+        }
+    }
+
+    package var json: JSONValue {
+        var members: [String: JSONValue] = ["action": .string(action.rawValue), "delay_ms": .int(Int64(delayMilliseconds))]
+        members["status"] = status.map { .int(Int64($0)) }
+        members["reason"] = reason.map(JSONValue.string)
+        members["message"] = message.map(JSONValue.string)
+        members["timestamp"] = timestamp.map(JSONValue.int)
+        members["retry_after"] = retryAfter.map(JSONValue.string)
+        members["times"] = times.map { .int(Int64($0)) }
+        if withoutDetails { members["without_details"] = true }
+        return .object(members)
+    }
+
+    private static func integer(
+        _ members: [String: JSONValue], _ name: String, _ range: ClosedRange<Int>
+    ) throws(GatewayError) -> Int? {
+        guard let value = members[name], value != .null else { return nil }
+        guard let number = value.intValue, let number = Int(exactly: number), range.contains(number) else {
+            throw GatewayError("\"\(name)\" of a fault is a whole number from \(range.lowerBound) to \(range.upperBound)")
+        }
+        return number
+    }
+
+    private static func string(_ members: [String: JSONValue], _ name: String) throws(GatewayError) -> String? {
+        guard let value = members[name], value != .null else { return nil }
+        guard let text = value.stringValue else { throw GatewayError("\"\(name)\" of a fault is a string") }
+        return text
+    }
+}

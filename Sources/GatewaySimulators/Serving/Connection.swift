@@ -1,0 +1,168 @@
+import Glibc
+import HubCore
+
+/// One accepted connection: socket, optional TLS, HTTP session, bytes on their way out. Used on its server's thread only.
+final class Connection {
+    enum Phase {
+        case handshake, open
+        /// Everything is said; waits for the peer's end so that no TCP reset destroys what it has not read yet.
+        case lingering
+    }
+
+    enum Transport { case plain, tls(TLSStream) }
+
+    let number: UInt64
+    let descriptor: Int32
+    let peer = PeerState()
+    private(set) var phase: Phase
+    private(set) var session: (any HTTPSession)?
+    private let transport: Transport
+    private let makeSession: (_ negotiated: String?) -> (any HTTPSession)?
+    private var output: [UInt8] = []
+    private var outputOffset = 0
+    /// TLS may need the socket writable to read, and the other way round.
+    private var transportNeedsWriting = false
+    /// Monotonic milliseconds: of the last byte moved, and of the phase's beginning.
+    private(set) var lastActivity: UInt64
+    private var phaseSince: UInt64
+    private var writeBlockedSince: UInt64?
+
+    init(
+        number: UInt64, descriptor: Int32, transport: Transport, now: UInt64,
+        makeSession: @escaping (_ negotiated: String?) -> (any HTTPSession)?
+    ) {
+        self.number = number
+        self.descriptor = descriptor
+        self.transport = transport
+        self.makeSession = makeSession
+        lastActivity = now
+        phaseSince = now
+        if case .tls = transport {
+            phase = .handshake
+        } else {
+            phase = .open
+            session = makeSession(nil)
+        }
+    }
+
+    deinit { Glibc.close(descriptor) }
+
+    /// A connection that begins with a TLS handshake; nil when OpenSSL has no memory for one, and the descriptor is the
+    /// caller's still.
+    static func secured(
+        number: UInt64, descriptor: Int32, tls: TLSContext, now: UInt64,
+        makeSession: @escaping (_ negotiated: String?) -> (any HTTPSession)?
+    ) -> Connection? {
+        tls.stream(over: descriptor).map {
+            Connection(number: number, descriptor: descriptor, transport: .tls($0), now: now, makeSession: makeSession)
+        }
+    }
+
+    var isIdle: Bool { phase == .open && session?.openRequests == 0 && output.isEmpty }
+    var wantsWriting: Bool { !output.isEmpty || transportNeedsWriting }
+    var wantsReading: Bool { output.count - outputOffset < SimulatorLimits.outputBytesMax }
+
+    /// Moves what can be moved into `buffer`'s session. False when the connection is over.
+    func readAvailable(with buffer: UnsafeMutableBufferPointer<UInt8>, now: UInt64) -> Bool {
+        if phase == .handshake {
+            guard advanceHandshake(now: now) else { return false }
+            if phase == .handshake { return true }
+        }
+        let outcome =
+            switch transport {
+            case .plain: unsafe PlainSocket.read(descriptor, into: buffer)
+            case .tls(let stream): unsafe stream.read(into: buffer)
+            }
+        switch outcome {
+        case .moved(let count):
+            lastActivity = now
+            guard phase == .open, let session else { return true }
+            if unsafe !session.receive(UnsafeBufferPointer(rebasing: buffer[..<count]), now: now) {
+                return flush(now: now) && startLingering(now: now)
+            }
+            return true
+        case .needsReading: return true
+        case .needsWriting:
+            transportNeedsWriting = true
+            return true
+        case .ended, .failed: return false
+        }
+    }
+
+    /// Produces and writes output as far as the socket takes it. False when the connection is over.
+    func flush(now: UInt64) -> Bool {
+        transportNeedsWriting = false
+        guard phase != .handshake else { return advanceHandshake(now: now) }
+        while true {
+            if outputOffset == output.count {
+                output.removeAll(keepingCapacity: output.capacity <= SimulatorLimits.outputBytesMax)
+                outputOffset = 0
+                guard let session else { return false }
+                guard session.produceOutput(into: &output, limit: SimulatorLimits.outputBytesMax) else { return false }
+                if output.isEmpty {
+                    writeBlockedSince = nil
+                    return phase == .open && session.isFinished ? startLingering(now: now) : true
+                }
+            }
+            let outcome = unsafe output.withUnsafeBufferPointer { bytes in
+                let rest = unsafe UnsafeBufferPointer(rebasing: bytes[outputOffset...])
+                return switch transport {
+                case .plain: unsafe PlainSocket.write(descriptor, rest)
+                case .tls(let stream): unsafe stream.write(rest)
+                }
+            }
+            switch outcome {
+            case .moved(let count):
+                outputOffset += count
+                lastActivity = now
+                writeBlockedSince = nil
+            case .needsReading, .needsWriting:
+                writeBlockedSince = writeBlockedSince ?? now
+                return true
+            case .ended, .failed: return false
+            }
+        }
+    }
+
+    /// Whether a deadline of the connection has passed; gives up late requests on the way.
+    func isOverdue(now: UInt64) -> Bool {
+        if let writeBlockedSince, now - writeBlockedSince > SimulatorLimits.stalledWriteMilliseconds { return true }
+        switch phase {
+        case .handshake: return now - phaseSince > SimulatorLimits.handshakeMilliseconds
+        case .lingering: return now - phaseSince > SimulatorLimits.lingerMilliseconds
+        case .open:
+            if now > SimulatorLimits.requestMilliseconds {
+                session?.expireRequests(begunBefore: now - SimulatorLimits.requestMilliseconds)
+            }
+            return isIdle && now - lastActivity > SimulatorLimits.idleMilliseconds
+        }
+    }
+
+    /// Half-closes. Always true: the connection still exists until the peer's end or the deadline.
+    private func startLingering(now: UInt64) -> Bool {
+        if case .tls(let stream) = transport { stream.close() }
+        shutdown(descriptor, Int32(SHUT_WR))
+        output.removeAll()
+        outputOffset = 0
+        phase = .lingering
+        phaseSince = now
+        return true
+    }
+
+    private func advanceHandshake(now: UInt64) -> Bool {
+        guard case .tls(let stream) = transport else { return true }
+        switch stream.handshake() {
+        case .moved:
+            session = makeSession(stream.negotiatedProtocol)
+            phase = .open
+            phaseSince = now
+            lastActivity = now
+            return session != nil && flush(now: now)
+        case .needsReading: return true
+        case .needsWriting:
+            transportNeedsWriting = true
+            return true
+        case .ended, .failed: return false
+        }
+    }
+}

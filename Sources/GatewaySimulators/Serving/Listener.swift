@@ -1,0 +1,78 @@
+import Glibc
+
+/// A listening, non-blocking TCP socket on one address; closed by whoever holds it.
+struct Listener {
+    let descriptor: Int32
+    let port: UInt16
+
+    /// - Parameters:
+    ///   - host: an IPv4 or IPv6 address, or `localhost`.
+    ///   - port: 0 for one chosen by the system.
+    ///   - purpose: for the error: what the port is for and which option changes it.
+    init(host: String, port: UInt16, purpose: String) throws(GatewayError) {
+        var hints = unsafe addrinfo()
+        unsafe hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
+        unsafe hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV
+        var found: UnsafeMutablePointer<addrinfo>?
+        let status = unsafe getaddrinfo(host, String(port), &hints, &found)
+        guard status == 0, let address = unsafe found?.pointee else {
+            throw GatewayError("cannot listen on \(host): no such address; give an address of this machine with --host")
+        }
+        defer { unsafe freeaddrinfo(found) }
+        let socket = unsafe Glibc.socket(
+            address.ai_family, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_NONBLOCK.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+        var yes: Int32 = 1
+        guard socket >= 0,
+            unsafe setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, socklen_t(MemoryLayout<Int32>.size)) == 0,
+            unsafe bind(socket, address.ai_addr, address.ai_addrlen) == 0,
+            listen(socket, SimulatorLimits.listenBacklog) == 0,
+            let bound = Self.port(of: socket)
+        else {
+            let reason = unsafe String(cString: strerror(errno))
+            if socket >= 0 { Glibc.close(socket) }
+            throw GatewayError("cannot listen on \(host) port \(port) for \(purpose): \(reason); choose another port")
+        }
+        descriptor = socket
+        self.port = bound
+    }
+
+    enum Acceptance {
+        /// A connected, non-blocking socket, the caller's from here on.
+        case connected(Int32)
+        case noneWaiting
+        /// One waits, but the process has no descriptor for it: to ask again at once would spin.
+        case outOfDescriptors
+    }
+
+    func accept() -> Acceptance {
+        let accepted = Glibc.accept(descriptor, nil, nil)
+        guard accepted >= 0 else { return errno == EMFILE || errno == ENFILE ? .outOfDescriptors : .noneWaiting }
+        guard fcntl(accepted, F_SETFL, O_NONBLOCK) == 0, fcntl(accepted, F_SETFD, FD_CLOEXEC) == 0 else {
+            Glibc.close(accepted)
+            return .noneWaiting
+        }
+        var yes: Int32 = 1
+        // Answers are a few hundred bytes; waiting for more to send would only delay them.
+        unsafe setsockopt(accepted, Int32(IPPROTO_TCP), TCP_NODELAY, &yes, socklen_t(MemoryLayout<Int32>.size))
+        return .connected(accepted)
+    }
+
+    func close() {
+        Glibc.close(descriptor)
+    }
+
+    private static func port(of socket: Int32) -> UInt16? {
+        var storage = sockaddr_storage()
+        var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
+        let status = unsafe withUnsafeMutableBytes(of: &storage) { bytes in
+            unsafe bytes.baseAddress.map {
+                unsafe getsockname(socket, $0.assumingMemoryBound(to: sockaddr.self), &length)
+            }
+        }
+        guard status == 0 else { return nil }
+        // The port stands at the same place in the IPv4 and the IPv6 form.
+        return unsafe withUnsafeBytes(of: &storage) { bytes in
+            UInt16(bigEndian: unsafe bytes.loadUnaligned(fromByteOffset: 2, as: UInt16.self))
+        }
+    }
+}

@@ -1,0 +1,219 @@
+import HubCore
+import HubCrypto
+
+/// Running simulators of APNs and FCM, with their control port: one thread each, on loopback by default.
+///
+/// Every method may be called from any thread. Ends with `stop()`, which the last reference's end also does.
+package final class SimulatedGateways: Sendable {
+    package struct Options: Sendable {
+        /// Holds the keys and settings; made when missing.
+        package var folder: String
+        package var host = "127.0.0.1"
+        /// 0: one chosen by the system.
+        package var apnsPort: UInt16 = 0
+        package var fcmPort: UInt16 = 0
+        package var controlPort: UInt16 = 0
+        package var topic = "com.example.app"
+        package var teamID = "TANDEMTEAM"
+        package var projectID = "tandem-simulated"
+        /// Streams on an APNs connection before and after its first success.
+        package var apnsStreamsBeforeSuccess = 1
+        package var apnsStreamsMax = 500
+        package var fcmStreamsMax = 100
+        package var accessTokenSeconds = 3599
+
+        package init(folder: String) {
+            self.folder = folder
+        }
+    }
+
+    package let files: GatewayFiles
+    package let apnsKeyID: String
+    package let apnsPort: UInt16
+    package let fcmPort: UInt16
+    package let controlPort: UInt16
+    /// `https://host:port`, no slash at the end.
+    package let apnsURL: String
+    package let fcmURL: String
+    /// The service account's token endpoint.
+    package let tokenURL: String
+    /// `http://host:port`.
+    package let controlURL: String
+    /// What `gateways.env` says, in its order.
+    package let settings: [(name: String, value: String)]
+
+    private let ledger: Ledger
+    private let streamLimit: StreamLimit
+    private let tokens: AccessTokens
+    private let threads: [ServerThread]
+    private let doors: [GatewayProvider: ServerDoor]
+
+    /// Makes or reads the keys, listens on the three ports and writes the files; serves when it returns.
+    package init(_ options: Options) throws(GatewayError) {
+        try Self.check(options)
+        let keys = try KeyFolder(folder: options.folder, host: options.host)
+        let clock = SystemClock()
+        let ledger = Ledger()
+        let streamLimit = StreamLimit(beforeSuccess: options.apnsStreamsBeforeSuccess, afterSuccess: options.apnsStreamsMax)
+        let tokens = AccessTokens(lifetimeSeconds: options.accessTokenSeconds)
+        let apnsTLS = try TLSContext(
+            certificatePEM: keys.certificatePEM, privateKeyPEM: keys.certificateKeyPEM, offersHTTP1: false)
+        let fcmTLS = try TLSContext(certificatePEM: keys.certificatePEM, privateKeyPEM: keys.certificateKeyPEM, offersHTTP1: true)
+
+        var started: [ServerThread] = []
+        var isComplete = false
+        defer { if !isComplete { for thread in started { thread.stop() } } }
+
+        let apnsKeyID = keys.apnsKeyID
+        let apnsPublicKey = keys.apnsPublicKey
+        let apns = try ServerThread(host: options.host, port: options.apnsPort, name: "APNs (--apns-port)") { listener, door in
+            let service = APNsService(
+                ledger: ledger,
+                tokenCheck: APNsProviderTokenCheck(
+                    keyID: apnsKeyID, teamID: options.teamID, publicKey: apnsPublicKey, clock: clock),
+                topic: options.topic, streamLimit: streamLimit, clock: clock)
+            ServerLoop(listener: listener, door: door, service: service) { number, descriptor, now in
+                Connection.secured(number: number, descriptor: descriptor, tls: apnsTLS, now: now) { negotiated in
+                    negotiated == "h2" ? HTTP2Session(connection: number, streamsMax: streamLimit.beforeSuccess) : nil
+                }
+            }.run()
+        }
+        started.append(apns)
+
+        let url = { (scheme: String, port: UInt16) in
+            "\(scheme)://\(options.host.contains(":") ? "[\(options.host)]" : options.host):\(port)"
+        }
+        // The audience of assertions names the port, which only the listener knows.
+        let fcmListener = try Listener(host: options.host, port: options.fcmPort, purpose: "FCM (--fcm-port)")
+        let account = ServiceAccount(
+            projectID: options.projectID, email: "simulated@\(options.projectID).iam.gserviceaccount.com",
+            keyID: keys.serviceAccountKeyID, tokenURL: url("https", fcmListener.port) + "/token")
+        let accountPublicKey = keys.serviceAccountPublicKey
+        let fcm = try ServerThread(listener: fcmListener, name: "FCM") { listener, door in
+            let service = FCMService(
+                ledger: ledger,
+                oauth: OAuthEndpoint(
+                    account: account, publicKey: accountPublicKey, tokens: tokens, lifetimeSeconds: options.accessTokenSeconds,
+                    clock: clock),
+                clock: clock)
+            ServerLoop(listener: listener, door: door, service: service) { number, descriptor, now in
+                Connection.secured(number: number, descriptor: descriptor, tls: fcmTLS, now: now) { negotiated in
+                    if negotiated == "h2" { return HTTP2Session(connection: number, streamsMax: options.fcmStreamsMax) }
+                    return HTTP1Session(connection: number)
+                }
+            }.run()
+        }
+        started.append(fcm)
+
+        let doors: [GatewayProvider: ServerDoor] = [.apns: apns.door, .fcm: fcm.door]
+        let control = try ServerThread(
+            host: options.host, port: options.controlPort, name: "the control API (--control-port)"
+        ) { listener, door in
+            let service = ControlService(ledger: ledger, streamLimit: streamLimit, tokens: tokens, doors: doors)
+            ServerLoop(listener: listener, door: door, service: service) { number, descriptor, now in
+                Connection(number: number, descriptor: descriptor, transport: .plain, now: now) { _ in
+                    HTTP1Session(connection: number)
+                }
+            }.run()
+        }
+        started.append(control)
+
+        let settings: [(name: String, value: String)] = [
+            ("APNS_KEY_PATH", keys.files.apnsKey(id: apnsKeyID)), ("APNS_KEY_ID", apnsKeyID), ("APNS_TEAM_ID", options.teamID),
+            ("APNS_TOPIC", options.topic), ("APNS_USE_SANDBOX", "true"),
+            ("GOOGLE_APPLICATION_CREDENTIALS", keys.files.serviceAccount), ("TANDEM_APNS_URL", url("https", apns.port)),
+            ("TANDEM_FCM_URL", url("https", fcm.port)), ("TANDEM_PUSH_CA_FILE", keys.files.authority),
+            ("TANDEM_GATEWAYS_CONTROL", url("http", control.port)),
+        ]
+        try keys.writeServiceAccount(account)
+        try keys.writeEnvironment(settings)
+        isComplete = true
+
+        files = keys.files
+        self.apnsKeyID = apnsKeyID
+        apnsPort = apns.port
+        fcmPort = fcm.port
+        controlPort = control.port
+        apnsURL = url("https", apns.port)
+        fcmURL = url("https", fcm.port)
+        tokenURL = account.tokenURL
+        controlURL = url("http", control.port)
+        self.settings = settings
+        self.ledger = ledger
+        self.streamLimit = streamLimit
+        self.tokens = tokens
+        self.doors = doors
+        threads = started
+    }
+
+    deinit {
+        stop()
+    }
+
+    /// Ends every connection and thread; the ports are free when it returns. Idempotent; the keys stay.
+    package func stop() {
+        for thread in threads { thread.stop() }
+    }
+
+    /// The recorded requests in order of arrival; nil for any provider or token.
+    package func requests(provider: GatewayProvider? = nil, token: String? = nil) -> [RecordedRequest] {
+        ledger.requests { (provider == nil || $0.provider == provider) && (token == nil || $0.token == token) }
+    }
+
+    /// How many of the oldest records were thrown away since the last clearing (`SimulatorLimits.recordsMax`).
+    package var droppedRequests: Int { ledger.counts.dropped }
+
+    package func clearRequests() {
+        ledger.clearRequests()
+    }
+
+    /// Scripts the answers of a token, replacing what was scripted; `faults` are used up in order.
+    /// - Parameters:
+    ///   - token: as records name it, APNs tokens in lower case; `*` for every device token; `oauth` with that provider.
+    ///   - provider: nil for both gateways.
+    package func setFaults(_ faults: [GatewayFault], token: String, provider: GatewayProvider? = nil) throws(GatewayError) {
+        try ledger.setFaults(faults, token: token, provider: token == GatewayProvider.oauth.rawValue ? .oauth : provider)
+    }
+
+    package func setFault(_ fault: GatewayFault, token: String, provider: GatewayProvider? = nil) throws(GatewayError) {
+        try setFaults([fault], token: token, provider: provider)
+    }
+
+    package func removeAllFaults() {
+        ledger.removeAllFaults()
+    }
+
+    /// Announces a new SETTINGS_MAX_CONCURRENT_STREAMS on every APNs connection, and uses it for later ones.
+    package func setAPNsStreamsMax(_ streamsMax: Int) {
+        streamLimit.afterSuccess = streamsMax
+        doors[.apns]?.send(.announce(streamsMax: streamsMax))
+    }
+
+    /// Makes every access token handed out so far unauthenticated.
+    package func revokeAccessTokens() {
+        tokens.revokeAll()
+    }
+
+    /// GOAWAY on every connection of that gateway; requests that arrived are answered.
+    package func goAway(_ provider: GatewayProvider, reason: String = "Shutdown") {
+        doors[provider]?.send(.goAway(reason: reason))
+    }
+
+    /// Closes every connection of that gateway without a word.
+    package func closeConnections(_ provider: GatewayProvider) {
+        doors[provider]?.send(.closeConnections)
+    }
+
+    private static func check(_ options: Options) throws(GatewayError) {
+        guard options.topic.wholeMatch(of: /[A-Za-z0-9.\-]{1,155}/) != nil else {
+            throw GatewayError("the topic is no bundle id: give letters, digits, dots and hyphens with --topic")
+        }
+        guard options.projectID.wholeMatch(of: /[a-z0-9\-]{1,63}/) != nil else {
+            throw GatewayError("the project id is none of Google's: give small letters, digits and hyphens")
+        }
+        let streams = [options.apnsStreamsBeforeSuccess, options.apnsStreamsMax, options.fcmStreamsMax]
+        guard streams.allSatisfy({ (1...SimulatorLimits.streamsMax).contains($0) }), options.accessTokenSeconds > 0 else {
+            throw GatewayError("stream limits are 1 to \(SimulatorLimits.streamsMax), and access tokens live for a second or more")
+        }
+    }
+}

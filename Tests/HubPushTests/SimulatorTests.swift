@@ -1,0 +1,304 @@
+import Foundation
+import GatewaySimulators
+import HubCore
+import HubDelivery
+import Logging
+import Synchronization
+import Testing
+
+@testable import HubPush
+
+private let quiet = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+
+/// Both simulated gateways over TLS and HTTP/2, and Tandem's gateways pointed at them by the settings they print.
+private final class Simulation: Sendable {
+    let gateways: SimulatedGateways
+    let apns: APNsGateway
+    let fcm: FCMGateway
+    let clock: ManualClock
+    private let folder: URL
+
+    /// Keys made once and copied for each simulation: an RSA key costs more than all the rest of a test.
+    private static let keys: URL? = {
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("tandem-push-keys-\(getpid())")
+        guard let gateways = try? SimulatedGateways(.init(folder: folder.path)) else { return nil }
+        gateways.stop()
+        atexit { try? Simulation.keys.map(FileManager.default.removeItem) }
+        return folder
+    }()
+
+    /// - Parameter behind: seconds the clock starts before the true time, so that it can be moved forward to it.
+    init(behind: Int64 = 0, trusts: Bool = true) throws {
+        folder = FileManager.default.temporaryDirectory.appendingPathComponent("tandem-push-\(UInt64.random(in: 0 ... .max))")
+        try FileManager.default.copyItem(at: try #require(Self.keys), to: folder)
+        gateways = try SimulatedGateways(.init(folder: folder.path))
+        clock = ManualClock(wall: Int64(Date().timeIntervalSince1970 * 1000) - behind * 1000)
+        let settings = Dictionary(gateways.settings, uniquingKeysWith: { first, _ in first })
+        let ca = trusts ? settings["TANDEM_PUSH_CA_FILE"] : nil
+        apns = try APNsGateway(
+            .load(
+                keyPath: settings["APNS_KEY_PATH"] ?? "", keyID: settings["APNS_KEY_ID"] ?? "", teamID: settings["APNS_TEAM_ID"] ?? "",
+                topic: settings["APNS_TOPIC"] ?? "", url: settings["TANDEM_APNS_URL"], caFile: ca),
+            time: clock, logger: quiet)
+        fcm = try FCMGateway(
+            .load(path: settings["GOOGLE_APPLICATION_CREDENTIALS"] ?? "", url: settings["TANDEM_FCM_URL"], caFile: ca), time: clock,
+            logger: quiet)
+    }
+
+    func stop() {
+        apns.shutdown(grace: .zero)
+        fcm.shutdown(grace: .zero)
+        gateways.stop()
+        try? FileManager.default.removeItem(at: folder)
+    }
+
+    func message(kind: PushMessage.Kind = .alert, data: [String: JSONValue] = ["game_id": 7], group: String? = "g.q17") -> PushMessage {
+        PushMessage(
+            nid: UUID().uuidString.lowercased(), event: UUID().uuidString.lowercased(), kind: kind,
+            title: kind == .alert ? "Hide & Seek" : nil, body: kind == .alert ? "A 3 km radar question has been asked. 🎯" : nil, data: data,
+            apns: ["sound": "default", "interruption-level": "time-sensitive"], android: ["channel_id": "game"], group: group,
+            expiresAt: clock.wallMilliseconds + 600_000, committedAt: clock.wallMilliseconds, sequence: 42)
+    }
+}
+
+private func apnsTarget(_ number: Int = 1, environment: APNsEnvironment = .sandbox) -> PushTarget {
+    let hex = String(number, radix: 16)
+    let token = "a" + String(repeating: "0", count: 63 - hex.count) + hex
+    return PushTarget(device: "device-\(number)", provider: .apns, platform: .ios, token: token, environment: environment)
+}
+
+private func fcmTarget(_ token: String, platform: DevicePlatform = .android) -> PushTarget {
+    PushTarget(device: token, provider: .fcm, platform: platform, token: token, environment: .production)
+}
+
+@Suite("APNs over TLS and HTTP/2", .timeLimit(.minutes(2)))
+struct APNsSimulatorTests {
+    @Test("alerts and silent pushes are accepted as APNs wants them", arguments: [PushMessage.Kind.alert, .silent])
+    func accepted(kind: PushMessage.Kind) async throws {
+        let simulation = try Simulation()
+        defer { simulation.stop() }
+        let message = simulation.message(kind: kind)
+        let id = RequestID.make(nid: message.nid, device: "device-1")
+        #expect(await simulation.apns.outcome(message, apnsTarget()) == .accepted(providerID: id))
+        let request = try #require(simulation.gateways.requests(provider: .apns).first)
+        #expect(request.path == "/3/device/" + apnsTarget().token)
+        #expect(request.header("apns-id") == id)
+        #expect(request.header("apns-push-type") == (kind == .alert ? "alert" : "background"))
+        #expect(request.header("apns-priority") == (kind == .alert ? "10" : "5"))
+        #expect(request.header("apns-collapse-id") == "g.q17")
+        #expect(request.header("accept") == nil)
+        #expect(request.json?["nid"]?.stringValue == message.nid)
+        #expect(simulation.apns.counters(.sandbox).answeredOverHTTP1 == 0)
+    }
+
+    @Test("410 carries the time of death, BadDeviceToken does not")
+    func dead() async throws {
+        let simulation = try Simulation()
+        defer { simulation.stop() }
+        try simulation.gateways.setFault(.init(reason: "Unregistered", timestamp: 1_700_000_000_123), token: apnsTarget(1).token)
+        try simulation.gateways.setFault(.init(reason: "BadDeviceToken"), token: apnsTarget(2).token)
+        #expect(await simulation.apns.outcome(simulation.message(), apnsTarget(1)) == .dead(reason: "Unregistered", since: 1_700_000_000_123))
+        guard case .dead(let reason, nil) = await simulation.apns.outcome(simulation.message(), apnsTarget(2)) else {
+            Issue.record("BadDeviceToken is not dead")
+            return
+        }
+        #expect(reason.hasPrefix("BadDeviceToken"))
+    }
+
+    @Test("a burst waits for the first success and then shares one connection, each push once")
+    func burst() async throws {
+        let simulation = try Simulation()
+        defer { simulation.stop() }
+        let accepted = await burst(simulation, count: 500)
+        #expect(accepted == 500)
+        let requests = simulation.gateways.requests(provider: .apns)
+        #expect(requests.count == 500)
+        #expect(Set(requests.map(\.identifier)).count == 500)
+        #expect(Set(requests.map(\.connection)).count == 1)
+        #expect(simulation.apns.counters(.sandbox).inFlightPeak > 1)
+    }
+
+    private func burst(_ simulation: Simulation, count: Int) async -> Int {
+        await withTaskGroup(of: Bool.self) { group in
+            for number in 0..<count {
+                group.addTask {
+                    if case .accepted = await simulation.apns.outcome(simulation.message(), apnsTarget(number)) { true } else { false }
+                }
+            }
+            return await group.reduce(0) { $0 + ($1 ? 1 : 0) }
+        }
+    }
+
+    @Test("a stream limit that falls to one and rises again loses nothing and opens no second connection")
+    func shrinkingSettings() async throws {
+        let simulation = try Simulation()
+        defer { simulation.stop() }
+        async let accepted = burst(simulation, count: 600)
+        #expect(await eventually { simulation.gateways.requests(provider: .apns).count > 50 }, "\(simulation.apns.counters(.sandbox))")
+        simulation.gateways.setAPNsStreamsMax(1)
+        #expect(await eventually { simulation.gateways.requests(provider: .apns).count > 200 }, "\(simulation.apns.counters(.sandbox))")
+        simulation.gateways.setAPNsStreamsMax(500)
+        #expect(await accepted == 600)
+        let requests = simulation.gateways.requests(provider: .apns)
+        #expect(Set(requests.map(\.identifier)).count == 600)
+        #expect(Set(requests.map(\.connection)).count <= 2)
+    }
+
+    @Test("a GOAWAY in the middle: what was cut off is told as a retry, and sent again arrives under the same id")
+    func goAway() async throws {
+        let simulation = try Simulation()
+        defer { simulation.stop() }
+        try simulation.gateways.setFault(.init(action: .goaway, times: 1), token: apnsTarget(50).token)
+        let messages = (0..<100).map { _ in simulation.message() }
+        var missing = Set(messages.indices)
+        // One attempt per call is the contract; the caller's next attempt has to find them all.
+        for _ in 0..<2 {
+            let outcomes = await withTaskGroup(of: (Int, PushOutcome).self) { group in
+                for index in missing { group.addTask { (index, await simulation.apns.outcome(messages[index], apnsTarget(index))) } }
+                return await group.reduce(into: [Int: PushOutcome]()) { $0[$1.0] = $1.1 }
+            }
+            for (index, outcome) in outcomes {
+                switch outcome {
+                case .accepted: missing.remove(index)
+                case .retry(_, let reason): #expect(RetryCause(reason: reason) == .transport)
+                default: Issue.record("\(outcome.name)")
+                }
+            }
+        }
+        #expect(missing.isEmpty)
+        let accepted = simulation.gateways.requests(provider: .apns).filter { $0.status == 200 }
+        #expect(Set(accepted.map(\.identifier)).count == 100)
+    }
+
+    @Test("an expired provider token waits for the floor, then is signed anew for a new connection and the push sent again")
+    func expired() async throws {
+        let simulation = try Simulation(behind: 1200)
+        defer { simulation.stop() }
+        #expect(await simulation.apns.outcome(simulation.message(), apnsTarget(1)).name == "accepted")
+        try simulation.gateways.setFault(.init(reason: "ExpiredProviderToken", times: 2), token: "*", provider: .apns)
+        let early = await simulation.apns.outcome(simulation.message(), apnsTarget(1))
+        #expect(early == .retry(after: .seconds(1200), reason: "lane: ExpiredProviderToken"))
+        simulation.clock.advance(seconds: 1200)
+        #expect(await simulation.apns.outcome(simulation.message(), apnsTarget(1)).name == "accepted")
+        let requests = simulation.gateways.requests(provider: .apns)
+        #expect(requests.map(\.status) == [200, 403, 403, 200])
+        #expect(requests.map(\.connection).last != requests.map(\.connection).first)
+        #expect(Set(requests.map { $0.header("authorization") }).count == 2)
+        #expect(requests[2].header("apns-id") == requests[3].header("apns-id"))
+        #expect(simulation.apns.counters(.sandbox).renewals == 1)
+    }
+
+    @Test("a wrong key stops the lane instead of burning every push")
+    func invalidProviderToken() async throws {
+        let simulation = try Simulation()
+        defer { simulation.stop() }
+        try simulation.gateways.setFault(.init(reason: "InvalidProviderToken"), token: "*", provider: .apns)
+        #expect(await simulation.apns.outcome(simulation.message(), apnsTarget()).name == "rejected")
+        #expect(await simulation.apns.outcome(simulation.message(), apnsTarget()).name == "retry")
+        #expect(simulation.gateways.requests(provider: .apns).count == 1)
+        #expect(simulation.apns.stoppedReason(.sandbox)?.contains("APNS_KEY_PATH") == true)
+        #expect(simulation.apns.stoppedReason(.production) == nil)
+    }
+
+    @Test("5xx and 429 are retried as asked", arguments: [
+        (GatewayFault(reason: "InternalServerError"), RetryCause.apnsUnavailable, nil),
+        (GatewayFault(reason: "ServiceUnavailable", retryAfter: "30"), .apnsUnavailable, .seconds(30)),
+        (GatewayFault(reason: "TooManyRequests"), .deviceThrottled, nil), (GatewayFault(action: .html), .apnsUnavailable, nil),
+        (GatewayFault(action: .reset), .transport, nil),
+    ] as [(GatewayFault, RetryCause, Duration?)])
+    func retried(fault: GatewayFault, cause: RetryCause, after: Duration?) async throws {
+        let simulation = try Simulation()
+        defer { simulation.stop() }
+        try simulation.gateways.setFault(fault, token: apnsTarget().token)
+        guard case .retry(let asked, let reason) = await simulation.apns.outcome(simulation.message(), apnsTarget()) else {
+            Issue.record("not a retry")
+            return
+        }
+        #expect(RetryCause(reason: reason) == cause)
+        #expect(asked == after)
+        #expect(!reason.contains(apnsTarget().token))
+    }
+
+    @Test("a fifth of bad tokens is not believed once there are enough answers")
+    func badTokenGuard() async throws {
+        let simulation = try Simulation()
+        defer { simulation.stop() }
+        for number in 30..<40 { try simulation.gateways.setFault(.init(reason: "BadDeviceToken"), token: apnsTarget(number).token) }
+        for number in 0..<30 { #expect(await simulation.apns.outcome(simulation.message(), apnsTarget(number)).name == "accepted") }
+        var names: [String] = []
+        for number in 30..<40 { names.append(await simulation.apns.outcome(simulation.message(), apnsTarget(number)).name) }
+        #expect(names == ["dead", "rejected"] + Array(repeating: "retry", count: 8))
+    }
+
+    @Test("a certificate nobody vouches for: not sent")
+    func untrusted() async throws {
+        let simulation = try Simulation(trusts: false)
+        defer { simulation.stop() }
+        guard case .retry(_, let reason) = await simulation.apns.outcome(simulation.message(), apnsTarget()) else {
+            Issue.record("trusted")
+            return
+        }
+        #expect(reason.contains("(not sent)"))
+        #expect(simulation.gateways.requests(provider: .apns).isEmpty)
+    }
+}
+
+@Suite("FCM over TLS and HTTP/2", .timeLimit(.minutes(2)))
+struct FCMSimulatorTests {
+    @Test("pushes to every platform pass FCM's checks", arguments: [
+        (DevicePlatform.android, PushMessage.Kind.alert), (.android, .silent), (.ios, .alert), (.ios, .silent), (.web, .alert),
+    ])
+    func accepted(platform: DevicePlatform, kind: PushMessage.Kind) async throws {
+        let simulation = try Simulation()
+        defer { simulation.stop() }
+        let message = simulation.message(kind: kind, data: ["game_id": 7, "parameters": ["radius_m": 3000], "empty": ""])
+        guard case .accepted(let name) = await simulation.fcm.outcome(message, fcmTarget("device", platform: platform)) else {
+            Issue.record("not accepted: \(simulation.gateways.requests(provider: .fcm).map(\.reason))")
+            return
+        }
+        #expect(name.hasPrefix("projects/"))
+        #expect(simulation.fcm.counters.answeredOverHTTP1 == 0)
+        #expect(simulation.gateways.requests(provider: .fcm).first?.json?.at("message", "data", "game_id") == "7")
+    }
+
+    @Test("scripted tokens end as the table says", arguments: [
+        ("unregistered-1", "dead"), ("mismatch-1", "rejected"), ("thirdparty-1", "rejected"), ("quota-1", "retry"),
+        ("unavailable-1", "retry"), ("internal-1", "retry"), ("notfound-1", "rejected"), ("permission-1", "rejected"),
+        ("html-1", "retry"), ("reset-1", "retry"), ("invalid-1", "dead"),
+    ])
+    func scripted(token: String, name: String) async throws {
+        let simulation = try Simulation()
+        defer { simulation.stop() }
+        let outcome = await simulation.fcm.outcome(simulation.message(), fcmTarget(token))
+        #expect(outcome.name == name)
+        #expect(outcome.reason?.contains(token) != true)
+        if token == "quota-1" { #expect(outcome == .retry(after: .seconds(60), reason: "throttled: QUOTA_EXCEEDED")) }
+    }
+
+    @Test("a thousand pushes make one token request; revoked tokens cost one more")
+    func tokens() async throws {
+        let simulation = try Simulation()
+        defer { simulation.stop() }
+        let accepted = await withTaskGroup(of: Bool.self) { group in
+            for number in 0..<1000 {
+                group.addTask { await simulation.fcm.outcome(simulation.message(), fcmTarget("device-\(number)")).name == "accepted" }
+            }
+            return await group.reduce(0) { $0 + ($1 ? 1 : 0) }
+        }
+        #expect(accepted == 1000)
+        #expect(simulation.gateways.requests(provider: .oauth).count == 1)
+        simulation.gateways.revokeAccessTokens()
+        #expect(await simulation.fcm.outcome(simulation.message(), fcmTarget("device")).name == "accepted")
+        #expect(simulation.gateways.requests(provider: .oauth).count == 2)
+    }
+
+    @Test("invalid_grant stops the lane")
+    func invalidGrant() async throws {
+        let simulation = try Simulation()
+        defer { simulation.stop() }
+        try simulation.gateways.setFault(.init(status: 400, reason: "invalid_grant"), token: "oauth")
+        #expect(await simulation.fcm.outcome(simulation.message(), fcmTarget("device")).name == "rejected")
+        #expect(await simulation.fcm.outcome(simulation.message(), fcmTarget("device")).name == "retry")
+        #expect(simulation.gateways.requests(provider: .oauth).count == 1)
+    }
+}

@@ -1,0 +1,94 @@
+import HubCore
+import HubCrypto
+import HubDelivery
+import HubJSON
+import Synchronization
+
+@testable import HubPush
+
+/// A clock that moves only when told to.
+final class ManualClock: TimeSource {
+    /// 2026-01-09T01:00:00Z.
+    static let start: Int64 = 1_767_920_400_000
+
+    private let state: Mutex<(monotonic: UInt64, wall: Int64)>
+
+    init(wall: Int64 = ManualClock.start) { state = Mutex((1_000_000_000, wall)) }
+
+    var monotonicNanoseconds: UInt64 { state.withLock { $0.monotonic } }
+    var wallMilliseconds: Int64 { state.withLock { $0.wall } }
+
+    func advance(seconds: Int64) {
+        state.withLock { state in
+            state.monotonic += UInt64(seconds) * 1_000_000_000
+            state.wall += seconds * 1000
+        }
+    }
+}
+
+let now = ManualClock.start
+
+func message(
+    kind: PushMessage.Kind = .alert, title: String? = "Session Started! 🎯", body: String? = "The quiz session has begun.",
+    image: String? = nil, data: [String: JSONValue] = [:], apns: [String: JSONValue] = [:], android: [String: JSONValue] = [:],
+    group: String? = nil, life: Int64 = 600, sequence: Int64 = 42
+) -> PushMessage {
+    PushMessage(
+        nid: "4d0a6f6e-8e6c-4a1b-9a53-0d1f6f0a9c11", event: "0e2f8f7e-52f0-4d5a-93a4-6f6f6f6f6f6f", kind: kind, title: title,
+        body: body, image: image, data: data, apns: apns, android: android, group: group, expiresAt: now + life * 1000,
+        committedAt: now - 1500, sequence: sequence)
+}
+
+func target(
+    _ provider: PushProvider = .fcm, platform: DevicePlatform = .android, token: String = "TOKEN",
+    environment: APNsEnvironment = .production, device: String = "device-1"
+) -> PushTarget {
+    PushTarget(device: device, provider: provider, platform: platform, token: token, environment: environment)
+}
+
+func json(_ bytes: [UInt8]) throws -> JSONValue { try JSONValue(parsing: bytes) }
+
+extension JSONValue {
+    /// The member at the end of a path of names.
+    func at(_ path: String...) -> JSONValue? {
+        var value: JSONValue? = self
+        for name in path { value = value?[name] }
+        return value
+    }
+}
+
+extension ServiceAccount {
+    static func file(key: RS256PrivateKey, tokenURI: String, change: (inout [String: JSONValue]) -> Void = { _ in }) -> [UInt8] {
+        var members: [String: JSONValue] = [
+            "type": "service_account", "project_id": "demo-project", "private_key_id": "key-1", "private_key": .string(key.pem),
+            "client_email": "push@demo-project.iam.gserviceaccount.com", "token_uri": .string(tokenURI),
+        ]
+        change(&members)
+        return JSONValue.object(members).serialized()
+    }
+}
+
+/// One key for all tests: making an RSA key is slow.
+let rsaKey = RS256PrivateKey.generate(bits: 2048)
+
+/// Waits for a condition that another thread brings about; false after thirty seconds.
+func eventually(_ condition: () -> Bool) async -> Bool {
+    let deadline = ContinuousClock.now + .seconds(30)
+    while !condition() {
+        guard ContinuousClock.now < deadline else { return false }
+        await Task.yield()
+    }
+    return true
+}
+
+extension PushGateway {
+    func outcome(_ message: PushMessage, _ target: PushTarget) async -> PushOutcome {
+        await withCheckedContinuation { continuation in
+            send(message, to: target) { continuation.resume(returning: $0) }
+        }
+    }
+}
+
+extension String {
+    static let ecKey = ES256PrivateKey.generate().pem
+}
