@@ -85,6 +85,11 @@ let package = Package(
         .testTarget(name: "HubDeliveryTests", dependencies: ["HubCore", "HubCrypto", "HubDelivery", "HubYAML"], swiftSettings: strictTests),
         .testTarget(
             name: "HubStorageTests", dependencies: ["HubCore", "HubDelivery", "HubStorage", grdb], swiftSettings: strictTests),
+        .testTarget(
+            name: "HubAPITests",
+            dependencies: [
+                "HubAPI", "HubCore", "HubCrypto", "HubJSON", "HubYAML", "PusherProtocol", "HubChannels", "HubDelivery",
+            ], swiftSettings: strictTests),
         .testTarget(name: "HubHTTPClientTests", dependencies: ["HubHTTPClient"], swiftSettings: strictTests),
         .testTarget(
             name: "HubPushTests",

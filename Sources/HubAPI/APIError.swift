@@ -29,7 +29,8 @@ struct APIError: Error, Equatable {
     private init(_ error: DirectoryError) {
         switch error {
         case .joinCodeTaken(let code):
-            self.init(409, "the join code \(Self.quoted(code)) belongs to another living session: choose another one or delete that session")
+            self.init(
+                409, "the join code \(Self.quoted(code)) belongs to another living session: choose another one or delete that session")
         case .noSuchSession(let id): self = .noSuchSession(id)
         case .emailTaken: self.init(409, "another participant of the session has this e-mail: use that participant or another e-mail")
         }

@@ -37,10 +37,10 @@ struct DeviceRegistration {
         token = try body.string(names.token, charactersMax: DeviceToken.bytesMax)
         hasToken = body.has(names.token)
         if let token, !DeviceToken.isPlausible(token) {
-            throw APIError(
-                400, "\(names.token) is not a device token: send it as the gateway's SDK gave it, 1 to \(DeviceToken.bytesMax) printable bytes")
+            let bound = DeviceToken.bytesMax
+            throw APIError(400, "\(names.token) is not a device token: send it as the gateway's SDK gave it, 1 to \(bound) printable bytes")
         }
-        platform = try body.choice(names.platform, of: [DevicePlatform.android, .ios, .web])
+        platform = try Self.platform(body, names: names)
         provider = try body.choice(names.provider, of: PushProvider.allCases)
         environment = try body.choice(names.environment, of: [APNsEnvironment.production, .sandbox])
         locale = try body.string("locale", charactersMax: Self.localeCharactersMax)
@@ -49,6 +49,10 @@ struct DeviceRegistration {
             throw APIError(400, "locale is not a language tag: send one such as en or de-CH")
         }
         notifications = try body.bool("notifications")
+    }
+
+    static func platform(_ body: JSONBody, names: MemberNames) throws(APIError) -> DevicePlatform? {
+        try body.choice(names.platform, of: [DevicePlatform.android, .ios, .web])
     }
 
     /// Without a token a device can be registered only by somebody who does not want notifications.
@@ -81,7 +85,8 @@ struct DeviceRegistration {
             throw APIError(400, "provider apns goes with platform ios only: \(platform.rawValue) devices are reached through fcm")
         }
         if provider == .apns, let token, !DeviceToken.isHexBytes(token) {
-            throw APIError(400, "an APNs device token is an even number of hexadecimal digits: send that, or provider fcm for an FCM token")
+            throw APIError(
+                400, "an APNs device token is an even number of hexadecimal digits: send that, or provider fcm for an FCM token")
         }
         return Device(
             app: owner.app, user: owner.user, id: owner.device, platform: platform, provider: provider,

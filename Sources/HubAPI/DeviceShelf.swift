@@ -12,8 +12,9 @@ struct DeviceShelf: Sendable {
     /// most likely to be dead.
     static let devicesPerUserMax = 50
 
-    /// - Parameter former: the device as it is stored.
-    /// - Parameter keepsFormer: whether members that are not given stay as they are, instead of getting their defaults.
+    /// - Parameters:
+    ///   - former: the device as it is stored.
+    ///   - keepsFormer: whether members that are not given stay as they are, instead of getting their defaults.
     func put(
         _ registration: DeviceRegistration, of owner: DeviceRegistration.Owner, former: Device?, keepsFormer: Bool
     ) async throws -> Device {
@@ -34,8 +35,10 @@ struct DeviceShelf: Sendable {
     private func makeRoom(_ owner: DeviceRegistration.Owner) async throws {
         let devices = try await directory.devices(app: owner.app, user: owner.user)
         guard devices.count >= Self.devicesPerUserMax else { return }
-        let leaving = devices.sorted { ($0.registeredAt, $0.id) < ($1.registeredAt, $1.id) }.prefix(devices.count - Self.devicesPerUserMax + 1)
-        for device in leaving { _ = try await directory.deleteDevice(app: device.app, user: device.user, id: device.id) }
+        let oldestFirst = devices.sorted { ($0.registeredAt, $0.id) < ($1.registeredAt, $1.id) }
+        for device in oldestFirst.prefix(devices.count - Self.devicesPerUserMax + 1) {
+            _ = try await directory.deleteDevice(app: device.app, user: device.user, id: device.id)
+        }
     }
 
     /// A device as answers show it. The token itself stays here: whoever may read a device need not be able to send to it.

@@ -37,7 +37,8 @@ struct DevicesResource: Sendable {
 
     private func existing(_ owner: DeviceRegistration.Owner) async throws -> Device {
         guard let device = try await shelf.stored(owner) else {
-            throw APIError(404, "the user \(APIError.quoted(owner.user)) has no device \(APIError.quoted(owner.device)): register it with PUT")
+            let (user, device) = (APIError.quoted(owner.user), APIError.quoted(owner.device))
+            throw APIError(404, "the user \(user) has no device \(device): register it with PUT")
         }
         return device
     }

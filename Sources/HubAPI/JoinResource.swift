@@ -22,15 +22,21 @@ struct JoinResource: Sendable {
         let channels = SessionChannel(definitions: definitions())
         let rule = try channels.definition(of: session).join
 
-        let participant = try await directory.join(
-            session: session, name: name, email: email, role: rule.role, identity: rule.identity, device: ownID)
+        let participant: Participant
+        do {
+            participant = try await directory.join(
+                session: session, name: name, email: email, role: rule.role, identity: rule.identity, device: ownID)
+        } catch DirectoryError.noSuchSession {
+            // It ended after the look-up; the code is free again, and as good as any other wrong one.
+            throw Self.wrongCode
+        }
         await desk.rosterChanged(app: app.id, session: session.id, user: participant.user)
         let device = try await register(body, ownID: ownID, participant: participant)
         let token = ParticipantToken.issue(
             app: app, session: session.id, user: participant.user, device: device, nowSeconds: time.wallSeconds)
         return .json([
             "id": .int(participant.number),
-            "session_id": .int(session.number),
+            "session_id": .int(session.clientNumber),
             "name": .string(participant.name),
             "email": .string(participant.email ?? email),
             "joined_at": .string(Timestamp.iso8601(milliseconds: participant.joinedAt)),
@@ -40,17 +46,16 @@ struct JoinResource: Sendable {
         ])
     }
 
+    private static let wrongCode = APIError(404, "there is no session with this join code: check the code")
+
     private func session(joinCode: String, address: String) async throws -> (Session, App) {
         try gate.check(address, now: time.monotonicNanoseconds)
         let code = Field.joinCode(joinCode)
         let found: Session? = if let code { try await directory.session(joinCode: code) } else { nil }
-        let now = time.monotonicNanoseconds
+        let app = found.flatMap { apps.app(id: $0.app) }
         // Asked again after the look-up: of many codes tried at the same time only the allowed number gets an answer.
-        try gate.check(address, now: now)
-        guard let session = found, let app = apps.app(id: session.app) else {
-            gate.recordWrong(address, now: now)
-            throw APIError(404, "there is no session with this join code: check the code")
-        }
+        try gate.settle(address, isRight: app != nil, now: time.monotonicNanoseconds)
+        guard let session = found, let app else { throw Self.wrongCode }
         guard app.isEnabled else { throw APIError(403, "the app is disabled") }
         return (session, app)
     }
@@ -69,7 +74,9 @@ struct JoinResource: Sendable {
     /// same phone replaces this one instead of making a second device; two phones of one person and one platform need ids of their own.
     private func register(_ body: JSONBody, ownID: String?, participant: Participant) async throws -> String {
         let registration = try? DeviceRegistration(body, names: .join)
-        let device = ownID ?? Self.derivedID(registration?.inferredPlatform)
+        // The platform counts even beside a token that is no good: the next one then finds the same device.
+        let platform = registration?.inferredPlatform ?? (try? DeviceRegistration.platform(body, names: .join))
+        let device = ownID ?? Self.derivedID(platform)
         guard let registration, registration.token != nil else { return device }
         let owner = DeviceRegistration.Owner(app: participant.app, user: participant.user, device: device)
         let former = try await shelf.stored(owner)

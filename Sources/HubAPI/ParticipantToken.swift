@@ -82,9 +82,10 @@ enum ParticipantToken {
 }
 
 extension App {
-    /// The key that signs what the hub itself hands out: of several the first in alphabetical order, so that all nodes take the same.
+    /// The key that signs what the hub itself hands out: the first in the configuration, so that all nodes take the same.
     /// What it signed is good for connections that came in by any key of the app. Reading the configuration saw to it that there is one.
     var signer: (key: String, secret: String) {
+        if let signingKey, let secret = secrets[signingKey] { return (signingKey, secret) }
         guard let first = secrets.min(by: { $0.key < $1.key }) else { preconditionFailure("app \(id) has no key") }
         return (first.key, first.value)
     }

@@ -68,7 +68,7 @@ struct SessionsResource: Sendable {
     private static func answer(_ session: Session, _ channels: SessionChannel) -> JSONValue {
         [
             "id": .string(session.id),
-            "session_id": .int(session.number),
+            "session_id": .int(session.clientNumber),
             "definition": .string(session.definition),
             "join_code": JSONValue(orNull: session.joinCode),
             "channel": JSONValue(orNull: channels.text(of: session)),

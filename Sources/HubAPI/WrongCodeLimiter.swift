@@ -94,13 +94,23 @@ final class WrongCodeGate: Sendable {
 
     /// Refuses an address that has used up its wrong codes.
     func check(_ address: String, now: UInt64) throws(APIError) {
-        guard let wait = limiter.withLock({ $0.wait(address, now: now) }) else { return }
+        try Self.refuse(limiter.withLock { $0.wait(address, now: now) })
+    }
+
+    /// Counts the code if it was wrong, and refuses whoever has used up their wrong codes while this one was looked up.
+    func settle(_ address: String, isRight: Bool, now: UInt64) throws(APIError) {
+        let wait = limiter.withLock { limiter in
+            let wait = limiter.wait(address, now: now)
+            if wait == nil, !isRight { limiter.recordWrong(address, now: now) }
+            return wait
+        }
+        try Self.refuse(wait)
+    }
+
+    private static func refuse(_ wait: UInt64?) throws(APIError) {
+        guard let wait else { return }
         let seconds = (wait + 999_999_999) / 1_000_000_000
         throw APIError(
             429, "too many wrong join codes from this address: try again in \(seconds) s", headers: ["Retry-After": String(seconds)])
-    }
-
-    func recordWrong(_ address: String, now: UInt64) {
-        limiter.withLock { $0.recordWrong(address, now: now) }
     }
 }

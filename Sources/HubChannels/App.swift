@@ -8,6 +8,8 @@ package struct App: Sendable {
     package let id: String
     /// Key to secret; several while keys are being rotated.
     package let secrets: [String: String]
+    /// The key that signs what the hub itself issues; the first in the configuration. Nil: the alphabetically first.
+    package var signingKey: String?
     package var isEnabled = true
     /// 0: no limit.
     package var connectionsMax = 0

@@ -6,7 +6,7 @@ package struct Session: Sendable, Equatable {
     package var app: String
     /// The name its backend gave it; unique in the app. What `{session}` in a channel's name stands for.
     package var id: String
-    /// The store's own number, unique over all apps: what clients get as a numeric `session_id`.
+    /// The store's own number, unique over all apps.
     package var number: Int64
     /// Name of its channel definition (`quiz`).
     package var definition: String
@@ -27,6 +27,14 @@ package struct Session: Sendable, Equatable {
         self.joinCode = joinCode
         self.attributes = attributes
         self.createdAt = createdAt
+    }
+}
+
+extension Session {
+    /// The numeric `session_id` that clients get: the id its backend gave it where that is a number, else the store's own.
+    package var clientNumber: Int64 {
+        guard let own = Int64(id), own >= 0, String(own) == id else { return number }
+        return own
     }
 }
 

@@ -42,7 +42,7 @@ package struct TemplateContext: Sendable {
             guard let session else { return nil }
             switch path[0] {
             case "id": return .string(session.id)
-            case "number": return .int(session.number)
+            case "number": return .int(session.clientNumber)
             case "join_code": return session.joinCode.map(JSONValue.string)
             default: return JSONValue.object(session.attributes).member(path[1...])
             }

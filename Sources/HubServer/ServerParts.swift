@@ -16,6 +16,7 @@ extension Server {
             configuration.apps.enumerated().map { index, settings in
                 let secrets = settings.credentials.map { ($0.key, $0.secret) }
                 var app = App(index: index, id: settings.id, secrets: Dictionary(secrets, uniquingKeysWith: { first, _ in first }))
+                app.signingKey = settings.credentials.first?.key
                 app.isEnabled = settings.isEnabled
                 app.connectionsMax = settings.connectionsMax
                 app.clientEvents = settings.clientEvents

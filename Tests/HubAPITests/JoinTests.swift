@@ -1,0 +1,238 @@
+import HubCore
+import HubDelivery
+import Testing
+
+@testable import HubAPI
+
+@Suite("Joining by code")
+struct JoinTests {
+    @Test("the answer has exactly the guide's members and ours, with or without a device token")
+    func shape() async throws {
+        let hub = try Hub()
+        try await hub.makeSession()
+        let first = try await hub.join()
+        #expect(first.status == 200)
+        let members = try #require(first.json.objectValue)
+        var rest = members
+        rest["token"] = nil
+        #expect(
+            rest == [
+                "id": 42, "session_id": 41, "name": "Ann", "email": "ann@example.com", "joined_at": "2026-01-09T01:00:00.250Z",
+                "user_id": "42", "channel": "presence-quiz-s1",
+            ])
+        let token = try #require(members["token"]?.stringValue)
+        let (claims, app) = try ParticipantToken.verify(token, apps: hub.apps, nowSeconds: hub.clock.wallSeconds)
+        let now = hub.clock.wallSeconds
+        #expect(app.id == "1")
+        #expect(
+            claims
+                == ParticipantClaims(
+                    app: "1", session: "s1", user: "42", device: "unnamed", issuedAt: now, expiresAt: now + 86_400))
+
+        let second = try await hub.join(["device_token": .string(fcmToken), "device_platform": "android"])
+        var same = try #require(second.json.objectValue)
+        #expect(second.status == 200 && same["token"] != members["token"])
+        same["token"] = nil
+        #expect(same == rest)
+        #expect(hub.desk.calls == [.roster(app: "1", session: "s1", user: "42"), .roster(app: "1", session: "s1", user: "42")])
+        #expect(try await hub.directory.participant(app: "1", session: "s1", user: "42")?.role == "player")
+    }
+
+    @Test("the same e-mail in other letters is the same participant, under the new name")
+    func rejoin() async throws {
+        let hub = try Hub()
+        try await hub.makeSession()
+        let first = try await hub.join()
+        let second = try await hub.join(["name": "Anna"], code: "abc123", email: " ANN@example.com ")
+        #expect(second["id"] == first["id"] && second["name"] == "Anna" && second["email"] == "ann@example.com")
+        #expect(try await hub.join(email: "bob@example.com")["id"] != first["id"])
+    }
+
+    @Test("a definition can recognise people by their device instead")
+    func deviceIdentity() async throws {
+        let hub = try Hub()
+        try await hub.makeSession("d1", definition: "duel")
+        let first = try await hub.join(["device_id": "phone-1"], email: "a@example.com")
+        #expect(try await hub.join(email: "b@example.com", headers: ["x-client-id": "phone-1"])["id"] == first["id"])
+        #expect(try await hub.join(["device_id": "phone-2"], email: "c@example.com")["id"] != first["id"])
+        #expect(try await hub.join(["device_id": "phone-3"], email: "a@example.com").status == 409)
+    }
+
+    @Test("the channel of a participant is filled in where each has their own")
+    func ownChannel() async throws {
+        let hub = try Hub()
+        try await hub.makeSession("o1", definition: "orders")
+        #expect(try await hub.join()["channel"] == "private-orders-o1-42")
+    }
+
+    @Test(
+        "what is missing or wrong is named",
+        arguments: [
+            (["name": .null], "name is missing"), (["email": .null], "email is missing"), (["name": 5], "name must be a string"),
+            (["name": "   "], "name is empty"), (["email": "secret.example.com"], "email"), (["email": "secret@x@y"], "email"),
+            (["email": .string(String(repeating: "s", count: 250) + "@x.yz")], "email"), (["device_id": 5], "device_id"),
+            (["device_id": "a\u{2}"], "device id"), (["device_id": .string(String(repeating: "d", count: 129))], "device_id"),
+        ] as [([String: JSONValue], String)])
+    func refusals(more: [String: JSONValue], mentions: String) async throws {
+        let hub = try Hub()
+        try await hub.makeSession()
+        let answer = try await hub.join(more)
+        #expect(answer.status == 400 && answer.error.contains(mentions), "\(answer.error)")
+        #expect(!answer.error.contains("secret"))
+        #expect(try await hub.directory.participants(app: "1", session: "s1").isEmpty)
+    }
+
+    @Test(
+        "a usable device token is stored",
+        arguments: [
+            (
+                ["device_token": .string(fcmToken), "device_platform": "android"], DevicePlatform.android, PushProvider.fcm,
+                "unnamed-android"
+            ),
+            (["device_token": .string(fcmToken), "device_platform": "ios"], .ios, .fcm, "unnamed-ios"),
+            (["device_token": .string(hexToken), "device_platform": "ios"], .ios, .apns, "unnamed-ios"),
+            (["device_token": .string(hexToken)], .ios, .apns, "unnamed-ios"),
+            (["device_token": .string(fcmToken)], .android, .fcm, "unnamed-android"),
+            (["device_token": "ab", "device_provider": "apns", "device_id": "mine"], .ios, .apns, "mine"),
+            (["device_token": .string(hexToken), "device_platform": "ios", "device_provider": "fcm"], .ios, .fcm, "unnamed-ios"),
+        ] as [([String: JSONValue], DevicePlatform, PushProvider, String)])
+    func stored(more: [String: JSONValue], platform: DevicePlatform, provider: PushProvider, id: String) async throws {
+        let hub = try Hub(environment: .sandbox)
+        try await hub.makeSession()
+        let token = try await hub.token(more)
+        let devices = try await hub.directory.devices(app: "1", user: "42")
+        #expect(devices.count == 1)
+        #expect(devices.first?.platform == platform && devices.first?.provider == provider && devices.first?.id == id)
+        #expect(devices.first?.environment == .sandbox && devices.first?.notifications == true)
+        #expect(try ParticipantToken.verify(token, apps: hub.apps, nowSeconds: hub.clock.wallSeconds).claims.device == id)
+    }
+
+    @Test("the token's environment is the app's to say")
+    func environment() async throws {
+        let hub = try Hub()
+        try await hub.makeSession()
+        _ = try await hub.join(["device_token": .string(hexToken), "device_token_environment": "sandbox"])
+        #expect(try await hub.directory.devices(app: "1", user: "42").first?.environment == .sandbox)
+    }
+
+    @Test(
+        "a token that cannot be used never fails the join, and an earlier one stays",
+        arguments: [
+            ["device_token": 5], ["device_token": ""], ["device_token": "a b"],
+            ["device_token": .string(String(repeating: "t", count: 5000))],
+            ["device_token": "t", "device_platform": "windows"], ["device_token": "nothex", "device_provider": "apns"],
+            ["device_token": .string(hexToken), "device_platform": "android", "device_provider": "apns"],
+            ["device_token": "t", "device_token_environment": "moon"], ["device_token": .null], ["locale": 5, "device_token": "t"],
+        ] as [[String: JSONValue]])
+    func unusable(more: [String: JSONValue]) async throws {
+        let hub = try Hub()
+        try await hub.makeSession()
+        _ = try await hub.join(["device_token": .string(fcmToken), "device_id": "phone"])
+        let before = try await hub.directory.devices(app: "1", user: "42")
+        #expect(try await hub.join(more.merging(["device_id": "phone"]) { $1 }).status == 200)
+        #expect(try await hub.directory.devices(app: "1", user: "42") == before)
+    }
+
+    @Test("the next token of an unnamed phone replaces the old one; consent is kept")
+    func rotation() async throws {
+        let hub = try Hub()
+        try await hub.makeSession()
+        _ = try await hub.join(["device_token": "first", "device_platform": "android"])
+        _ = try await hub.call("PATCH", "users/42/devices/unnamed-android", ["notifications": false])
+        _ = try await hub.join(["device_token": "second", "device_platform": "android"])
+        let devices = try await hub.directory.devices(app: "1", user: "42")
+        #expect(devices.map(\.token) == ["second"] && devices.first?.notifications == false)
+    }
+
+    @Test("the header names the device before the body does; empty names count as none")
+    func deviceIDs() async throws {
+        let hub = try Hub()
+        try await hub.makeSession()
+        let more: [String: JSONValue] = ["device_token": "t", "device_id": "body"]
+        _ = try await hub.join(more, headers: ["x-client-id": "header"])
+        #expect(try await hub.directory.devices(app: "1", user: "42").map(\.id) == ["header"])
+        _ = try await hub.join(more, headers: ["x-client-id": ""])
+        #expect(try await hub.directory.device(app: "1", user: "42", id: "body")?.token == "t")
+        #expect(try await hub.join(headers: ["x-client-id": String(repeating: "h", count: 129)]).status == 400)
+    }
+
+    @Test("a platform beside an unusable token still names the device")
+    func platformWithoutToken() async throws {
+        let hub = try Hub()
+        try await hub.makeSession()
+        for more in [["device_platform": "ios"], ["device_platform": "ios", "device_token": "a b"]] as [[String: JSONValue]] {
+            let token = try await hub.token(more)
+            #expect(try ParticipantToken.verify(token, apps: hub.apps, nowSeconds: hub.clock.wallSeconds).claims.device == "unnamed-ios")
+        }
+    }
+
+    @Test("a session that ends during the join is no longer there")
+    func endsMeanwhile() async throws {
+        let hub = try Hub()
+        try await hub.makeSession()
+        let directory = hub.directory
+        hub.directory.afterLookUp { directory.forgetSessions() }
+        let answer = try await hub.join()
+        #expect(answer.status == 404 && answer.error.contains("join code"))
+    }
+
+    @Test("only POST joins")
+    func method() async throws {
+        let answer = try await Hub().send("GET", "/api/scenarios/sessions/ABC123/join")
+        #expect(answer.status == 405 && answer.headers["Allow"] == "POST")
+    }
+
+    @Test("a disabled app lets nobody in")
+    func disabled() async throws {
+        let hub = try Hub()
+        try await hub.makeSession(app: "3")
+        #expect(try await hub.join().status == 403)
+    }
+
+    @Test("ten wrong codes a minute are answered, then the address gets nothing for the rest of it")
+    func wrongCodes() async throws {
+        let hub = try Hub()
+        try await hub.makeSession()
+        for index in 0..<10 {
+            let code = index == 0 ? "not a code" : "WRONG\(index)"
+            let answer = try await hub.join(code: code)
+            #expect(answer.status == 404 && !answer.error.isEmpty)
+            hub.clock.advance(seconds: 1)
+        }
+        let lookUps = hub.directory.lookUps
+        let limited = try await hub.join(code: "WRONG")
+        #expect(limited.status == 429 && limited.headers["Retry-After"] == "50")
+        #expect(try await hub.join().status == 429)
+        #expect(hub.directory.lookUps == lookUps)
+        #expect(try await hub.join(from: "192.0.2.2").status == 200)
+        hub.clock.advance(seconds: 50)
+        #expect(try await hub.join().status == 200)
+    }
+
+    @Test("right codes are not limited, whatever is wrong with the rest")
+    func rightCodes() async throws {
+        let hub = try Hub(wrongCodes: 1)
+        try await hub.makeSession()
+        for _ in 0..<20 { #expect(try await hub.join(["name": .null]).status == 400) }
+        for _ in 0..<20 { #expect(try await hub.join().status == 200) }
+    }
+
+    @Test("codes tried at the same time get no more answers than codes tried in turn")
+    func concurrentCodes() async throws {
+        let hub = try Hub(wrongCodes: 1)
+        try await hub.makeSession()
+        let gate = WrongCodeGate(wrongMax: 1)
+        let clock = hub.clock
+        let definitions = try DefinitionSet.load([(file: "quiz.yaml", text: Hub.quizFile)])
+        let joining = JoinResource(
+            directory: hub.directory, desk: hub.desk, apps: hub.apps,
+            shelf: DeviceShelf(directory: hub.directory, time: clock, defaultEnvironment: .production), gate: gate, time: clock,
+            definitions: { definitions })
+        // Another request of the address is found wrong while this one's right code is looked up.
+        hub.directory.afterLookUp { try? gate.settle("192.0.2.1", isRight: false, now: clock.monotonicNanoseconds) }
+        let request = HTTPRequest(
+            method: "POST", path: "", body: Array(#"{"name":"A","email":"a@b.c"}"#.utf8), remoteAddress: "192.0.2.1")
+        await #expect { try await joining.respond(to: request, joinCode: "ABC123") } throws: { ($0 as? APIError)?.status == 429 }
+        #expect(try await hub.directory.participants(app: "1", session: "s1").isEmpty)
+    }
+}

@@ -1,0 +1,164 @@
+import HubChannels
+import HubCore
+import HubCrypto
+import HubDelivery
+import HubJSON
+import Synchronization
+import Testing
+
+@testable import HubAPI
+
+final class ManualClock: TimeSource {
+    /// 2026-01-09T01:00:00.250Z
+    static let start: Int64 = 1_767_920_400_250
+    private let milliseconds = Mutex<Int64>(0)
+
+    var monotonicNanoseconds: UInt64 { milliseconds.withLock { 5_000_000_000 + UInt64($0) * 1_000_000 } }
+    var wallMilliseconds: Int64 { milliseconds.withLock { Self.start + $0 } }
+
+    func advance(seconds: Int64) { milliseconds.withLock { $0 += seconds * 1000 } }
+}
+
+/// Writes down what it is told.
+final class RecordingDesk: AttendanceDesk {
+    enum Call: Equatable {
+        case bind(socketID: String, app: String, user: String, device: String)
+        case state(app: String, user: String, device: String, AppState)
+        case roster(app: String, session: String, user: String)
+    }
+
+    private let recorded = Mutex<[Call]>([])
+    private let present = Mutex<[String: ParticipantPresence]>([:])
+
+    var calls: [Call] { recorded.withLock { $0 } }
+    func forget() { recorded.withLock { $0 = [] } }
+    func setPresent(_ users: [String: ParticipantPresence]) { present.withLock { $0 = users } }
+
+    func bind(socketID: String, app: String, user: String, device: String) async {
+        recorded.withLock { $0.append(.bind(socketID: socketID, app: app, user: user, device: device)) }
+    }
+    func setDeviceState(app: String, user: String, device: String, _ state: AppState) async {
+        recorded.withLock { $0.append(.state(app: app, user: user, device: device, state)) }
+    }
+    func presence(app: String, session: Session, users: [String]) async -> [String: ParticipantPresence] {
+        present.withLock { $0.filter { users.contains($0.key) } }
+    }
+    func rosterChanged(app: String, session: String, user: String) async {
+        recorded.withLock { $0.append(.roster(app: app, session: session, user: user)) }
+    }
+}
+
+/// Both halves of the API over one directory: app 1 has two keys, app 2 one, app 3 is disabled.
+struct Hub {
+    let clock: ManualClock
+    let directory: MemoryDirectory
+    let desk = RecordingDesk()
+    let apps: AppDirectory
+    let backend: BackendAPI
+    let open: ParticipantAPI
+
+    static let secrets = ["alpha-key": "alpha-secret", "beta-key": "beta-secret"]
+    static let quizFile = """
+        channel: presence-quiz-{session}
+        roles: [player, host]
+        join: { role: player }
+        events: { ping: { to: all, policy: realtime_only } }
+        """
+    static let files = [
+        ("channels/quiz.yaml", quizFile),
+        (
+            "channels/orders.yaml",
+            """
+            channel: private-orders-{session}-{user}
+            events: { ping: { to: all, policy: realtime_only } }
+            """
+        ),
+        (
+            "channels/duel.yaml",
+            """
+            channel: private-{session}
+            join: { identity: device }
+            events: { ping: { to: all, policy: realtime_only } }
+            """
+        ),
+    ]
+
+    init(
+        files: [(String, String)] = Hub.files, wrongCodes: Int = 10, environment: APNsEnvironment = .production,
+        directory: MemoryDirectory? = nil, clock: ManualClock = ManualClock(), secrets: [String: String] = Hub.secrets
+    ) throws {
+        var disabled = App(index: 2, id: "3", secrets: ["gamma-key": "gamma-secret"])
+        disabled.isEnabled = false
+        let definitions = try DefinitionSet.load(files.map { (file: $0.0, text: $0.1) })
+        self.clock = clock
+        self.directory = directory ?? MemoryDirectory(now: clock.wallMilliseconds)
+        apps = AppDirectory([
+            App(index: 0, id: "1", secrets: secrets), App(index: 1, id: "2", secrets: ["other-key": "other-secret"]), disabled,
+        ])
+        backend = BackendAPI(
+            directory: self.directory, desk: desk, time: clock, definitions: { definitions }, defaultEnvironment: environment)
+        open = ParticipantAPI(
+            directory: self.directory, apps: apps, desk: desk, time: clock, definitions: { definitions }, defaultEnvironment: environment,
+            wrongJoinCodesPerMinute: wrongCodes)
+    }
+
+    /// A request of app 1's backend.
+    func call(_ method: String, _ path: String, _ body: JSONValue? = nil, app: String = "1") async throws -> Answer {
+        let components = path.split(separator: "/").map(String.init)
+        let request = HTTPRequest(method: method, path: "/apps/\(app)/\(path)", body: body?.serialized() ?? [])
+        let app = try #require(apps.app(id: app))
+        return Answer(try #require(await backend.respond(to: request, app: app, pathComponents: components)))
+    }
+
+    /// A request of an app.
+    func send(
+        _ method: String, _ path: String, _ body: JSONValue? = nil, form: String? = nil, token: String? = nil,
+        headers: [String: String] = [:], from address: String = "192.0.2.1"
+    ) async throws -> Answer {
+        var headers = headers
+        if let token { headers["authorization"] = "Bearer \(token)" }
+        let request = HTTPRequest(
+            method: method, path: path, headers: headers, body: form.map { Array($0.utf8) } ?? body?.serialized() ?? [],
+            remoteAddress: address)
+        return Answer(try #require(await open.respond(to: request)))
+    }
+
+    @discardableResult
+    func makeSession(_ id: String = "s1", definition: String = "quiz", code: String = "ABC123", app: String = "1") async throws -> Answer {
+        let answer = try await call("PUT", "sessions/\(id)", ["definition": .string(definition), "join_code": .string(code)], app: app)
+        #expect(answer.status == 200)
+        return answer
+    }
+
+    func join(
+        _ more: [String: JSONValue] = [:], code: String = "ABC123", email: String = "ann@example.com", headers: [String: String] = [:],
+        from address: String = "192.0.2.1"
+    ) async throws -> Answer {
+        let body: [String: JSONValue] = ["name": "Ann", "email": .string(email)]
+        return try await send(
+            "POST", "/api/scenarios/sessions/\(code)/join", .object(body.merging(more) { _, new in new }), headers: headers, from: address)
+    }
+
+    /// Joins and returns the token.
+    func token(_ more: [String: JSONValue] = [:], code: String = "ABC123", email: String = "ann@example.com") async throws -> String {
+        try #require(try await join(more, code: code, email: email)["token"]?.stringValue)
+    }
+}
+
+struct Answer {
+    let status: Int
+    let json: JSONValue
+    let headers: [String: String]
+
+    init(_ response: HTTPResponse) {
+        status = response.status
+        json = (try? JSONValue(parsing: response.body)) ?? .null
+        headers = Dictionary(response.headers.map { ($0.name, $0.value) }, uniquingKeysWith: { first, _ in first })
+    }
+
+    subscript(name: String) -> JSONValue? { json[name] }
+    var error: String { json["error"]?.stringValue ?? "" }
+}
+
+let hexToken = String(repeating: "0A", count: 32)
+let fcmToken = "dXJ0:APA91b-" + String(repeating: "q", count: 140)
