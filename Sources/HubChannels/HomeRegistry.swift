@@ -6,11 +6,23 @@ package import PusherProtocol
 /// A channel's facts change rarely next to its deliveries, so one loop keeps them and the others ask by message; nothing
 /// shared is touched while events fan out.
 package final class HomeRegistry {
-    private struct HomeChannel {
+    /// A class, so that a member list is changed where it is: copied with every join, filling a channel would be quadratic.
+    private final class HomeChannel {
         /// Subscribers per loop.
         var subscribers: [Int]
         var presence: Presence?
         var total: Int { subscribers.reduce(0, +) }
+        /// Loops with somebody to tell.
+        var listeners: [Int] { subscribers.indices.filter { subscribers[$0] > 0 } }
+
+        init(loopCount: Int) {
+            subscribers = Array(repeating: 0, count: loopCount)
+        }
+
+        func presence(adding connection: ConnectionID, as member: PresenceMember, membersMax: Int) -> Presence.Join {
+            if presence == nil { presence = Presence() }
+            return presence?.join(connection, as: member, membersMax: membersMax) ?? .full
+        }
     }
 
     private var channels: [ChannelKey: HomeChannel] = [:]
@@ -46,8 +58,9 @@ package final class HomeRegistry {
 
     func setOccupancy(app: Int, channel: ChannelName, loop: Int, subscribers: Int) {
         let key = ChannelKey(app: app, name: channel)
-        channels[key, default: HomeChannel(subscribers: Array(repeating: 0, count: loopCount))].subscribers[loop] = subscribers
-        if channels[key]?.total == 0 { channels[key] = nil }
+        let home = channels[key] ?? HomeChannel(loopCount: loopCount)
+        home.subscribers[loop] = subscribers
+        channels[key] = home.total == 0 ? nil : home
     }
 
     /// What has to be sent because of a join, in this order: the announcements first, so that the joiner, who is not among its
@@ -59,33 +72,31 @@ package final class HomeRegistry {
 
     func join(_ membership: EngineMessage.Membership, _ member: PresenceMember, membersMax: Int) -> JoinEffects {
         let key = ChannelKey(app: membership.app, name: membership.channel)
-        var channel = channels[key] ?? HomeChannel(subscribers: Array(repeating: 0, count: loopCount))
-        var presence = channel.presence ?? Presence()
-        let outcome = presence.join(membership.connection, as: member, membersMax: membersMax)
+        let channel = channels[key] ?? HomeChannel(loopCount: loopCount)
+        let outcome = channel.presence(adding: membership.connection, as: member, membersMax: membersMax)
         if outcome == .full {
             let reason = "The channel \(membership.channel.text) has its maximum of \(membersMax) members"
             return JoinEffects(announcement: nil, answer: .failure(EngineMessage.JoinRefusal(reason: reason, status: 403)))
         }
-        let listeners = channel.subscribers.indices.filter { channel.subscribers[$0] > 0 }
-        channel.presence = presence
+        let listeners = channel.listeners
         channel.subscribers[membership.connection.loop] += 1
         channels[key] = channel
         let added = ServerEvent.memberAdded(channel: membership.channel, userID: member.userID, userInfo: member.userInfo)
+        let members = channel.presence?.snapshot() ?? []
         return JoinEffects(
             announcement: outcome == .first ? (Frame.text(added), listeners) : nil,
-            answer: .success(Frame.text(ServerEvent.presenceSucceeded(channel: membership.channel, members: presence.snapshot()))))
+            answer: .success(Frame.text(ServerEvent.presenceSucceeded(channel: membership.channel, members: members))))
     }
 
     /// The announcement that a leave causes, and the loops that have to make it.
     func leave(_ membership: EngineMessage.Membership, user: String) -> (frame: [UInt8], loops: [Int])? {
         let key = ChannelKey(app: membership.app, name: membership.channel)
-        guard var channel = channels[key], var presence = channel.presence else { return nil }
-        let wasLast = presence.leave(membership.connection, user: user)
-        channel.presence = presence
+        guard let channel = channels[key], let left = channel.presence?.leave(membership.connection, user: user), left != .unknown
+        else { return nil }
         channel.subscribers[membership.connection.loop] -= 1
-        let listeners = channel.subscribers.indices.filter { channel.subscribers[$0] > 0 }
-        channels[key] = channel.total == 0 ? nil : channel
-        guard wasLast, !listeners.isEmpty else { return nil }
+        if channel.total == 0 { channels[key] = nil }
+        let listeners = channel.listeners
+        guard left == .last, !listeners.isEmpty else { return nil }
         return (Frame.text(ServerEvent.memberRemoved(channel: membership.channel, userID: user)), listeners)
     }
 }

@@ -34,11 +34,20 @@ struct Presence {
         return .first
     }
 
-    /// True when that was the user's last connection: the others have to be told.
-    mutating func leave(_ connection: ConnectionID, user: String) -> Bool {
-        guard members[user]?.connections.remove(connection) != nil, members[user]?.connections.isEmpty == true else { return false }
+    enum Leave {
+        /// The connection was never let in: a refused join was on its way back when it went.
+        case unknown
+        /// The user has further connections.
+        case further
+        /// The user's last connection: the others have to be told.
+        case last
+    }
+
+    mutating func leave(_ connection: ConnectionID, user: String) -> Leave {
+        guard members[user]?.connections.remove(connection) != nil else { return .unknown }
+        guard members[user]?.connections.isEmpty == true else { return .further }
         members[user] = nil
-        return true
+        return .last
     }
 
     /// Everybody, the joiner included, as the acknowledgement lists them.
