@@ -29,6 +29,8 @@ package final class Loop {
     private var due: [UInt32] = []
     private var adopted: [Int32] = []
     private var isStopping = false
+    /// The library has been given a time-out outside of its own callbacks; see `LoopNative.noticeTimeouts`.
+    private var hasNewTimeouts = false
     private var endedCount = 0
     private var stoppingTicks = 0
 
@@ -124,6 +126,7 @@ package final class Loop {
     private func fail(_ slot: UInt32, _ state: UnsafeMutablePointer<ConnectionState>) {
         unsafe state.pointee.condition = .closing
         unsafe tandem_lws_kill(state.pointee.wsi)
+        hasNewTimeouts = true
     }
 
     /// Sends a close frame with code and reason behind everything written so far, and ends the connection when the peer has
@@ -141,6 +144,7 @@ package final class Loop {
         let frame = [0x88, UInt8(2 + text.utf8.count), UInt8(code >> 8), UInt8(code & 0xFF)] + Array(text.utf8)
         unsafe frame.withUnsafeBytes { unsafe _ = tandem_lws_write_raw(state.pointee.wsi, $0.baseAddress, $0.count) }
         unsafe tandem_lws_close_timeout(state.pointee.wsi, LoopOptions.closeSeconds)
+        hasNewTimeouts = true
     }
 
     /// From now on sends a PING after `pingAfter` of inbound silence and reports the connection silent when nothing came
@@ -184,12 +188,17 @@ package final class Loop {
                 unsafe tandem_lws_kill(table.base[Int(slot)].wsi)
             }
             for unsafe wsi in unsafe exchanges.connections { unsafe tandem_lws_kill(wsi) }
+            hasNewTimeouts = true
             if handle.load == 0 { native.leave() }
         }
     }
 
     func turnEnds() {
         delegate?.loopTurnEnds()
+        if hasNewTimeouts {
+            hasNewTimeouts = false
+            native.noticeTimeouts()
+        }
     }
 
     private func adopt(_ descriptor: Int32) {
@@ -198,6 +207,8 @@ package final class Loop {
             handle.released()
             return
         }
+        // A peer that says nothing at all has to time out, too.
+        hasNewTimeouts = true
         // On failure the library has closed the descriptor; whether it also reports an end depends on how far it came.
         let endedBefore = endedCount
         if unsafe native.adopt(descriptor) == nil, endedCount == endedBefore { handle.released() }

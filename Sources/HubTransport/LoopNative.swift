@@ -109,6 +109,12 @@ internal import Synchronization
         return unsafe tandem_lws_adopt(vhost, descriptor, usesTLS ? 1 : 0)
     }
 
+    /// Makes the library look at its time-outs again. It plans its next wake-up only behind its own I/O callbacks, so one that
+    /// was set from a timer, a mailbox or the end of a turn would wait for the next traffic of anybody on this loop.
+    func noticeTimeouts() {
+        if let context = unsafe context { unsafe lws_cancel_service(context) }
+    }
+
     func run() {
         unsafe uv_run(loop, UV_RUN_DEFAULT)
     }
