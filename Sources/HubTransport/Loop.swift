@@ -34,6 +34,10 @@ package final class Loop {
     private var endedCount = 0
     private var stoppingTicks = 0
 
+    /// An unmasked PING (RFC 6455, 5.5.2). Its payload is one byte because the library does not report a PONG that has none, and
+    /// a PONG has the payload of its PING.
+    private static let ping: [UInt8] = [0x89, 0x01, UInt8(ascii: "t")]
+
     /// What a loop has done since it began. Plain numbers, read on the loop's thread.
     package struct Counters: Sendable {
         /// Frames or batches accepted for one connection, whether written at once or queued.
@@ -247,8 +251,7 @@ package final class Loop {
         } else if silence >= after {
             unsafe state.pointee.pingTick = tick
             counters.pings += 1
-            // An unmasked PING without payload (RFC 6455, 5.5.2).
-            send([0x89, 0x00], to: id(slot))
+            send(Self.ping, to: id(slot))
             unsafe wheel.arm(slot, in: UInt32(state.pointee.pongWithinTicks), now: tick, table: table.base)
         } else {
             unsafe wheel.arm(slot, in: after - silence, now: tick, table: table.base)
