@@ -84,7 +84,8 @@ extension Loop {
             isValid = unsafe isAllowed && String(validating: payload.dropFirst(2), as: UTF8.self) != nil
         }
         if isValid { return true }
-        unsafe tandem_lws_close_reason(wsi, 1002, nil, 0)
+        // Written by us, because the library would then wait some seconds for an answer to its own; the peer has closed already.
+        if let slot = unsafe slot(of: session) { close(id(slot), code: 1002, reason: "") }
         return false
     }
 
