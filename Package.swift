@@ -99,7 +99,11 @@ let package = Package(
         .testTarget(
             name: "GatewaySimulatorsTests",
             dependencies: ["GatewaySimulators", "HubCore", "HubCrypto", "HubJSON", "CNGHTTP2", "COpenSSL"], swiftSettings: strictTests),
-        .testTarget(name: "HubServerTests", dependencies: ["HubCore", "HubServer", "HubYAML"], swiftSettings: strictTests),
+        .testTarget(
+            name: "HubServerTests",
+            dependencies: [
+                "HubAPI", "HubChannels", "HubCore", "HubDelivery", "HubServer", "HubStorage", "HubYAML", "PusherProtocol", logging,
+            ], swiftSettings: strictTests),
     ],
     cxxLanguageStandard: .cxx17
 )

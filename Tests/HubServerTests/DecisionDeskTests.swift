@@ -1,0 +1,95 @@
+import HubAPI
+import HubChannels
+import HubCore
+import HubDelivery
+import PusherProtocol
+import Testing
+
+@testable import HubServer
+
+/// The desk over a definition with roles: what becomes of one publish.
+@Suite("DecisionDesk")
+struct DecisionDeskTests {
+    private static let yaml = """
+        channel: presence-game-{session}
+        roles: [hider, seeker]
+        events:
+          asked:
+            to: hider
+            policy: critical
+            ttl: 5m
+            notification: { title: Asked, body: "A {{radius}} km question" }
+          greeted:
+            to: all
+            policy: notify
+            notification: { title: Hello, body: "{{participant.name}}, {{word}}" }
+          offer:
+            to: all
+            policy: push_only
+            notification: { title: Offer, body: now }
+          tick: { to: all, policy: realtime_only }
+        """
+    private let channel = "presence-game-7"
+    private let clock = ManualClock()
+
+    private func publish(
+        _ event: String, data: String, present: [(user: String, slot: Int)] = [], excluded: ConnectionID? = nil
+    ) throws -> DecisionDesk.Decided {
+        let set = try DefinitionSet.load([("game.yaml", Self.yaml)])
+        let (definition, placeholders) = try #require(set.match(channel: channel))
+        var desk = DecisionDesk(loopCount: 1)
+        for (user, slot) in present {
+            desk.attendance.attach(ConnectionID(loop: 0, slot: slot, generation: 1), app: "1", channel: channel, user: user, device: nil)
+        }
+        let entries = [("h", "hider"), ("s", "seeker")].map { user, role in
+            let participant = Participant(app: "1", session: "7", user: user, number: 1, name: user, email: nil, role: role, joinedAt: 0)
+            let device = Device(
+                app: "1", user: user, id: "d", platform: .android, provider: .fcm, token: "t-\(user)", environment: .production, registeredAt: 0)
+            return EventAudience.Entry(user: user, participant: participant, devices: [device])
+        }
+        let session = Session(app: "1", id: "7", number: 7, definition: "game", joinCode: nil, attributes: [:], createdAt: 0)
+        let audience = EventAudience(app: "1", definition: definition, placeholders: placeholders, session: session, entries: entries)
+        let name = try #require(ChannelName(channel))
+        return try desk.decide(
+            try #require(definition.events[event]),
+            request: PublishRequest(name: event, channels: [name], data: DataLiteral(content: data), excludedSocketID: nil, attributes: []),
+            channel: name, audience: audience, excluded: excluded, now: clock.wallMilliseconds, random: Array(repeating: 7, count: 10))
+    }
+
+    @Test("an event for one role goes to that role only, on both surfaces")
+    func role() throws {
+        let decided = try publish("asked", data: #"{"radius":3}"#)
+        #expect(decided.deliveries.map(\.user) == ["h"])
+        #expect(decided.deliveries.first?.message?.body == "A 3 km question")
+        #expect(decided.roles == RoleSet.role(0).union(decided.roles) && decided.roles.isDisjoint(with: [.role(1), .unmatched]))
+    }
+
+    @Test("who is there gets the socket and no row; who is not gets a push")
+    func surfaces() throws {
+        let decided = try publish("greeted", data: #"{"word":"hi"}"#, present: [("h", 1)])
+        #expect(decided.deliveries.map(\.user) == ["s"] && decided.deliveries.first?.state == .due && decided.roles == .everybody)
+    }
+
+    @Test("a value that the data lacks is a 400 that names it, whoever is there", arguments: ["asked", "greeted"])
+    func missingValue(event: String) throws {
+        for present in [[], [("h", 1), ("s", 2)]] {
+            let refusal = #expect(throws: PublishRefusal.self) { try publish(event, data: "{}", present: present) }
+            #expect(refusal?.status == 400)
+            #expect(refusal?.sentence.contains(event == "asked" ? "radius" : "word") == true, "\(refusal?.sentence ?? "")")
+        }
+    }
+
+    @Test("whoever published over a socket of their own is not told by push")
+    func actor() throws {
+        let excluded = ConnectionID(loop: 0, slot: 1, generation: 1)
+        let decided = try publish("offer", data: "{}", present: [("h", 1)], excluded: excluded)
+        #expect(decided.deliveries.map(\.user) == ["s"])
+    }
+
+    @Test("push_only has no socket, realtime_only has no record")
+    func policies() throws {
+        #expect(try publish("offer", data: "{}").roles.isDisjoint(with: [.role(0), .role(1), .unmatched]))
+        let tick = try publish("tick", data: "not json")
+        #expect(tick.event == nil && tick.deliveries.isEmpty && tick.roles == .everybody)
+    }
+}

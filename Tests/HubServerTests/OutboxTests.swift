@@ -1,0 +1,156 @@
+import HubCore
+import HubDelivery
+import Testing
+
+@testable import HubServer
+
+@Suite("Outbox")
+struct OutboxTests {
+    @Test("an accepted push is leased before it is sent and written down after")
+    func accepted() async throws {
+        let test = try TestStore()
+        try await test.device()
+        let delivery = try await test.commitPush()
+        let gateway = ScriptedGateway([.accepted(providerID: "projects/p/messages/7")])
+        await test.outbox(gateway).enqueue([delivery])
+        let row = try #require(try await test.row { $0.state == .accepted })
+        #expect(row.state == .accepted && row.providerID == "projects/p/messages/7" && row.attempts == 1)
+        #expect(gateway.sent.map(\.target.token) == ["token-of-u"])
+    }
+
+    @Test("the token is the one of the moment of sending, not of the decision")
+    func rotatedToken() async throws {
+        let test = try TestStore()
+        try await test.device(token: "old")
+        let delivery = try await test.commitPush()
+        try await test.device(token: "new")
+        let gateway = ScriptedGateway()
+        await test.outbox(gateway).enqueue([delivery])
+        _ = try await test.row { $0.state == .accepted }
+        #expect(gateway.sent.map(\.target.token) == ["new"])
+    }
+
+    @Test("a dead token is removed, and the next push says that there is none")
+    func deadToken() async throws {
+        let test = try TestStore()
+        try await test.device()
+        let gateway = ScriptedGateway([.dead(reason: "UNREGISTERED", since: nil)])
+        let outbox = test.outbox(gateway)
+        await outbox.enqueue([try await test.commitPush()])
+        let row = try #require(try await test.row { $0.state == .failed })
+        #expect(row.outcome == "UNREGISTERED")
+        #expect(try await test.store.device(app: "1", user: "u", id: "d")?.token == nil)
+        await outbox.enqueue([try await test.commitPush(event: "e2")])
+        let second = try #require(try await test.row("e2") { $0.state == .undeliverable })
+        #expect(second.outcome == "no token" && gateway.sent.count == 1)
+    }
+
+    @Test("a token that was registered after the gateway saw it die is kept")
+    func reRegisteredToken() async throws {
+        let test = try TestStore()
+        try await test.device()
+        let gateway = ScriptedGateway([.dead(reason: "Unregistered", since: test.clock.wallMilliseconds - 1000)])
+        await test.outbox(gateway).enqueue([try await test.commitPush()])
+        _ = try await test.row { $0.state == .failed }
+        #expect(try await test.store.device(app: "1", user: "u", id: "d")?.token == "token-of-u")
+    }
+
+    @Test("a retry waits for its time, durably, and then goes out under the same nid")
+    func retry() async throws {
+        let test = try TestStore()
+        try await test.device()
+        let first = ScriptedGateway([.retry(after: nil, reason: "unavailable: http 503")])
+        let outbox = test.outbox(first)
+        await outbox.enqueue([try await test.commitPush()])
+        let waiting = try #require(try await test.row { $0.state == .retry })
+        #expect(waiting.dueAt > test.clock.wallMilliseconds && waiting.attempts == 1)
+        await outbox.close()
+
+        // Another process, later.
+        test.clock.advance(milliseconds: waiting.dueAt - test.clock.wallMilliseconds)
+        let second = ScriptedGateway()
+        try await test.outbox(second).resume()
+        let row = try #require(try await test.row { $0.state == .accepted })
+        #expect(row.attempts == 2 && second.sent.map(\.message.nid) == first.sent.map(\.message.nid))
+    }
+
+    @Test("what a crash left leased is sent again at the next start, and what was accepted is not")
+    func crash() async throws {
+        let test = try TestStore()
+        try await test.device()
+        let stuck = ScriptedGateway(holds: true)
+        await test.outbox(stuck).enqueue([try await test.commitPush()])
+        _ = try await test.row { $0.state == .leased }
+        await test.outbox(ScriptedGateway()).enqueue([try await test.commitPush(event: "e2")])
+        _ = try await test.row("e2") { $0.state == .accepted }
+
+        let next = ScriptedGateway()
+        try await test.outbox(next).resume()
+        _ = try await test.row { $0.state == .accepted }
+        #expect(next.sent.map(\.message.event) == ["e1"])
+    }
+
+    @Test("a notification that is worth nothing any more is not sent")
+    func expired() async throws {
+        let test = try TestStore()
+        try await test.device()
+        let delivery = try await test.commitPush(lifeMilliseconds: 1000)
+        test.clock.advance(milliseconds: 1000)
+        let gateway = ScriptedGateway()
+        await test.outbox(gateway).enqueue([delivery])
+        let row = try #require(try await test.row { $0.state == .expired })
+        #expect(row.state == .expired && gateway.sent.isEmpty)
+    }
+
+    @Test("without credentials a push ends as skipped, with permission denied as undeliverable")
+    func notSent() async throws {
+        let test = try TestStore()
+        try await test.device()
+        await test.outbox(ScriptedGateway([.skippedUnconfigured])).enqueue([try await test.commitPush()])
+        #expect(try await test.row { $0.state == .skippedUnconfigured }?.state == .skippedUnconfigured)
+        try await test.device(user: "v", token: "token-of-v", notifications: false)
+        let gateway = ScriptedGateway()
+        await test.outbox(gateway).enqueue([try await test.commitPush(event: "e2", user: "v")])
+        #expect(try await test.row("e2") { $0.state == .undeliverable }?.outcome == "permission denied")
+        #expect(gateway.sent.isEmpty)
+    }
+
+    @Test("more pushes than may be in flight all go out")
+    func many() async throws {
+        let test = try TestStore()
+        try await test.device()
+        var deliveries: [DeliveryRecord] = []
+        for number in 0..<(Outbox.leaseMax * 2 + 7) { deliveries.append(try await test.commitPush(event: "e\(number)")) }
+        let gateway = ScriptedGateway()
+        await test.outbox(gateway).enqueue(deliveries)
+        _ = try await test.row("e\(deliveries.count - 1)") { $0.state == .accepted }
+        #expect(Set(gateway.sent.map(\.message.nid)).count == deliveries.count && gateway.sent.count == deliveries.count)
+    }
+}
+
+@Suite("Inbox")
+struct InboxTests {
+    @Test("items come out in the order of posting, also across waits")
+    func order() async {
+        let inbox = Inbox<Int>()
+        let reader = Task {
+            var all: [Int] = []
+            while let items = await inbox.next() { all += items }
+            return all
+        }
+        for number in 0..<1000 {
+            inbox.post(number)
+            if number % 100 == 0 { await Task.yield() }
+        }
+        inbox.close()
+        #expect(await reader.value == Array(0..<1000))
+    }
+
+    @Test("an offer beyond the limit, and everything after the end, is refused")
+    func bound() {
+        let inbox = Inbox<Int>()
+        #expect(inbox.offer(1, limit: 2) && inbox.offer(2, limit: 2) && !inbox.offer(3, limit: 2))
+        inbox.close()
+        #expect(!inbox.offer(4, limit: 100))
+    }
+}
