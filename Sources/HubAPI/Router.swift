@@ -44,7 +44,7 @@ package final class Router {
         case "/ready": return isReady() ? .json(["ready": true]) : .error(503, "the server is shutting down: send new work to another one")
         default: break
         }
-        let components = request.path.split(separator: "/", omittingEmptySubsequences: true).map(String.init)
+        let components = request.path.utf8.split(separator: UInt8(ascii: "/")).map { String(Substring($0)) }
         // A reverse proxy may leave its own prefix in front.
         if let apps = components.firstIndex(of: "apps"), apps + 1 < components.count {
             return app(request, id: components[apps + 1], Array(components[(apps + 2)...]), later: later)

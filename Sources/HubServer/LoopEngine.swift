@@ -49,7 +49,7 @@ final class LoopEngine: LoopDelegate, DeliverySink {
         guard let router else { return .error(503, "the server is starting: try again in a moment") }
         var request = request
         // Only the participants' routes limit by address; publishing is spared the system call.
-        if !request.path.contains("/apps/") { request.remoteAddress = loop.remoteAddress(of: reply) }
+        if !request.path.hasPrefix("/apps/") { request.remoteAddress = loop.remoteAddress(of: reply) }
         return router.respond(to: request) { [ports] response in ports.post(.respond(reply, response), to: reply.loop) }
     }
 

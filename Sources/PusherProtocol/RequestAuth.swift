@@ -148,10 +148,18 @@ package enum RequestAuth {
 
     private static func plainQueryText(_ parameters: [(name: String, value: String)]) -> String {
         // Arrays rely on equal names staying in order, which the standard library's sort does not promise.
-        parameters.enumerated().sorted { a, b in
+        let sorted = parameters.enumerated().sorted { a, b in
             a.element.name == b.element.name
                 ? a.offset < b.offset : a.element.name.utf8.lexicographicallyPrecedes(b.element.name.utf8)
-        }.map { "\($0.element.name)=\($0.element.value)" }.joined(separator: "&")
+        }
+        var text = ""
+        for (_, parameter) in sorted {
+            if !text.isEmpty { text += "&" }
+            text += parameter.name
+            text += "="
+            text += parameter.value
+        }
+        return text
     }
 
     /// The paths that a sender may have signed, the likeliest first, each once.

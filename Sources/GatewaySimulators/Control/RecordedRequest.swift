@@ -42,7 +42,7 @@ package struct RecordedRequest: Sendable {
         path = String(request.target.prefix { $0 != "?" })
         headers = request.headers.map { field in
             // A real key used against the simulators by mistake must not become readable over the control port.
-            let digest = { "sha256:" + Hex.encode(Digest.sha256(Array(field.value.utf8)).prefix(8)) }
+            let digest = { "sha256:" + Hex.encode(Array(Digest.sha256(Array(field.value.utf8)).prefix(8))) }
             return field.name == "authorization" ? (field.name, digest()) : field
         }
         body = request.body
