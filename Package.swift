@@ -77,12 +77,13 @@ let package = Package(
                 "HubCore", "HubDelivery", "HubHTTPClient", "HubServer", "HubTransport", "PusherProtocol", arguments, logging,
             ], swiftSettings: strict),
 
+        .target(name: "HubTesting", dependencies: ["HubCore"], path: "Tests/HubTesting", swiftSettings: strictTests),
         .testTarget(name: "HubCryptoTests", dependencies: ["HubCrypto"], swiftSettings: strictTests),
-        .testTarget(name: "HubJSONTests", dependencies: ["HubCore", "HubJSON"], swiftSettings: strictTests),
-        .testTarget(name: "HubYAMLTests", dependencies: ["HubCore", "HubYAML"], swiftSettings: strictTests),
+        .testTarget(name: "HubJSONTests", dependencies: ["HubTesting", "HubCore", "HubJSON"], swiftSettings: strictTests),
+        .testTarget(name: "HubYAMLTests", dependencies: ["HubTesting", "HubCore", "HubYAML"], swiftSettings: strictTests),
         .testTarget(
-            name: "PusherProtocolTests", dependencies: ["HubCore", "HubCrypto", "HubJSON", "PusherProtocol"], swiftSettings: strictTests),
-        .testTarget(name: "HubDeliveryTests", dependencies: ["HubCore", "HubCrypto", "HubDelivery", "HubYAML"], swiftSettings: strictTests),
+            name: "PusherProtocolTests", dependencies: ["HubTesting", "HubCore", "HubCrypto", "HubJSON", "PusherProtocol"], swiftSettings: strictTests),
+        .testTarget(name: "HubDeliveryTests", dependencies: ["HubTesting", "HubCore", "HubCrypto", "HubDelivery", "HubYAML"], swiftSettings: strictTests),
         .testTarget(
             name: "HubStorageTests", dependencies: ["HubCore", "HubDelivery", "HubStorage", grdb], swiftSettings: strictTests),
         .testTarget(
@@ -90,18 +91,20 @@ let package = Package(
             dependencies: [
                 "HubAPI", "HubCore", "HubCrypto", "HubJSON", "HubYAML", "PusherProtocol", "HubChannels", "HubDelivery",
             ], swiftSettings: strictTests),
-        .testTarget(name: "HubHTTPClientTests", dependencies: ["HubHTTPClient"], swiftSettings: strictTests),
+        .testTarget(name: "HubHTTPClientTests", dependencies: ["HubTesting", "HubHTTPClient"], swiftSettings: strictTests),
         .testTarget(
             name: "HubPushTests",
             dependencies: [
+                "HubTesting",
                 "HubCore", "HubCrypto", "HubJSON", "HubDelivery", "HubHTTPClient", "HubPush", "GatewaySimulators", logging,
             ], swiftSettings: strictTests),
         .testTarget(
             name: "GatewaySimulatorsTests",
-            dependencies: ["GatewaySimulators", "HubCore", "HubCrypto", "HubJSON", "CNGHTTP2", "COpenSSL"], swiftSettings: strictTests),
+            dependencies: ["HubTesting", "GatewaySimulators", "HubCore", "HubCrypto", "HubJSON", "CNGHTTP2", "COpenSSL"], swiftSettings: strictTests),
         .testTarget(
             name: "HubServerTests",
             dependencies: [
+                "HubTesting",
                 "HubAPI", "HubChannels", "HubCore", "HubDelivery", "HubServer", "HubStorage", "HubYAML", "PusherProtocol", logging,
             ], swiftSettings: strictTests),
     ],

@@ -99,6 +99,8 @@ actor Outbox {
     }
 
     private func wake() async {
+        // This runs in the timer's task: arming the next one must not cancel it, or the store's reads below would fail.
+        timer = nil
         let now = time.wallMilliseconds
         ready += later.filter { $0.dueAt <= now }
         later.removeAll { $0.dueAt <= now }

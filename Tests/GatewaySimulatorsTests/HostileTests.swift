@@ -1,5 +1,6 @@
 import Glibc
 import HubCore
+import HubTesting
 import Testing
 
 @testable import GatewaySimulators
@@ -17,7 +18,7 @@ import Testing
     func garbage() throws {
         let fixture = try Fixture()
         let seed = UInt64.random(in: .min ... .max)
-        var random = SplitMix(state: seed)
+        var random = SeededRandom(state: seed)
         for _ in 0..<20 {
             let bytes = (0..<Int.random(in: 1...5000, using: &random)).map { _ in UInt8.random(in: .min ... .max, using: &random) }
             for port in [fixture.gateways.apnsPort, fixture.gateways.fcmPort] {
@@ -136,17 +137,5 @@ import Testing
             try client.run(until: "the arrival") { !fixture.gateways.requests().isEmpty }
         }
         try expectService(fixture)
-    }
-}
-
-/// A small generator that can be replayed from its seed (Steele, Lea and Flood's SplitMix64).
-private struct SplitMix: RandomNumberGenerator {
-    var state: UInt64
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = (state ^ (state >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ (mixed >> 31)
     }
 }

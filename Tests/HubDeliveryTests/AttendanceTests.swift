@@ -1,5 +1,6 @@
 import HubCore
 import HubDelivery
+import HubTesting
 import Testing
 
 private func connection(_ slot: Int) -> ConnectionID { ConnectionID(loop: 0, slot: slot, generation: 1) }
@@ -96,7 +97,7 @@ struct AttendanceTests {
     func model() throws {
         let seed = UInt64.random(in: 0...UInt64.max)
         print("Attendance seed \(seed)")
-        var random = Seeded(state: seed)
+        var random = SeededRandom(state: seed)
         struct Seat: Hashable { let slot: Int, channel: String }
         var book = Attendance()
         var model: [Seat: (user: String, device: String?)] = [:]
@@ -125,17 +126,5 @@ struct AttendanceTests {
             #expect(book.connectionCount == Set(model.keys.map(\.slot)).count)
             #expect(book.peopleCount == Set(model.values.map(\.user)).count)
         }
-    }
-}
-
-struct Seeded: RandomNumberGenerator {
-    var state: UInt64
-    /// SplitMix64.
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var z = state
-        z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
-        return z ^ (z >> 31)
     }
 }

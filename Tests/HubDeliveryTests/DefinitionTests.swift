@@ -1,6 +1,7 @@
 import Foundation
 import HubCore
 import HubDelivery
+import HubTesting
 import HubYAML
 import Testing
 
@@ -356,7 +357,7 @@ struct DefinitionTests {
     func mutilated() {
         let seed = UInt64.random(in: 0...UInt64.max)
         print("DefinitionSet seed \(seed)")
-        var random = Seeded(state: seed)
+        var random = SeededRandom(state: seed)
         let scalars = Array(hideAndSeek.unicodeScalars)
         let noise = Array("{}[]:,-#\"'\n \t&*!|>^/.(=%~0é".unicodeScalars)
         for round in 0..<1500 {

@@ -1,6 +1,7 @@
 import Foundation
 import HubCore
 import HubDelivery
+import HubTesting
 import HubYAML
 import Testing
 
@@ -174,7 +175,7 @@ struct TemplateTests {
     func random() {
         let seed = UInt64.random(in: 0...UInt64.max)
         print("Template seed \(seed)")
-        var random = Seeded(state: seed)
+        var random = SeededRandom(state: seed)
         let pieces = [
             "{{", "}}", "{", "}", "#", "^", "/", "a", "b", ".", " ", "\n", "(", ")", "uppercased(", "count(", "{{a}}", "{{#a}}",
             "{{/a}}", "{{^b}}", "{{/b}}", "{{.}}", "{{{b}}}",

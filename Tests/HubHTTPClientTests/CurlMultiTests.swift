@@ -1,4 +1,5 @@
 import Foundation
+import HubTesting
 import Synchronization
 import Testing
 

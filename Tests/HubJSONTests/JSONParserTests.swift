@@ -1,5 +1,6 @@
 import HubCore
 import HubJSON
+import HubTesting
 import Testing
 
 @Suite("JSONParser")
@@ -150,7 +151,7 @@ struct JSONParserTests {
     func random() throws {
         let seed = UInt64.random(in: 0...UInt64.max)
         print("JSONParser random seed: \(seed)")
-        var generator = SeededGenerator(state: seed)
+        var generator = SeededRandom(state: seed)
         let alphabet = Array("{}[]\",:\\u0123eE+-. \ntrfalsn\u{e9}".utf8)
         var accepted = 0
         for _ in 0..<20_000 {
@@ -181,18 +182,5 @@ struct JSONParserTests {
             }
         }
         #expect(accepted > 100, "seed \(seed)")
-    }
-}
-
-/// SplitMix64: the same numbers from the same seed on every run.
-struct SeededGenerator: RandomNumberGenerator {
-    var state: UInt64
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var value = state
-        value = (value ^ value >> 30) &* 0xBF58_476D_1CE4_E5B9
-        value = (value ^ value >> 27) &* 0x94D0_49BB_1331_11EB
-        return value ^ value >> 31
     }
 }

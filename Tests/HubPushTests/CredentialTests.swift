@@ -3,6 +3,7 @@ import HubCore
 import HubCrypto
 import HubHTTPClient
 import HubJSON
+import HubTesting
 import Synchronization
 import Testing
 

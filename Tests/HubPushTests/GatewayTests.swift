@@ -1,5 +1,6 @@
 import HubCore
 import HubDelivery
+import HubTesting
 import Logging
 import Synchronization
 import Testing

@@ -2,6 +2,7 @@ import Foundation
 import GatewaySimulators
 import HubCore
 import HubDelivery
+import HubTesting
 import Logging
 import Synchronization
 import Testing

@@ -2,29 +2,10 @@ import HubCore
 import HubCrypto
 import HubDelivery
 import HubJSON
+import HubTesting
 import Synchronization
 
 @testable import HubPush
-
-/// A clock that moves only when told to.
-final class ManualClock: TimeSource {
-    /// 2026-01-09T01:00:00Z.
-    static let start: Int64 = 1_767_920_400_000
-
-    private let state: Mutex<(monotonic: UInt64, wall: Int64)>
-
-    init(wall: Int64 = ManualClock.start) { state = Mutex((1_000_000_000, wall)) }
-
-    var monotonicNanoseconds: UInt64 { state.withLock { $0.monotonic } }
-    var wallMilliseconds: Int64 { state.withLock { $0.wall } }
-
-    func advance(seconds: Int64) {
-        state.withLock { state in
-            state.monotonic += UInt64(seconds) * 1_000_000_000
-            state.wall += seconds * 1000
-        }
-    }
-}
 
 let now = ManualClock.start
 

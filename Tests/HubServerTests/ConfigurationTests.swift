@@ -1,4 +1,5 @@
 import HubServer
+import HubTesting
 import HubYAML
 import Testing
 
@@ -430,7 +431,7 @@ struct ConfigurationTests {
     func mutilated() {
         let seed = UInt64.random(in: 0...UInt64.max)
         print("Configuration seed \(seed)")
-        var random = Seeded(state: seed)
+        var random = SeededRandom(state: seed)
         let scalars = Array(everything.unicodeScalars)
         let noise = Array("{}[]:,-#\"'\n \t&*!|>0é:/@".unicodeScalars)
         for round in 0..<1500 {
@@ -450,17 +451,5 @@ struct ConfigurationTests {
                 #expect(error.mistakes.allSatisfy { $0.line >= 1 && $0.file == "tandem.yaml" && !$0.message.isEmpty })
             }
         }
-    }
-}
-
-struct Seeded: RandomNumberGenerator {
-    var state: UInt64
-    /// SplitMix64.
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var z = state
-        z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
-        return z ^ (z >> 31)
     }
 }

@@ -2,6 +2,7 @@ import HubAPI
 import HubChannels
 import HubCore
 import HubDelivery
+import HubTesting
 import PusherProtocol
 import Testing
 

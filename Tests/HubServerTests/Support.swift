@@ -2,26 +2,11 @@ import Foundation
 import HubCore
 import HubDelivery
 import HubStorage
+import HubTesting
 import Logging
 import Synchronization
 
 @testable import HubServer
-
-/// A clock that moves when it is told to.
-final class ManualClock: TimeSource {
-    private let wall: Mutex<Int64>
-
-    init(wallMilliseconds: Int64 = 1_767_920_400_000) {
-        wall = Mutex(wallMilliseconds)
-    }
-
-    var wallMilliseconds: Int64 { wall.withLock { $0 } }
-    var monotonicNanoseconds: UInt64 { UInt64(wallMilliseconds) * 1_000_000 }
-
-    func advance(milliseconds: Int64) {
-        wall.withLock { $0 += milliseconds }
-    }
-}
 
 /// A gateway that answers as scripted, in the order of sending, and remembers what it was asked to send.
 final class ScriptedGateway: PushGateway {

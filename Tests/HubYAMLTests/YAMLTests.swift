@@ -1,4 +1,5 @@
 import HubCore
+import HubTesting
 import HubYAML
 import Testing
 
@@ -191,7 +192,7 @@ struct YAMLDocumentTests {
             """
         let seed = UInt64.random(in: 0...UInt64.max)
         print("YAMLDocument seed \(seed)")
-        var random = Seeded(state: seed)
+        var random = SeededRandom(state: seed)
         let scalars = Array(whole.unicodeScalars)
         let noise: [Unicode.Scalar] = Array(":-[]{},&*!|>%@`\"'#?\n\t \u{0}\u{FEFF}\u{85}\u{2028}ab1~<é🎯\u{7F}\\".unicodeScalars)
         for cut in scalars.indices { check(String(String.UnicodeScalarView(scalars[..<cut]))) }
@@ -262,15 +263,3 @@ struct YAMLScalarTests {
 }
 
 private struct Mismatch: Error {}
-
-struct Seeded: RandomNumberGenerator {
-    var state: UInt64
-    /// SplitMix64.
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var z = state
-        z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
-        return z ^ (z >> 31)
-    }
-}

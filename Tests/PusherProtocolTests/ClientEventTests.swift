@@ -1,4 +1,5 @@
 import HubJSON
+import HubTesting
 import PusherProtocol
 import Testing
 
@@ -140,7 +141,7 @@ struct ClientEventTests {
     func random() {
         let seed = UInt64.random(in: 0...UInt64.max)
         print("ClientEvent random seed: \(seed)")
-        var generator = SeededGenerator(state: seed)
+        var generator = SeededRandom(state: seed)
         let other = JSONParser(capacityBytes: 8192)
         var clientEvents = 0
         for round in 0..<20_000 {

@@ -1,4 +1,5 @@
 import HubJSON
+import HubTesting
 import PusherProtocol
 import Testing
 
@@ -87,7 +88,7 @@ struct PresenceMemberTests {
     func random() {
         let seed = UInt64.random(in: 0...UInt64.max)
         print("PresenceMember random seed: \(seed)")
-        var generator = SeededGenerator(state: seed)
+        var generator = SeededRandom(state: seed)
         let sample = #"{"user_id":10,"id":"10","user_info":{"n":"Zo\u00eb"},"watchlist":["7","8"]}"#
         for count in 0..<sample.utf8.count {
             #expect(throws: ProtocolError.self) { try member(String(sample.prefix(count))) }

@@ -1,5 +1,6 @@
 import HubCore
 import HubJSON
+import HubTesting
 import PusherProtocol
 import Testing
 
@@ -165,7 +166,7 @@ struct PublishRequestTests {
     func random() throws {
         let seed = UInt64.random(in: 0...UInt64.max)
         print("PublishRequest random seed: \(seed)")
-        var generator = SeededGenerator(state: seed)
+        var generator = SeededRandom(state: seed)
         let one = #"{"name":"e","data":{"x":"\u00e9"},"channels":["a","b"],"socket_id":"1.2","info":"user_count"}"#
         let many = #"{"batch":[{"name":"e","data":"{\"a\":1}","channel":"a"},{"name":"f","data":[1,2],"channel":"b"}]}"#
         for sample in [one, many] {

@@ -1,5 +1,6 @@
 import HubCore
 import HubCrypto
+import HubTesting
 import PusherProtocol
 import Testing
 
@@ -226,7 +227,7 @@ struct RequestAuthTests {
     func random() {
         let seed = UInt64.random(in: 0...UInt64.max)
         print("RequestAuth random seed: \(seed)")
-        var generator = SeededGenerator(state: seed)
+        var generator = SeededRandom(state: seed)
         let names = ["auth_key", "auth_timestamp", "auth_version", "auth_signature", "body_md5", "k[]", "]", "[", ""]
         for _ in 0..<5000 {
             var request = request(requestVectors[0])

@@ -1,5 +1,6 @@
 import HubCore
 import HubJSON
+import HubTesting
 import PusherProtocol
 
 /// The application of the protocol reference's vectors.
@@ -13,18 +14,11 @@ enum Vector {
     }
 }
 
-/// SplitMix64: the same numbers from the same seed on every run.
-struct SeededGenerator: RandomNumberGenerator {
-    var state: UInt64
+func text(_ bytes: [UInt8]) -> String {
+    String(decoding: bytes, as: UTF8.self)
+}
 
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var value = state
-        value = (value ^ value >> 30) &* 0xBF58_476D_1CE4_E5B9
-        value = (value ^ value >> 27) &* 0x94D0_49BB_1331_11EB
-        return value ^ value >> 31
-    }
-
+extension SeededRandom {
     /// One to three bytes of the text replaced by bytes that mean something to JSON, or by any.
     mutating func damage(_ text: String) -> [UInt8] {
         let alphabet = Array("{}[]\",:\\u0123eE+-. \ntrfalsn\u{e9}".utf8)
@@ -39,8 +33,4 @@ struct SeededGenerator: RandomNumberGenerator {
     mutating func bytes(upTo count: Int) -> [UInt8] {
         (0..<Int(next() % UInt64(count))).map { _ in UInt8(truncatingIfNeeded: next()) }
     }
-}
-
-func text(_ bytes: [UInt8]) -> String {
-    String(decoding: bytes, as: UTF8.self)
 }

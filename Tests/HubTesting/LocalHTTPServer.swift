@@ -2,20 +2,20 @@ import Foundation
 import Synchronization
 
 /// A small HTTP/1.1 server on 127.0.0.1 for tests: one thread per connection, ended with `stop`.
-final class LocalHTTPServer: Sendable {
-    struct Request: Sendable {
-        var method: String
-        var path: String
+package final class LocalHTTPServer: Sendable {
+    package struct Request: Sendable {
+        package var method: String
+        package var path: String
         /// Lower-case names.
-        var headers: [String: String]
-        var body: [UInt8]
+        package var headers: [String: String]
+        package var body: [UInt8]
         /// Which connection it came over, counted from 1.
-        var connection: Int
+        package var connection: Int
 
-        var text: String { String(decoding: body, as: UTF8.self) }
+        package var text: String { String(decoding: body, as: UTF8.self) }
     }
 
-    enum Reply: Sendable {
+    package enum Reply: Sendable {
         case answer(Int, headers: [(String, String)] = [], body: String = "")
         /// Reads the request and never answers; the connection ends with the server.
         case silence
@@ -23,12 +23,12 @@ final class LocalHTTPServer: Sendable {
         case close
     }
 
-    let port: UInt16
+    package let port: UInt16
     private let listener: Int32
     private let handler: @Sendable (Request) -> Reply
     private let open = Mutex<(descriptors: Set<Int32>, connections: Int, requests: [Request], stopped: Bool)>(([], 0, [], false))
 
-    init(_ handler: @escaping @Sendable (Request) -> Reply) throws {
+    package init(_ handler: @escaping @Sendable (Request) -> Reply) throws {
         self.handler = handler
         listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
         var address = sockaddr_in()
@@ -46,11 +46,11 @@ final class LocalHTTPServer: Sendable {
         Thread.detachNewThread { [self] in accept() }
     }
 
-    var url: String { "http://127.0.0.1:\(port)" }
-    var requests: [Request] { open.withLock { $0.requests } }
-    var connections: Int { open.withLock { $0.connections } }
+    package var url: String { "http://127.0.0.1:\(port)" }
+    package var requests: [Request] { open.withLock { $0.requests } }
+    package var connections: Int { open.withLock { $0.connections } }
 
-    func stop() {
+    package func stop() {
         let descriptors = open.withLock { open in
             open.stopped = true
             return open.descriptors
