@@ -74,6 +74,23 @@ struct OutboxTests {
         #expect(row.attempts == 2 && second.sent.map(\.message.nid) == first.sent.map(\.message.nid))
     }
 
+    @Test("a retry goes out by itself when its time comes")
+    func timer() async throws {
+        // The timer's own task once cancelled itself while arming the next one, and the store's reads behind it failed.
+        let test = try TestStore()
+        try await test.device()
+        let gateway = ScriptedGateway([.retry(after: nil, reason: "transport: reset")])
+        let outbox = test.outbox(gateway)
+        await outbox.enqueue([try await test.commitPush(lifeMilliseconds: 30_000)])
+        let waiting = try #require(try await test.row { $0.state == .retry })
+        // Another one waits for longer, so that there is a next timer to arm.
+        await outbox.enqueue([try await test.commitPush(event: "e2", delayMilliseconds: 20_000)])
+        test.clock.advance(milliseconds: waiting.dueAt - test.clock.wallMilliseconds)
+        let row = try #require(try await test.row { $0.state == .accepted })
+        #expect(row.state == .accepted && row.attempts == 2 && gateway.sent.count == 2)
+        await outbox.close()
+    }
+
     @Test("what a crash left leased is sent again at the next start, and what was accepted is not")
     func crash() async throws {
         let test = try TestStore()

@@ -66,13 +66,16 @@ final class TestStore {
                 notifications: notifications, registeredAt: clock.wallMilliseconds))
     }
 
-    /// Commits one event with one push that is due now.
-    func commitPush(event: String = "e1", user: String = "u", lifeMilliseconds: Int64 = 600_000) async throws -> DeliveryRecord {
+    /// Commits one event with one push that is due now, or after the delay.
+    func commitPush(
+        event: String = "e1", user: String = "u", lifeMilliseconds: Int64 = 600_000, delayMilliseconds: Int64 = 0
+    ) async throws -> DeliveryRecord {
         let now = clock.wallMilliseconds
         let message = PushMessage(
             nid: "nid-\(event)", event: event, kind: .alert, title: "t", body: "b", expiresAt: now + lifeMilliseconds, committedAt: now)
         let delivery = DeliveryRecord(
-            nid: "nid-\(event)", event: event, app: "1", user: user, device: "d", state: .due, reason: "absent", dueAt: now, message: message)
+            nid: "nid-\(event)", event: event, app: "1", user: user, device: "d", state: .due, reason: "absent",
+            dueAt: now + delayMilliseconds, message: message)
         let record = EventRecord(
             id: event, app: "1", channel: "presence-quiz-1", name: "n", data: "{}", policy: .critical, committedAt: now,
             expiresAt: now + lifeMilliseconds)
