@@ -31,7 +31,9 @@ final class HTTPExchange {
     /// The answer, when it came from outside a callback and waits for the connection to be writable.
     var response: HTTPResponse?
     /// Set when nothing may follow on this connection.
-    var mustClose: Bool { framing == .chunked || isRefused }
+    var mustClose: Bool { framing == .chunked || hasUnknownEnd || isRefused }
+    /// The request's method has a body, and its head does not say how long that is.
+    var hasUnknownEnd = false
     private(set) var isRefused = false
 
     init(serial: UInt64, request: HTTPRequest, framing: Framing, bodyBytesMax: Int) {

@@ -53,4 +53,6 @@ struct LoopSession {
     var slotPlusOne: UInt32
     /// Index of the HTTP exchange under way, plus one; 0 when there is none.
     var exchangePlusOne: UInt32
+    /// The library has told the end of this request's body.
+    var bodyEnded: Bool
 }

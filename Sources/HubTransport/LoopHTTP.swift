@@ -40,6 +40,7 @@ package import HubCore
 extension Loop {
     func requestHead(_ wsi: OpaquePointer, _ session: UnsafeMutablePointer<LoopSession>) -> Bool {
         unsafe exchangeClosed(session)
+        unsafe session.pointee.bodyEnded = false
         guard let target = unsafe RequestHead.target(wsi) else { return false }
         var headers: [String: String] = [:]
         unsafe headers["authorization"] = RequestHead.header(wsi, WSI_TOKEN_HTTP_AUTHORIZATION)
@@ -47,8 +48,9 @@ extension Loop {
         unsafe headers["origin"] = RequestHead.header(wsi, WSI_TOKEN_ORIGIN)
         unsafe headers["x-client-id"] = RequestHead.customHeader(wsi, "x-client-id")
         unsafe headers["idempotency-key"] = RequestHead.customHeader(wsi, "idempotency-key")
+        let contentLength = unsafe RequestHead.header(wsi, WSI_TOKEN_HTTP_CONTENT_LENGTH)
         let framing = unsafe HTTPExchange.framing(
-            contentLength: RequestHead.header(wsi, WSI_TOKEN_HTTP_CONTENT_LENGTH),
+            contentLength: contentLength,
             transferEncoding: RequestHead.header(wsi, WSI_TOKEN_HTTP_TRANSFER_ENCODING), bodyBytesMax: options.bodyBytesMax)
         let request = unsafe HTTPRequest(
             method: target.method, path: target.path, query: RequestHead.query(wsi), headers: headers)
@@ -61,6 +63,8 @@ extension Loop {
             let index = unsafe exchanges.insert(wsi) {
                 HTTPExchange(serial: $0, request: request, framing: framing, bodyBytesMax: options.bodyBytesMax)
             }
+            // Without a length the library would take what follows, the next request, for this one's body.
+            exchanges[index]?.hasUnknownEnd = contentLength == nil && ["POST", "PUT", "PATCH"].contains(target.method)
             unsafe session.pointee.exchangePlusOne = UInt32(index + 1)
             return unsafe framing == .none ? dispatch(index, session, wsi) : true
         }
@@ -68,6 +72,12 @@ extension Loop {
 
     func requestBody(_ wsi: OpaquePointer, _ session: UnsafeMutablePointer<LoopSession>, _ bytes: UnsafeRawBufferPointer) -> Bool {
         guard let index = unsafe exchangeIndex(session), let exchange = exchanges[index], !exchange.isDispatched else { return true }
+        // Behind an earlier request that was not waited for, this library hands over a request's own head as its body.
+        if exchange.request.body.isEmpty, case .length = exchange.framing, unsafe bytes.starts(with: "\(exchange.request.method) /".utf8) {
+            exchange.isDispatched = true
+            _ = unsafe write(.error(400, "wait for an answer before sending the next request"), to: wsi, isHead: false, mustClose: true)
+            return false
+        }
         // A body with a length is dispatched by the library's own end of it, after which the connection can be reused.
         switch unsafe exchange.receive(bytes) {
         case .incomplete: return true
@@ -80,6 +90,16 @@ extension Loop {
     }
 
     func requestBodyEnded(_ wsi: OpaquePointer, _ session: UnsafeMutablePointer<LoopSession>) -> Bool {
+        // Told again: bytes of a next request wait behind the body. The library would tell this for ever, and then take that
+        // request's head for its body; so whoever does not wait for answers gets the one that is ready, and the connection ends.
+        if unsafe session.pointee.bodyEnded {
+            guard let index = unsafe exchangeIndex(session), let exchange = exchanges[index], let response = exchange.response else {
+                return false
+            }
+            _ = unsafe write(response, to: wsi, isHead: false, mustClose: true)
+            return false
+        }
+        unsafe session.pointee.bodyEnded = true
         guard let index = unsafe exchangeIndex(session), let exchange = exchanges[index], !exchange.isDispatched else { return true }
         return unsafe dispatch(index, session, wsi)
     }
@@ -90,6 +110,12 @@ extension Loop {
         let reply = HTTPReply(loop: self.index, exchange: index, serial: exchange.serial)
         guard let delegate else { return false }
         if let response = delegate.request(exchange.request, reply: reply) {
+            // Behind a body the answer waits for the next writable callback, so that `requestBodyEnded` notices a request that
+            // was sent without waiting before the library begins to read it.
+            if case .length = exchange.framing {
+                respond(reply, response)
+                return true
+            }
             return unsafe finish(index, session, response, wsi)
         }
         // The answer comes from elsewhere and may take longer than a request's head or body may.

@@ -29,7 +29,8 @@ enum RequestHead {
             if let equals = fragment.utf8.firstIndex(of: UInt8(ascii: "=")) {
                 parameters.append((String(fragment[..<equals]), String(fragment[fragment.utf8.index(after: equals)...])))
             } else if parameters.isEmpty {
-                parameters.append((fragment, ""))
+                // What the library makes of a question mark with nothing behind it.
+                if fragment != "/" { parameters.append((fragment, "")) }
             } else {
                 parameters[parameters.count - 1].value += ";" + fragment
             }
