@@ -31,7 +31,7 @@ package final class Loop {
     private var isStopping = false
     /// The library has been given a time-out outside of its own callbacks; see `LoopNative.noticeTimeouts`.
     private var hasNewTimeouts = false
-    private var endedCount = 0
+    private var takenCount = 0
     private var stoppingTicks = 0
 
     /// An unmasked PING (RFC 6455, 5.5.2). Its payload is one byte because the library does not report a PONG that has none, and
@@ -213,13 +213,17 @@ package final class Loop {
         }
         // A peer that says nothing at all has to time out, too.
         hasNewTimeouts = true
-        // On failure the library has closed the descriptor; whether it also reports an end depends on how far it came.
-        let endedBefore = endedCount
-        if unsafe native.adopt(descriptor) == nil, endedCount == endedBefore { handle.released() }
+        // On failure the library closes the descriptor. It reports the end of what it had taken, possibly only later, when a TLS
+        // handshake fails at its first byte; what it had not taken it does not report.
+        let takenBefore = takenCount
+        if unsafe native.adopt(descriptor) == nil, takenCount == takenBefore { handle.released() }
+    }
+
+    func descriptorTaken() {
+        takenCount += 1
     }
 
     func descriptorEnded() {
-        endedCount += 1
         handle.released()
         if isStopping, handle.load == 0 { native.leave() }
     }
