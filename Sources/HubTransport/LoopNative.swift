@@ -86,6 +86,11 @@ internal import Synchronization
         unsafe info.server_string = unsafe UnsafePointer(persistent("tandem"))
         if let tls = owner.options.tls {
             usesTLS = true
+            // The library only logs a file that it cannot read, and then makes a context that refuses every handshake.
+            for (path, option) in [(tls.certificatePath, "listen.tls.cert"), (tls.keyPath, "listen.tls.key")]
+            where unsafe access(path, R_OK) != 0 {
+                throw TransportError("cannot read \(path): \(unsafe String(cString: strerror(errno))); check \(option)")
+            }
             unsafe info.options |= UInt64(LWS_SERVER_OPTION_DO_SSL_GLOBAL_INIT)
             unsafe info.ssl_cert_filepath = unsafe UnsafePointer(persistent(tls.certificatePath))
             unsafe info.ssl_private_key_filepath = unsafe UnsafePointer(persistent(tls.keyPath))
