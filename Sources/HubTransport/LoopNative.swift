@@ -77,6 +77,8 @@ internal import Synchronization
         unsafe info.retry_and_idle_policy = unsafe UnsafePointer(retry)
         unsafe info.options = UInt64(LWS_SERVER_OPTION_LIBUV) | UInt64(LWS_SERVER_OPTION_DISABLE_IPV6)
         unsafe info.timeout_secs = UInt32(owner.options.requestTimeoutSeconds)
+        // Until a whole head is there this one counts, which is ten seconds by default.
+        unsafe info.timeout_secs_ah_idle = UInt32(owner.options.requestTimeoutSeconds)
         unsafe info.keepalive_timeout = LoopOptions.keepAliveSeconds
         unsafe info.max_http_header_data = LoopOptions.headBytesMax
         unsafe info.max_http_header_data2 = UInt32(LoopOptions.headBytesMax)
