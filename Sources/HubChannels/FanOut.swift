@@ -58,6 +58,7 @@ struct FanOut {
         {
             scratch.append(slot)
         }
+        if scratch.isEmpty { return }
         unsafe frame.withUnsafeBytes { frames in
             unsafe scratch.withUnsafeBufferPointer { unsafe sink.deliver(frames, to: $0) }
         }

@@ -25,17 +25,25 @@ package final class Acceptor: Sendable {
     package init(host: String, port: Int, loops: [LoopHandle]) throws(TransportError) {
         let (listener, boundPort) = try Self.listen(host: host, port: port)
         var pipe: [Int32] = [0, 0]
-        guard unsafe Glibc.pipe(&pipe) == 0 else { throw Self.systemError("cannot make a pipe") }
+        guard unsafe Glibc.pipe(&pipe) == 0 else {
+            let error = Self.systemError("cannot make a pipe")
+            Glibc.close(listener)
+            throw error
+        }
         let wakeRead = pipe[0]
         self.listener = listener
         self.port = boundPort
         wakeWrite = pipe[1]
-        thread = Mutex(nil)
-        let acceptThread = try ServiceThread(name: "acceptor") {
-            Self.run(listener: listener, wake: wakeRead, loops: loops)
-            Glibc.close(wakeRead)
+        do {
+            thread = Mutex(
+                try ServiceThread(name: "acceptor") {
+                    Self.run(listener: listener, wake: wakeRead, loops: loops)
+                    Glibc.close(wakeRead)
+                })
+        } catch {
+            for descriptor in [listener] + pipe { Glibc.close(descriptor) }
+            throw error
         }
-        thread.withLock { $0 = acceptThread }
     }
 
     /// Stops accepting and closes the listening socket; connections already handed over are not touched. Safe to call again.

@@ -84,16 +84,18 @@ package final class Loop {
         let start = bytes.baseAddress
         let count = bytes.count
         var batch: Batch?
+        var queued = 0
         for unsafe slot in unsafe slots {
             let state = unsafe base + Int(slot)
             if unsafe state.pointee.condition == .open, unsafe lws_partial_buffered(state.pointee.wsi) == 0 {
                 if unsafe tandem_lws_write_raw(state.pointee.wsi, start, count) < count { unsafe fail(slot, state) }
             } else {
                 unsafe queue(bytes, sharedAs: &batch, for: slot, state)
+                queued += 1
             }
         }
         counters.deliveries += UInt64(slots.count)
-        counters.writes += UInt64(slots.count)
+        counters.writes += UInt64(slots.count - queued)
     }
 
     /// Writes whole frames to one connection, behind everything sent to it before. Nothing happens when it is gone.

@@ -1,0 +1,166 @@
+import HubCore
+import Testing
+
+@testable import HubTransport
+
+@Suite("Inbound messages")
+struct MessageTests {
+    private static func options(messageBytesMax: Int = 4096) -> LoopOptions {
+        var options = LoopOptions()
+        options.messageBytesMax = messageBytesMax
+        return options
+    }
+
+    @Test("messages of every size around the receive buffer's arrive whole and once")
+    func sizes() throws {
+        try withServer(options: Self.options()) { server in
+            let peer = try server.client()
+            for count in [0, 1, 2, 125, 126, 127, 511, 512, 513, 1023, 1024, 1025, 4095, 4096] {
+                let text = (0..<count).map { UInt8(ascii: "a") + UInt8($0 % 26) }
+                try peer.sendFrame(1, text)
+                #expect(try peer.frame().payload == text, "\(count) bytes")
+            }
+            #expect(server.seen.all.count { if case .text = $0 { true } else { false } } == 14)
+        }
+    }
+
+    @Test("fragments with control frames in between make one message, whatever is empty")
+    func fragments() throws {
+        try withServer { server in
+            let peer = try server.client()
+            let long = String(repeating: "0123456789", count: 120)
+            for pieces in [["Hel", "lo"], ["", "Hello"], ["Hello", ""], ["", "", ""], ["a", "", "b"], [long, long, "."], [long, ""], ["", long]] {
+                for (index, piece) in pieces.enumerated() {
+                    try peer.sendFrame(index == 0 ? 1 : 0, Array(piece.utf8), isFinal: index == pieces.count - 1)
+                    if index < pieces.count - 1 {
+                        try peer.sendFrame(9, Array("ping \(index)".utf8))
+                        #expect(try peer.frame() == ReceivedFrame(opcode: 10, payload: Array("ping \(index)".utf8)))
+                        try peer.sendFrame(10, Array("unasked".utf8))
+                    }
+                }
+                #expect(try peer.frame().text == pieces.joined(), "\(pieces.map(\.count))")
+            }
+        }
+    }
+
+    @Test("a message whose bytes arrive one at a time is the same message")
+    func byteByByte() throws {
+        try withServer { server in
+            let peer = try server.client()
+            let text = String(repeating: "ü", count: 70)
+            for byte in TestPeer.frame(1, Array(text.utf8)) + TestPeer.frame(9, [1, 2, 3]) { try peer.stream.send([byte]) }
+            #expect(try peer.frame().text == text)
+            #expect(try peer.frame() == ReceivedFrame(opcode: 10, payload: [1, 2, 3]))
+        }
+    }
+
+    @Test("frames cut at any byte by the network are the same frames")
+    func everySplit() throws {
+        try withServer { server in
+            let peer = try server.client()
+            let bytes = TestPeer.frame(1, Array("first".utf8)) + TestPeer.frame(1, Array("se".utf8), isFinal: false)
+                + TestPeer.frame(9, Array("p".utf8)) + TestPeer.frame(0, Array("cond".utf8))
+            for split in 1..<bytes.count {
+                try peer.stream.send(Array(bytes[..<split]))
+                try peer.stream.send(Array(bytes[split...]))
+                var texts: [String] = []
+                var pongs = 0
+                while texts.count < 2 || pongs < 1 {
+                    let frame = try peer.frame()
+                    if frame.opcode == 10 { pongs += 1 } else { texts.append(frame.text) }
+                }
+                #expect(texts == ["first", "second"] && pongs == 1, "split at \(split)")
+            }
+        }
+    }
+
+    @Test("many messages in one segment are taken in order")
+    func burst() throws {
+        try withServer { server in
+            let peer = try server.client()
+            try peer.stream.send((0..<500).flatMap { TestPeer.frame(1, Array("message \($0)".utf8)) })
+            for number in 0..<500 { #expect(try peer.frame().text == "message \(number)") }
+        }
+    }
+
+    @Test("a message over the limit is reported once and dropped, in one frame or in many")
+    func tooLong() throws {
+        try withServer(options: Self.options()) { server in
+            let inOne = try server.client()
+            try inOne.sendFrame(1, [UInt8](repeating: 120, count: 4097))
+            #expect(try inOne.frame().closeCode == 1009)
+            let inMany = try server.client()
+            for index in 0..<50 { try inMany.sendFrame(index == 0 ? 1 : 0, [UInt8](repeating: 120, count: 1000), isFinal: index == 49) }
+            #expect(try inMany.frame().closeCode == 1009)
+            #expect(server.seen.all.count { if case .tooMuch = $0 { true } else { false } } == 2)
+            #expect(!server.seen.all.contains { if case .text = $0 { true } else { false } })
+        }
+    }
+
+    @Test("a delegate that does not close gets the next message; the long one is gone")
+    func tooLongAndOn() throws {
+        var behaviour = Behaviour()
+        behaviour.tooMuch = { _, _ in }
+        try withServer(options: Self.options(), behaviour) { server in
+            let peer = try server.client()
+            for length in [4097, 10_000, 70_000] { try peer.sendFrame(1, [UInt8](repeating: 120, count: length)) }
+            try peer.sendText("next")
+            #expect(try peer.frame().text == "next")
+            let connection = try server.waitOpened(1)[0]
+            #expect(server.seen.all.count { $0 == .tooMuch(connection) } == 3)
+            #expect(try server.on { $0.assemblies.isEmpty })
+        }
+    }
+
+    @Test("binary messages are reported as such, short, long and in fragments")
+    func binary() throws {
+        try withServer { server in
+            let peer = try server.client()
+            try peer.sendFrame(2, [0, 255])
+            try peer.sendFrame(2, [UInt8](repeating: 7, count: 2000))
+            try peer.sendFrame(2, [1], isFinal: false)
+            try peer.sendFrame(0, [2])
+            try peer.sendText("text")
+            #expect(try peer.frame().text == "text")
+            let connection = try server.waitOpened(1)[0]
+            #expect(server.seen.all.count { $0 == .binary(connection) } == 3)
+        }
+    }
+
+    @Test("bytes that are no UTF-8 reach the delegate as they are")
+    func invalidText() throws {
+        try withServer { server in
+            let peer = try server.client()
+            let bytes: [UInt8] = [0xFF, 0xC3, 0x28, 0, 0xED, 0xA0, 0x80]
+            try peer.sendFrame(1, bytes)
+            #expect(try peer.frame().payload == bytes)
+        }
+    }
+
+    @Test("an unmasked frame, a reserved opcode or bit, and a stray continuation harm nobody else")
+    func illegalFrames() throws {
+        try withServer { server in
+            let bystander = try server.client()
+            let attacks: [[UInt8]] = [
+                TestPeer.frame(1, Array("unmasked".utf8), isMasked: false), TestPeer.frame(3, [1]), TestPeer.frame(0xB, [1]),
+                TestPeer.frame(0, [1]), [0xF1, 0x81, 0, 0, 0, 0, 0x78], TestPeer.frame(9, [UInt8](repeating: 1, count: 126)),
+                TestPeer.frame(9, [1], isFinal: false), [0x81, 0xFF, 0x80, 0, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5],
+                TestPeer.frame(1, [1], isFinal: false) + TestPeer.frame(1, [2]),
+            ]
+            for attack in attacks {
+                let peer = try server.client()
+                try peer.stream.send(attack)
+                // Whatever the library makes of it, it ends with the connection or a close that the client asks for.
+                try? peer.sendClose(1000)
+                while let frame = try? peer.nextFrame() {
+                    if frame.opcode == 8 { break }
+                }
+                peer.stream.close()
+                try bystander.sendText("still here")
+                #expect(try bystander.frame().text == "still here")
+            }
+            #expect(try eventually { try server.on { $0.connectionCount } == 1 })
+            #expect(try server.on { $0.assemblies.isEmpty })
+        }
+    }
+}

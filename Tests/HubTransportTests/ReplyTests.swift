@@ -1,0 +1,112 @@
+import HubCore
+import Testing
+
+@testable import HubTransport
+
+@Suite("Later answers")
+struct ReplyTests {
+    private static let get = "GET /x HTTP/1.1\r\nHost: localhost\r\n\r\n"
+
+    private static func later() -> Behaviour {
+        var behaviour = Behaviour()
+        behaviour.request = { _, _, _ in nil }
+        return behaviour
+    }
+
+    private static func reply(_ server: TestServer, _ index: Int = 0) throws -> HTTPReply {
+        func replies() -> [HTTPReply] { server.seen.all.compactMap { if case .request(let reply) = $0 { reply } else { nil } } }
+        guard server.seen.wait({ $0.count { if case .request = $0 { true } else { false } } > index }) else { throw StreamError("no request") }
+        return replies()[index]
+    }
+
+    @Test("an answer given later arrives, and a second one changes nothing")
+    func twice() throws {
+        try withServer(Self.later()) { server in
+            let peer = try server.plain()
+            for index in 0..<3 {
+                try peer.send(text: Self.get)
+                let reply = try Self.reply(server, index)
+                try server.on { loop in
+                    loop.respond(reply, .json(["n": .int(Int64(index))]))
+                    loop.respond(reply, .json(["n": "again"]))
+                }
+                #expect(try peer.answer().text == "{\"n\":\(index)}")
+                try server.on { $0.respond(reply, .json(["n": "late"])) }
+            }
+            #expect(try server.on { $0.exchanges.connections.isEmpty })
+        }
+    }
+
+    @Test("an answer within the call, and an answer after one was returned, are one answer")
+    func within() throws {
+        var behaviour = Behaviour()
+        behaviour.request = { loop, request, reply in
+            loop.respond(reply, .json(["answer": "first"]))
+            return request.path == "/both" ? .json(["answer": "returned"]) : nil
+        }
+        try withServer(behaviour) { server in
+            let peer = try server.plain()
+            for path in ["/x", "/both", "/x", "/both"] {
+                try peer.send(text: "GET \(path) HTTP/1.1\r\nHost: localhost\r\n\r\n")
+                #expect(try peer.answer().text == (path == "/x" ? #"{"answer":"first"}"# : #"{"answer":"returned"}"#))
+            }
+        }
+    }
+
+    @Test("an answer for a connection that is gone reaches nobody, also when its place is taken again")
+    func gone() throws {
+        try withServer(Self.later()) { server in
+            let first = try server.plain()
+            try first.send(text: Self.get)
+            let stale = try Self.reply(server)
+            first.stream.close()
+            // While an answer is due the library does not read, so it learns of the end only when the answer is written.
+            try server.on { $0.respond(stale, .json(["for": "nobody"])) }
+            #expect(try eventually { try server.on { $0.handle.load } == 0 })
+            let second = try server.plain()
+            try second.send(text: Self.get)
+            let fresh = try Self.reply(server, 1)
+            #expect(stale != fresh)
+            try server.on { loop in
+                loop.respond(stale, .json(["for": "the dead"]))
+                loop.respond(fresh, .json(["for": "the living"]))
+            }
+            #expect(try second.answer().text == #"{"for":"the living"}"#)
+        }
+    }
+
+    @Test("an answer may take longer than a request may")
+    func slow() throws {
+        var options = LoopOptions()
+        options.requestTimeoutSeconds = 1
+        try withServer(options: options, Self.later()) { server in
+            let peer = try server.plain()
+            try peer.send(text: "POST /x HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}")
+            let reply = try Self.reply(server)
+            let half = try server.plain()
+            try half.send(text: "GET /x HT")
+            // Its time-out is the clock of this test: when it has passed, so has the other's.
+            #expect(try half.ends())
+            let again = try server.plain()
+            try again.send(text: "GET /x HT")
+            #expect(try again.ends())
+            try server.on { $0.respond(reply, .json(["in": "the end"])) }
+            #expect(try peer.answer().text == #"{"in":"the end"}"#)
+            try peer.send(text: Self.get)
+            let next = try Self.reply(server, 1)
+            try server.on { $0.respond(next, .json([:])) }
+            #expect(try peer.answer().status == 200)
+        }
+    }
+
+    @Test("the peer's address is known while its request is open")
+    func address() throws {
+        var behaviour = Behaviour()
+        behaviour.request = { loop, _, reply in .json(["address": .string(loop.remoteAddress(of: reply))]) }
+        try withServer(behaviour) { server in
+            let peer = try server.plain()
+            try peer.send(text: Self.get)
+            #expect(try peer.answer().text == #"{"address":"127.0.0.1"}"#)
+        }
+    }
+}
