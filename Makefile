@@ -5,7 +5,7 @@ SWIFT ?= swift
 DEPS := libwebsockets-dev libwebsockets-evlib-uv libuv1-dev libcurl4-openssl-dev libssl-dev libsimdjson-dev \
 	libsqlite3-dev libnghttp2-dev libstdc++-12-dev pkg-config
 TEST_DEPS := python3 python3-venv curl
-BENCH_DEPS := valgrind
+BENCH_DEPS := valgrind strace binutils
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
 .PHONY: help deps test-deps bench-deps build run test bench gateways clean
@@ -31,6 +31,12 @@ run: build ## run the hub on 127.0.0.1:6001 with the defaults
 test: test-deps ## run all tests
 	$(SWIFT) build --build-tests
 	$(SWIFT) test --skip-build
+
+bench: bench-deps build ## measure instructions, writes, allocations and memory against their gates
+	loadtest/bench/bench.sh
+
+gateways: deps ## run simulated FCM and APNs ends; then: . gateways/gateways.env
+	$(SWIFT) run tandem-gateways --data gateways
 
 clean: ## remove what was built
 	rm -rf .build

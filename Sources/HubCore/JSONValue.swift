@@ -84,7 +84,13 @@ package enum JSONText {
 
     /// Appends the inside of a JSON string, without quotes.
     package static func appendEscaped(_ text: some Sequence<UInt8>, to output: inout [UInt8]) {
-        for byte in text {
+        // The loop runs over a concrete type: from another module, a generic one allocates for every byte of an array.
+        let isDone: Void? = text.withContiguousStorageIfAvailable { unsafe appendEscaped($0, to: &output) }
+        if isDone == nil { unsafe Array(text).withUnsafeBufferPointer { unsafe appendEscaped($0, to: &output) } }
+    }
+
+    private static func appendEscaped(_ text: UnsafeBufferPointer<UInt8>, to output: inout [UInt8]) {
+        for unsafe byte in unsafe text {
             switch byte {
             case UInt8(ascii: "\""), UInt8(ascii: "\\"):
                 output.append(UInt8(ascii: "\\"))

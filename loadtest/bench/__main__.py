@@ -1,0 +1,73 @@
+"""`python3 loadtest/bench`: measures the hub's deterministic costs and compares them with their thresholds."""
+
+import argparse
+import os
+import signal
+import subprocess
+import sys
+
+import measure_instructions
+import measure_memory
+import measure_writes
+import report
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+MEASURES = {
+    "instructions": measure_instructions.measure,
+    "writes": measure_writes.measure,
+    "memory": measure_memory.measure,
+}
+
+
+def demangled(lines):
+    """Swift's names as one reads them, where the toolchain is at hand."""
+    try:
+        done = subprocess.run(
+            ["swift", "demangle", "--simplified"], input="\n".join(lines), capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return lines
+    return done.stdout.splitlines()
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="bench", description=__doc__)
+    parser.add_argument("measures", nargs="*", metavar="|".join(MEASURES), help="what to measure; everything when not given")
+    parser.add_argument("--binary", default=os.path.join(ROOT, ".build", "release", "tandem"), help="the hub to measure")
+    parser.add_argument("--profile", type=int, default=0, metavar="N", help="also print the N hottest functions")
+    options = parser.parse_args()
+    binary = os.path.abspath(options.binary)
+    if not os.access(binary, os.X_OK):
+        parser.error(f"there is no {binary}: run `make build` first")
+    for name in options.measures:
+        if name not in MEASURES:
+            parser.error(f"there is no measure {name}: choose from {', '.join(MEASURES)}")
+    folder = os.path.join(ROOT, ".build", "bench")
+    os.chdir(ROOT)
+    # The time limit's signal unwinds like an error, so that no hub is left behind.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("bench: ended by SIGTERM"))
+
+    results, profiles = {}, {}
+    for name in options.measures or MEASURES:
+        print(f"bench: {name} ...", file=sys.stderr, flush=True)
+        measured = MEASURES[name](binary, os.path.join(folder, name))
+        if name == "instructions":
+            measured, profiles = measured
+        results.update(measured)
+
+    lines, passed = report.table(results, report.load_thresholds())
+    print("\n".join(lines))
+    if options.profile and profiles:
+        for name, (title, unit) in {
+            "alone": ("instructions per delivery, 1 outstanding, 1,000 subscribers", 2),
+            "joined": ("instructions per delivery, 16 outstanding, 1,000 subscribers", 2),
+            "few": ("instructions per publish with 10 subscribers", 1),
+        }.items():
+            print(f"\n{title}")
+            print("\n".join(demangled(report.hottest(profiles[name][0], profiles[name][unit], options.profile))))
+    if not passed:
+        print("bench: a number is worse than its gate; loadtest/README.md says how to find out why", file=sys.stderr)
+    return 0 if passed else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
