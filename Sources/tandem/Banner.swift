@@ -25,7 +25,8 @@ enum Banner {
         for name in configuration.unknownEnvironment { lines.append("  unknown variable: \(name) means nothing to Tandem; is it misspelt?") }
         lines.append("Publish an event from another terminal:")
         let flags = configuration.usesDefaultCredentials && port == 6001 ? "" : " --url \(isTLS ? "https" : "http")://\(address)"
-        lines.append("  .build/release/tandem publish\(flags) my-channel greeting '{\"text\":\"hello\"}'")
+        // As the operator called it, so that the line can be typed as it stands.
+        lines.append("  \(CommandLine.arguments.first ?? "tandem") publish\(flags) my-channel greeting '{\"text\":\"hello\"}'")
         return lines.joined(separator: "\n")
     }
 }
