@@ -8,7 +8,7 @@ TEST_DEPS := python3 python3-venv curl
 BENCH_DEPS := valgrind strace binutils
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
-.PHONY: help deps test-deps bench-deps build run test bench gateways clean
+.PHONY: help deps test-deps test-python bench-deps build run test bench gateways clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 18
@@ -28,7 +28,10 @@ build: deps ## build the hub, optimised
 run: build ## run the hub on 127.0.0.1:6001 with the defaults
 	.build/release/tandem serve
 
-test: test-deps ## run all tests
+test-python: test-deps
+	@Tests/HubIntegrationTests/python-env.sh .build/test-venv
+
+test: test-deps test-python ## run all tests
 	$(SWIFT) build --build-tests
 	$(SWIFT) test --skip-build
 

@@ -112,6 +112,10 @@ let package = Package(
                 "HubTesting",
                 "HubAPI", "HubChannels", "HubCore", "HubDelivery", "HubServer", "HubStorage", "HubYAML", "PusherProtocol", logging,
             ], swiftSettings: strictTests),
+        // Runs the built executables as child processes, with third-party clients in Python.
+        .testTarget(
+            name: "HubIntegrationTests", dependencies: ["HubCore", "HubJSON"], exclude: ["Python", "python-env.sh", "requirements.txt"],
+            swiftSettings: strictTests),
     ],
     cxxLanguageStandard: .cxx17
 )

@@ -86,10 +86,14 @@ package final class ChannelEngine {
         counters.refusals += 1
         send(ServerEvent.error(code), to: connection)
         sink.close(connection, code: code.code, reason: code.reason)
+        // Nothing is written to it any more, and its peer may be long gone: whoever it stood for is absent from now on, not
+        // only when the close handshake is over.
+        closed(connection)
     }
 
+    /// A connection is gone, or is being closed. Safe to call again.
     package func closed(_ id: ConnectionID) {
-        guard let connection = connections.removeValue(forKey: UInt32(id.slot)) else { return }
+        guard connections[UInt32(id.slot)]?.id == id, let connection = connections.removeValue(forKey: UInt32(id.slot)) else { return }
         for subscription in connection.subscriptions.values { end(subscription, of: connection) }
         if connection.isWatched { reports.append(.disconnected(id)) }
         directory.release(connection.app)
@@ -129,6 +133,7 @@ package final class ChannelEngine {
     package func receivedTooMuch(from id: ConnectionID) {
         complain(to: id, "The message is longer than this server accepts")
         sink.close(id, code: 1009, reason: "message too big")
+        closed(id)
     }
 
     /// An error that does not end the connection. Its code is null: clients act on numbers (protocol reference, 1.7).

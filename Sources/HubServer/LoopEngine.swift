@@ -10,6 +10,9 @@ final class LoopEngine: LoopDelegate, DeliverySink {
     private let ports: EnginePorts
     private let report: ([AttendanceReport]) -> Void
     private var inbox: [LoopMessage] = []
+    /// Being closed by the transport; taken out of their channels at the turn's end, because the fan-out that found them slow is
+    /// still walking those.
+    private var slow: [ConnectionID] = []
     // Set right after `init`, because both need this object.
     private var engine: ChannelEngine?
     private var router: Router?
@@ -42,7 +45,7 @@ final class LoopEngine: LoopDelegate, DeliverySink {
     func connectionReceivedBinary(_ connection: ConnectionID) { engine?.receivedBinary(from: connection) }
     func connectionReceivedTooMuch(_ connection: ConnectionID) { engine?.receivedTooMuch(from: connection) }
     func connectionIsSilent(_ connection: ConnectionID) { engine?.refuse(connection, .pongNotReceived) }
-    func connectionIsSlow(_ connection: ConnectionID) {}
+    func connectionIsSlow(_ connection: ConnectionID) { slow.append(connection) }
     func connectionClosed(_ connection: ConnectionID) { engine?.closed(connection) }
 
     func request(_ request: HTTPRequest, reply: HTTPReply) -> HTTPResponse? {
@@ -68,6 +71,10 @@ final class LoopEngine: LoopDelegate, DeliverySink {
     func loopTurnEnds() {
         guard let engine else { return }
         engine.flush()
+        while let connection = slow.popLast() {
+            engine.closed(connection)
+            engine.flush()
+        }
         let reports = engine.takeReports()
         if !reports.isEmpty { report(reports) }
     }

@@ -1,0 +1,43 @@
+import HubCore
+import Testing
+
+/// Several apps on one hub, each within its own limits.
+@Suite struct AppTests {
+    private static let configuration = """
+        apps:
+          - id: "1"
+            key: app-key
+            secret: app-secret
+            ping_interval: 1s
+            pong_timeout: 1s
+            presence_members_max: 2
+            client_events: false
+          - { id: "2", key: off-key, secret: off-secret, enabled: false }
+          - { id: "3", key: small-key, secret: small-secret, max_connections: 1 }
+          - { id: "4", key: origin-key, secret: origin-secret, allowed_origins: ["https://good.example"], activity_timeout: 30s }
+        """
+
+    private func run(_ scenario: String, loops: Int) async throws -> JSONValue {
+        try await Stage.run { stage in
+            let file = try stage.write(Self.configuration, to: "tandem.yaml")
+            let hub = try await stage.hub(loops: loops, arguments: ["--config", file])
+            return try await stage.python("apps.py", scenario, hub: hub)
+        }
+    }
+
+    @Test(arguments: [1, 2]) func limitsOfAnApp(loops: Int) async throws {
+        let result = try await run("limits", loops: loops)
+        #expect(result["disabled"] == 4003 && result["full"] == 4004 && result["foreign_origin"] == 4009 && result["own_origin"] == 30)
+        #expect(result["presence_limit"] == "LimitReached" && result["presence_error"] == .null)
+        #expect(result["client_events_off"] == .null)
+        #expect(result["other_app"] == 0)
+        #expect(result["foreign_key"] == 401 && result["own_key"] == 200 && result["disabled_api"] == 403)
+    }
+
+    @Test func aSilentPeerIsDropped() async throws {
+        let result = try await run("keep_alive", loops: 2)
+        #expect(result["ping"] == true && result["error"] == true && result["alive"] == true)
+        // One second of silence, one for the answer, and what a busy machine adds.
+        #expect((1...15).contains(result["took"]?.number ?? 0))
+    }
+}

@@ -1,0 +1,111 @@
+import Foundation
+import Glibc
+
+/// A program of ours or of others that runs beside the tests, with its output in files, where nobody has to read along.
+///
+/// Whoever starts one ends it with `end()`, whatever happens in between.
+final class ChildProcess: Sendable {
+    let name: String
+    private let process: Process
+    private let outputFile: URL
+    private let errorFile: URL
+
+    /// - Parameters:
+    ///   - environment: all of it; nothing of this process's is passed on unasked.
+    ///   - folder: where the output goes and the program runs.
+    init(_ executable: URL, _ arguments: [String], environment: [String: String], folder: URL) throws {
+        name = executable.lastPathComponent
+        let files = folder.appendingPathComponent("\(name)-\(UUID().uuidString.prefix(8))")
+        outputFile = files.appendingPathExtension("out")
+        errorFile = files.appendingPathExtension("err")
+        process = Process()
+        process.executableURL = executable
+        process.arguments = arguments
+        process.environment = environment
+        process.currentDirectoryURL = folder
+        process.standardInput = FileHandle.nullDevice
+        process.standardOutput = try Self.file(outputFile)
+        process.standardError = try Self.file(errorFile)
+        try process.run()
+    }
+
+    private static func file(_ url: URL) throws -> FileHandle {
+        try Data().write(to: url)
+        return try FileHandle(forWritingTo: url)
+    }
+
+    var pid: Int32 { process.processIdentifier }
+    var isRunning: Bool { process.isRunning }
+    var output: String { Self.text(outputFile) }
+    var errors: String { Self.text(errorFile) }
+    var errorPath: String { errorFile.path }
+
+    private static func text(_ url: URL) -> String {
+        (FileManager.default.contents(atPath: url.path)).map { String(decoding: $0, as: UTF8.self) } ?? ""
+    }
+
+    func send(_ signal: Int32) {
+        if process.isRunning { kill(process.processIdentifier, signal) }
+    }
+
+    /// How it ended.
+    struct End: Equatable {
+        /// The exit code, or the signal's number when `wasSignalled`.
+        var code: Int32
+        var wasSignalled: Bool
+    }
+
+    func waitForEnd(within limit: Duration = Patience.usual) async throws -> End {
+        try await eventually("\(name) to end", within: limit) { !process.isRunning }
+        return End(code: process.terminationStatus, wasSignalled: process.terminationReason == .uncaughtSignal)
+    }
+
+    /// Ends it at once if it still runs.
+    func end() async {
+        send(SIGKILL)
+        // Nothing outlives SIGKILL; this only collects it.
+        try? await eventually("\(name) to end", within: .seconds(10)) { !process.isRunning }
+    }
+}
+
+/// Limits of waits: far above what an idle machine needs.
+enum Patience {
+    static let usual = Duration.seconds(30)
+    /// A script of many steps.
+    static let script = Duration.seconds(110)
+    /// Packages come over the network.
+    static let installation = Duration.seconds(300)
+}
+
+struct Timeout: Error, CustomStringConvertible {
+    let description: String
+}
+
+/// Returns as soon as the condition holds.
+func eventually(_ what: String, within limit: Duration = Patience.usual, _ condition: () throws -> Bool) async throws {
+    let end = ContinuousClock.now + limit
+    while try !condition() {
+        if ContinuousClock.now > end { throw Timeout(description: "waited \(limit) for \(what)") }
+        try await Task.sleep(for: .milliseconds(10))
+    }
+}
+
+/// How many tests run their programs at the same time: more would only make each other slow on a small machine.
+actor Slots {
+    static let shared = Slots(count: 3)
+
+    private var free: Int
+    private var waiting: [CheckedContinuation<Void, Never>] = []
+
+    init(count: Int) {
+        free = count
+    }
+
+    func take() async {
+        if free > 0 { free -= 1 } else { await withCheckedContinuation { waiting.append($0) } }
+    }
+
+    func giveBack() {
+        if waiting.isEmpty { free += 1 } else { waiting.removeFirst().resume() }
+    }
+}

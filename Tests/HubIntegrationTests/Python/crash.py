@@ -1,0 +1,94 @@
+"""The hub is killed right after it has accepted an event; what was not sent yet is sent by the next one.
+
+The scenarios before the kill end the hub themselves, because every moment between the answer and the end is one in which
+it could still do its work.
+"""
+
+import sys
+
+from tandem_client import *
+
+SESSION, CODE = "monday", "ABC123"
+CHANNEL = f"presence-quiz-{SESSION}"
+APNS_C = apns_token("c")
+FCM_B, FCM_D = fcm_token("participant-b"), fcm_token("participant-d")
+SLOW = {"delay_ms": 60_000}
+
+
+def prepare():
+    create_session(SESSION, CODE)
+    join(CODE, "Ben", device_token=FCM_B, device_platform="android")
+    join(CODE, "Cleo", device_token=APNS_C, device_platform="ios")
+    join(CODE, "Dora", device_token=FCM_D, device_platform="android")
+
+
+def kill():
+    os.kill(int(os.environ["HUB_PID"]), signal.SIGKILL)
+
+
+def report(gateways, **more):
+    def brief(request):
+        body = request["body"]
+        data = body if request["provider"] == "apns" else body["message"]["data"]
+        return {"status": request["status"], "nid": data["nid"], "apns_id": request["headers"].get("apns-id"), "ts": str(data["ts"])}
+
+    finish(**{name: [brief(r) for r in gateways.requests(token)] for name, token in (("b", FCM_B), ("c", APNS_C), ("d", FCM_D))}, **more)
+
+
+def at_once():
+    """No gateway has answered anything when the hub dies."""
+    gateways = Gateways()
+    prepare()
+    for token in (FCM_B, APNS_C, FCM_D):
+        gateways.fault(token, SLOW)
+    backend().trigger(CHANNEL, "session-started", {})
+    kill()
+    gateways.clear_faults()
+    report(gateways)
+
+
+def half_way():
+    """D's push was accepted and written down, B's was sent and not answered, C's was refused for the moment."""
+    gateways = Gateways()
+    prepare()
+    gateways.fault(FCM_B, SLOW)
+    gateways.fault(APNS_C, {"status": 503, "reason": "ServiceUnavailable", "times": 1})
+    backend().trigger(CHANNEL, "session-started", {})
+    gateways.pushes(FCM_B, 1)
+    gateways.pushes(APNS_C, 1)
+    nid = gateways.pushes(FCM_D, 1)[0]["body"]["message"]["data"]["nid"]
+    log = os.environ["HUB_LOG"]
+    wait_for(
+        lambda: any("push ended" in line and nid in line and "accepted" in line for line in open(log)),
+        "the hub to write down that D's push was accepted")
+    kill()
+    gateways.clear_faults()
+    report(gateways)
+
+
+def drained():
+    """The hub ends in order while both gateways keep it waiting."""
+    gateways = Gateways()
+    prepare()
+    for token in (FCM_B, APNS_C):
+        gateways.fault(token, SLOW)
+    backend().trigger(CHANNEL, "session-started", {})
+    for token in (FCM_B, APNS_C, FCM_D):
+        gateways.pushes(token, 1)
+    gateways.clear_faults()
+    os.kill(int(os.environ["HUB_PID"]), signal.SIGTERM)
+    report(gateways)
+
+
+def afterwards():
+    """On the next hub with the same data."""
+    gateways = Gateways()
+    for token in (FCM_B, APNS_C, FCM_D):
+        wait_for(lambda: any(r["status"] == 200 for r in gateways.requests(token)), "a push that was accepted")
+    for token in (FCM_B, APNS_C):
+        gateways.pushes(token, int(os.environ["REQUESTS"]))
+    gateways.settled()
+    report(gateways, people=sorted(roster(SESSION)))
+
+
+{f.__name__: f for f in (at_once, half_way, drained, afterwards)}[sys.argv[1]]()

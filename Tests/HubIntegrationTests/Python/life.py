@@ -1,0 +1,49 @@
+"""How a hub ends: what connected clients are told."""
+
+import sys
+
+from protocol_bytes import raw_upgrade
+from tandem_client import *
+
+
+def probes():
+    finish(
+        health=[http.get(f"{HUB_URL}/health").status_code, http.get(f"{HUB_URL}/health").json()],
+        ready=[http.get(f"{HUB_URL}/ready").status_code, http.get(f"{HUB_URL}/ready").json()])
+
+
+def unreadiness():
+    """Status and body of what `/ready` answers, once it is not 200."""
+    answer = http.get(f"{HUB_URL}/ready", timeout=PATIENCE)
+    return [answer.status_code, answer.json()] if answer.status_code != 200 else None
+
+
+def drain():
+    """SIGTERM: not ready any more, error and close 4200 for everybody."""
+    clients = [Socket() for _ in range(6)]
+    for client in clients:
+        client.subscribe("news")
+    # It never answers the close frame and so keeps the hub waiting for a moment.
+    slow = raw_upgrade()
+    # This connection was there before and stays usable; new ones are not let in.
+    check(http.get(f"{HUB_URL}/ready", timeout=PATIENCE).status_code == 200, "ready")
+    os.kill(int(os.environ["HUB_PID"]), signal.SIGTERM)
+    unready = wait_for(unreadiness, "the hub to be unready")
+    codes = [client.closed() for client in clients]
+    finish(
+        unready=unready, codes=codes, reasons=sorted({client.close_reason for client in clients}),
+        errors=[[frame["data"]["code"] for frame in client.all("pusher:error")] for client in clients], slow=slow.fileno() >= 0)
+
+
+def impatient():
+    """The second SIGTERM ends the hub at once."""
+    # It never answers the close frame and so keeps the hub waiting for a moment.
+    slow = raw_upgrade()
+    pid = int(os.environ["HUB_PID"])
+    os.kill(pid, signal.SIGTERM)
+    wait_for(lambda: "stopping" in open(os.environ["HUB_LOG"]).read(), "the first signal to be noticed")
+    os.kill(pid, signal.SIGTERM)
+    finish(slow=slow.fileno() >= 0)
+
+
+{f.__name__: f for f in (probes, drain, impatient)}[sys.argv[1]]()

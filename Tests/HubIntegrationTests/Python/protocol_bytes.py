@@ -1,0 +1,52 @@
+"""WebSockets by hand, for what no library sends."""
+
+import base64
+import re
+import socket as sockets
+
+from tandem_client import HUB_PORT, KEY, PATIENCE, check
+
+
+def tcp():
+    return sockets.create_connection(("127.0.0.1", HUB_PORT), timeout=PATIENCE)
+
+
+UPGRADE = (f"GET /app/{KEY}?protocol=7 HTTP/1.1\r\nHost: hub\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+           f"Sec-WebSocket-Key: {base64.b64encode(b'0123456789abcdef').decode()}\r\nSec-WebSocket-Version: 13\r\n\r\n").encode()
+
+
+def raw_upgrade():
+    """An open WebSocket whose handshake has been read."""
+    return raw_session()[0]
+
+
+def raw_session():
+    """The same with its socket id."""
+    connection = tcp()
+    connection.sendall(UPGRADE)
+    answer = b""
+    while b"connection_established" not in answer:
+        part = connection.recv(4096)
+        check(part, answer)
+        answer += part
+    return connection, re.search(rb'(\d+\.\d+)\\"', answer)[1].decode()
+
+
+def client_frame(payload, opcode=1):
+    mask = b"\x01\x02\x03\x04"
+    header = bytes([0x80 | opcode, 0x80 | len(payload)]) if len(payload) < 126 else bytes([0x80 | opcode, 0xFE]) + len(payload).to_bytes(2, "big")
+    return header + mask + bytes(byte ^ mask[i % 4] for i, byte in enumerate(payload))
+
+
+def close_code_or_error(connection):
+    """The code of the close frame that arrives, or "error" for a pusher:error, or "end" for neither."""
+    data = b""
+    while True:
+        part = connection.recv(4096)
+        if not part:
+            return "end"
+        data += part
+        if b"pusher:error" in data:
+            return "error"
+        if data[0] == 0x88 and len(data) >= 4:
+            return int.from_bytes(data[2:4], "big")

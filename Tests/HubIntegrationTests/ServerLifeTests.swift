@@ -1,0 +1,152 @@
+import Foundation
+import HubCore
+import Testing
+
+/// How a hub begins and ends.
+@Suite struct ServerLifeTests {
+    /// What sysexits.h calls EX_USAGE and EX_CONFIG.
+    private static let usage: Int32 = 64
+    private static let badConfiguration: Int32 = 78
+
+    @Test func probes() async throws {
+        let result = try await Stage.run { stage in try await stage.python("life.py", "probes", hub: try await stage.hub()) }
+        #expect(result["health"]?[0] == 200 && result["ready"] == [200, ["ready": true]])
+    }
+
+    @Test(arguments: [1, 2]) func clientsAreSentElsewhere(loops: Int) async throws {
+        try await Stage.run { stage in
+            let hub = try await stage.hub(loops: loops)
+            let began = ContinuousClock.now
+            let result = try await stage.python("life.py", "drain", hub: hub)
+            #expect(try await hub.process.waitForEnd() == ChildProcess.End(code: 0, wasSignalled: false))
+            #expect(ContinuousClock.now - began < .seconds(20), "ten for the hub, the rest for the script's own start")
+            #expect(result["unready"]?[0] == 503)
+            #expect(result["codes"] == .array(Array(repeating: 4200, count: 6)))
+            #expect(result["errors"] == .array(Array(repeating: [4200], count: 6)))
+            #expect(result["reasons"]?.count == 1)
+        }
+    }
+
+    @Test func aSecondSignalEndsAtOnce() async throws {
+        try await Stage.run { stage in
+            let hub = try await stage.hub()
+            _ = try await stage.python("life.py", "impatient", hub: hub)
+            #expect(try await hub.process.waitForEnd() == ChildProcess.End(code: 1, wasSignalled: false))
+        }
+    }
+
+    /// Runs `tandem` to its end.
+    private func tandem(
+        _ arguments: [String], environment: [String: String] = [:], files: [String: String] = [:]
+    ) async throws -> (code: Int32, output: String, errors: [String]) {
+        try await Stage.run { stage in
+            for (name, text) in files { _ = try stage.write(text, to: name) }
+            let process = try stage.start(Place.tandem, arguments, environment: environment)
+            let end = try await process.waitForEnd()
+            #expect(!end.wasSignalled)
+            return (end.code, process.output, process.errors.split(separator: "\n").map(String.init))
+        }
+    }
+
+    @Test func aPortInUse() async throws {
+        try await Stage.run { stage in
+            let hub = try await stage.hub()
+            let second = try stage.start(Place.tandem, ["serve", "--port", "\(hub.port)", "--data", "other", "--channels", Place.channels])
+            #expect(try await second.waitForEnd().code == 1)
+            let lines = second.errors.split(separator: "\n")
+            #expect(lines.count == 1 && lines[0].hasPrefix("tandem: ") && lines[0].contains("\(hub.port)"))
+            #expect(second.output.isEmpty, "it said that it was ready")
+            #expect(hub.process.isRunning)
+        }
+    }
+
+    private static let definition = """
+        channel: presence-quiz-{session}
+        events:
+          session-started:
+            to: all
+            policy: critcal
+            notification: { title: "T", body: "B" }
+        """
+
+    @Test(arguments: ["serve", "check"]) func aMistakeInADefinition(command: String) async throws {
+        let result = try await tandem(
+            [command, "--channels", "channels"] + (command == "serve" ? ["--port", "0"] : []), files: ["channels/quiz.yaml": Self.definition])
+        #expect(result.code == Self.badConfiguration)
+        #expect(result.errors.count == 1 && result.errors[0].contains("quiz.yaml:5") && result.errors[0].contains("critical"))
+        #expect(!result.output.contains("ready"))
+    }
+
+    @Test(arguments: ["serve", "check"]) func anUnknownKeyInTheConfiguration(command: String) async throws {
+        let result = try await tandem(
+            [command, "--config", "tandem.yaml"], files: ["tandem.yaml": "listen:\n  host: 127.0.0.1\n  prot: 0\n"])
+        #expect(result.code == Self.badConfiguration)
+        #expect(result.errors.count == 1 && result.errors[0].contains("tandem.yaml:3") && result.errors[0].contains("port"))
+    }
+
+    @Test func badValuesAreRefused() async throws {
+        for (arguments, environment, word) in [
+            (["serve", "--port", "99999"], [:], "--port"), (["serve", "--port", "x"], [:], "--port"),
+            (["serve", "--config", "missing.yaml"], [:], "missing.yaml"), (["serve", "--channels", "nowhere"], [:], "nowhere"),
+            (["serve", "--port", "0"], ["TANDEM_LOOPS": "none"], "TANDEM_LOOPS"),
+            (["serve", "--port", "0"], ["APNS_KEY_ID": "KEY"], "APNS"),
+            (["serve", "--port", "0"], ["GOOGLE_APPLICATION_CREDENTIALS": "nowhere.json"], "nowhere.json"),
+        ] as [([String], [String: String], String)] {
+            let result = try await tandem(arguments, environment: environment)
+            #expect(result.code == Self.badConfiguration, "\(arguments) \(environment): \(result.errors)")
+            #expect(result.errors.contains { $0.contains(word) }, "\(arguments) \(environment): \(result.errors)")
+        }
+    }
+
+    @Test func wellKnownCredentialsStayOnThisMachine() async throws {
+        let result = try await tandem(["serve", "--host", "0.0.0.0", "--port", "0", "--channels", Place.channels])
+        #expect(result.code == Self.badConfiguration)
+        #expect(result.errors.count == 1 && result.errors[0].contains("TANDEM_APP_KEY"))
+    }
+
+    @Test func anUnknownFlag() async throws {
+        for arguments in [["serve", "--prot", "0"], ["unheard-of"], ["auth"], ["serve", "--port"]] {
+            let result = try await tandem(arguments)
+            #expect(result.code == Self.usage, "\(arguments)")
+            #expect(!result.errors.isEmpty)
+        }
+    }
+
+    @Test func checkSaysWhatIsGood() async throws {
+        let result = try await tandem(["check", "--channels", Place.channels])
+        #expect(result.code == 0 && result.errors.isEmpty)
+        #expect(result.output.contains("configuration: good") && result.output.contains("channel definitions: good") && result.output.contains("quiz"))
+    }
+
+    @Test func authSignsSubscriptions() async throws {
+        // Vectors V1 and V2 of Pusher's documentation.
+        let app = ["--key", "278d425bdf160c739803", "--secret", "7ad3773142a6692b25b8"]
+        let plain = try await tandem(["auth"] + app + ["1234.1234", "private-foobar"])
+        #expect(plain.code == 0)
+        #expect(
+            plain.output
+                == #"{"auth":"278d425bdf160c739803:58df8b0c36d6982b82c3ecf6b4662e34fe8c25bba48f5369f135bf843651c3a4"}"# + "\n")
+        let member = #"{"user_id":10,"user_info":{"name":"Mr. Channels"}}"#
+        let presence = try await tandem(["auth"] + app + ["1234.1234", "presence-foobar", member])
+        #expect(presence.output.contains("278d425bdf160c739803:31935e7d86dba64c2a90aed31fdc61869f9b22ba9d8863bba239c03ca481bc80"))
+        for arguments in [["nonsense", "private-foobar"], ["1234.1234", "bad name!"], ["1234.1234", "presence-foobar"]] {
+            let refused = try await tandem(["auth"] + app + arguments)
+            #expect(refused.code == Self.usage && refused.errors.count == 1 && refused.output.isEmpty, "\(arguments)")
+        }
+    }
+
+    @Test func publishSendsOneEvent() async throws {
+        try await Stage.run { stage in
+            let hub = try await stage.hub()
+            let good = try stage.start(Place.tandem, ["publish", "--url", hub.url, "news", "greeting", #"{"text":"hello"}"#])
+            #expect(try await good.waitForEnd().code == 0)
+            #expect(good.output == "{}\n")
+            let wrong = try stage.start(Place.tandem, ["publish", "--url", hub.url, "--secret", "wrong", "news", "greeting"])
+            #expect(try await wrong.waitForEnd().code == 1)
+            #expect(wrong.errors.contains("401"))
+            let nobody = try stage.start(Place.tandem, ["publish", "--url", "http://127.0.0.1:9", "news", "greeting"])
+            #expect(try await nobody.waitForEnd().code == 1)
+            #expect(nobody.errors.contains("is the hub running"))
+        }
+    }
+}

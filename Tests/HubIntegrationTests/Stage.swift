@@ -1,0 +1,191 @@
+import Foundation
+import HubCore
+import HubJSON
+
+/// Where one test runs: a folder of its own and the programs it started, all gone afterwards.
+///
+/// Used by one task at a time.
+final class Stage {
+    let folder: URL
+    private(set) var children: [ChildProcess] = []
+
+    private init() throws {
+        folder = FileManager.default.temporaryDirectory.appendingPathComponent("tandem-test-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+    }
+
+    /// Runs a test on a stage, and ends every program that is left when it is over.
+    static func run<Result>(_ body: (Stage) async throws -> Result) async throws -> Result {
+        await Slots.shared.take()
+        let outcome: Swift.Result<Result, any Error>
+        let stage: Stage?
+        do {
+            let own = try Stage()
+            stage = own
+            do { outcome = .success(try await body(own)) } catch { outcome = .failure(error) }
+        } catch {
+            stage = nil
+            outcome = .failure(error)
+        }
+        for child in stage?.children ?? [] { await child.end() }
+        if let folder = stage?.folder { try? FileManager.default.removeItem(at: folder) }
+        await Slots.shared.giveBack()
+        return try outcome.get()
+    }
+
+    func start(_ executable: URL, _ arguments: [String], environment: [String: String] = [:]) throws -> ChildProcess {
+        let child = try ChildProcess(
+            executable, arguments, environment: Self.environment.merging(environment) { $1 }, folder: folder)
+        children.append(child)
+        return child
+    }
+
+    /// Writes a file into the stage's folder and returns its path.
+    func write(_ text: String, to name: String) throws -> String {
+        let file = folder.appendingPathComponent(name)
+        try FileManager.default.createDirectory(at: file.deletingLastPathComponent(), withIntermediateDirectories: true)
+        try Data(text.utf8).write(to: file)
+        return file.path
+    }
+
+    /// Only what programs need to run: settings of whoever runs the tests must not change what is tested.
+    private static let environment: [String: String] = {
+        var environment = ProcessInfo.processInfo.environment.filter { ["PATH", "HOME", "LANG", "TMPDIR"].contains($0.key) }
+        environment["NO_PROXY"] = "*"
+        environment["PYTHONDONTWRITEBYTECODE"] = "1"
+        environment["PYTHONUNBUFFERED"] = "1"
+        return environment
+    }()
+}
+
+/// Where things are.
+enum Place {
+    static let tests = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+    static let package = tests.deletingLastPathComponent().deletingLastPathComponent()
+    static let channels = package.appendingPathComponent("channels").path
+    /// The folder of this test bundle, where the products are.
+    static let products = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath().deletingLastPathComponent()
+    static let tandem = products.appendingPathComponent("tandem")
+    static let gateways = products.appendingPathComponent("tandem-gateways")
+    static let venv = package.appendingPathComponent(".build/test-venv")
+}
+
+// MARK: - The hub
+
+/// A running `tandem serve` on a free port.
+struct Hub {
+    let process: ChildProcess
+    let port: Int
+    var url: String { "http://127.0.0.1:\(port)" }
+    /// What it logged.
+    var log: String { process.errors }
+}
+
+extension Stage {
+    /// Starts a hub and waits until it is ready.
+    /// - Parameter data: the same folder again goes on with what an earlier hub stored.
+    func hub(
+        loops: Int = 2, data: String = "data", gateways: Gateways? = nil, arguments: [String] = [], environment: [String: String] = [:]
+    ) async throws -> Hub {
+        let process = try start(
+            Place.tandem,
+            [
+                "serve", "--port", "0", "--data", folder.appendingPathComponent(data).path, "--channels", Place.channels, "--loops",
+                String(loops), "--log-level", "debug",
+            ] + arguments,
+            environment: (gateways?.settings ?? [:]).merging(environment) { $1 })
+        let prefix = "Tandem is ready at http://127.0.0.1:"
+        var port: Int?
+        try await eventually("the hub to be ready") {
+            if !process.isRunning { throw Timeout(description: "the hub ended while starting: \(process.errors)") }
+            let text = process.output
+            guard text.contains("\n"), let line = text.split(separator: "\n").first else { return false }
+            guard line.hasPrefix(prefix) else { throw Timeout(description: "not the banner: \(line)") }
+            port = Int(line.dropFirst(prefix.count))
+            return port != nil
+        }
+        return Hub(process: process, port: port ?? 0)
+    }
+}
+
+// MARK: - The gateways
+
+/// Running simulators of FCM and APNs.
+struct Gateways {
+    let process: ChildProcess
+    /// What a hub has to be told to use them.
+    let settings: [String: String]
+    let control: String
+}
+
+extension Stage {
+    func gateways() async throws -> Gateways {
+        let keys = folder.appendingPathComponent("gateways")
+        let process = try start(Place.gateways, ["--data", keys.path])
+        try await eventually("the gateways to be ready") {
+            if !process.isRunning { throw Timeout(description: "the gateways ended while starting: \(process.errors)") }
+            return process.output.contains("ready\n")
+        }
+        let text = try String(contentsOf: keys.appendingPathComponent("gateways.env"), encoding: .utf8)
+        var settings: [String: String] = [:]
+        for line in text.split(separator: "\n") where line.hasPrefix("export ") {
+            let parts = line.dropFirst("export ".count).split(separator: "=", maxSplits: 1)
+            guard parts.count == 2 else { continue }
+            settings[String(parts[0])] = parts[1].trimmingCharacters(in: CharacterSet(charactersIn: "'\""))
+        }
+        let control = settings.removeValue(forKey: "TANDEM_GATEWAYS_CONTROL") ?? ""
+        return Gateways(process: process, settings: settings, control: control)
+    }
+}
+
+// MARK: - Python
+
+extension Stage {
+    /// Runs a scenario of a script in `Python/` against a hub, and returns the line of JSON that it prints at its end.
+    func python(
+        _ script: String, _ scenario: String, hub: Hub, gateways: Gateways? = nil, environment: [String: String] = [:]
+    ) async throws -> JSONValue {
+        let interpreter = try await PythonEnvironment.shared.interpreter()
+        var own = ["HUB_URL": hub.url, "HUB_PID": String(hub.process.pid), "HUB_LOG": hub.process.errorPath]
+        own["GATEWAYS_URL"] = gateways?.control
+        let process = try start(
+            interpreter, [Place.tests.appendingPathComponent("Python/\(script)").path, scenario],
+            environment: own.merging(environment) { $1 })
+        let end = try await process.waitForEnd(within: Patience.script)
+        guard end == ChildProcess.End(code: 0, wasSignalled: false) else {
+            throw ScriptFailure(description: "\(script) \(scenario) ended with \(end): \(process.errors)\n\(hub.log.suffix(2000))")
+        }
+        guard let line = process.output.split(separator: "\n").last else {
+            throw ScriptFailure(description: "\(script) \(scenario) printed nothing: \(process.errors)")
+        }
+        return try JSONValue(parsing: String(line))
+    }
+}
+
+struct ScriptFailure: Error, CustomStringConvertible {
+    let description: String
+}
+
+/// The Python with the third-party clients: made by whoever needs it first.
+actor PythonEnvironment {
+    static let shared = PythonEnvironment()
+    private var making: Task<URL, any Error>?
+
+    func interpreter() async throws -> URL {
+        let task = making ?? Task { try await Self.make() }
+        making = task
+        return try await task.value
+    }
+
+    private static func make() async throws -> URL {
+        let folder = FileManager.default.temporaryDirectory
+        var environment = ProcessInfo.processInfo.environment
+        environment["PIP_NO_INPUT"] = "1"
+        let script = try ChildProcess(
+            URL(fileURLWithPath: "/bin/bash"), [Place.tests.appendingPathComponent("python-env.sh").path, Place.venv.path],
+            environment: environment, folder: folder)
+        let end = try await script.waitForEnd(within: Patience.installation)
+        guard end.code == 0 else { throw ScriptFailure(description: "python-env.sh failed: \(script.errors)\(script.output)") }
+        return Place.venv.appendingPathComponent("bin/python")
+    }
+}
