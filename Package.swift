@@ -90,7 +90,7 @@ let package = Package(
             dependencies: ["HubTesting", "HubCore", "HubCrypto", "HubJSON", "PusherProtocol", "HubChannels"], swiftSettings: strictTests),
         .testTarget(name: "HubDeliveryTests", dependencies: ["HubTesting", "HubCore", "HubCrypto", "HubDelivery", "HubYAML"], swiftSettings: strictTests),
         .testTarget(
-            name: "HubStorageTests", dependencies: ["HubCore", "HubDelivery", "HubStorage", grdb], swiftSettings: strictTests),
+            name: "HubStorageTests", dependencies: ["HubTesting", "HubCore", "HubDelivery", "HubStorage", grdb], swiftSettings: strictTests),
         .testTarget(
             name: "HubAPITests",
             dependencies: [

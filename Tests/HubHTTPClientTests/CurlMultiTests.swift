@@ -25,16 +25,6 @@ private func client(_ change: (inout CurlOptions) -> Void = { _ in }) throws -> 
     return try CurlMulti(options)
 }
 
-/// Waits for a condition that another thread brings about; false after thirty seconds.
-func eventually(_ condition: () -> Bool) async -> Bool {
-    let deadline = ContinuousClock.now + .seconds(30)
-    while !condition() {
-        guard ContinuousClock.now < deadline else { return false }
-        await Task.yield()
-    }
-    return true
-}
-
 @Suite("CurlMulti", .timeLimit(.minutes(2)))
 struct CurlMultiTests {
     @Test("a call arrives as it was written, and its answer comes back")

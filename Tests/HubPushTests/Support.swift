@@ -52,16 +52,6 @@ extension ServiceAccount {
 /// One key for all tests: making an RSA key is slow.
 let rsaKey = RS256PrivateKey.generate(bits: 2048)
 
-/// Waits for a condition that another thread brings about; false after thirty seconds.
-func eventually(_ condition: () -> Bool) async -> Bool {
-    let deadline = ContinuousClock.now + .seconds(30)
-    while !condition() {
-        guard ContinuousClock.now < deadline else { return false }
-        await Task.yield()
-    }
-    return true
-}
-
 extension PushGateway {
     func outcome(_ message: PushMessage, _ target: PushTarget) async -> PushOutcome {
         await withCheckedContinuation { continuation in

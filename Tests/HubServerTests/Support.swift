@@ -85,7 +85,7 @@ final class TestStore {
 
     /// The event's one row once it is as wanted; whatever it is after the time limit.
     func row(_ event: String = "e1", until isDone: (DeliveryRecord) -> Bool) async throws -> DeliveryRecord? {
-        let end = ContinuousClock.now + .seconds(20)
+        let end = ContinuousClock.now + .seconds(60)
         while true {
             let row = try await store.deliveries(event: event).first
             if let row, isDone(row) { return row }

@@ -31,7 +31,7 @@ private final class FakeStore: Sendable {
     func groupCommit(_ limits: GroupCommitLimits = GroupCommitLimits()) -> GroupCommit<Ledger> {
         GroupCommit(limits: limits) { calls in
             self.state.withLock { $0.isStarted = true }
-            while self.state.withLock({ $0.isHeld }) { await Task.yield() }
+            while self.state.withLock({ $0.isHeld }) { try await Task.sleep(for: .milliseconds(1)) }
             let ledger = Ledger()
             let results = calls.map { call in
                 let before = ledger.written

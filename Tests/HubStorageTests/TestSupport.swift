@@ -1,6 +1,7 @@
 import Foundation
 import HubCore
 import HubDelivery
+import HubTesting
 import Synchronization
 import Testing
 
@@ -34,13 +35,9 @@ final class TemporaryFolder: Sendable {
 
 struct ConditionNeverMet: Error {}
 
-/// Lets other tasks run until `condition` holds.
-func waitUntil(limit: Duration = .seconds(10), _ condition: () -> Bool) async throws {
-    let end = ContinuousClock.now + limit
-    while !condition() {
-        guard ContinuousClock.now < end else { throw ConditionNeverMet() }
-        await Task.yield()
-    }
+/// Waits for a condition that another task brings about.
+func waitUntil(_ condition: () -> Bool) async throws {
+    guard await eventually(condition) else { throw ConditionNeverMet() }
 }
 
 extension EventRecord {
