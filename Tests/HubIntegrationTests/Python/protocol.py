@@ -441,11 +441,11 @@ def pipelined():
     request = f"POST {target} HTTP/1.1\r\nHost: hub\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
     get = b"GET /health HTTP/1.1\r\nHost: hub\r\n\r\n"
     answered = 0
-    for burst in (request + get + request, get + request, request + request, get + get):
+    for burst in ((request, get, request), (get, request), (request, request), (get, get)):
         connection = tcp()
-        connection.sendall(burst)
+        connection.sendall(b"".join(burst))
         received = b""
-        while received.count(b"HTTP/1.1 200") < 3 and not received.count(b"OK") == 2:
+        while received.count(b"HTTP/1.1 ") < len(burst):
             try:
                 part = connection.recv(4096)
             except ConnectionResetError:
