@@ -358,21 +358,10 @@ struct DefinitionTests {
         let seed = UInt64.random(in: 0...UInt64.max)
         print("DefinitionSet seed \(seed)")
         var random = SeededRandom(state: seed)
-        let scalars = Array(hideAndSeek.unicodeScalars)
-        let noise = Array("{}[]:,-#\"'\n \t&*!|>^/.(=%~0é".unicodeScalars)
         for round in 0..<1500 {
-            var copy = scalars
-            if round % 3 == 0 { copy = Array(copy.prefix(Int.random(in: 0..<copy.count, using: &random))) }
-            for _ in 0..<Int.random(in: 0...5, using: &random) where !copy.isEmpty {
-                let place = Int.random(in: 0..<copy.count, using: &random)
-                switch Int.random(in: 0..<3, using: &random) {
-                case 0: copy.remove(at: place)
-                case 1: copy.insert(noise.randomElement(using: &random)!, at: place)
-                default: copy[place] = noise.randomElement(using: &random)!
-                }
-            }
+            let text = random.mutilate(hideAndSeek, noise: "{}[]:,-#\"'\n \t&*!|>^/.(=%~0é", isCut: round % 3 == 0)
             do throws(YAMLError) {
-                _ = try DefinitionSet.load([("f.yaml", String(String.UnicodeScalarView(copy)))])
+                _ = try DefinitionSet.load([("f.yaml", text)])
             } catch {
                 #expect(error.mistakes.allSatisfy { $0.line >= 1 && $0.file == "f.yaml" && !$0.message.isEmpty })
             }

@@ -14,3 +14,22 @@ package struct SeededRandom: RandomNumberGenerator {
         return value ^ value >> 31
     }
 }
+
+extension SeededRandom {
+    /// The text with up to five characters removed, replaced, or put in from `noise`; cut off anywhere when `isCut`.
+    package mutating func mutilate(_ text: String, noise: String, isCut: Bool) -> String {
+        var scalars = Array(text.unicodeScalars)
+        let noise = Array(noise.unicodeScalars)
+        if isCut { scalars = Array(scalars.prefix(Int.random(in: 0..<scalars.count, using: &self))) }
+        for _ in 0..<Int.random(in: 0...5, using: &self) where !scalars.isEmpty {
+            let place = Int.random(in: 0..<scalars.count, using: &self)
+            let mark = noise[Int.random(in: 0..<noise.count, using: &self)]
+            switch Int.random(in: 0..<3, using: &self) {
+            case 0: scalars.remove(at: place)
+            case 1: scalars.insert(mark, at: place)
+            default: scalars[place] = mark
+            }
+        }
+        return String(String.UnicodeScalarView(scalars))
+    }
+}
