@@ -4,6 +4,7 @@ internal import PusherProtocol
 
 /// `GET /apps/{app}/channels`, `/channels/{channel}` and `/channels/{channel}/users` (protocol reference, 5.4 to 5.6).
 struct ChannelsResource {
+    let engine: ChannelEngine
     let survey: ChannelSurvey
 
     func list(_ request: HTTPRequest, app: App, later: @escaping @Sendable (HTTPResponse) -> Void) -> HTTPResponse? {
@@ -32,9 +33,10 @@ struct ChannelsResource {
         if attributes.contains(.cache), !channel.kind.isCache {
             return .error(400, "Cannot retrieve the cache unless the channel is a cache channel")
         }
+        let cached = attributes.contains(.cache) ? engine.cachedEvent(app: app.index, channel: channel) : nil
         survey.ask { $0.summary(app: app.index, channel: channel) } then: { answers in
             let summary = answers.compactMap { $0 }.first
-            var members = Self.attributes(attributes, of: channel, summary)
+            var members = Self.attributes(attributes, of: channel, summary, cached: cached)
             members["occupied"] = .bool(summary != nil)
             later(.json(.object(members)))
         }
@@ -55,13 +57,17 @@ struct ChannelsResource {
     }
 
     /// The asked attributes that apply to the channel; counts of an unoccupied one are 0.
+    /// - Parameter cached: what a cache channel holds; nil: nothing.
     static func attributes(
-        _ asked: ChannelAttributes, of channel: ChannelName, _ summary: HomeRegistry.Summary?
+        _ asked: ChannelAttributes, of channel: ChannelName, _ summary: HomeRegistry.Summary?,
+        cached: (data: String, secondsLeft: Int)? = nil
     ) -> [String: JSONValue] {
         var members: [String: JSONValue] = [:]
         if asked.contains(.userCount), channel.kind.isPresence { members["user_count"] = .int(Int64(summary?.userCount ?? 0)) }
         if asked.contains(.subscriptionCount) { members["subscription_count"] = .int(Int64(summary?.subscriptionCount ?? 0)) }
-        if asked.contains(.cache), channel.kind.isCache { members["cache"] = .null }
+        if asked.contains(.cache), channel.kind.isCache {
+            members["cache"] = cached.map { ["data": .string($0.data), "ttl": .int(Int64($0.secondsLeft))] } ?? .null
+        }
         return members
     }
 }

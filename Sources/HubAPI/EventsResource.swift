@@ -40,7 +40,8 @@ struct EventsResource {
             frames: request.channels.map { channel in
                 (channel, Frame.text(ServerEvent.event(name: request.name, channel: channel, data: request.data)))
             },
-            excluded: request.excludedSocketID.flatMap(engine.connection(socketID:)))
+            excluded: request.excludedSocketID.flatMap(engine.connection(socketID:)),
+            cacheOrder: request.channels.contains { $0.kind.isCache } ? engine.directory.nextOrder() : nil)
     }
 
     private func submit(
@@ -89,7 +90,7 @@ struct EventsResource {
             let isPlain = requests.allSatisfy(\.attributes.isEmpty) && outcomes.allSatisfy(\.events.isEmpty)
             if isPlain { return HTTPResponse(status: 200, body: Array("{}".utf8)) }
             let items = zip(requests, outcomes).map { request, outcome in
-                var members = request.channels.first.map { ChannelsResource.attributes(request.attributes, of: $0, counts[$0]) } ?? [:]
+                var members = request.channels.first.map { attributes(request, of: $0, counts) } ?? [:]
                 members.merge(eventMembers(outcome)) { current, _ in current }
                 return JSONValue.object(members)
             }
@@ -98,11 +99,19 @@ struct EventsResource {
         var members = outcomes.first.map(eventMembers) ?? [:]
         if let request = requests.first, !request.attributes.isEmpty {
             let channels = request.channels.map { channel in
-                (channel.text, JSONValue.object(ChannelsResource.attributes(request.attributes, of: channel, counts[channel])))
+                (channel.text, JSONValue.object(attributes(request, of: channel, counts)))
             }
             members["channels"] = .object(Dictionary(channels, uniquingKeysWith: { first, _ in first }))
         }
         return .json(.object(members))
+    }
+
+    /// What `info` asked; the cache of a channel holds what was just published.
+    private static func attributes(
+        _ request: PublishRequest, of channel: ChannelName, _ counts: [ChannelName: HomeRegistry.Summary]
+    ) -> [String: JSONValue] {
+        let cached = (data: request.data.content, secondsLeft: ChannelEngine.cacheSeconds)
+        return ChannelsResource.attributes(request.attributes, of: channel, counts[channel], cached: cached)
     }
 
     /// `event_id`, and `event_ids` by channel where one publish became several events.

@@ -10,6 +10,7 @@ package final class Router {
     private let directory: AppDirectory
     private let events: EventsResource
     private let channels: ChannelsResource
+    private let users: UsersResource
     private let backend: BackendAPI
     private let participants: ParticipantAPI
     private let time: any TimeSource
@@ -30,7 +31,8 @@ package final class Router {
         cors = CrossOrigin(origins: corsOrigins)
         directory = engine.directory
         events = EventsResource(engine: engine, desk: desk, survey: survey)
-        channels = ChannelsResource(survey: survey)
+        channels = ChannelsResource(engine: engine, survey: survey)
+        users = UsersResource(engine: engine)
         self.backend = backend
         self.participants = participants
         self.time = time
@@ -46,6 +48,7 @@ package final class Router {
         }
         let components = request.path.utf8.split(separator: UInt8(ascii: "/")).map { String(Substring($0)) }
         // A reverse proxy may leave its own prefix in front.
+        if let user = UsersResource.userWithoutApp(components) { return terminate(request, user: user) }
         if let apps = components.firstIndex(of: "apps"), apps + 1 < components.count {
             return app(request, id: components[apps + 1], Array(components[(apps + 2)...]), later: later)
         }
@@ -62,12 +65,7 @@ package final class Router {
         _ request: HTTPRequest, id: String, _ path: [String], later: @escaping @Sendable (HTTPResponse) -> Void
     ) -> HTTPResponse? {
         guard let app = directory.app(id: id) else { return .error(404, "there is no app with the id '\(id.prefix(64))'") }
-        do {
-            try RequestAuth.verify(request, nowSeconds: time.wallSeconds) { app.secrets[$0] }
-        } catch {
-            return .error(401, error.message)
-        }
-        guard app.isEnabled else { return .error(403, "the app is disabled") }
+        if let refusal = refusal(of: request, for: app) { return refusal }
         switch (path.first, path.count) {
         case ("events", 1), ("batch_events", 1):
             guard request.method == "POST" else { return methodNotAllowed(request, "POST") }
@@ -75,6 +73,8 @@ package final class Router {
         case ("channels", 1...3):
             guard request.method == "GET" else { return methodNotAllowed(request, "GET") }
             return channelRoute(request, app: app, path, later: later)
+        case ("users", 3...) where path.last == "terminate_connections":
+            return users.terminate(request, app: app, user: path[1..<path.count - 1].joined(separator: "/"))
         default:
             let backend = backend
             Task {
@@ -83,6 +83,23 @@ package final class Router {
             }
             return nil
         }
+    }
+
+    /// Why a signed request may not go on; nil: it may.
+    private func refusal(of request: HTTPRequest, for app: App) -> HTTPResponse? {
+        do {
+            try RequestAuth.verify(request, nowSeconds: time.wallSeconds) { app.secrets[$0] }
+        } catch {
+            return .error(401, error.message)
+        }
+        return app.isEnabled ? nil : .error(403, "the app is disabled")
+    }
+
+    /// The path that the Python library builds has no app: the key says which one it is.
+    private func terminate(_ request: HTTPRequest, user: String) -> HTTPResponse {
+        guard let key = request.parameter("auth_key") else { return .error(401, "Missing parameter: auth_key") }
+        guard let app = directory.app(key: key) else { return .error(401, "Unknown auth_key") }
+        return refusal(of: request, for: app) ?? users.terminate(request, app: app, user: user)
     }
 
     private func channelRoute(
@@ -95,17 +112,19 @@ package final class Router {
         return channels.users(request, app: app, channel: channel, later: later)
     }
 
-    private func methodNotAllowed(_ request: HTTPRequest, _ allowed: String) -> HTTPResponse {
-        HTTPResponse(
-            status: 405, body: HTTPResponse.error(405, "\(request.method) is not possible here: use \(allowed)").body,
-            headers: [("Allow", allowed)])
-    }
+    private func methodNotAllowed(_ request: HTTPRequest, _ allowed: String) -> HTTPResponse { .methodNotAllowed(request, allowed) }
 }
 
 @available(*, unavailable)
 extension Router: Sendable {}
 
 extension HTTPResponse {
+    static func methodNotAllowed(_ request: HTTPRequest, _ allowed: String) -> HTTPResponse {
+        HTTPResponse(
+            status: 405, body: HTTPResponse.error(405, "\(request.method) is not possible here: use \(allowed)").body,
+            headers: [("Allow", allowed)])
+    }
+
     /// No route has that path.
     fileprivate static func nothing(at request: HTTPRequest) -> HTTPResponse {
         .error(404, "there is nothing at \(request.path.prefix(200)): see docs/http-api.md")

@@ -1,3 +1,4 @@
+internal import PusherProtocol
 internal import Synchronization
 
 /// One application of the hub as the engine needs it: its keys and limits. A value, the same on every loop.
@@ -16,6 +17,8 @@ package struct App: Sendable {
     package var clientEvents = true
     /// Per connection.
     package var clientEventsPerSecond = 10
+    /// Whether subscribers are told how many they are.
+    package var subscriptionCount = false
     package var presenceMembersMax = 100
     package var eventDataBytesMax = 10_240
     /// Told to clients.
@@ -25,6 +28,10 @@ package struct App: Sendable {
     package var pongTimeout: Duration = .seconds(10)
     /// Empty: every origin. Native clients, which send none, are always let in.
     package var allowedOrigins: [String] = []
+    /// Whether signed-in users are told of the users whom they watch.
+    package var watchlist = true
+    /// What the app's webhooks are told of; empty when it has none.
+    package var factKinds: ChannelFact.Kinds = []
 
     package init(index: Int, id: String, secrets: [String: String]) {
         self.index = index
@@ -33,34 +40,71 @@ package struct App: Sendable {
     }
 }
 
-/// The apps of one process, and how many connections each has over all loops.
+/// Bounds that concern all apps together. 0: none.
+package struct ConnectionLimits: Sendable {
+    package var connectionsMax = 0
+    /// Connections from one address. Behind a reverse proxy all come from one.
+    package var perAddressMax = 0
+
+    package init() {}
+}
+
+/// The apps of one process, and what is counted over all loops.
 package final class AppDirectory: Sendable {
+    private struct Counts {
+        var byApp: [Int]
+        var total = 0
+        /// Kept only where addresses are limited.
+        var byAddress: [String: Int] = [:]
+    }
+
     package let apps: [App]
+    let limits: ConnectionLimits
     private let byKey: [String: Int]
     private let byID: [String: Int]
-    private let connections: Mutex<[Int]>
+    private let counts: Mutex<Counts>
+    private let lastOrder = Atomic<UInt64>(0)
 
-    package init(_ apps: [App]) {
+    package init(_ apps: [App], limits: ConnectionLimits = ConnectionLimits()) {
         self.apps = apps
+        self.limits = limits
         byKey = Dictionary(apps.flatMap { app in app.secrets.keys.map { ($0, app.index) } }, uniquingKeysWith: { first, _ in first })
         byID = Dictionary(apps.map { ($0.id, $0.index) }, uniquingKeysWith: { first, _ in first })
-        connections = Mutex(Array(repeating: 0, count: apps.count))
+        counts = Mutex(Counts(byApp: Array(repeating: 0, count: apps.count)))
     }
 
     /// Keys are compared case-sensitively.
     package func app(key: String) -> App? { byKey[key].map { apps[$0] } }
     package func app(id: String) -> App? { byID[id].map { apps[$0] } }
 
-    /// Counts one more connection of the app; false when its limit is reached, and then nothing is counted. Any thread.
-    func admit(_ app: App) -> Bool {
-        connections.withLock { counts in
-            if app.connectionsMax > 0, counts[app.index] >= app.connectionsMax { return false }
-            counts[app.index] += 1
-            return true
+    /// Counts one more connection of the app, or says why it cannot be let in, and then nothing is counted. Any thread.
+    /// - Parameter address: the peer's; nil where `limits` do not ask for it.
+    func admit(_ app: App, address: String?) -> CloseCode? {
+        counts.withLock { counts in
+            if limits.connectionsMax > 0, counts.total >= limits.connectionsMax { return .overCapacity }
+            if let address, limits.perAddressMax > 0, counts.byAddress[address, default: 0] >= limits.perAddressMax {
+                return .tooManyFromAddress
+            }
+            if app.connectionsMax > 0, counts.byApp[app.index] >= app.connectionsMax { return .overConnectionQuota }
+            counts.byApp[app.index] += 1
+            counts.total += 1
+            if let address { counts.byAddress[address, default: 0] += 1 }
+            return nil
         }
     }
 
-    func release(_ app: App) {
-        connections.withLock { $0[app.index] -= 1 }
+    func release(_ app: App, address: String?) {
+        counts.withLock { counts in
+            counts.byApp[app.index] -= 1
+            counts.total -= 1
+            guard let address, let count = counts.byAddress[address] else { return }
+            counts.byAddress[address] = count > 1 ? count - 1 : nil
+        }
     }
+
+    /// Connections of the app on all loops. Any thread.
+    package func connectionCount(_ app: App) -> Int { counts.withLock { $0.byApp[app.index] } }
+
+    /// The next place in the one order in which events are cached, whichever loop took them. Any thread.
+    package func nextOrder() -> UInt64 { lastOrder.wrappingAdd(1, ordering: .relaxed).newValue }
 }

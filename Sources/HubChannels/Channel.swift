@@ -29,6 +29,11 @@ final class Channel {
         newestTicket = max(newestTicket, subscription.ticket)
     }
 
+    /// A subscriber of this channel got a newer ticket.
+    func raiseTicket(_ ticket: UInt64) {
+        newestTicket = max(newestTicket, ticket)
+    }
+
     /// O(1): the last subscriber takes the leaver's place.
     func remove(_ subscription: Subscription) {
         let position = subscription.position

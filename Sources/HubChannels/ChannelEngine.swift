@@ -23,6 +23,10 @@ package final class ChannelEngine {
     var channels = ChannelRegistry()
     var fanOut = FanOut()
     package let home: HomeRegistry
+    /// Of the users this loop is home of.
+    var users = UserRegistry()
+    private var cache = EventCache()
+    let facts: FactLog
     /// What happened this turn that delivery has to know; taken by `takeReports`.
     var reports: [AttendanceReport] = []
     var nextSerial: UInt32 = 1
@@ -54,7 +58,8 @@ package final class ChannelEngine {
         self.time = time
         self.isWatched = isWatched
         self.post = post
-        home = HomeRegistry(loopCount: loopCount)
+        facts = FactLog(kinds: directory.apps.map(\.factKinds))
+        home = HomeRegistry(loopCount: loopCount, apps: directory.apps, facts: facts)
     }
 
     // MARK: Connections
@@ -63,7 +68,10 @@ package final class ChannelEngine {
     /// - Parameters:
     ///   - key: from the path; nil: the path names no app.
     ///   - version: the `protocol` parameter.
-    package func open(_ connection: ConnectionID, key: String?, version: String?, origin: String?) {
+    ///   - address: the peer's; asked for only where addresses are limited.
+    package func open(
+        _ connection: ConnectionID, key: String?, version: String?, origin: String?, address: () -> String = { "" }
+    ) {
         guard let key else { return refuse(connection, .pathNotFound) }
         guard let app = directory.app(key: key) else { return refuse(connection, .applicationDoesNotExist) }
         guard app.isEnabled else { return refuse(connection, .applicationDisabled) }
@@ -74,9 +82,10 @@ package final class ChannelEngine {
         if let origin, !app.allowedOrigins.isEmpty, !app.allowedOrigins.contains(origin) {
             return refuse(connection, .unauthorized)
         }
-        guard directory.admit(app) else { return refuse(connection, .overConnectionQuota) }
+        let address = directory.limits.perAddressMax > 0 ? address() : nil
+        if let refusal = directory.admit(app, address: address) { return refuse(connection, refusal) }
         let socketID = process.socketID(of: connection)
-        connections[UInt32(connection.slot)] = Connection(id: connection, app: app, socketID: socketID)
+        connections[UInt32(connection.slot)] = Connection(id: connection, app: app, socketID: socketID, address: address)
         send(ServerEvent.connectionEstablished(socketID: socketID, activityTimeoutSeconds: app.activityTimeoutSeconds), to: connection)
         sink.probe(connection, pingAfter: app.pingInterval, pongWithin: app.pongTimeout)
     }
@@ -95,8 +104,9 @@ package final class ChannelEngine {
     package func closed(_ id: ConnectionID) {
         guard connections[UInt32(id.slot)]?.id == id, let connection = connections.removeValue(forKey: UInt32(id.slot)) else { return }
         for subscription in connection.subscriptions.values { end(subscription, of: connection) }
+        signOut(connection)
         if connection.isWatched { reports.append(.disconnected(id)) }
-        directory.release(connection.app)
+        directory.release(connection.app, address: connection.address)
     }
 
     /// The connection that a socket id names, on whatever loop it is; nil when it is not one of this process.
@@ -106,11 +116,17 @@ package final class ChannelEngine {
 
     package var connectionIDs: [ConnectionID] { connections.values.map(\.id) }
 
+    /// Nil when it is gone, also when somebody else has its slot.
+    func connection(_ id: ConnectionID) -> Connection? {
+        guard let connection = connections[UInt32(id.slot)], connection.id == id else { return nil }
+        return connection
+    }
+
     // MARK: Frames
 
     /// Handles one text message. Nothing in it can do more than be answered with an error.
     package func received(_ text: UnsafeRawBufferPointer, from id: ConnectionID) {
-        guard let connection = connections[UInt32(id.slot)], connection.id == id else { return }
+        guard let connection = connection(id) else { return }
         switch unsafe ClientEvent.parse(text, with: parser) {
         case .ping: send(ServerEvent.pong(), to: id)
         case .pong: break
@@ -118,7 +134,7 @@ package final class ChannelEngine {
             subscribe(connection, to: channel, auth: auth, channelData: channelData)
         case .unsubscribe(let channel): unsubscribe(connection, from: channel)
         case .client(let name, let channel, let data): clientEvent(name, channel, data, from: connection)
-        case .signIn: complain(to: id, "Sign-in is not supported by this server yet: join presence channels with channel_data")
+        case .signIn(let auth, let userData): signIn(connection, auth: auth, userData: userData)
         case .unknown(let name): complain(to: id, "Unknown event '\(name.prefix(64))'")
         case .malformed(let reason): complain(to: id, reason)
         }
@@ -157,6 +173,9 @@ package final class ChannelEngine {
     private func fanOut(_ publication: Publication) {
         counters.publications += 1
         for (name, frame) in publication.frames {
+            if let order = publication.cacheOrder, name.kind.isCache {
+                cache.store(frame, order: order, for: ChannelKey(app: publication.app, name: name), now: time.monotonicNanoseconds)
+            }
             guard let channel = channels[publication.app, name] else { continue }
             let cutoff = publication.attendedUpTo?[loop] ?? .max
             if publication.excluded != nil || publication.audience != .everybody || channel.newestTicket > cutoff {
@@ -167,10 +186,36 @@ package final class ChannelEngine {
         }
     }
 
-    /// Ends a turn: what was collected goes out.
+    /// How long a cache channel keeps its last event.
+    package static let cacheSeconds = Int(EventCache.lifetimeSeconds)
+
+    /// What a cache channel holds: the event's data, and for how many seconds it is kept; nil when it holds nothing. The
+    /// data is that of the last event which this loop has been told of.
+    package func cachedEvent(app: Int, channel: ChannelName) -> (data: String, secondsLeft: Int)? {
+        let key = ChannelKey(app: app, name: channel)
+        guard let (frame, remaining) = cache.event(for: key, now: time.monotonicNanoseconds) else { return nil }
+        let data = unsafe frame.withUnsafeBytes { frame in
+            unsafe (try? parser.parse(Frame.payload(of: frame)))?.find("data")?.string
+        }
+        return data.map { ($0, Int(remaining / 1_000_000_000)) }
+    }
+
+    /// Tells a new subscriber of a cache channel what was published last, or that nothing is known.
+    func sendCached(_ channel: ChannelName, to connection: Connection) {
+        let key = ChannelKey(app: connection.app.index, name: channel)
+        if let (frame, _) = cache.event(for: key, now: time.monotonicNanoseconds) { return sink.send(frame, to: connection.id) }
+        send(ServerEvent.cacheMiss(channel: channel), to: connection.id)
+        facts.note(app: connection.app.index, channel, .cacheMiss)
+    }
+
+    /// Ends a turn: what was collected goes out. Called at least a few times a second.
     package func flush() {
+        announceCounts()
         fanOut.flushAll(sink: sink)
     }
+
+    /// What webhooks have to know of this turn, in order.
+    package func takeFacts() -> [ChannelFact] { facts.take() }
 
     /// What delivery has to know of this turn, in order.
     package func takeReports() -> [AttendanceReport] {
@@ -192,8 +237,8 @@ package final class ChannelEngine {
         case .occupancy(let app, let channel, let loop, let subscribers):
             home.setOccupancy(app: app, channel: channel, loop: loop, subscribers: subscribers)
         case .audience(let id, let channel, let audience):
-            guard let connection = connections[UInt32(id.slot)], connection.id == id else { return }
-            connection.subscriptions[channel]?.audience = audience
+            connection(id)?.subscriptions[channel]?.audience = audience
+        case .user(let message): receive(message)
         case .query(let question): question(home)
         }
     }
@@ -220,16 +265,23 @@ final class Connection {
     let id: ConnectionID
     let app: App
     let socketID: SocketID
+    /// The peer's, where addresses are limited.
+    let address: String?
     var subscriptions: [ChannelName: Subscription] = [:]
+    /// Whom it has signed in as.
+    var user: SignedInUser?
+    /// Set while the first status of the users it watches is being collected.
+    var pendingWatchlist: ChannelEngine.PendingWatchlist?
     /// Delivery has been told about it.
     var isWatched = false
     /// Client events of the second that began at `clientEventSecond`.
     var clientEventCount = 0
     var clientEventSecond: Int64 = 0
 
-    init(id: ConnectionID, app: App, socketID: SocketID) {
+    init(id: ConnectionID, app: App, socketID: SocketID, address: String?) {
         self.id = id
         self.app = app
         self.socketID = socketID
+        self.address = address
     }
 }

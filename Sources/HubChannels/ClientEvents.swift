@@ -7,7 +7,7 @@ extension ChannelEngine {
     static let appStateEvent = "client-app-state"
 
     func clientEvent(_ name: String, _ channelText: String, _ data: DataLiteral, from connection: Connection) {
-        guard let channelName = ChannelName(channelText), let subscription = connection.subscriptions[channelName],
+        guard let channelName = ChannelName(allowingServerToUser: channelText), let subscription = connection.subscriptions[channelName],
             case .active(let channel) = subscription.phase
         else {
             return complain(to: connection.id, "Client event rejected: the connection is not subscribed to '\(channelText.prefix(64))'")
@@ -32,6 +32,10 @@ extension ChannelEngine {
         let payload = ServerEvent.event(name: name, channel: channelName, data: data, userID: subscription.user)
         publish(
             Publication(app: channel.app, frames: [(channelName, Frame.text(payload))], excluded: connection.id))
+        guard facts.wants(.clientEvent, app: channel.app) else { return }
+        facts.note(
+            app: channel.app, channelName,
+            .clientEvent(name: name, data: data.content, socketID: connection.socketID, user: subscription.user))
     }
 
     private func appState(_ data: DataLiteral, from connection: Connection) {

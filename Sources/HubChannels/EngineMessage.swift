@@ -13,16 +13,20 @@ package struct Publication: Sendable {
     /// For an event with a policy: per loop, the last attendance ticket that was known when its surfaces were decided. Who
     /// subscribed later was decided to be absent and is told by push; the socket must not tell them again.
     package var attendedUpTo: [UInt64]?
+    /// Where it stands among all events that are cached (`AppDirectory.nextOrder`); nil: cache channels do not keep it, as
+    /// they keep no client event.
+    package var cacheOrder: UInt64?
 
     package init(
         app: Int, frames: [(channel: ChannelName, frame: [UInt8])], excluded: ConnectionID?, audience: RoleSet = .everybody,
-        attendedUpTo: [UInt64]? = nil
+        attendedUpTo: [UInt64]? = nil, cacheOrder: UInt64? = nil
     ) {
         self.app = app
         self.frames = frames
         self.excluded = excluded
         self.audience = audience
         self.attendedUpTo = attendedUpTo
+        self.cacheOrder = cacheOrder
     }
 }
 
@@ -58,6 +62,7 @@ package enum EngineMessage: Sendable {
     case occupancy(app: Int, channel: ChannelName, loop: Int, subscribers: Int)
     /// From delivery: the roles a connection stands for on a channel.
     case audience(ConnectionID, channel: ChannelName, RoleSet)
+    case user(UserMessage)
     /// A question about channels this loop is home of.
     case query(@Sendable (HomeRegistry) -> Void)
 

@@ -11,6 +11,8 @@ package final class HomeRegistry {
         /// Subscribers per loop.
         var subscribers: [Int]
         var presence: Presence?
+        /// When the subscribers were last told how many they are, on the monotonic clock.
+        var countToldAt: UInt64?
         var total: Int { subscribers.reduce(0, +) }
         /// Loops with somebody to tell.
         var listeners: [Int] { subscribers.indices.filter { subscribers[$0] > 0 } }
@@ -26,10 +28,20 @@ package final class HomeRegistry {
     }
 
     private var channels: [ChannelKey: HomeChannel] = [:]
+    /// Channels whose number of subscribers changed and has not been told yet.
+    private var changedCounts: Set<ChannelKey> = []
     private let loopCount: Int
+    private let apps: [App]
+    private let facts: FactLog
 
-    init(loopCount: Int) {
+    /// Above this many subscribers the number is told at most every `countSeconds`.
+    static let promptCountsMax = 100
+    static let countSeconds: UInt64 = 5
+
+    init(loopCount: Int, apps: [App], facts: FactLog) {
         self.loopCount = loopCount
+        self.apps = apps
+        self.facts = facts
     }
 
     /// What the HTTP API tells of a channel.
@@ -59,8 +71,49 @@ package final class HomeRegistry {
     func setOccupancy(app: Int, channel: ChannelName, loop: Int, subscribers: Int) {
         let key = ChannelKey(app: app, name: channel)
         let home = channels[key] ?? HomeChannel(loopCount: loopCount)
+        let before = home.total
         home.subscribers[loop] = subscribers
-        channels[key] = home.total == 0 ? nil : home
+        let after = home.total
+        channels[key] = after == 0 ? nil : home
+        guard before != after else { return }
+        noteOccupancy(key, before: before, after: after)
+        let isCounted = apps[app].subscriptionCount || apps[app].factKinds.contains(.subscriptionCount)
+        // Java decrypts whatever comes on an encrypted channel.
+        if isCounted, !channel.kind.isEncrypted, channel.kind != .serverToUser { changedCounts.insert(key) }
+    }
+
+    private func noteOccupancy(_ key: ChannelKey, before: Int, after: Int) {
+        guard key.name.kind != .serverToUser else { return }
+        if before == 0, after > 0 { facts.note(app: key.app, key.name, .occupied) }
+        if before > 0, after == 0 { facts.note(app: key.app, key.name, .vacated) }
+    }
+
+    /// A number of subscribers to tell them.
+    struct CountAnnouncement {
+        let key: ChannelKey
+        let frame: [UInt8]
+        let loops: [Int]
+    }
+
+    /// The numbers that may be told now; the others stay for later.
+    func takeCounts(now: UInt64) -> [CountAnnouncement] {
+        guard !changedCounts.isEmpty else { return [] }
+        var announcements: [CountAnnouncement] = []
+        for key in changedCounts {
+            let channel = channels[key]
+            let count = channel?.total ?? 0
+            if count > Self.promptCountsMax, let toldAt = channel?.countToldAt, now < toldAt + Self.countSeconds * 1_000_000_000 {
+                continue
+            }
+            changedCounts.remove(key)
+            channel?.countToldAt = now
+            facts.note(app: key.app, key.name, .subscriptionCount(count))
+            if let channel, apps[key.app].subscriptionCount {
+                let frame = Frame.text(ServerEvent.subscriptionCount(channel: key.name, count: count))
+                announcements.append(CountAnnouncement(key: key, frame: frame, loops: channel.listeners))
+            }
+        }
+        return announcements
     }
 
     /// What has to be sent because of a join, in this order: the announcements first, so that the joiner, who is not among its
@@ -79,8 +132,11 @@ package final class HomeRegistry {
             return JoinEffects(announcement: nil, answer: .failure(EngineMessage.JoinRefusal(reason: reason, status: 403)))
         }
         let listeners = channel.listeners
+        let before = channel.total
         channel.subscribers[membership.connection.loop] += 1
         channels[key] = channel
+        noteOccupancy(key, before: before, after: before + 1)
+        if outcome == .first { facts.note(app: key.app, key.name, .memberAdded(user: member.userID)) }
         let added = ServerEvent.memberAdded(channel: membership.channel, userID: member.userID, userInfo: member.userInfo)
         let members = channel.presence?.snapshot() ?? []
         return JoinEffects(
@@ -94,6 +150,8 @@ package final class HomeRegistry {
         guard let channel = channels[key], let left = channel.presence?.leave(membership.connection, user: user), left != .unknown
         else { return nil }
         channel.subscribers[membership.connection.loop] -= 1
+        if left == .last { facts.note(app: key.app, key.name, .memberRemoved(user: user)) }
+        noteOccupancy(key, before: channel.total + 1, after: channel.total)
         if channel.total == 0 { channels[key] = nil }
         let listeners = channel.listeners
         guard left == .last, !listeners.isEmpty else { return nil }

@@ -5,7 +5,7 @@ internal import PusherProtocol
 /// where another loop has to be asked.
 extension ChannelEngine {
     func subscribe(_ connection: Connection, to text: String, auth: String?, channelData: String?) {
-        guard let name = ChannelName(text) else {
+        guard let name = ChannelName(allowingServerToUser: text) else {
             return deny(connection, channel: text, type: "InvalidChannel", ChannelName.rule, status: 400)
         }
         // A second acknowledgement would double the member list of PusherSwift, and an error fails every pending call of .NET:
@@ -15,6 +15,9 @@ extension ChannelEngine {
             let reason = "A connection may have at most \(Self.subscriptionsMax) subscriptions"
             return deny(connection, channel: text, type: "LimitReached", reason, status: 403)
         }
+        if let user = name.userID, user != connection.user?.id {
+            return deny(connection, channel: text, type: "AuthError", "Only a connection that is signed in as this user may subscribe", status: 401)
+        }
         var member: PresenceMember?
         if name.kind.requiresAuthorization {
             do {
@@ -22,10 +25,7 @@ extension ChannelEngine {
                     auth: auth, socketID: connection.socketID, channel: name, channelData: channelData,
                     secret: { connection.app.secrets[$0] })
                 if name.kind.isPresence {
-                    guard let channelData else {
-                        return deny(connection, channel: text, type: "AuthError", "Presence channels need channel_data with a user_id", status: 401)
-                    }
-                    member = try PresenceMember.parse(channelData: channelData, limits: UserLimits(), with: parser)
+                    member = try presenceMember(channelData, of: connection)
                 }
             } catch {
                 return deny(connection, channel: text, type: "AuthError", error.message, status: 401)
@@ -40,6 +40,15 @@ extension ChannelEngine {
             activate(subscription, of: connection, acknowledgement: Frame.text(ServerEvent.subscriptionSucceeded(channel: name)))
             reportOccupancy(connection.app.index, name)
         }
+    }
+
+    /// Who joins: whom the backend signed, else whom the connection is signed in as.
+    private func presenceMember(_ channelData: String?, of connection: Connection) throws(ProtocolError) -> PresenceMember {
+        if let channelData { return try PresenceMember.parse(channelData: channelData, limits: UserLimits(), with: parser) }
+        guard let user = connection.user else {
+            throw ProtocolError(message: "Presence channels need channel_data with a user_id, or a connection that is signed in")
+        }
+        return PresenceMember(userID: user.id, userInfo: user.userInfo)
     }
 
     /// Refuses a subscription the way every official client understands one of: pusher-js and the mobile libraries read the
@@ -61,21 +70,35 @@ extension ChannelEngine {
             channels.insert(channel)
         }
         sink.send(acknowledgement, to: connection.id)
-        if channel.isWatched {
-            connection.isWatched = true
-            lastTicket += 1
-            subscription.ticket = lastTicket
-            reports.append(
-                .attached(
-                    connection.id, connection.socketID, app: app, channel: subscription.channel, user: subscription.user,
-                    ticket: lastTicket))
-        }
+        if channel.name.kind.isCache { sendCached(subscription.channel, to: connection) }
+        if channel.isWatched { reportAttached(subscription, of: connection) }
         channel.add(subscription)
         subscription.phase = .active(channel)
     }
 
+    /// Tells delivery for whom the connection stands on a channel with a definition: the member, else the signed-in user.
+    private func reportAttached(_ subscription: Subscription, of connection: Connection) {
+        connection.isWatched = true
+        lastTicket += 1
+        subscription.ticket = lastTicket
+        reports.append(
+            .attached(
+                connection.id, connection.socketID, app: connection.app.index, channel: subscription.channel,
+                user: subscription.user ?? connection.user?.id, ticket: lastTicket))
+    }
+
+    /// The connection has signed in: from now on it stands for that user where no member id says otherwise.
+    func reportIdentity(of connection: Connection) {
+        for subscription in connection.subscriptions.values where subscription.user == nil {
+            guard case .active(let channel) = subscription.phase, channel.isWatched else { continue }
+            fanOut.flush(channel, sink: sink)
+            reportAttached(subscription, of: connection)
+            channel.raiseTicket(subscription.ticket)
+        }
+    }
+
     func unsubscribe(_ connection: Connection, from text: String) {
-        guard let name = ChannelName(text), let subscription = connection.subscriptions.removeValue(forKey: name) else { return }
+        guard let name = ChannelName(allowingServerToUser: text), let subscription = connection.subscriptions.removeValue(forKey: name) else { return }
         if case .active(let channel) = subscription.phase, channel.isWatched {
             reports.append(.detached(connection.id, channel: name))
         }
@@ -120,6 +143,15 @@ extension ChannelEngine {
         send(.joined(membership, effects.answer), to: membership.connection.loop)
     }
 
+    /// Tells subscribers how many they are, where that changed.
+    func announceCounts() {
+        for announcement in home.takeCounts(now: time.monotonicNanoseconds) {
+            for loop in announcement.loops {
+                send(.announce(app: announcement.key.app, channel: announcement.key.name, frame: announcement.frame), to: loop)
+            }
+        }
+    }
+
     func leave(_ membership: EngineMessage.Membership, user: String) {
         guard let announcement = home.leave(membership, user: user) else { return }
         for loop in announcement.loops {
@@ -131,7 +163,7 @@ extension ChannelEngine {
 
     func joined(_ membership: EngineMessage.Membership, _ result: Result<[UInt8], EngineMessage.JoinRefusal>) {
         // The connection may have left, or left and come back, while the answer was on its way.
-        guard let connection = connections[UInt32(membership.connection.slot)], connection.id == membership.connection,
+        guard let connection = connection(membership.connection),
             let subscription = connection.subscriptions[membership.channel], subscription.serial == membership.serial
         else { return }
         switch result {

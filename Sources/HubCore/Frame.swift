@@ -13,6 +13,18 @@ package enum Frame {
         return output
     }
 
+    /// The payload of a frame that `text` made.
+    package static func payload(of frame: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer {
+        guard frame.count >= 2 else { return unsafe UnsafeRawBufferPointer(rebasing: frame[frame.endIndex...]) }
+        let headerByteCount =
+            switch unsafe frame[1] {
+            case 126: 4
+            case 127: headerBytesMax
+            default: 2
+            }
+        return unsafe UnsafeRawBufferPointer(rebasing: frame.dropFirst(headerByteCount))
+    }
+
     private static func appendHeader(payloadByteCount count: Int, to output: inout [UInt8]) {
         output.append(0x81)
         if count < 126 {

@@ -87,6 +87,9 @@ package struct Configuration: Sendable, Equatable {
 
     /// Bounds for the whole server.
     package struct Limits: Sendable, Equatable {
+        /// WebSocket connections of all apps together. 0: no limit; beyond: 4100.
+        package var connectionsMax = 0
+        /// Of one address.
         /// 0: no limit.
         package var connectionsPerAddress = 0
         package var requestTimeout = Duration.seconds(10)

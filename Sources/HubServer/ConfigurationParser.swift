@@ -113,10 +113,10 @@ package enum ConfigurationParser {
     }
 
     private static func readLimits(_ map: YAMLMap?, _ settings: SettingReader, _ configuration: inout Configuration) {
-        let keys = ["connections_per_address", "request_timeout", "send_queue_bytes_max", "wrong_join_codes_per_minute"]
+        let keys = ["max_connections", "connections_per_address", "request_timeout", "send_queue_bytes_max", "wrong_join_codes_per_minute"]
         guard let limits = map?.map("limits", keys: keys) else { return }
         func read<Value>(_ value: Value?, into setting: inout Value) { if let value { setting = value } }
-        if let node = limits["connections_per_address"] { settings.recordWritten("limits.connections_per_address", node) }
+        read(limits.int("max_connections"), into: &configuration.limits.connectionsMax)
         read(limits.int("connections_per_address"), into: &configuration.limits.connectionsPerAddress)
         read(limits.duration("request_timeout"), into: &configuration.limits.requestTimeout)
         read(limits.byteSize("send_queue_bytes_max"), into: &configuration.limits.sendQueueBytesMax)

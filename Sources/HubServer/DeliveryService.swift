@@ -205,13 +205,17 @@ final class DeliveryService: EventDesk, AttendanceDesk {
             var outcome = PublishOutcome(events: [])
             for channel in request.channels {
                 let frame = Frame.text(ServerEvent.event(name: request.name, channel: channel, data: request.data))
-                var publication = Publication(app: command.app.index, frames: [(channel, frame)], excluded: excluded)
+                var publication = Publication(
+                    app: command.app.index, frames: [(channel, frame)], excluded: excluded,
+                    cacheOrder: channel.kind.isCache ? apps.nextOrder() : nil)
                 if let (definition, placeholders) = definitions.match(channel: channel.text), let event = definition.events[request.name] {
                     let audience = try await recipients(command.app, channel, definition, placeholders, event)
                     let decided = try desk.decide(
                         event, request: request, channel: channel, audience: audience, excluded: excluded,
                         now: time.wallMilliseconds, random: SecureRandom.bytes(EventID.randomByteCount))
                     publication.audience = decided.roles
+                    // What is for some roles only must not meet whoever subscribes next.
+                    if decided.roles != .everybody { publication.cacheOrder = nil }
                     if let record = decided.event {
                         publication.attendedUpTo = desk.attendedUpTo
                         prepared.records.append((record, decided.deliveries))

@@ -9,6 +9,7 @@ final class LoopEngine: LoopDelegate, DeliverySink {
     private unowned let loop: Loop
     private let ports: EnginePorts
     private let report: ([AttendanceReport]) -> Void
+    private let reportFacts: ([ChannelFact]) -> Void
     private var inbox: [LoopMessage] = []
     /// Being closed by the transport; taken out of their channels at the turn's end, because the fan-out that found them slow is
     /// still walking those.
@@ -17,10 +18,16 @@ final class LoopEngine: LoopDelegate, DeliverySink {
     private var engine: ChannelEngine?
     private var router: Router?
 
-    init(loop: Loop, ports: EnginePorts, report: @escaping ([AttendanceReport]) -> Void) {
+    /// - Parameters:
+    ///   - report: takes what delivery has to know of a turn.
+    ///   - facts: takes what webhooks have to know of it.
+    init(
+        loop: Loop, ports: EnginePorts, report: @escaping ([AttendanceReport]) -> Void, facts: @escaping ([ChannelFact]) -> Void
+    ) {
         self.loop = loop
         self.ports = ports
         self.report = report
+        reportFacts = facts
     }
 
     func start(engine: ChannelEngine, router: Router) {
@@ -35,7 +42,7 @@ final class LoopEngine: LoopDelegate, DeliverySink {
         let components = request.path.split(separator: "/")
         let key = components.count >= 2 && components[components.count - 2] == "app" ? components.last.map(String.init) : nil
         let version = request.query.first { $0.name == "protocol" }?.value
-        engine?.open(connection, key: key, version: version, origin: request.origin)
+        engine?.open(connection, key: key, version: version, origin: request.origin) { [loop] in loop.remoteAddress(of: connection) }
     }
 
     func connection(_ connection: ConnectionID, received text: UnsafeRawBufferPointer) {
@@ -50,13 +57,18 @@ final class LoopEngine: LoopDelegate, DeliverySink {
 
     func request(_ request: HTTPRequest, reply: HTTPReply) -> HTTPResponse? {
         guard let router else { return .error(503, "the server is starting: try again in a moment") }
+        // A backend that publishes over several connections expects the order of its requests: what another loop took and
+        // answered before this request came is in the mailbox, and has to go out first.
+        handleMailbox()
         var request = request
         // Only the participants' routes limit by address; publishing is spared the system call.
         if !request.path.hasPrefix("/apps/") { request.remoteAddress = loop.remoteAddress(of: reply) }
         return router.respond(to: request) { [ports] response in ports.post(.respond(reply, response), to: reply.loop) }
     }
 
-    func loopWoken() {
+    func loopWoken() { handleMailbox() }
+
+    private func handleMailbox() {
         ports.mailbox(loop.index).drain(into: &inbox)
         for message in inbox {
             switch message {
@@ -77,6 +89,8 @@ final class LoopEngine: LoopDelegate, DeliverySink {
         }
         let reports = engine.takeReports()
         if !reports.isEmpty { report(reports) }
+        let facts = engine.takeFacts()
+        if !facts.isEmpty { reportFacts(facts) }
     }
 
     // MARK: To the transport

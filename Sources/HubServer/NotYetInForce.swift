@@ -3,11 +3,7 @@
 enum NotYetInForce {
     /// A key as messages name it, and whether a configuration asks for what it does.
     static let rows: [(key: String, isAskedFor: @Sendable (Configuration, Set<String>) -> Bool)] = [
-        ("apps.subscription_count", { configuration, _ in configuration.apps.contains(where: \.subscriptionCount) }),
         ("apps.webhooks", { configuration, _ in configuration.apps.contains { !$0.webhooks.isEmpty } }),
-        // On by default and therefore only worth a word when somebody wrote `true`, which is what is recorded.
-        ("apps.watchlist", { _, written in written.contains("apps.watchlist") }),
-        ("limits.connections_per_address", { configuration, _ in configuration.limits.connectionsPerAddress != 0 }),
         ("store", { configuration, _ in if case .postgres = configuration.store.value { true } else { false } }),
         ("backplane", { configuration, _ in configuration.backplane.value != .local }),
     ]

@@ -48,7 +48,8 @@ package final class Server: Sendable {
                 directory: store, desk: delivery, time: time, definitions: { delivery.currentDefinitions },
                 defaultEnvironment: configuration.push.apnsSandboxByDefault ? .sandbox : .production)
             try loops.start { loop in
-                let engineOfLoop = LoopEngine(loop: loop, ports: ports) { delivery.report($0, loop: loop.index) }
+                let engineOfLoop = LoopEngine(
+                    loop: loop, ports: ports, report: { delivery.report($0, loop: loop.index) }, facts: { _ in })
                 let engine = ChannelEngine(
                     loop: loop.index, loopCount: ports.count, directory: apps, process: process, sink: engineOfLoop, time: time,
                     isWatched: delivery.isDefined, post: { loop, message in ports.post(message, to: loop) })

@@ -12,7 +12,10 @@ internal import PusherProtocol
 /// From the configuration to the values and parts that the layers below understand.
 extension Server {
     static func apps(_ configuration: Configuration) -> AppDirectory {
-        AppDirectory(
+        var limits = ConnectionLimits()
+        limits.connectionsMax = configuration.limits.connectionsMax
+        limits.perAddressMax = configuration.limits.connectionsPerAddress
+        return AppDirectory(
             configuration.apps.enumerated().map { index, settings in
                 let secrets = settings.credentials.map { ($0.key, $0.secret) }
                 var app = App(index: index, id: settings.id, secrets: Dictionary(secrets, uniquingKeysWith: { first, _ in first }))
@@ -27,8 +30,10 @@ extension Server {
                 app.pingInterval = settings.pingInterval
                 app.pongTimeout = settings.pongTimeout
                 app.allowedOrigins = settings.allowedOrigins
+                app.subscriptionCount = settings.subscriptionCount
+                app.watchlist = settings.watchlist
                 return app
-            })
+            }, limits: limits)
     }
 
     static func options(_ configuration: Configuration) -> LoopOptions {

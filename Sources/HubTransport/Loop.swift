@@ -174,7 +174,18 @@ package final class Loop {
     package func remoteAddress(of reply: HTTPReply) -> String {
         assertOnThread()
         guard let wsi = unsafe exchanges.connection(of: reply) else { return "" }
-        return unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 64) { buffer in
+        return unsafe remoteAddress(of: wsi)
+    }
+
+    /// As above, of a WebSocket connection.
+    package func remoteAddress(of connection: ConnectionID) -> String {
+        assertOnThread()
+        guard let wsi = unsafe state(connection)?.pointee.wsi else { return "" }
+        return unsafe remoteAddress(of: wsi)
+    }
+
+    private func remoteAddress(of wsi: OpaquePointer) -> String {
+        unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 64) { buffer in
             guard let base = buffer.baseAddress else { return "" }
             let length = unsafe tandem_lws_peer_address(wsi, base, buffer.count)
             return unsafe String(decoding: UnsafeRawBufferPointer(start: base, count: length), as: UTF8.self)

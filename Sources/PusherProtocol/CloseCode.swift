@@ -43,6 +43,8 @@ package struct CloseCode: Hashable, Sendable {
     package static let terminatedByApplication = CloseCode(code: 4009, reason: "You got disconnected by the app.")
     /// This node is full for now.
     package static let overCapacity = CloseCode(code: 4100, reason: "Over capacity")
+    /// One address has all the connections it may have.
+    package static let tooManyFromAddress = CloseCode(code: 4100, reason: "Too many connections from this address")
     /// The peer reads more slowly than its channels publish.
     package static let slowConsumer = CloseCode(code: 4100, reason: "Too many unread events, reconnect")
     /// Brings every browser back in the same instant: spread such closes over time.

@@ -44,6 +44,15 @@ final class TestClient {
 
     var errors: [JSONValue] { named("pusher:error").map { $0["data"] ?? .null } }
 
+    /// What it was told of the users it watches: `+7` came, `-8` went.
+    var watched: [[String]] {
+        named("pusher_internal:watchlist_events").map { frame in
+            (Self.data(frame)["events"]?.arrayValue ?? []).flatMap { event in
+                (event["user_ids"]?.arrayValue ?? []).map { (event["name"] == "online" ? "+" : "-") + ($0.stringValue ?? "?") }
+            }
+        }
+    }
+
     /// Everything but the protocol's own: event names in order of arrival.
     func published(on channel: String) -> [String] {
         frames.filter { $0["channel"]?.stringValue == channel }.compactMap { $0["event"]?.stringValue }.filter { !$0.hasPrefix("pusher") }
@@ -186,14 +195,14 @@ final class TestHub {
     private var nextSlot: [Int: Int] = [:]
     private(set) var everybody: [TestClient] = []
 
-    init(loops: Int = 1, seed: UInt64 = 1, watched: Set<String> = [], configure: (inout App) -> Void = { _ in }) {
+    init(loops: Int = 1, seed: UInt64 = 1, watched: Set<String> = [], limits: ConnectionLimits = ConnectionLimits(), configure: (inout App) -> Void = { _ in }) {
         random = SeededRandom(state: seed)
         var app = App(index: 0, id: "1", secrets: [Self.key: Self.secret, "key2": "secret2"])
         configure(&app)
         var disabled = App(index: 1, id: "2", secrets: ["off": "x"])
         disabled.isEnabled = false
         let other = App(index: 2, id: "3", secrets: ["other": "other-secret"])
-        directory = AppDirectory([app, disabled, other])
+        directory = AppDirectory([app, disabled, other], limits: limits)
         for loop in 0..<loops {
             let sink = RecordingSink()
             sinks.append(sink)
@@ -211,7 +220,7 @@ final class TestHub {
     // MARK: Connections
 
     /// A connection that says hello with that key; refused ones are returned as well.
-    func open(_ loop: Int = 0, key: String? = TestHub.key, version: String? = "7", origin: String? = nil) -> TestClient {
+    func open(_ loop: Int = 0, key: String? = TestHub.key, version: String? = "7", origin: String? = nil, address: String = "") -> TestClient {
         let (slot, generation): (Int, UInt32)
         if let free = freeSlots[loop]?.popLast() {
             (slot, generation) = (free.slot, free.generation + 1)
@@ -222,7 +231,7 @@ final class TestHub {
         let client = TestClient(ConnectionID(loop: loop, slot: slot, generation: generation))
         everybody.append(client)
         sinks[loop].insert(client)
-        engines[loop].open(client.id, key: key, version: version, origin: origin)
+        engines[loop].open(client.id, key: key, version: version, origin: origin) { address }
         return client
     }
 
@@ -272,6 +281,20 @@ final class TestHub {
         return SubscriptionAuth.sign(socketID: socketID, channel: channel, channelData: channelData, key: key, secret: secret)
     }
 
+    /// Signs in as a backend would let it.
+    func signIn(_ client: TestClient, _ userData: String, secret: String = TestHub.secret) {
+        guard let socketID = SocketID(client.socketID) else { return }
+        let auth = SubscriptionAuth.signUser(socketID: socketID, userData: userData, key: Self.key, secret: secret)
+        say(client, event: "pusher:signin", data: ["auth": .string(auth), "user_data": .string(userData)])
+    }
+
+    func signIn(_ client: TestClient, id: String, watchlist: [String] = []) {
+        signIn(client, JSONValue.object(["id": .string(id), "watchlist": .array(watchlist.map(JSONValue.string))]).text)
+    }
+
+    /// What webhooks would have been told since the last call, channel by channel in order.
+    func takeFacts() -> [ChannelFact] { engines.flatMap { $0.takeFacts() } }
+
     func unsubscribe(_ client: TestClient, _ channel: String) {
         say(client, event: "pusher:unsubscribe", data: ["channel": .string(channel)])
         client.left(channel)
@@ -280,13 +303,14 @@ final class TestHub {
     /// Publishes as the HTTP API does.
     func publish(
         _ event: String, on channels: [String], from loop: Int = 0, data: String = "{}", excluded: TestClient? = nil,
-        audience: RoleSet = .everybody, attendedUpTo: [UInt64]? = nil
+        audience: RoleSet = .everybody, attendedUpTo: [UInt64]? = nil, order: UInt64? = nil
     ) {
         let frames = channels.compactMap { ChannelName(allowingServerToUser: $0) }.map {
             (channel: $0, frame: Frame.text(ServerEvent.event(name: event, channel: $0, data: DataLiteral(content: data))))
         }
         engines[loop].publish(
-            Publication(app: 0, frames: frames, excluded: excluded?.id, audience: audience, attendedUpTo: attendedUpTo))
+            Publication(app: 0, frames: frames, excluded: excluded?.id, audience: audience, attendedUpTo: attendedUpTo,
+                cacheOrder: order ?? directory.nextOrder()))
     }
 
     // MARK: Messages between loops
@@ -306,10 +330,12 @@ final class TestHub {
 
     /// Handles everything that waits, with turns that end at random, and flushes.
     func settle() {
-        while step() {
-            if random.below(4) == 0 { engines[random.below(engines.count)].flush() }
-        }
-        for engine in engines { engine.flush() }
+        repeat {
+            while step() {
+                if random.below(4) == 0 { engines[random.below(engines.count)].flush() }
+            }
+            for engine in engines { engine.flush() }
+        } while waitingMessages > 0
     }
 
     /// The loop that is home of a channel of the first app.

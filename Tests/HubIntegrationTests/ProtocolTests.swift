@@ -90,6 +90,12 @@ import Testing
         #expect(result["ordered"] == [true, true, true, true])
     }
 
+    /// What one loop has answered goes out on every loop before what another loop takes later.
+    @Test(arguments: [1, 4]) func inOrderOverConnectionsOfDifferentLoops(loops: Int) async throws {
+        let result = try await run("ordering_across", loops: loops)
+        #expect(result["ordered"]?.count == 8 && result["ordered"]?.arrayValue?.allSatisfy { $0 == true } == true)
+    }
+
     @Test func limitsOfPublishing() async throws {
         let result = try await run("limits", loops: 2)
         for accepted in ["10240", "10240_umlauts", "100_channels", "name_200", "object_data", "batch_10"] {

@@ -210,6 +210,31 @@ def ordering():
         ordered=[[frame["data"] for frame in socket.all("tick")] == [str(n) for n in range(500)] for socket in receivers])
 
 
+def ordering_across():
+    """A backend that publishes over connections of different loops in turn, each after the answer to the one before."""
+    receivers = [Socket() for _ in range(8)]
+    for socket in receivers:
+        socket.subscribe("news")
+    rounds = 1000
+    requests_signed = []
+    for number in range(rounds):
+        body = json.dumps({"name": "tick", "channel": "news", "data": str(number)}).encode()
+        path = f"/apps/{APP_ID}/events"
+        requests_signed.append((f"{path}?{urllib.parse.urlencode(signed_query('POST', path, body))}", body))
+    connections = [tcp() for _ in range(4)]
+    for number, (target, body) in enumerate(requests_signed):
+        connection = connections[number % 4]
+        connection.sendall(f"POST {target} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body)
+        answer = b""
+        while not answer.endswith(b"{}"):
+            piece = connection.recv(4096)
+            check(piece, "the connection ended", answer)
+            answer += piece
+    for socket in receivers:
+        socket.count("tick", rounds)
+    finish(ordered=[[frame["data"] for frame in socket.all("tick")] == [str(n) for n in range(rounds)] for socket in receivers])
+
+
 def limits():
     """Sizes and numbers at the edge and one beyond; what is refused is published to nobody."""
     socket = Socket()
@@ -462,5 +487,5 @@ def pipelined():
 
 
 {f.__name__: f for f in (
-    pysher_client, backend_library, presence, client_events, exclusion, ordering, limits, http_errors, refused_connections, bad_frames,
+    pysher_client, backend_library, presence, client_events, exclusion, ordering, ordering_across, limits, http_errors, refused_connections, bad_frames,
     half_handshakes, slow_reader, chunked, pipelined)}[sys.argv[1]]()

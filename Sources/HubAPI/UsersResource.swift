@@ -1,0 +1,27 @@
+internal import HubChannels
+internal import HubCore
+internal import PusherProtocol
+
+/// `POST /apps/{app}/users/{user}/terminate_connections` (protocol reference, 5.7).
+struct UsersResource {
+    let engine: ChannelEngine
+
+    /// Ends the connections that are signed in as the user. Also done, and answered the same, when there is none.
+    func terminate(_ request: HTTPRequest, app: App, user: String) -> HTTPResponse {
+        guard request.method == "POST" else { return .methodNotAllowed(request, "POST") }
+        guard user.unicodeScalars.count <= UserLimits().userIDCharactersMax else {
+            return .error(400, "a user id has at most \(UserLimits().userIDCharactersMax) characters")
+        }
+        engine.terminate(app: app, user: user)
+        return .json([:])
+    }
+
+    /// The user in `/users/{user}/terminate_connections`, the path of the Python library, which lacks `/apps/{app}`; nil for
+    /// every other path. An id may hold slashes, which arrive decoded.
+    static func userWithoutApp(_ components: [String]) -> String? {
+        guard components.last == "terminate_connections", let users = components.firstIndex(of: "users"), users + 2 < components.count
+        else { return nil }
+        if let apps = components.firstIndex(of: "apps"), apps < users { return nil }
+        return components[(users + 1)..<(components.count - 1)].joined(separator: "/")
+    }
+}

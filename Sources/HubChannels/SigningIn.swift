@@ -1,0 +1,145 @@
+internal import HubCore
+internal import PusherProtocol
+
+/// Sign-in, watchlists and ending a user's connections (protocol reference, 3).
+extension ChannelEngine {
+    /// What a connection knows of the users it watches until every home has told their first status: one event then says it
+    /// for all, with the changes that came meanwhile.
+    struct PendingWatchlist {
+        var answersAwaited: Int
+        var isOnline: [String: Bool]
+    }
+
+    func signIn(_ connection: Connection, auth: String, userData: String) {
+        let user: SignedInUser
+        do {
+            try SubscriptionAuth.verifyUser(
+                auth: auth, socketID: connection.socketID, userData: userData, secret: { connection.app.secrets[$0] })
+            user = try SignedInUser.parse(userData: userData, limits: UserLimits(), with: parser)
+        } catch {
+            return complain(to: connection.id, error.message)
+        }
+        if let current = connection.user {
+            guard current.id == user.id else {
+                return complain(to: connection.id, "The connection is signed in as another user already: open a new one")
+            }
+            return send(ServerEvent.signInSuccess(userData: userData), to: connection.id)
+        }
+        connection.user = user
+        send(ServerEvent.signInSuccess(userData: userData), to: connection.id)
+        reportIdentity(of: connection)
+        let app = connection.app.index
+        sendToHome(of: user.id, app: app, .signedIn(connection.id, app: app, user: user.id))
+        guard connection.app.watchlist else { return }
+        if user.exceedsWatchlistLimit {
+            complain(
+                to: connection.id, code: ErrorCode.watchlistLimitExceeded,
+                "The watchlist has more than \(UserLimits().watchlistMax) users: the first ones are watched")
+        }
+        watch(user.watchlist, for: connection)
+    }
+
+    /// Undoes on the way out what the sign-in did.
+    func signOut(_ connection: Connection) {
+        guard let user = connection.user else { return }
+        connection.user = nil
+        let app = connection.app.index
+        sendToHome(of: user.id, app: app, .signedOut(connection.id, app: app, user: user.id))
+        guard connection.app.watchlist else { return }
+        for (home, users) in byHome(user.watchlist, app: app) {
+            send(.user(.unwatch(users, app: app, watcher: connection.id)), to: home)
+        }
+    }
+
+    /// Ends every connection that is signed in as the user, on whatever loop.
+    package func terminate(app: App, user: String) {
+        sendToHome(of: user, app: app.index, .terminate(app: app.index, user: user))
+    }
+
+    private func watch(_ users: [String], for connection: Connection) {
+        guard !users.isEmpty else { return }
+        let app = connection.app.index
+        let homes = byHome(users, app: app)
+        connection.pendingWatchlist = PendingWatchlist(answersAwaited: homes.count, isOnline: [:])
+        for (home, users) in homes { send(.user(.watch(users, app: app, watcher: connection.id)), to: home) }
+    }
+
+    private func byHome(_ users: [String], app: Int) -> [Int: [String]] {
+        Dictionary(grouping: users) { UserKey(app: app, user: $0).home(loopCount: loopCount) }
+    }
+
+    private func sendToHome(of user: String, app: Int, _ message: UserMessage) {
+        send(.user(message), to: UserKey(app: app, user: user).home(loopCount: loopCount))
+    }
+
+    func receive(_ message: UserMessage) {
+        switch message {
+        case .signedIn(let connection, let app, let user):
+            let key = UserKey(app: app, user: user)
+            if users.signIn(connection, as: key) { tellWatchers(of: key, isOnline: true) }
+        case .signedOut(let connection, let app, let user):
+            let key = UserKey(app: app, user: user)
+            if users.signOut(connection, as: key) { tellWatchers(of: key, isOnline: false) }
+        case .watch(let watched, let app, let watcher):
+            var (online, offline): ([String], [String]) = ([], [])
+            for user in watched {
+                if users.watch(UserKey(app: app, user: user), by: watcher) { online.append(user) } else { offline.append(user) }
+            }
+            send(.user(.status(watcher: watcher, online: online, offline: offline)), to: watcher.loop)
+        case .unwatch(let watched, let app, let watcher):
+            for user in watched { users.unwatch(UserKey(app: app, user: user), by: watcher) }
+        case .status(let watcher, let online, let offline): firstStatus(of: watcher, online: online, offline: offline)
+        case .changed(let user, let isOnline, let watchers, let frame):
+            statusChanged(user, isOnline: isOnline, watchers: watchers, frame: frame)
+        case .terminate(let app, let user):
+            let connections = users.connections(of: UserKey(app: app, user: user))
+            for (loop, connections) in Dictionary(grouping: connections, by: \.loop) {
+                send(.user(.end(connections)), to: loop)
+            }
+        case .end(let connections):
+            for connection in connections where self.connection(connection) != nil { refuse(connection, .terminatedByApplication) }
+        }
+    }
+
+    // MARK: At the user's home
+
+    private func tellWatchers(of key: UserKey, isOnline: Bool) {
+        let watchers = users.watchers(of: key)
+        guard !watchers.isEmpty else { return }
+        let frame = Frame.text(ServerEvent.watchlistEvents(online: isOnline ? [key.user] : [], offline: isOnline ? [] : [key.user]))
+        for (loop, watchers) in Dictionary(grouping: watchers, by: \.loop) {
+            send(.user(.changed(user: key.user, isOnline: isOnline, watchers: watchers, frame: frame)), to: loop)
+        }
+    }
+
+    // MARK: On the watcher's loop
+
+    private func firstStatus(of watcher: ConnectionID, online: [String], offline: [String]) {
+        guard let connection = connection(watcher), var pending = connection.pendingWatchlist else { return }
+        for user in online { pending.isOnline[user] = true }
+        for user in offline { pending.isOnline[user] = false }
+        pending.answersAwaited -= 1
+        if pending.answersAwaited > 0 {
+            connection.pendingWatchlist = pending
+            return
+        }
+        connection.pendingWatchlist = nil
+        let watchlist = connection.user?.watchlist ?? []
+        send(
+            ServerEvent.watchlistEvents(
+                online: watchlist.filter { pending.isOnline[$0] == true }, offline: watchlist.filter { pending.isOnline[$0] != true }),
+            to: watcher)
+    }
+
+    private func statusChanged(_ user: String, isOnline: Bool, watchers: [ConnectionID], frame: [UInt8]) {
+        for watcher in watchers {
+            guard let connection = connection(watcher) else { continue }
+            if connection.pendingWatchlist != nil {
+                // Comes behind the home's answer to `watch`, so it is the newer.
+                connection.pendingWatchlist?.isOnline[user] = isOnline
+            } else {
+                sink.send(frame, to: watcher)
+            }
+        }
+    }
+}

@@ -1,0 +1,66 @@
+internal import HubCore
+
+/// Names a signed-in user in a process that has several apps.
+struct UserKey: Hashable {
+    let app: Int
+    let user: String
+
+    /// The loop that knows where the user is signed in and who watches.
+    func home(loopCount: Int) -> Int {
+        loopCount == 1 ? 0 : Int(UInt(bitPattern: hashValue) % UInt(loopCount))
+    }
+}
+
+/// What one loop knows about the users it is home of: their signed-in connections on all loops, and the connections whose
+/// watchlists name them (protocol reference, 3).
+struct UserRegistry {
+    private final class User {
+        var connections: Set<ConnectionID> = []
+        var watchers: Set<ConnectionID> = []
+    }
+
+    private var users: [UserKey: User] = [:]
+
+    /// - Returns: whether the user was not there before, so that the watchers have to be told.
+    mutating func signIn(_ connection: ConnectionID, as key: UserKey) -> Bool {
+        let user = entry(key)
+        user.connections.insert(connection)
+        return user.connections.count == 1
+    }
+
+    /// - Returns: whether it was the user's last connection, so that the watchers have to be told.
+    mutating func signOut(_ connection: ConnectionID, as key: UserKey) -> Bool {
+        guard let user = users[key], user.connections.remove(connection) != nil else { return false }
+        let isGone = user.connections.isEmpty
+        removeIfUnused(key, user)
+        return isGone
+    }
+
+    /// - Returns: whether the user is there now.
+    mutating func watch(_ key: UserKey, by connection: ConnectionID) -> Bool {
+        let user = entry(key)
+        user.watchers.insert(connection)
+        return !user.connections.isEmpty
+    }
+
+    mutating func unwatch(_ key: UserKey, by connection: ConnectionID) {
+        guard let user = users[key] else { return }
+        user.watchers.remove(connection)
+        removeIfUnused(key, user)
+    }
+
+    func connections(of key: UserKey) -> Set<ConnectionID> { users[key]?.connections ?? [] }
+    func watchers(of key: UserKey) -> Set<ConnectionID> { users[key]?.watchers ?? [] }
+    var isEmpty: Bool { users.isEmpty }
+
+    private mutating func entry(_ key: UserKey) -> User {
+        if let user = users[key] { return user }
+        let user = User()
+        users[key] = user
+        return user
+    }
+
+    private mutating func removeIfUnused(_ key: UserKey, _ user: User) {
+        if user.connections.isEmpty, user.watchers.isEmpty { users[key] = nil }
+    }
+}
