@@ -77,9 +77,8 @@ package final class HomeRegistry {
         channels[key] = after == 0 ? nil : home
         guard before != after else { return }
         noteOccupancy(key, before: before, after: after)
-        let isCounted = apps[app].subscriptionCount || apps[app].factKinds.contains(.subscriptionCount)
         // Java decrypts whatever comes on an encrypted channel.
-        if isCounted, !channel.kind.isEncrypted, channel.kind != .serverToUser { changedCounts.insert(key) }
+        if apps[app].subscriptionCount, !channel.kind.isEncrypted, channel.kind != .serverToUser { changedCounts.insert(key) }
     }
 
     private func noteOccupancy(_ key: ChannelKey, before: Int, after: Int) {
@@ -108,7 +107,7 @@ package final class HomeRegistry {
             changedCounts.remove(key)
             channel?.countToldAt = now
             facts.note(app: key.app, key.name, .subscriptionCount(count))
-            if let channel, apps[key.app].subscriptionCount {
+            if let channel {
                 let frame = Frame.text(ServerEvent.subscriptionCount(channel: key.name, count: count))
                 announcements.append(CountAnnouncement(key: key, frame: frame, loops: channel.listeners))
             }

@@ -68,7 +68,7 @@ struct FactTests {
 
     @Test("an empty cache met, and nothing of server-to-user channels")
     func others() {
-        let hub = TestHub { $0.factKinds = Self.all }
+        let hub = TestHub { $0.factKinds = Self.all; $0.subscriptionCount = true }
         let client = hub.open()
         hub.signIn(client, id: "1")
         hub.subscribe(client, "#server-to-user-1")

@@ -195,14 +195,17 @@ struct UserTests {
 
     @Test("delivery is told for whom a connection stands, also when it signs in after subscribing")
     func identity() {
-        let hub = TestHub(watched: ["private-a", "presence-a"])
+        let hub = TestHub(watched: ["private-a", "presence-a", "presence-b"])
         let client = hub.open()
         hub.subscribe(client, "private-a")
         hub.subscribe(client, "presence-a", user: "member")
         hub.settle()
         #expect(users(hub) == [nil, "member"])
         hub.signIn(client, id: "signed-in")
-        #expect(users(hub) == ["signed-in"], "the member id goes before it")
+        #expect(users(hub) == ["signed-in"])
+        hub.subscribe(client, "presence-b", user: "member")
+        hub.settle()
+        #expect(users(hub) == ["member"], "the member id goes before the signed-in one")
     }
 
     private func users(_ hub: TestHub) -> [String?] {
