@@ -197,7 +197,8 @@ package final class ChannelEngine {
         let data = unsafe frame.withUnsafeBytes { frame in
             unsafe (try? parser.parse(Frame.payload(of: frame)))?.find("data")?.string
         }
-        return data.map { ($0, Int(remaining / 1_000_000_000)) }
+        // Rounded up: an event just published is kept for the whole time.
+        return data.map { ($0, Int((remaining + 999_999_999) / 1_000_000_000)) }
     }
 
     /// Tells a new subscriber of a cache channel what was published last, or that nothing is known.
