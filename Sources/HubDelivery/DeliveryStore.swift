@@ -95,9 +95,12 @@ package struct DeliveryRecord: Sendable, Equatable {
 
 /// The durable side of delivery: the contract every store fulfils. Callable from any thread.
 package protocol DeliveryStore: Sendable {
-    /// Commits events with their delivery rows in one transaction and returns the events with their sequences set.
-    /// When it returns, all of it survives a crash of the process.
-    func commit(_ batch: [(event: EventRecord, deliveries: [DeliveryRecord])]) async throws -> [EventRecord]
+    /// Commits events with their delivery rows, and the answers that tell of them, in one transaction, and returns the events
+    /// with their sequences set. When it returns, all of it survives a crash of the process.
+    /// - Parameter answers: each takes the place of an older one with the same app and key.
+    func commit(
+        _ batch: [(event: EventRecord, deliveries: [DeliveryRecord])], answers: [AnswerRecord]
+    ) async throws -> [EventRecord]
     /// The deliveries in an open state, soonest due first, at most `limit`. For start-up.
     func openDeliveries(limit: Int) async throws -> [DeliveryRecord]
     /// Writes states, attempts, due times, provider ids and outcomes of known rows, in one transaction.
@@ -107,4 +110,16 @@ package protocol DeliveryStore: Sendable {
     func event(id: String) async throws -> EventRecord?
     /// Removes ended events and their rows committed before `cutoff` (milliseconds since 1970), at most `limit` events.
     func prune(before cutoff: Int64, limit: Int) async throws -> Int
+    /// The answer kept under a key of the app, unless it was given before `cutoff` (milliseconds since 1970).
+    func answer(app: String, key: String, since cutoff: Int64) async throws -> AnswerRecord?
+    /// Removes answers given before `cutoff`, and the oldest of those beyond `countMax`: at most `limit` of each kind. Returns
+    /// how many of each.
+    func pruneAnswers(before cutoff: Int64, keeping countMax: Int, limit: Int) async throws -> (expired: Int, displaced: Int)
+}
+
+extension DeliveryStore {
+    /// Commits events that no kept answer tells of.
+    package func commit(_ batch: [(event: EventRecord, deliveries: [DeliveryRecord])]) async throws -> [EventRecord] {
+        try await commit(batch, answers: [])
+    }
 }

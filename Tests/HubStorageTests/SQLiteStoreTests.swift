@@ -85,9 +85,9 @@ struct SQLiteStoreTests {
             try await withThrowingTaskGroup(of: Void.self) { group in
                 for index in 0..<100 {
                     group.addTask {
-                        _ = try await store.commit([
-                            (.sample("e\(index)"), [.sample(event: "e\(index)", message: .sample(event: "e\(index)"))])
-                        ])
+                        _ = try await store.commit(
+                            [(.sample("e\(index)"), [.sample(event: "e\(index)", message: .sample(event: "e\(index)"))])],
+                            answers: [.sample("k\(index)")])
                     }
                 }
                 try await group.waitForAll()
@@ -98,9 +98,26 @@ struct SQLiteStoreTests {
         let store = try open()
         #expect(try await store.openDeliveries(limit: 1_000).count == 99)
         var sequences: [Int64] = []
-        for index in 0..<100 { sequences.append(try #require(try await store.event(id: "e\(index)")).sequence) }
+        for index in 0..<100 {
+            sequences.append(try #require(try await store.event(id: "e\(index)")).sequence)
+            #expect(try await store.answer(app: "1", key: "k\(index)", since: 0) == .sample("k\(index)"))
+        }
         #expect(sequences.sorted() == Array(1...100))
         #expect(try await store.deliveries(event: "e7").first?.state == .accepted)
+    }
+
+    @Test("a file of the first version gets the table of answers, and keeps what it has")
+    func migration() async throws {
+        let path = folder.file()
+        let first = try open()
+        _ = try await first.commit([(.sample("e1"), [])])
+        try await first.close()
+        try await DatabaseQueue(path: path).write { db in
+            try db.execute(sql: "DROP TABLE answer; DELETE FROM grdb_migrations WHERE identifier = 'answers'")
+        }
+        let store = try open()
+        #expect(try await store.commit([(.sample("e2"), [])], answers: [.sample("k")]).map(\.sequence) == [2])
+        #expect(try await store.answer(app: "1", key: "k", since: 0) == .sample("k"))
     }
 
     @Test("a delivery that cannot be read is reported, ended and passed over")

@@ -16,7 +16,7 @@ struct StoreContract: Sendable, CustomTestStringConvertible {
 
     var testDescription: String { name }
 
-    static let all = sessions + participants + joins + devices + deliveries + concurrency
+    static let all = sessions + participants + joins + devices + deliveries + answers + concurrency
 }
 
 extension Directory {

@@ -5,15 +5,18 @@ import HubJSON
 package import HubDelivery
 
 extension SQLiteStore {
-    /// All of `batch` or nothing. An event whose id is already there fails the call.
-    package func commit(_ batch: [(event: EventRecord, deliveries: [DeliveryRecord])]) async throws -> [EventRecord] {
+    /// All of it or nothing. An event whose id is already there fails the call.
+    package func commit(
+        _ batch: [(event: EventRecord, deliveries: [DeliveryRecord])], answers: [AnswerRecord]
+    ) async throws -> [EventRecord] {
         // Written out here, on the caller's thread: the writer's time is everybody's.
         let entries = batch.map { entry in
             (event: entry.event, deliveries: entry.deliveries.map { ($0, $0.message.map(Self.messageText)) })
         }
-        let rows = batch.reduce(0) { $0 + 1 + $1.deliveries.count }
+        let rows = batch.reduce(answers.count) { $0 + 1 + $1.deliveries.count }
         return try await write(rows: rows) { db in
-            try entries.map { entry in
+            for answer in answers { try Self.insert(answer, db) }
+            return try entries.map { entry in
                 var event = entry.event
                 event.sequence = try Self.nextSequence(db, app: event.app, channel: event.channel)
                 try Self.insert(event, db)

@@ -12,6 +12,7 @@ enum SQLiteMigrations {
             try db.execute(sql: directory)
             try db.execute(sql: outbox)
         }
+        migrator.registerMigration("answers") { db in try db.execute(sql: answers) }
         return migrator
     }
 
@@ -109,5 +110,20 @@ enum SQLiteMigrations {
           PRIMARY KEY (event, user, device)
         ) STRICT;
         CREATE INDEX delivery_open ON delivery (due_at, state) WHERE state IN ('waiting', 'due', 'leased', 'retry');
+        """
+
+    /// `body` is a blob, as `event.data` is. Not WITHOUT ROWID: rows with long bodies would make its tree deep.
+    private static let answers = """
+        CREATE TABLE answer (
+          app TEXT NOT NULL,
+          key TEXT NOT NULL,
+          request_digest BLOB NOT NULL,
+          status INTEGER NOT NULL,
+          content_type TEXT NOT NULL,
+          body BLOB NOT NULL,
+          answered_at INTEGER NOT NULL,
+          UNIQUE (app, key)
+        ) STRICT;
+        CREATE INDEX answer_answered ON answer (answered_at);
         """
 }
