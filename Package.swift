@@ -94,7 +94,7 @@ let package = Package(
         .testTarget(
             name: "HubAPITests",
             dependencies: [
-                "HubAPI", "HubCore", "HubCrypto", "HubJSON", "HubYAML", "PusherProtocol", "HubChannels", "HubDelivery",
+                "HubTesting", "HubAPI", "HubCore", "HubCrypto", "HubJSON", "HubYAML", "PusherProtocol", "HubChannels", "HubDelivery",
             ], swiftSettings: strictTests),
         .testTarget(name: "HubHTTPClientTests", dependencies: ["HubTesting", "HubHTTPClient"], swiftSettings: strictTests),
         .testTarget(

@@ -1,8 +1,10 @@
 package import HubChannels
 internal import HubCore
+package import HubDelivery
 package import PusherProtocol
 
-/// Takes events for channels that have a definition: who is told, on which surface, is decided there. Any thread.
+/// Takes events for channels that have a definition, and events whose answer is to be kept: who is told, on which surface, is
+/// decided there, and what has to be durable is committed. Any thread.
 package protocol EventDesk: Sendable {
     /// Whether some definition's pattern matches the channel. Cheap when none does.
     func isDefined(_ channel: ChannelName) -> Bool
@@ -10,20 +12,23 @@ package protocol EventDesk: Sendable {
     func submit(_ command: PublishCommand) -> Bool
 }
 
-/// One request to publish, valid in every part, at least one of whose channels has a definition.
+/// One request to publish, valid in every part. Channels that have no definition are taken, too.
 package struct PublishCommand: Sendable {
     package var app: App
     /// One for `/events`, several for `/batch_events`; in order.
     package var requests: [PublishRequest]
+    /// For a publish with an idempotency key: the answer, which is committed in the same transaction as the events.
+    package var answer: (@Sendable ([PublishOutcome]) -> AnswerRecord)?
     /// Called once, from any thread: per request what was made of it, or why nothing at all was done.
     package var respond: @Sendable (Result<[PublishOutcome], PublishRefusal>) -> Void
 
     package init(
-        app: App, requests: [PublishRequest],
+        app: App, requests: [PublishRequest], answer: (@Sendable ([PublishOutcome]) -> AnswerRecord)? = nil,
         respond: @escaping @Sendable (Result<[PublishOutcome], PublishRefusal>) -> Void
     ) {
         self.app = app
         self.requests = requests
+        self.answer = answer
         self.respond = respond
     }
 }

@@ -6,32 +6,56 @@ internal import PusherProtocol
 /// `POST /apps/{app}/events` and `/batch_events`: from the body to the fan-out (protocol reference, 5.2 and 5.3).
 ///
 /// A publish to channels without a definition is framed once and handed to every loop here and now, and its answer comes
-/// before the fan-out. One that has a definition goes to the event desk.
+/// before the fan-out. One that has a definition goes to the event desk, and so does one with an idempotency key, because its
+/// answer is committed before it goes out.
 struct EventsResource {
     let engine: ChannelEngine
     let desk: any EventDesk
     let survey: ChannelSurvey
+    let answers: AnswerBook
+
+    /// What the answer looks like.
+    private enum Form {
+        case event, batch
+    }
 
     func publish(
         _ request: HTTPRequest, app: App, isBatch: Bool, parser: JSONParser, later: @escaping @Sendable (HTTPResponse) -> Void
     ) -> HTTPResponse? {
-        var limits = PublishLimits()
-        limits.eventDataBytesMax = app.eventDataBytesMax
         let requests: [PublishRequest]
         do {
             requests =
                 isBatch
-                ? try PublishRequest.parse(batch: request.body, limits: limits, with: parser)
-                : [try PublishRequest.parse(event: request.body, limits: limits, with: parser)]
+                ? try PublishRequest.parse(batch: request.body, limits: Self.limits(app), with: parser)
+                : [try PublishRequest.parse(event: request.body, limits: Self.limits(app), with: parser)]
         } catch {
             return .error(error.status, error.message)
         }
+        return publish(requests, request, app: app, isBatch ? .batch : .event, later: later)
+    }
+
+    private static func limits(_ app: App) -> PublishLimits {
+        var limits = PublishLimits()
+        limits.eventDataBytesMax = app.eventDataBytesMax
+        return limits
+    }
+
+    private func publish(
+        _ requests: [PublishRequest], _ request: HTTPRequest, app: App, _ form: Form, later: @escaping @Sendable (HTTPResponse) -> Void
+    ) -> HTTPResponse? {
+        if let text = request.headers["idempotency-key"] ?? requests.first?.idempotencyKey {
+            guard let key = IdempotencyKey(text, app: app.id) else { return .error(400, IdempotencyKey.rule) }
+            publishOnce(requests, key, digest: IdempotencyKey.digest(of: request), app: app, form, later: later)
+            return nil
+        }
         if requests.contains(where: { $0.channels.contains(where: desk.isDefined) }) {
-            return submit(requests, app: app, isBatch: isBatch, later: later)
+            return submit(requests, app: app, form, later: later)
         }
         for request in requests { engine.publish(Self.publication(request, app: app, engine: engine)) }
         let plain = requests.map { _ in PublishOutcome(events: []) }
-        return answer(requests, plain, app: app, isBatch: isBatch, later: later)
+        if requests.allSatisfy({ $0.attributes.isEmpty }) { return Self.response(requests, plain, counts: [:], form) }
+        Self.count(requests, app: app, survey: survey) { counts in later(Self.response(requests, plain, counts: counts, form)) }
+        return nil
     }
 
     static func publication(_ request: PublishRequest, app: App, engine: ChannelEngine) -> Publication {
@@ -45,57 +69,86 @@ struct EventsResource {
     }
 
     private func submit(
-        _ requests: [PublishRequest], app: App, isBatch: Bool, later: @escaping @Sendable (HTTPResponse) -> Void
+        _ requests: [PublishRequest], app: App, _ form: Form, later: @escaping @Sendable (HTTPResponse) -> Void
     ) -> HTTPResponse? {
         let survey = survey
         let taken = desk.submit(
             PublishCommand(app: app, requests: requests) { result in
                 switch result {
                 case .success(let outcomes):
-                    Self.answer(requests, outcomes, app: app, isBatch: isBatch, survey: survey, later: later)
+                    Self.count(requests, app: app, survey: survey) { counts in
+                        later(Self.response(requests, outcomes, counts: counts, form))
+                    }
                 case .failure(let refusal): later(.error(refusal.status, refusal.sentence))
                 }
             })
-        return taken ? nil : .error(503, "too many publishes are waiting to be stored: try again in a moment")
+        return taken ? nil : Self.tooMany
     }
 
-    /// The common answer needs nobody; counts that were asked for have to be collected first.
-    private func answer(
-        _ requests: [PublishRequest], _ outcomes: [PublishOutcome], app: App, isBatch: Bool,
-        later: @escaping @Sendable (HTTPResponse) -> Void
-    ) -> HTTPResponse? {
-        if requests.allSatisfy(\.attributes.isEmpty) { return Self.body(requests, outcomes, counts: [:], isBatch: isBatch) }
-        Self.answer(requests, outcomes, app: app, isBatch: isBatch, survey: survey, later: later)
-        return nil
-    }
-
-    private static func answer(
-        _ requests: [PublishRequest], _ outcomes: [PublishOutcome], app: App, isBatch: Bool, survey: ChannelSurvey,
+    /// As `submit`, at most once under the key. What the answer shall count is counted first, because the answer is committed
+    /// together with what it tells of.
+    private func publishOnce(
+        _ requests: [PublishRequest], _ key: IdempotencyKey, digest: [UInt8], app: App, _ form: Form,
         later: @escaping @Sendable (HTTPResponse) -> Void
     ) {
+        let (desk, survey) = (desk, survey)
+        answers.once(key, digest: digest, later: later) { claim in
+            Self.count(requests, app: app, survey: survey) { counts in
+                let command = PublishCommand(app: app, requests: requests) { outcomes in
+                    claim.record(Self.response(requests, outcomes, counts: counts, form))
+                } respond: { result in
+                    switch result {
+                    case .success(let outcomes): claim.finish(Self.response(requests, outcomes, counts: counts, form))
+                    case .failure(let refusal): claim.finish(.error(refusal.status, refusal.sentence))
+                    }
+                }
+                if !desk.submit(command) { claim.finish(Self.tooMany) }
+            }
+        }
+    }
+
+    private static var tooMany: HTTPResponse {
+        .error(503, "too many publishes are waiting to be stored: try again in a moment")
+    }
+
+    /// The counts that the requests ask for: at once when they ask for none, else when every loop has answered.
+    private static func count(
+        _ requests: [PublishRequest], app: App, survey: ChannelSurvey,
+        then: @escaping @Sendable ([ChannelName: HomeRegistry.Summary]) -> Void
+    ) {
         let asked = Set(requests.flatMap { $0.attributes.isEmpty ? [] : $0.channels })
-        if asked.isEmpty { return later(body(requests, outcomes, counts: [:], isBatch: isBatch)) }
+        if asked.isEmpty { return then([:]) }
         survey.ask { home in
             asked.compactMap { channel in home.summary(app: app.index, channel: channel).map { (channel, $0) } }
         } then: { answers in
-            let counts = Dictionary(answers.joined(), uniquingKeysWith: { first, _ in first })
-            later(body(requests, outcomes, counts: counts, isBatch: isBatch))
+            then(Dictionary(answers.joined(), uniquingKeysWith: { first, _ in first }))
         }
     }
 
-    private static func body(
-        _ requests: [PublishRequest], _ outcomes: [PublishOutcome], counts: [ChannelName: HomeRegistry.Summary], isBatch: Bool
+    /// The same bytes for the same arguments, at every call: a kept answer is made apart from the one that is sent.
+    private static func response(
+        _ requests: [PublishRequest], _ outcomes: [PublishOutcome], counts: [ChannelName: HomeRegistry.Summary], _ form: Form
     ) -> HTTPResponse {
-        if isBatch {
-            let isPlain = requests.allSatisfy(\.attributes.isEmpty) && outcomes.allSatisfy(\.events.isEmpty)
-            if isPlain { return HTTPResponse(status: 200, body: Array("{}".utf8)) }
-            let items = zip(requests, outcomes).map { request, outcome in
-                var members = request.channels.first.map { attributes(request, of: $0, counts) } ?? [:]
-                members.merge(eventMembers(outcome)) { current, _ in current }
-                return JSONValue.object(members)
-            }
-            return .json(["batch": .array(items)])
+        // Key paths in place of these closures would cost as much as the checks of the publish itself.
+        let isPlain = requests.allSatisfy { $0.attributes.isEmpty } && outcomes.allSatisfy { $0.events.isEmpty }
+        if isPlain { return HTTPResponse(status: 200, body: Array("{}".utf8)) }
+        return form == .batch ? batch(requests, outcomes, counts: counts) : event(requests, outcomes, counts: counts)
+    }
+
+    private static func batch(
+        _ requests: [PublishRequest], _ outcomes: [PublishOutcome], counts: [ChannelName: HomeRegistry.Summary]
+    ) -> HTTPResponse {
+        let items = zip(requests, outcomes).map { request, outcome in
+            var members = request.channels.first.map { attributes(request, of: $0, counts) } ?? [:]
+            members.merge(eventMembers(outcome)) { current, _ in current }
+            return JSONValue.object(members)
         }
+        return .json(["batch": .array(items)])
+    }
+
+    private static func event(
+        _ requests: [PublishRequest], _ outcomes: [PublishOutcome], counts: [ChannelName: HomeRegistry.Summary]
+    ) -> HTTPResponse {
         var members = outcomes.first.map(eventMembers) ?? [:]
         if let request = requests.first, !request.attributes.isEmpty {
             let channels = request.channels.map { channel in

@@ -24,13 +24,13 @@ package final class Router {
     private static let bodyDepthMax = 32
 
     package init(
-        engine: ChannelEngine, desk: any EventDesk, survey: ChannelSurvey, backend: BackendAPI, participants: ParticipantAPI,
+        engine: ChannelEngine, desk: any EventDesk, answers: AnswerBook, survey: ChannelSurvey, backend: BackendAPI, participants: ParticipantAPI,
         time: any TimeSource, bodyBytesMax: Int, corsOrigins: [String], isReady: @escaping @Sendable () -> Bool
     ) {
         parser = JSONParser(capacityBytes: bodyBytesMax, depthMax: Self.bodyDepthMax)
         cors = CrossOrigin(origins: corsOrigins)
         directory = engine.directory
-        events = EventsResource(engine: engine, desk: desk, survey: survey)
+        events = EventsResource(engine: engine, desk: desk, survey: survey, answers: answers)
         channels = ChannelsResource(engine: engine, survey: survey)
         users = UsersResource(engine: engine)
         self.backend = backend

@@ -226,6 +226,7 @@ final class DeliveryService: EventDesk, AttendanceDesk {
             }
             prepared.outcomes.append(outcome)
         }
+        prepared.answer = command.answer?(prepared.outcomes)
         return prepared
     }
 
@@ -259,9 +260,10 @@ final class DeliveryService: EventDesk, AttendanceDesk {
         prepared = []
         var events: [EventRecord] = []
         let records = batch.flatMap(\.records)
-        if !records.isEmpty {
+        let answers = batch.compactMap(\.answer)
+        if !records.isEmpty || !answers.isEmpty {
             do {
-                events = try await store.commit(records)
+                events = try await store.commit(records, answers: answers)
             } catch {
                 let refusal = storeFailure(error)
                 for publish in batch { publish.command.respond(.failure(refusal)) }
@@ -290,6 +292,8 @@ struct PreparedPublish: Sendable {
     var records: [(event: EventRecord, deliveries: [DeliveryRecord])] = []
     var publications: [Publication] = []
     var outcomes: [PublishOutcome] = []
+    /// Of a publish with an idempotency key.
+    var answer: AnswerRecord?
 
     init(command: PublishCommand) {
         self.command = command

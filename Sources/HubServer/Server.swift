@@ -24,6 +24,7 @@ package final class Server: Sendable {
     private let isDraining: Flag
     private let logger: Logger
     private let deliveryTask: Task<Void, Never>
+    private let retentionTask: Task<Void, Never>
 
     /// Starts everything and listens. What a crash left open is taken up before the first connection comes in.
     package init(_ configuration: Configuration, definitions: DefinitionSet, logger: Logger) async throws(ServerError) {
@@ -47,6 +48,7 @@ package final class Server: Sendable {
             let backend = BackendAPI(
                 directory: store, desk: delivery, time: time, definitions: { delivery.currentDefinitions },
                 defaultEnvironment: configuration.push.apnsSandboxByDefault ? .sandbox : .production)
+            let answers = AnswerBook(time: time) { try await store.answer(app: $0, key: $1, since: $2) }
             try loops.start { loop in
                 let engineOfLoop = LoopEngine(
                     loop: loop, ports: ports, report: { delivery.report($0, loop: loop.index) }, facts: { _ in })
@@ -54,7 +56,7 @@ package final class Server: Sendable {
                     loop: loop.index, loopCount: ports.count, directory: apps, process: process, sink: engineOfLoop, time: time,
                     isWatched: delivery.isDefined, post: { loop, message in ports.post(message, to: loop) })
                 let router = Router(
-                    engine: engine, desk: delivery, survey: ChannelSurvey(loopCount: ports.count) { ports.post($1, to: $0) },
+                    engine: engine, desk: delivery, answers: answers, survey: ChannelSurvey(loopCount: ports.count) { ports.post($1, to: $0) },
                     backend: backend, participants: participants, time: time, bodyBytesMax: configuration.bodyBytesMax,
                     corsOrigins: configuration.corsOrigins, isReady: { !isDraining.isSet })
                 engineOfLoop.start(engine: engine, router: router)
@@ -70,6 +72,8 @@ package final class Server: Sendable {
         } catch {
             throw ServerError(.failed, "\(error)")
         }
+        let retention = Retention(store: store, time: time, logger: logger)
+        retentionTask = Task { await retention.run() }
         port = acceptor.port
         self.outbox = outbox
         self.gateway = gateway
@@ -92,6 +96,7 @@ package final class Server: Sendable {
         // Publishes that were taken are committed and answered before the loops end.
         delivery.close()
         await deliveryTask.value
+        retentionTask.cancel()
         await outbox.close()
         gateway.shutdown(grace: .seconds(1))
         await pause(milliseconds: 100)

@@ -47,7 +47,7 @@ extension Loop {
         unsafe headers["content-type"] = RequestHead.header(wsi, WSI_TOKEN_HTTP_CONTENT_TYPE)
         unsafe headers["origin"] = RequestHead.header(wsi, WSI_TOKEN_ORIGIN)
         unsafe headers["x-client-id"] = RequestHead.customHeader(wsi, "x-client-id")
-        unsafe headers["idempotency-key"] = RequestHead.customHeader(wsi, "idempotency-key")
+        unsafe headers["idempotency-key"] = RequestHead.customHeader(wsi, "idempotency-key") ?? RequestHead.customHeader(wsi, "x-idempotency-key")
         let contentLength = unsafe RequestHead.header(wsi, WSI_TOKEN_HTTP_CONTENT_LENGTH)
         let framing = unsafe HTTPExchange.framing(
             contentLength: contentLength,

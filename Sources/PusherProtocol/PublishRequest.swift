@@ -47,16 +47,19 @@ package struct PublishRequest: Hashable, Sendable {
     package let excludedSocketID: SocketID?
     /// What the response shall tell about each channel.
     package let attributes: ChannelAttributes
+    /// The member `idempotency_key` of a single event, as it was sent: for libraries that cannot set headers.
+    package let idempotencyKey: String?
 
     package init(
         name: String, channels: [ChannelName], data: DataLiteral, excludedSocketID: SocketID? = nil,
-        attributes: ChannelAttributes = []
+        attributes: ChannelAttributes = [], idempotencyKey: String? = nil
     ) {
         self.name = name
         self.channels = channels
         self.data = data
         self.excludedSocketID = excludedSocketID
         self.attributes = attributes
+        self.idempotencyKey = idempotencyKey
     }
 
     /// Parses the body of `POST /apps/{id}/events`. Unknown members are ignored, as several SDKs pass their own through.
@@ -73,7 +76,7 @@ package struct PublishRequest: Hashable, Sendable {
             let missing = "channels is missing: give an array of 1 to \(limits.channelsMax) channel names"
             channels = [try channel(source.element, at: "", missing: missing)]
         }
-        return try event(source, channels: channels, at: "", limits: limits)
+        return try event(source, channels: channels, at: "", limits: limits, idempotencyKey: try idempotencyKey(source.element))
     }
 
     /// Parses the body of `POST /apps/{id}/batch_events`; one bad item refuses all of them.
@@ -115,9 +118,9 @@ package struct PublishRequest: Hashable, Sendable {
 
     /// - Parameter place: the path of the object, before its members' names in messages.
     private static func event(
-        _ source: JSONSource, channels: [ChannelName], at place: String, limits: PublishLimits
+        _ source: JSONSource, channels: [ChannelName], at place: String, limits: PublishLimits, idempotencyKey: String? = nil
     ) throws(PublishError) -> PublishRequest {
-        let name = try eventName(source.element, at: place)
+        let name = try eventName(source.element.find("name")?.string, at: place)
         guard let data = source.member("data") else {
             throw bad("\(place)data is missing: give the event's data as a string")
         }
@@ -127,7 +130,7 @@ package struct PublishRequest: Hashable, Sendable {
         try checkSize(literal.contentByteCount, at: place, limits: limits)
         return PublishRequest(
             name: name, channels: channels, data: literal, excludedSocketID: try socketID(source.element, at: place),
-            attributes: try attributes(source.element, at: place))
+            attributes: try attributes(source.element, at: place), idempotencyKey: idempotencyKey)
     }
 
     private static func checkSize(_ byteCount: Int, at place: String, limits: PublishLimits) throws(PublishError) {
@@ -139,8 +142,8 @@ package struct PublishRequest: Hashable, Sendable {
                 + "it has \(byteCount) bytes, send less or raise event_data_bytes_max")
     }
 
-    private static func eventName(_ object: JSONElement, at place: String) throws(PublishError) -> String {
-        guard let name = object.find("name")?.string, !name.isEmpty else {
+    private static func eventName(_ text: String?, at place: String) throws(PublishError) -> String {
+        guard let name = text, !name.isEmpty else {
             throw bad("\(place)name is missing: give the event's name as a non-empty string")
         }
         guard name.unicodeScalars.count <= EventName.charactersMax else {
@@ -184,10 +187,20 @@ package struct PublishRequest: Hashable, Sendable {
 
     private static func socketID(_ object: JSONElement, at place: String) throws(PublishError) -> SocketID? {
         guard let element = object.find("socket_id"), !element.isNull else { return nil }
-        guard let text = element.string, SocketID.isWellFormed(text) else {
+        return try socketID(element.string ?? "", at: place)
+    }
+
+    private static func socketID(_ text: String, at place: String) throws(PublishError) -> SocketID? {
+        guard SocketID.isWellFormed(text) else {
             throw bad("\(place)socket_id must look like \"123.456\": send the id the client got when it connected, or leave it out")
         }
         return SocketID(text)
+    }
+
+    private static func idempotencyKey(_ object: JSONElement) throws(PublishError) -> String? {
+        guard let element = object.find("idempotency_key"), !element.isNull else { return nil }
+        guard let text = element.string else { throw bad("idempotency_key must be a string") }
+        return text
     }
 
     private static func attributes(_ object: JSONElement, at place: String) throws(PublishError) -> ChannelAttributes {

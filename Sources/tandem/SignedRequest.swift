@@ -26,6 +26,8 @@ struct SignedRequest {
     /// Without the query, as it is to be signed.
     var path: String
     var query: [(name: String, value: String)] = []
+    /// Beside the content type; not signed.
+    var headers: [(name: String, value: String)] = []
     var body: [UInt8] = []
 
     /// Sends it and returns the body of the answer.
@@ -40,7 +42,7 @@ struct SignedRequest {
             let client = try CurlMulti(CurlOptions(name: "request"))
             defer { client.shutdown() }
             let call = HTTPCall(
-                method: method, url: "\(url)\(path)?\(text)", headers: [("Content-Type", "application/json")], body: body)
+                method: method, url: "\(url)\(path)?\(text)", headers: [("Content-Type", "application/json")] + headers, body: body)
             answer = try await withCheckedThrowingContinuation { continuation in
                 client.submit(call) { continuation.resume(with: $0) }
             }
@@ -48,7 +50,7 @@ struct SignedRequest {
             throw ServerError(.failed, "\(url) does not answer: \(error); is the hub running there?")
         }
         let content = String(decoding: answer.body, as: UTF8.self)
-        guard answer.status == 200 else { throw ServerError(.failed, "\(url)\(path) answered \(answer.status): \(content)") }
+        guard (200..<300).contains(answer.status) else { throw ServerError(.failed, "\(url)\(path) answered \(answer.status): \(content)") }
         return content
     }
 

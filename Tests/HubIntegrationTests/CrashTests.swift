@@ -58,6 +58,22 @@ import Testing
         #expect(runs.after["d"]?.count == 1)
     }
 
+    @Test func publishedAgainUnderTheSameKeys() async throws {
+        let result = try await Stage.run { stage in
+            let first = try await stage.hub()
+            let before = try await stage.python("crash.py", "keyed_publishes", hub: first)
+            #expect(try await first.process.waitForEnd() == ChildProcess.End(code: 9, wasSignalled: true))
+            let answered = try required(before["answered"], "answered")
+            return try await stage.python(
+                "crash.py", "keyed_retries", hub: try await stage.hub(),
+                environment: ["ANSWERED": answered.text, "STORE": stage.folder.appendingPathComponent("data/tandem.db").path])
+        }
+        #expect(result["statuses"] == [200] && result["same"] == true && result["answered_are_replayed"] == true)
+        // The kill came in between: some had no answer, and were published by the second hub or replayed, never both.
+        #expect((100..<300).contains(result["answered"]?.intValue ?? 0) && result["some_were_new"] == true)
+        #expect(result["events"] == 300 && result["numbers"] == 300 && result["ids"] == true)
+    }
+
     @Test func endedInOrder() async throws {
         let runs = try await crash("drained", requests: 2, end: .init(code: 0, wasSignalled: false))
         for device in ["b", "c"] {

@@ -66,6 +66,52 @@ def half_way():
     report(gateways)
 
 
+KEYS = 300
+
+
+def keyed(url, number, attempts=1):
+    """Publishes event number so-and-so under its own key, as a backend that is not told what became of it does."""
+    path, body = f"/apps/{APP_ID}/events", json.dumps({"name": "session-started", "channel": CHANNEL, "data": f"{{\"n\":{number}}}"}).encode()
+    for _ in range(attempts):
+        try:
+            return requests.post(
+                url + path, params=signed_query("POST", path, body), data=body, headers={"Idempotency-Key": f"order-{number}"},
+                timeout=PATIENCE, proxies={"no_proxy": "*"})
+        except requests.RequestException:
+            continue
+    return None
+
+
+def keyed_publishes():
+    """Backends publish under keys when the hub dies: some have their answer, some not, and some were never heard."""
+    import concurrent.futures
+    prepare()
+    known = keyed(HUB_URL, 0)
+    check(known.status_code == 200, known.text)
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        answers = [pool.submit(keyed, HUB_URL, number) for number in range(1, KEYS)]
+        wait_for(lambda: sum(answer.done() for answer in answers) > KEYS / 3, "a third of the answers")
+        kill()
+        answered = {str(number): answer.result().text for number, answer in enumerate(answers, 1) if answer.result() is not None}
+    finish(answered={**answered, "0": known.text})
+
+
+def keyed_retries():
+    """All of them are sent again to the next hub, with the store looked at afterwards."""
+    import sqlite3
+    before = json.loads(os.environ["ANSWERED"])
+    responses = {str(number): keyed(HUB_URL, number) for number in range(KEYS)}
+    replayed = {number for number, response in responses.items() if response.headers.get("Idempotency-Replayed") == "true"}
+    store = sqlite3.connect(f"file:{os.environ['STORE']}?mode=ro", uri=True)
+    events = store.execute("SELECT id, CAST(data AS TEXT) FROM event").fetchall()
+    finish(
+        statuses=sorted({response.status_code for response in responses.values()}),
+        answered=len(before), same=all(responses[number].text == text for number, text in before.items()),
+        answered_are_replayed=set(before) <= replayed, some_were_new=len(replayed) < KEYS,
+        # One event per key, and the answer tells which.
+        events=len(events), numbers=len({data for _, data in events}), ids={json.loads(r.text)["event_id"] for r in responses.values()} == {i for i, _ in events})
+
+
 def drained():
     """The hub ends in order while both gateways keep it waiting."""
     gateways = Gateways()
@@ -91,4 +137,4 @@ def afterwards():
     report(gateways, people=sorted(roster(SESSION)))
 
 
-{f.__name__: f for f in (at_once, half_way, drained, afterwards)}[sys.argv[1]]()
+{f.__name__: f for f in (at_once, half_way, keyed_publishes, keyed_retries, drained, afterwards)}[sys.argv[1]]()

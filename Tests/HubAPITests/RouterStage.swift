@@ -1,0 +1,185 @@
+import HubCore
+import HubDelivery
+import HubTesting
+import PusherProtocol
+import Synchronization
+import Testing
+
+@testable import HubAPI
+@testable import HubChannels
+
+/// One loop's router over an engine without connections. Of app 1, `room` is occupied by two connections, and `presence-room`
+/// by three of the users a and b; channels that begin with `defined` have a definition.
+final class RouterStage {
+    let clock = ManualClock()
+    let desk = ScriptedDesk()
+    let engine: ChannelEngine
+    private let router: Router
+    private let sink = SilentSink()
+
+    init(origins: [String] = []) throws {
+        let hub = try Hub(clock: clock)
+        let directory = AppDirectory(
+            hub.apps.apps.map { app in
+                var app = app
+                if app.id == "2" { app.eventDataBytesMax = 100 }
+                return app
+            })
+        engine = ChannelEngine(
+            loop: 0, loopCount: 1, directory: directory, process: ProcessTag(random: 7), sink: sink, time: clock, isWatched: { _ in false },
+            post: { _, _ in })
+        let survey = ChannelSurvey(loopCount: 1) { _, message in
+            if case .query(let question) = message { question(Self.home()) }
+        }
+        let desk = desk
+        router = Router(
+            engine: engine, desk: desk, answers: AnswerBook(time: clock) { try desk.recall(app: $0, key: $1, since: $2) }, survey: survey,
+            backend: hub.backend, participants: hub.open, time: clock, bodyBytesMax: Router.bodyBytesMin, corsOrigins: origins,
+            isReady: { true })
+    }
+
+    private static func home() -> HomeRegistry {
+        let app = App(index: 0, id: "1", secrets: [:])
+        let home = HomeRegistry(loopCount: 1, apps: [app], facts: FactLog(kinds: [app.factKinds]))
+        if let room = ChannelName("room") { home.setOccupancy(app: 0, channel: room, loop: 0, subscribers: 2) }
+        guard let presence = ChannelName("presence-room") else { return home }
+        for (slot, user) in ["b", "a", "a"].enumerated() {
+            let member = PresenceMember(userID: user, userInfo: nil)
+            let connection = ConnectionID(loop: 0, slot: slot, generation: 1)
+            _ = home.join(.init(app: 0, channel: presence, connection: connection, serial: 1), member, membersMax: 10)
+        }
+        return home
+    }
+
+    /// Events that went to the loops without the desk.
+    var publications: UInt64 { engine.counters.publications }
+
+    /// Sends a request, signed as an SDK signs it, and returns what becomes of it.
+    func start(
+        _ method: String, _ path: String, _ body: String = "", query: [(name: String, value: String)] = [], headers: [String: String] = [:],
+        app: String = "1", sign: Bool = true
+    ) -> PendingAnswer {
+        let key = ["1": "alpha-key", "2": "other-key", "3": "gamma-key"][app] ?? "no-key"
+        let path = path.hasPrefix("//") ? String(path.dropFirst()) : "/apps/\(app)\(path)"
+        let body = Array(body.utf8)
+        let signed =
+            sign
+            ? RequestAuth.signedQuery(
+                method: method, path: path, query: query, body: body, key: key,
+                secret: key.replacing("-key", with: "-secret"), nowSeconds: clock.wallSeconds) : query
+        let pending = PendingAnswer()
+        let request = HTTPRequest(method: method, path: path, query: signed, headers: headers, body: body)
+        if let response = router.respond(to: request, later: { pending.answer($0) }) { pending.answer(response) }
+        return pending
+    }
+
+    func send(
+        _ method: String, _ path: String, _ body: String = "", query: [(name: String, value: String)] = [], headers: [String: String] = [:],
+        app: String = "1", sign: Bool = true
+    ) async throws -> HTTPResponse {
+        let pending = start(method, path, body, query: query, headers: headers, app: app, sign: sign)
+        #expect(await eventually { pending.response != nil }, "no answer to \(method) \(path)")
+        return try #require(pending.response)
+    }
+}
+
+/// What becomes of a request.
+final class PendingAnswer: Sendable {
+    private let state = Mutex<HTTPResponse?>(nil)
+    var response: HTTPResponse? { state.withLock { $0 } }
+
+    func answer(_ response: HTTPResponse) {
+        state.withLock { state in
+            if state != nil { Issue.record("answered twice") }
+            state = response
+        }
+    }
+}
+
+extension HTTPResponse {
+    var text: String { String(decoding: body, as: UTF8.self) }
+    var json: JSONValue { (try? JSONValue(parsing: body)) ?? .null }
+    var error: String { json["error"]?.stringValue ?? "" }
+
+    /// The header's one value.
+    subscript(header name: String) -> String? {
+        let values = headers.filter { $0.name.lowercased() == name.lowercased() }.map(\.value)
+        if values.count > 1 { Issue.record("\(name) stands \(values.count) times") }
+        return values.first
+    }
+}
+
+/// Takes publishes as delivery does, keeps their answers, and answers at once or when told.
+final class ScriptedDesk: EventDesk {
+    private struct State {
+        var holds = false
+        var isFull = false
+        var isBroken = false
+        var refusal: PublishRefusal?
+        var taken: [PublishCommand] = []
+        var held: [PublishCommand] = []
+        var kept: [String: AnswerRecord] = [:]
+        var recalls = 0
+    }
+
+    private let state = Mutex(State())
+
+    var taken: Int { state.withLock { $0.taken.count } }
+    var lastRequest: PublishRequest? { state.withLock { $0.taken.last?.requests.first } }
+    var recalls: Int { state.withLock { $0.recalls } }
+    func hold() { state.withLock { $0.holds = true } }
+    func setFull(_ isFull: Bool) { state.withLock { $0.isFull = isFull } }
+    func setBroken(_ isBroken: Bool) { state.withLock { $0.isBroken = isBroken } }
+    func refuse(_ refusal: PublishRefusal?) { state.withLock { $0.refusal = refusal } }
+
+    func isDefined(_ channel: ChannelName) -> Bool { channel.text.hasPrefix("defined") }
+
+    func submit(_ command: PublishCommand) -> Bool {
+        let (isTaken, answersNow) = state.withLock { state in
+            if state.isFull { return (false, false) }
+            state.taken.append(command)
+            if state.holds { state.held.append(command) }
+            return (true, !state.holds)
+        }
+        if answersNow { settle(command) }
+        return isTaken
+    }
+
+    func release() {
+        let held = state.withLock { state in
+            defer { state.held = [] }
+            state.holds = false
+            return state.held
+        }
+        for command in held { settle(command) }
+    }
+
+    private func settle(_ command: PublishCommand) {
+        let outcomes = command.requests.map { request in
+            PublishOutcome(events: request.channels.filter(isDefined).map { ($0, "event-\(taken)-\($0.text)") })
+        }
+        let refusal = state.withLock { state in
+            if state.refusal == nil, let answer = command.answer?(outcomes) { state.kept["\(answer.app) \(answer.key)"] = answer }
+            return state.refusal
+        }
+        command.respond(refusal.map { .failure($0) } ?? .success(outcomes))
+    }
+
+    func recall(app: String, key: String, since: Int64) throws -> AnswerRecord? {
+        try state.withLock { state in
+            state.recalls += 1
+            if state.isBroken { throw BrokenStore() }
+            return state.kept["\(app) \(key)"].flatMap { $0.answeredAt >= since ? $0 : nil }
+        }
+    }
+
+    struct BrokenStore: Error {}
+}
+
+/// Nobody is connected.
+private final class SilentSink: DeliverySink {
+    func deliver(_ frames: UnsafeRawBufferPointer, to slots: UnsafeBufferPointer<UInt32>) {}
+    func send(_ frames: [UInt8], to connection: ConnectionID) {}
+    func close(_ connection: ConnectionID, code: UInt16, reason: String) {}
+    func probe(_ connection: ConnectionID, pingAfter: Duration, pongWithin: Duration) {}
+}
