@@ -41,6 +41,14 @@ package final class Router {
 
     /// Answers a request, or returns nil and calls `later` once, from any thread.
     package func respond(to request: HTTPRequest, later: @escaping @Sendable (HTTPResponse) -> Void) -> HTTPResponse? {
+        // Browsers say where a page is from; nobody else does.
+        guard let origin = request.headers["origin"] else { return route(request, later: later) }
+        if request.method == "OPTIONS" { return cors.preflight(from: origin) }
+        let cors = cors
+        return route(request) { later(cors.allow($0, for: origin)) }.map { cors.allow($0, for: origin) }
+    }
+
+    private func route(_ request: HTTPRequest, later: @escaping @Sendable (HTTPResponse) -> Void) -> HTTPResponse? {
         switch request.path {
         case "/health": return .json(["health": "OK"])
         case "/ready": return isReady() ? .json(["ready": true]) : .error(503, "the server is shutting down: send new work to another one")
@@ -52,12 +60,8 @@ package final class Router {
         if let apps = components.firstIndex(of: "apps"), apps + 1 < components.count {
             return app(request, id: components[apps + 1], Array(components[(apps + 2)...]), later: later)
         }
-        if let preflight = cors.preflight(request) { return preflight }
-        let (participants, cors) = (participants, cors)
-        Task {
-            let answer = await participants.respond(to: request)
-            later(cors.allow(answer ?? .nothing(at: request), for: request))
-        }
+        let participants = participants
+        Task { later(await participants.respond(to: request) ?? .nothing(at: request)) }
         return nil
     }
 
