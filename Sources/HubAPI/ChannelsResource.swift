@@ -2,7 +2,8 @@ internal import HubChannels
 internal import HubCore
 internal import PusherProtocol
 
-/// `GET /apps/{app}/channels`, `/channels/{channel}` and `/channels/{channel}/users` (protocol reference, 5.4 to 5.6).
+/// `GET /apps/{app}/channels`, `/channels/{channel}` and `/channels/{channel}/users` (protocol reference, 5.4 to 5.6), and the
+/// deprecated `/channels/{channel}/stats` (5.8).
 struct ChannelsResource {
     let engine: ChannelEngine
     let survey: ChannelSurvey
@@ -52,6 +53,19 @@ struct ChannelsResource {
         survey.ask { $0.users(app: app.index, channel: channel) } then: { answers in
             let users = answers.joined().sorted().map { JSONValue.object(["id": .string($0)]) }
             later(.json(["users": .array(users)]))
+        }
+        return nil
+    }
+
+    /// What libraries of 2012 ask instead of `show`: without parameters, with the count of users where there are such, and of
+    /// connections under the name of that time.
+    func stats(_ request: HTTPRequest, app: App, channel: ChannelName, later: @escaping @Sendable (HTTPResponse) -> Void) -> HTTPResponse? {
+        survey.ask { $0.summary(app: app.index, channel: channel) } then: { answers in
+            let summary = answers.compactMap { $0 }.first
+            var members = Self.attributes(.userCount, of: channel, summary)
+            members["occupied"] = .bool(summary != nil)
+            members["connection_count"] = .int(Int64(summary?.subscriptionCount ?? 0))
+            later(.json(.object(members)))
         }
         return nil
     }

@@ -3,7 +3,8 @@ internal import HubCore
 internal import HubJSON
 internal import PusherProtocol
 
-/// `POST /apps/{app}/events` and `/batch_events`: from the body to the fan-out (protocol reference, 5.2 and 5.3).
+/// `POST /apps/{app}/events` and `/batch_events`: from the body to the fan-out (protocol reference, 5.2 and 5.3); and the
+/// deprecated `POST /apps/{app}/channels/{channel}/events` (5.8).
 ///
 /// A publish to channels without a definition is framed once and handed to every loop here and now, and its answer comes
 /// before the fan-out. One that has a definition goes to the event desk, and so does one with an idempotency key, because its
@@ -16,7 +17,7 @@ struct EventsResource {
 
     /// What the answer looks like.
     private enum Form {
-        case event, batch
+        case event, batch, deprecated
     }
 
     func publish(
@@ -27,11 +28,26 @@ struct EventsResource {
             requests =
                 isBatch
                 ? try PublishRequest.parse(batch: request.body, limits: Self.limits(app), with: parser)
-                : [try PublishRequest.parse(event: request.body, limits: Self.limits(app), with: parser)]
+                : [try PublishRequest.parse(event: PublishParameters.body(request), limits: Self.limits(app), with: parser)]
         } catch {
             return .error(error.status, error.message)
         }
         return publish(requests, request, app: app, isBatch ? .batch : .event, later: later)
+    }
+
+    /// The deprecated route: one channel, its name in the path, the data as it is in the body.
+    func publish(
+        _ request: HTTPRequest, app: App, to channel: ChannelName, later: @escaping @Sendable (HTTPResponse) -> Void
+    ) -> HTTPResponse? {
+        let event: PublishRequest
+        do {
+            event = try PublishRequest.parse(
+                name: request.parameter("name"), socketID: request.parameter("socket_id"), data: request.body, channel: channel,
+                limits: Self.limits(app))
+        } catch {
+            return .error(error.status, error.message)
+        }
+        return publish([event], request, app: app, .deprecated, later: later)
     }
 
     private static func limits(_ app: App) -> PublishLimits {
@@ -129,6 +145,9 @@ struct EventsResource {
     private static func response(
         _ requests: [PublishRequest], _ outcomes: [PublishOutcome], counts: [ChannelName: HomeRegistry.Summary], _ form: Form
     ) -> HTTPResponse {
+        if form == .deprecated {
+            return HTTPResponse(status: 202, contentType: "text/plain; charset=utf-8", body: Array("202 ACCEPTED".utf8))
+        }
         // Key paths in place of these closures would cost as much as the checks of the publish itself.
         let isPlain = requests.allSatisfy { $0.attributes.isEmpty } && outcomes.allSatisfy { $0.events.isEmpty }
         if isPlain { return HTTPResponse(status: 200, body: Array("{}".utf8)) }

@@ -70,21 +70,23 @@ package final class Router {
     ) -> HTTPResponse? {
         guard let app = directory.app(id: id) else { return .error(404, "there is no app with the id '\(id.prefix(64))'") }
         if let refusal = refusal(of: request, for: app) { return refusal }
+        // A HEAD is signed as such, and answered as a GET is; the transport leaves the body out.
+        let method = request.method == "HEAD" ? "GET" : request.method
         switch (path.first, path.count) {
         case ("events", 1), ("batch_events", 1):
-            guard request.method == "POST" else { return methodNotAllowed(request, "POST") }
+            guard method == "POST" else { return methodNotAllowed(request, "POST") }
             return events.publish(request, app: app, isBatch: path[0] == "batch_events", parser: parser, later: later)
-        case ("channels", 1...3):
-            guard request.method == "GET" else { return methodNotAllowed(request, "GET") }
-            return channelRoute(request, app: app, path, later: later)
+        case ("channels", 1...3): return channelRoute(request, method, app: app, path, later: later)
+        case ("connections", 1):
+            guard method == "GET" else { return methodNotAllowed(request, "GET, HEAD") }
+            return .json(["connections": .int(Int64(directory.connectionCount(app)))])
         case ("users", 3...) where path.last == "terminate_connections":
             return users.terminate(request, app: app, user: path[1..<path.count - 1].joined(separator: "/"))
         default:
             let backend = backend
-            Task {
-                let answer = await backend.respond(to: request, app: app, pathComponents: path)
-                later(answer ?? .nothing(at: request))
-            }
+            var request = request
+            request.method = method
+            Task { [request] in later(await backend.respond(to: request, app: app, pathComponents: path) ?? .nothing(at: request)) }
             return nil
         }
     }
@@ -107,13 +109,22 @@ package final class Router {
     }
 
     private func channelRoute(
-        _ request: HTTPRequest, app: App, _ path: [String], later: @escaping @Sendable (HTTPResponse) -> Void
+        _ request: HTTPRequest, _ method: String, app: App, _ path: [String], later: @escaping @Sendable (HTTPResponse) -> Void
     ) -> HTTPResponse? {
+        let resource = path.count == 3 ? path[2] : nil
+        guard resource == nil || ["users", "events", "stats"].contains(resource) else {
+            return .error(404, "a channel has only /users, /stats and /events below it")
+        }
+        let allowed = resource == "events" ? "POST" : "GET"
+        guard method == allowed else { return methodNotAllowed(request, allowed == "GET" ? "GET, HEAD" : allowed) }
         if path.count == 1 { return channels.list(request, app: app, later: later) }
-        guard let channel = ChannelName(path[1]) else { return .error(400, ChannelName.rule) }
-        if path.count == 2 { return channels.show(request, app: app, channel: channel, later: later) }
-        guard path[2] == "users" else { return .error(404, "a channel has only /users below it") }
-        return channels.users(request, app: app, channel: channel, later: later)
+        guard let channel = ChannelName(path[1]) else { return .error(400, "the channel's name is not allowed: \(ChannelName.rule)") }
+        return switch resource {
+        case "users": channels.users(request, app: app, channel: channel, later: later)
+        case "stats": channels.stats(request, app: app, channel: channel, later: later)
+        case "events": events.publish(request, app: app, to: channel, later: later)
+        default: channels.show(request, app: app, channel: channel, later: later)
+        }
     }
 
     private func methodNotAllowed(_ request: HTTPRequest, _ allowed: String) -> HTTPResponse { .methodNotAllowed(request, allowed) }

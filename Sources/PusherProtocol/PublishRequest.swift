@@ -62,6 +62,19 @@ package struct PublishRequest: Hashable, Sendable {
         self.idempotencyKey = idempotencyKey
     }
 
+    /// One event as the deprecated route has it: the name and the socket id as parameters, the whole body as the data.
+    package static func parse(
+        name: String?, socketID: String?, data: [UInt8], channel: ChannelName, limits: PublishLimits
+    ) throws(PublishError) -> PublishRequest {
+        try checkSize(data.count, at: "", limits: limits)
+        guard let content = String(validating: data, as: UTF8.self) else {
+            throw bad("the body is not valid UTF-8: send the event's data as text")
+        }
+        return PublishRequest(
+            name: try eventName(name, at: ""), channels: [channel], data: DataLiteral(content: content),
+            excludedSocketID: try socketID.flatMap { text throws(PublishError) in try Self.socketID(text, at: "") })
+    }
+
     /// Parses the body of `POST /apps/{id}/events`. Unknown members are ignored, as several SDKs pass their own through.
     /// - Parameter parser: of the calling thread, large enough for `limits.eventBodyBytesMax`; it holds another document
     ///   afterwards.

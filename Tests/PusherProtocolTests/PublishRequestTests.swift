@@ -162,6 +162,36 @@ struct PublishRequestTests {
         #expect { try batch(body) } throws: { ($0 as? PublishError)?.status == status && "\($0)".contains(part) }
     }
 
+    @Test("the deprecated form takes any text as data, within the limit, and nothing that is no text")
+    func deprecatedForm() throws {
+        let channel = try #require(ChannelName("c"))
+        func parse(_ data: [UInt8], name: String? = "n", socketID: String? = nil) throws -> PublishRequest {
+            try PublishRequest.parse(name: name, socketID: socketID, data: data, channel: channel, limits: limits)
+        }
+        for content in ["", "{\"a\": \"\u{e9}\"}\n", "\u{0}\"\\", String(repeating: "\u{e9}", count: 5_120)] {
+            #expect(try parse(Array(content.utf8)).data.content == content)
+        }
+        #expect(try parse([], socketID: "7.8").excludedSocketID == SocketID("7.8"))
+        for (data, name, socketID, status) in [
+            ([0xC3], "n", nil, 400), ([0xED, 0xA0, 0x80], "n", nil, 400), (Array(repeating: 0x78, count: 10_241), "n", nil, 413), ([], nil, nil, 400),
+            ([], "", nil, 400), ([], "pusher:n", nil, 400), ([], "n", "7", 400), ([], "n", "", 400),
+        ] as [([UInt8], String?, String?, Int)] {
+            #expect { try parse(data, name: name, socketID: socketID) } throws: { ($0 as? PublishError)?.status == status }
+        }
+    }
+
+    @Test("an idempotency key is a string of a single event")
+    func idempotencyKeys() throws {
+        func key(_ member: String) throws -> String? {
+            let body = Array("{\"name\":\"e\",\"channel\":\"a\",\"data\":\"\"\(member)}".utf8)
+            return try PublishRequest.parse(event: body, limits: limits, with: parser).idempotencyKey
+        }
+        #expect(try key("") == nil && key(#","idempotency_key":null"#) == nil && key(#","idempotency_key":"k\u0041""#) == "kA")
+        for value in ["1", "[]", "true", "{}"] {
+            #expect { try key(#","idempotency_key":\#(value)"#) } throws: { "\($0)" == "idempotency_key must be a string" }
+        }
+    }
+
     @Test("truncated, damaged and random bodies never crash, and accepted data is always one JSON string")
     func random() throws {
         let seed = UInt64.random(in: 0...UInt64.max)
