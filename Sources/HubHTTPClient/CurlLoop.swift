@@ -43,7 +43,8 @@ internal import CLibCurl
         unsafe self.multi = multi
         self.options = options
         self.inbox = inbox
-        window = InFlightWindow(primes: options.primesConnections, limitMax: options.inFlightMax)
+        window = InFlightWindow(
+            primes: options.primesConnections, limitMax: options.inFlightMax, narrows: options.narrowsWhenThrottled)
         unsafe inbox.attach(multi)
     }
 

@@ -19,10 +19,16 @@ package struct CurlOptions: Sendable {
     /// until the first request with a valid token has succeeded, and libcurl assumes a hundred before it has read the
     /// peer's settings.
     package var primesConnections = false
+    /// Let fewer calls in after a 429 or 503. Off for a client that serves peers who know nothing of each other: one of them
+    /// must not slow down the others.
+    package var narrowsWhenThrottled = true
+    /// A call to a host that is just being connected waits to learn whether the connection can be shared. Off where a silent
+    /// answer to one call must not hold up another one to the same host.
+    package var waitsForMultiplexing = true
     /// For `http://` URLs: speak HTTP/2 from the first byte. With `https://` the version is negotiated anyway.
     package var clearTextHTTP2 = false
     package var clearText = ClearText.loopback
-    /// Connections per host and port.
+    /// Connections per host and port; 0: as many as there are calls.
     package var connectionsPerHostMax = 1
     /// Idle connections kept over all hosts.
     package var connectionsCachedMax = 8

@@ -60,7 +60,7 @@ internal import CLibCurl
         try set(CURLOPT_NOSIGNAL, 1)
         try set(CURLOPT_CONNECTTIMEOUT_MS, options.connectTimeout.wholeMilliseconds)
         try set(CURLOPT_TIMEOUT_MS, options.totalTimeout.wholeMilliseconds)
-        try set(CURLOPT_PIPEWAIT, 1)
+        try set(CURLOPT_PIPEWAIT, options.waitsForMultiplexing ? 1 : 0)
         try set(CURLOPT_SSLVERSION, Int(CURL_SSLVERSION_TLSv1_2))
         try set(CURLOPT_FOLLOWLOCATION, 0)
         try set(CURLOPT_MAXAGE_CONN, options.connectionIdleMax.wholeMilliseconds / 1000)

@@ -26,6 +26,7 @@ struct InFlightWindow: Equatable {
     }
 
     let primes: Bool
+    let narrows: Bool
     private(set) var limitMax: Int
     private(set) var isCold: Bool
     private var openLimit: Int
@@ -33,9 +34,11 @@ struct InFlightWindow: Equatable {
     /// - Parameters:
     ///   - primes: whether a cold window lets only one call through.
     ///   - limitMax: the widest the window gets; at least 1.
-    init(primes: Bool, limitMax: Int) {
+    ///   - narrows: whether a 429 or 503 halves the window.
+    init(primes: Bool, limitMax: Int, narrows: Bool = true) {
         precondition(limitMax > 0, "a window of \(limitMax) calls lets nothing through")
         self.primes = primes
+        self.narrows = narrows
         self.limitMax = limitMax
         openLimit = limitMax
         isCold = primes
@@ -49,7 +52,7 @@ struct InFlightWindow: Equatable {
         case .proved:
             if isCold { isCold = false } else { openLimit = min(limitMax, openLimit + 1) }
         case .answered: break
-        case .throttled: openLimit = max(1, openLimit / 2)
+        case .throttled: if narrows { openLimit = max(1, openLimit / 2) }
         case .failed: isCold = primes
         }
     }

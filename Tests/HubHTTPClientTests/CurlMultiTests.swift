@@ -67,6 +67,21 @@ struct CurlMultiTests {
         #expect(server.requests.first?.headers["content-type"] == nil)
     }
 
+    @Test("a call that does not wait for multiplexing is not held up by a silent answer from the same host")
+    func doesNotWait() async throws {
+        let server = try LocalHTTPServer { $0.path == "/silent" ? .silence : .answer(200) }
+        defer { server.stop() }
+        let multi = try client {
+            $0.waitsForMultiplexing = false
+            $0.connectionsPerHostMax = 0
+            $0.totalTimeout = .seconds(100)
+        }
+        multi.submit(HTTPCall(method: "POST", url: server.url + "/silent")) { _ in }
+        #expect(await eventually { server.requests.count == 1 })
+        #expect(try await multi.answer(HTTPCall(method: "POST", url: server.url + "/other")).get().status == 200)
+        multi.shutdown()
+    }
+
     @Test("calls reuse the connection, and a longer body than allowed is cut without ending it")
     func reuseAndCap() async throws {
         let server = try LocalHTTPServer { _ in .answer(200, body: String(repeating: "x", count: 5000)) }

@@ -65,6 +65,13 @@ struct InFlightWindowTests {
         #expect(window.limit == 2)
     }
 
+    @Test("a window for peers that know nothing of each other does not narrow")
+    func doesNotNarrow() {
+        var window = InFlightWindow(primes: false, limitMax: 8, narrows: false)
+        window.ended(.throttled)
+        #expect(window.limit == 8)
+    }
+
     @Test("statuses speak about the connection", arguments: [
         (200, InFlightWindow.Signal.proved), (204, .proved), (410, .proved), (400, .answered), (403, .answered),
         (404, .answered), (429, .throttled), (503, .throttled), (500, .answered),
