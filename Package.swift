@@ -58,7 +58,10 @@ let package = Package(
         .target(
             name: "HubPush", dependencies: ["HubCore", "HubCrypto", "HubJSON", "HubDelivery", "HubHTTPClient", logging],
             swiftSettings: strict),
-        .target(name: "HubStorage", dependencies: ["HubCore", "HubJSON", "HubDelivery", grdb], swiftSettings: strict),
+        .target(
+            name: "HubWebhooks",
+            dependencies: ["HubCore", "HubCrypto", "PusherProtocol", "HubChannels", "HubHTTPClient", logging], swiftSettings: strict),
+        .target(name: "HubStorage", dependencies: ["HubCore", "HubJSON", "HubDelivery", "HubWebhooks", grdb], swiftSettings: strict),
         .target(
             name: "HubAPI", dependencies: ["HubCore", "HubCrypto", "HubJSON", "PusherProtocol", "HubChannels", "HubDelivery"],
             swiftSettings: strict),
@@ -66,7 +69,7 @@ let package = Package(
             name: "HubServer",
             dependencies: [
                 "HubCore", "HubCrypto", "HubJSON", "HubYAML", "PusherProtocol", "HubTransport", "HubChannels", "HubDelivery",
-                "HubPush", "HubStorage", "HubAPI", logging,
+                "HubPush", "HubWebhooks", "HubStorage", "HubAPI", logging,
             ], swiftSettings: strict),
         .target(
             name: "GatewaySimulators", dependencies: ["HubCore", "HubCrypto", "HubJSON", "CNGHTTP2", "COpenSSL"], swiftSettings: strict),
@@ -90,7 +93,8 @@ let package = Package(
             dependencies: ["HubTesting", "HubCore", "HubCrypto", "HubJSON", "PusherProtocol", "HubChannels"], swiftSettings: strictTests),
         .testTarget(name: "HubDeliveryTests", dependencies: ["HubTesting", "HubCore", "HubCrypto", "HubDelivery", "HubYAML"], swiftSettings: strictTests),
         .testTarget(
-            name: "HubStorageTests", dependencies: ["HubTesting", "HubCore", "HubDelivery", "HubStorage", grdb], swiftSettings: strictTests),
+            name: "HubStorageTests", dependencies: ["HubTesting", "HubCore", "HubDelivery", "HubWebhooks", "HubStorage", grdb],
+            swiftSettings: strictTests),
         .testTarget(
             name: "HubAPITests",
             dependencies: [
@@ -107,10 +111,16 @@ let package = Package(
             name: "GatewaySimulatorsTests",
             dependencies: ["HubTesting", "GatewaySimulators", "HubCore", "HubCrypto", "HubJSON", "CNGHTTP2", "COpenSSL"], swiftSettings: strictTests),
         .testTarget(
+            name: "HubWebhooksTests",
+            dependencies: [
+                "HubTesting", "HubCore", "HubCrypto", "PusherProtocol", "HubChannels", "HubHTTPClient", "HubStorage", "HubWebhooks", logging,
+            ], swiftSettings: strictTests),
+        .testTarget(
             name: "HubServerTests",
             dependencies: [
                 "HubTesting",
-                "HubAPI", "HubChannels", "HubCore", "HubDelivery", "HubServer", "HubStorage", "HubYAML", "PusherProtocol", logging,
+                "HubAPI", "HubChannels", "HubCore", "HubDelivery", "HubServer", "HubStorage", "HubWebhooks", "HubYAML", "PusherProtocol",
+                logging,
             ], swiftSettings: strictTests),
         // Runs the built executables as child processes, with third-party clients in Python.
         .testTarget(

@@ -1,6 +1,7 @@
 import Foundation
 import GRDB
 import HubStorage
+import HubWebhooks
 import Testing
 
 /// Tests may run as root, whom no permission stops: places are used that nobody can write.
@@ -64,6 +65,22 @@ struct SQLiteFileTests {
         let before = try Data(contentsOf: URL(fileURLWithPath: path))
         #expect(try refusal(path).code == .foreignDatabase)
         #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == before)
+    }
+
+    @Test("a database of the version before webhooks gets their table and keeps its rows")
+    func olderSchema() async throws {
+        let path = folder.file()
+        let first = try SQLiteStore(path: path, time: TestClock())
+        _ = try await first.commit([(.sample("e1"), [])])
+        try await first.close()
+        let queue = try DatabaseQueue(path: path)
+        try await queue.write { db in
+            try db.execute(sql: "DROP TABLE webhook; DELETE FROM grdb_migrations WHERE identifier = 'webhooks'")
+        }
+        try queue.close()
+        let second = try SQLiteStore(path: path, time: TestClock())
+        #expect(try await second.updateWebhooks(adding: [.sample([1])], removing: []) == [1])
+        #expect(try await second.event(id: "e1")?.id == "e1")
     }
 
     @Test("a database of a newer version is refused")

@@ -1,10 +1,11 @@
 import HubCore
 import HubDelivery
+import HubWebhooks
 import Testing
 
 /// What every store must do. A store's own tests run each rule on a fresh, empty store.
 struct StoreContract: Sendable, CustomTestStringConvertible {
-    typealias Store = any Directory & DeliveryStore
+    typealias Store = any Directory & DeliveryStore & WebhookStore
 
     let name: String
     let check: @Sendable (Store) async throws -> Void
@@ -16,7 +17,7 @@ struct StoreContract: Sendable, CustomTestStringConvertible {
 
     var testDescription: String { name }
 
-    static let all = sessions + participants + joins + devices + deliveries + answers + concurrency
+    static let all = sessions + participants + joins + devices + deliveries + answers + webhooks + concurrency
 }
 
 extension Directory {

@@ -13,6 +13,7 @@ enum SQLiteMigrations {
             try db.execute(sql: outbox)
         }
         migrator.registerMigration("answers") { db in try db.execute(sql: answers) }
+        migrator.registerMigration("webhooks") { db in try db.execute(sql: webhooks) }
         return migrator
     }
 
@@ -125,5 +126,19 @@ enum SQLiteMigrations {
           UNIQUE (app, key)
         ) STRICT;
         CREATE INDEX answer_answered ON answer (answered_at);
+        """
+
+    /// AUTOINCREMENT, because a row is deleted by its number some time after it has ended: by then the number must not be
+    /// another batch's.
+    private static let webhooks = """
+        CREATE TABLE webhook (
+          number INTEGER PRIMARY KEY AUTOINCREMENT,
+          app TEXT NOT NULL,
+          url TEXT NOT NULL,
+          key TEXT NOT NULL,
+          signature TEXT NOT NULL,
+          time_ms INTEGER NOT NULL,
+          body BLOB NOT NULL              -- as it is sent and was signed
+        ) STRICT;
         """
 }

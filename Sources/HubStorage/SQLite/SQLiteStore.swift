@@ -1,13 +1,14 @@
 import GRDB
 package import HubCore
 import HubDelivery
+import HubWebhooks
 
-/// Sessions, participants, devices, events and deliveries in one SQLite file.
+/// Sessions, participants, devices, events, deliveries and webhooks in one SQLite file.
 ///
 /// One writer and several readers beside it (WAL). Every write goes through one `GroupCommit`: concurrent calls share a
 /// transaction and thus one wait for the disk, and what depends on what is already there (who is joining, which sequence
 /// comes next) is decided inside the transaction, alone. Reads see everything whose call has returned.
-package final class SQLiteStore: Directory, DeliveryStore, Sendable {
+package final class SQLiteStore: Directory, DeliveryStore, WebhookStore, Sendable {
     /// What a returned write has survived.
     package enum Synchronous: String, Sendable {
         /// A crash of the process and a loss of power: the disk is waited for.

@@ -1,0 +1,85 @@
+internal import HubChannels
+internal import HubCore
+internal import HubHTTPClient
+internal import Logging
+
+/// What belongs to one endpoint: its open batch, its queue, and what its log has been told.
+struct EndpointLane {
+    let endpoint: WebhookEndpoint
+    var collector = BatchCollector()
+    var queue = EndpointQueue()
+    var losses: LossLog
+    /// The last attempt failed.
+    private var isFailing = false
+    private let logger: Logger
+
+    init(_ endpoint: WebhookEndpoint, logger: Logger) {
+        self.endpoint = endpoint
+        // The address may hold a secret in its path or query; app and host are enough to find it in the configuration.
+        var logger = logger
+        logger[metadataKey: "webhook.app"] = "\(endpoint.appID)"
+        logger[metadataKey: "webhook.host"] = "\(URLParts(endpoint.url)?.host ?? "?")"
+        self.logger = logger
+        losses = LossLog(logger: logger)
+    }
+
+    /// The request as it is sent on every attempt.
+    static func call(_ batch: WebhookBatch) -> HTTPCall {
+        HTTPCall(
+            method: "POST", url: batch.url,
+            headers: [
+                ("Content-Type", "application/json"), ("X-Pusher-Key", batch.key), ("X-Pusher-Signature", batch.signature),
+            ], body: batch.body)
+    }
+
+    /// Says once that the endpoint has begun to fail, and once that it works again.
+    mutating func note(_ outcome: AttemptOutcome, failures: Int) {
+        guard let reason = outcome.reason else {
+            if isFailing { logger.info("webhook endpoint works again") }
+            isFailing = false
+            return
+        }
+        logger.debug("webhook attempt failed", metadata: ["webhook.outcome": "\(reason)", "webhook.failures": "\(failures)"])
+        if !isFailing {
+            logger.info(
+                "webhook endpoint fails; its batches are tried again for five minutes", metadata: ["webhook.outcome": "\(reason)"])
+        }
+        isFailing = true
+    }
+
+    func noteTakenUp(_ count: Int) {
+        logger.info("taking up webhooks left open", metadata: ["webhook.batches": "\(count)"])
+    }
+}
+
+/// Counts what was lost and says so at most once in a period, so that a dead endpoint cannot fill the log. Pure but for the log.
+struct LossLog {
+    enum Loss: String, CaseIterable {
+        case expired = "webhook batches given up: five minutes old and not delivered"
+        case queueFull = "webhook batches dropped: the endpoint's queue is full"
+        case inboxFull = "channel facts dropped: more come in than webhooks can be made of"
+    }
+
+    private var counts: [Loss: Int] = [:]
+    private var quietUntil: UInt64 = 0
+    private let logger: Logger
+
+    init(logger: Logger) { self.logger = logger }
+
+    mutating func add(_ loss: Loss, _ count: Int) {
+        if count > 0 { counts[loss, default: 0] += count }
+    }
+
+    /// When `flush` has something to say; nil: never.
+    var nextDue: UInt64? { counts.isEmpty ? nil : quietUntil }
+
+    mutating func flush(now: UInt64) {
+        guard !counts.isEmpty, quietUntil <= now else { return }
+        for loss in Loss.allCases {
+            guard let count = counts[loss] else { continue }
+            logger.info("\(loss.rawValue)", metadata: ["webhook.lost": "\(count)"])
+        }
+        counts = [:]
+        quietUntil = now + WebhookLimits.lossLogNanoseconds
+    }
+}

@@ -1,0 +1,282 @@
+internal import HubChannels
+internal import HubCore
+internal import HubHTTPClient
+internal import Logging
+
+/// Turns facts into batches, keeps them durable and sends them: the state machines' inputs and outputs, one at a time.
+actor WebhookDispatch {
+    private let inbox: FactInbox
+    private let store: any WebhookStore
+    private let client: CurlMulti
+    private let time: any TimeSource
+    private let logger: Logger
+    private var lanes: [EndpointLane]
+    /// Positions in `lanes` for each app.
+    private let lanesOfApp: [Int: [Int]]
+    private var debounce = FactDebounce()
+    private var inboxLosses: LossLog
+    private(set) var counters = WebhookCounters()
+
+    /// Rows of batches that have ended.
+    private var ended: [Int64] = []
+    /// When they are to be deleted at the latest.
+    private var removalDue: UInt64?
+    private var isWriting = false
+    private var writePausedUntil: UInt64 = 0
+
+    private var timer: Task<Void, Never>?
+    private var timerDue: UInt64?
+    /// No more attempts and no more timers.
+    private var isClosed = false
+
+    init(
+        _ endpoints: [WebhookEndpoint], inbox: FactInbox, store: any WebhookStore, client: CurlMulti, time: any TimeSource,
+        logger: Logger
+    ) {
+        self.inbox = inbox
+        self.store = store
+        self.client = client
+        self.time = time
+        self.logger = logger
+        lanes = endpoints.map { EndpointLane($0, logger: logger) }
+        lanesOfApp = Dictionary(grouping: endpoints.indices) { endpoints[$0].app }
+        inboxLosses = LossLog(logger: logger)
+    }
+
+    // MARK: One turn
+
+    /// Does everything that is due.
+    func turn() {
+        let (reports, dropped) = inbox.takeAll()
+        counters.factsDropped += dropped
+        inboxLosses.add(.inboxFull, dropped)
+        for report in reports {
+            for fact in report.facts {
+                // Each fact meets what has become certain before it, however late it is looked at.
+                for settled in debounce.settle(now: report.at) { tell(settled, now: report.at) }
+                if let fact = debounce.take(fact, now: report.at) { tell(fact, now: report.at) }
+            }
+        }
+        let now = time.monotonicNanoseconds
+        for settled in debounce.settle(now: now) { tell(settled, now: now) }
+        for index in lanes.indices {
+            if let due = lanes[index].collector.dueAt, due <= now, let events = lanes[index].collector.take() { close(events, index) }
+        }
+        advance()
+    }
+
+    private func tell(_ fact: ChannelFact, now: UInt64) {
+        var text: [UInt8]?
+        for index in lanesOfApp[fact.app] ?? [] where lanes[index].endpoint.kinds.contains(fact.event.kind) {
+            let event = text ?? WebhookText.event(fact)
+            text = event
+            for full in lanes[index].collector.add(event, now: now) { close(full, index) }
+        }
+    }
+
+    /// Makes the request of these events: from here on its bytes stay as they are.
+    private func close(_ events: [UInt8], _ index: Int) {
+        let batch = lanes[index].endpoint.batch(timeMilliseconds: time.wallMilliseconds, events: events)
+        append(batch, row: nil, index)
+    }
+
+    private func append(_ batch: WebhookBatch, row: Int64?, _ index: Int) {
+        let dropped = lanes[index].queue.append(batch, row: row)
+        counters.batchesDropped += dropped.count
+        lanes[index].losses.add(.queueFull, dropped.count)
+        for entry in dropped { remove(entry.row) }
+    }
+
+    /// Gives up what is too old, starts what may be sent, writes what has to be written, and sets the timer for the rest.
+    private func advance() {
+        let now = time.monotonicNanoseconds
+        let wall = time.wallMilliseconds
+        inboxLosses.flush(now: now)
+        for index in lanes.indices {
+            let expired = lanes[index].queue.takeExpired(wallMilliseconds: wall)
+            counters.batchesExpired += expired.count
+            lanes[index].losses.add(.expired, expired.count)
+            for entry in expired { remove(entry.row) }
+            lanes[index].losses.flush(now: now)
+            startNext(index, now: now)
+        }
+        startWriting(now: now)
+        arm(now: now, wall: wall)
+    }
+
+    // MARK: Sending
+
+    private func startNext(_ index: Int, now: UInt64) {
+        guard !isClosed, let entry = lanes[index].queue.takeNext(now: now) else { return }
+        counters.attempts += 1
+        client.submit(EndpointLane.call(entry.batch)) { result in
+            Task { await self.attemptEnded(entry.number, index, result) }
+        }
+    }
+
+    private func attemptEnded(_ number: Int, _ index: Int, _ result: Result<HTTPAnswer, HTTPClientError>) {
+        let outcome = AttemptOutcome(result)
+        let entry = lanes[index].queue.ended(
+            number, outcome, now: time.monotonicNanoseconds, random: Double.random(in: 0..<1))
+        guard let entry else { return }
+        // Our own end says nothing about the endpoint.
+        if case .failure(let error) = result, error.reason == .shutDown { return }
+        lanes[index].note(outcome, failures: entry.failures)
+        if outcome == .delivered {
+            counters.batchesDelivered += 1
+            remove(entry.row)
+        } else {
+            counters.attemptsFailed += 1
+        }
+        advance()
+    }
+
+    // MARK: Storing
+
+    private func remove(_ row: Int64?) {
+        guard let row else { return }
+        ended.append(row)
+        removalDue = removalDue ?? time.monotonicNanoseconds + WebhookLimits.removalGroupingNanoseconds
+    }
+
+    private func hasToWrite(now: UInt64) -> Bool {
+        guard writePausedUntil <= now else { return false }
+        if let removalDue, removalDue <= now { return true }
+        return lanes.contains { !$0.queue.unstored(limit: 1).isEmpty }
+    }
+
+    private func startWriting(now: UInt64) {
+        guard !isWriting, hasToWrite(now: now) else { return }
+        isWriting = true
+        Task { await self.write() }
+    }
+
+    /// One transaction: makes new batches durable and deletes ended ones.
+    private func write() async {
+        var adding: [(lane: Int, number: Int, batch: WebhookBatch)] = []
+        for index in lanes.indices where adding.count < WebhookLimits.writeBatchesMax {
+            adding += lanes[index].queue.unstored(limit: WebhookLimits.writeBatchesMax - adding.count)
+                .map { (index, $0.number, $0.batch) }
+        }
+        let removing = ended
+        ended = []
+        removalDue = nil
+        do {
+            let rows = try await store.updateWebhooks(adding: adding.map(\.batch), removing: removing)
+            for (new, row) in zip(adding, rows) where !lanes[new.lane].queue.stored(new.number, row: row) { remove(row) }
+        } catch {
+            let now = time.monotonicNanoseconds
+            ended = removing + ended
+            removalDue = ended.isEmpty ? nil : now
+            writePausedUntil = now + WebhookLimits.writePauseNanoseconds
+            logger.info("webhooks could not be stored; trying again", metadata: ["error": "\(error)"])
+        }
+        isWriting = false
+        advance()
+    }
+
+    // MARK: Time
+
+    private func arm(now: UInt64, wall: Int64) {
+        guard !isClosed else { return }
+        var next = [debounce.nextDue, inboxLosses.nextDue].compactMap { $0 }
+        // While a write is under way its end looks again.
+        if !isWriting {
+            if let removalDue { next.append(max(removalDue, writePausedUntil)) }
+            if lanes.contains(where: { !$0.queue.unstored(limit: 1).isEmpty }) { next.append(writePausedUntil) }
+        }
+        for lane in lanes {
+            if let due = lane.collector.dueAt { next.append(due) }
+            if let due = lane.queue.nextAttempt { next.append(due) }
+            if let due = lane.losses.nextDue { next.append(due) }
+            if let expiry = lane.queue.nextExpiry { next.append(now + UInt64(max(0, expiry - wall)) * 1_000_000) }
+        }
+        guard let due = next.min() else { return }
+        if timer != nil, let timerDue, timerDue <= due { return }
+        timer?.cancel()
+        timerDue = due
+        // At least a millisecond, so that a clock which a test has stopped does not make this spin.
+        let wait = max(1_000_000, due - min(due, now))
+        timer = Task { [weak self] in
+            do { try await Task.sleep(for: .nanoseconds(wait)) } catch { return }
+            await self?.timerFired()
+        }
+    }
+
+    private func timerFired() {
+        timer = nil
+        timerDue = nil
+        turn()
+    }
+
+    // MARK: Start and end
+
+    /// Takes up what an earlier process left: what is too old, or for an address that is no longer configured, is deleted.
+    func resume() async throws {
+        var row: Int64 = 0
+        var (taken, expired, unknown) = ([Int: Int](), 0, 0)
+        while true {
+            let page = try await store.webhooks(after: row, limit: WebhookLimits.resumePageRows)
+            guard let last = page.last else { break }
+            row = last.row
+            for stored in page {
+                if stored.batch.hasExpired(at: time.wallMilliseconds) {
+                    expired += 1
+                    remove(stored.row)
+                } else if let index = lanes.firstIndex(where: {
+                    $0.endpoint.appID == stored.batch.app && $0.endpoint.url == stored.batch.url
+                }) {
+                    taken[index, default: 0] += 1
+                    append(stored.batch, row: stored.row, index)
+                } else {
+                    unknown += 1
+                    remove(stored.row)
+                }
+            }
+        }
+        counters.batchesExpired += expired
+        for (index, count) in taken { lanes[index].noteTakenUp(count) }
+        if expired > 0 { logger.info("stored webhooks dropped: more than five minutes old", metadata: ["webhook.lost": "\(expired)"]) }
+        if unknown > 0 {
+            logger.info(
+                "stored webhooks dropped: their addresses are no longer configured", metadata: ["webhook.lost": "\(unknown)"])
+        }
+        advance()
+    }
+
+    /// Makes batches of all that waits, removals included, stores them, and goes on delivering until `deadline` on the
+    /// monotonic clock. What is left then waits in the store for the next start.
+    func finish(deadline: UInt64) async {
+        turn()
+        let now = time.monotonicNanoseconds
+        for fact in debounce.settleAll() { tell(fact, now: now) }
+        for index in lanes.indices {
+            if let events = lanes[index].collector.take() { close(events, index) }
+        }
+        advance()
+        while time.monotonicNanoseconds < deadline, lanes.contains(where: { !$0.queue.isEmpty }) { await pause() }
+        isClosed = true
+        timer?.cancel()
+        client.shutdown()
+        for _ in 0..<Self.lastPausesMax where isBusy {
+            if !ended.isEmpty { removalDue = 0 }
+            startWriting(now: time.monotonicNanoseconds)
+            await pause()
+        }
+        let left = lanes.reduce(0) { $0 + $1.queue.count }
+        if left > 0 { logger.info("webhooks left for the next start", metadata: ["webhook.batches": "\(left)"]) }
+    }
+
+    /// An attempt whose end is still to be heard of, or something that the store does not have yet.
+    private var isBusy: Bool {
+        isWriting || !ended.isEmpty || lanes.contains { $0.queue.inFlight != nil || !$0.queue.unstored(limit: 1).isEmpty }
+    }
+
+    /// A store that does not take them in so long, two seconds and more, does not take them at all.
+    private static let lastPausesMax = 200
+    private static let pauseLength = Duration.milliseconds(10)
+
+    private func pause() async {
+        do { try await Task.sleep(for: Self.pauseLength) } catch { return }
+    }
+}
