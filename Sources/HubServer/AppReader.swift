@@ -92,7 +92,6 @@ struct AppReader {
 
     private func app(_ node: YAMLNode, index: Int, override: Override?) -> Configuration.App? {
         guard let map = settings.file.map(node, "apps[\(index)]", keys: Self.keys) else { return nil }
-        if let node = map["webhooks"] { settings.recordWritten("apps.webhooks", node) }
         let id =
             override?.id
             ?? map.required("id", "write id: \"\(index + 1)\"").flatMap { settings.file.nonEmptyString($0, map.path("id")) }

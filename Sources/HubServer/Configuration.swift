@@ -14,7 +14,7 @@ package struct Configuration: Sendable, Equatable {
     /// Origins of browser apps that may use the participant routes; empty: none.
     package var corsOrigins: [String] = []
     package var push = Push()
-    /// Settings that ask for something this version does not do yet, each with its place: `apps.webhooks (tandem.yaml:12)`.
+    /// Settings that ask for something this version does not do yet, each with its place: `backplane (tandem.yaml:12)`.
     package var notYetInForce: [String] = []
     /// Variables that begin with `TANDEM_` and mean nothing: probably misspelt.
     package var unknownEnvironment: [String] = []

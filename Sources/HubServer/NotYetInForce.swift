@@ -3,7 +3,6 @@
 enum NotYetInForce {
     /// A key as messages name it, and whether a configuration asks for what it does.
     static let rows: [(key: String, isAskedFor: @Sendable (Configuration, Set<String>) -> Bool)] = [
-        ("apps.webhooks", { configuration, _ in configuration.apps.contains { !$0.webhooks.isEmpty } }),
         ("store", { configuration, _ in if case .postgres = configuration.store.value { true } else { false } }),
         ("backplane", { configuration, _ in configuration.backplane.value != .local }),
     ]

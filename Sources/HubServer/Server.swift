@@ -6,6 +6,7 @@ package import HubDelivery
 internal import HubPush
 internal import HubStorage
 internal import HubTransport
+internal import HubWebhooks
 package import Logging
 internal import PusherProtocol
 internal import Synchronization
@@ -21,6 +22,8 @@ package final class Server: Sendable {
     private let outbox: Outbox
     private let gateway: PushRouter
     private let store: SQLiteStore
+    /// Nil when no app has any.
+    private let webhooks: WebhookService?
     private let isDraining: Flag
     private let logger: Logger
     private let deliveryTask: Task<Void, Never>
@@ -49,9 +52,10 @@ package final class Server: Sendable {
                 directory: store, desk: delivery, time: time, definitions: { delivery.currentDefinitions },
                 defaultEnvironment: configuration.push.apnsSandboxByDefault ? .sandbox : .production)
             let answers = AnswerBook(time: time) { try await store.answer(app: $0, key: $1, since: $2) }
+            let webhooks = try Self.webhooks(configuration, store: store, time: time, logger: logger)
             try loops.start { loop in
                 let engineOfLoop = LoopEngine(
-                    loop: loop, ports: ports, report: { delivery.report($0, loop: loop.index) }, facts: { _ in })
+                    loop: loop, ports: ports, report: { delivery.report($0, loop: loop.index) }, facts: { webhooks?.report($0) })
                 let engine = ChannelEngine(
                     loop: loop.index, loopCount: ports.count, directory: apps, process: process, sink: engineOfLoop, time: time,
                     isWatched: delivery.isDefined, post: { loop, message in ports.post(message, to: loop) })
@@ -64,11 +68,13 @@ package final class Server: Sendable {
             }
             deliveryTask = Task { await delivery.run() }
             try await outbox.resume()
+            try await webhooks?.resume()
             acceptor = try Acceptor(
                 host: configuration.listen.host.value, port: configuration.listen.port.value, loops: loops.handles)
             self.loops = loops
             self.ports = ports
             self.delivery = delivery
+            self.webhooks = webhooks
         } catch {
             throw ServerError(.failed, "\(error)")
         }
@@ -98,8 +104,11 @@ package final class Server: Sendable {
         await deliveryTask.value
         retentionTask.cancel()
         await outbox.close()
+        // Beside each other, for each may take a second.
+        async let webhooksStopped: Void? = webhooks?.stop()
         gateway.shutdown(grace: .seconds(1))
         await pause(milliseconds: 100)
+        _ = await webhooksStopped
         loops.stop()
         do { try await store.close() } catch { logger.error("the store did not close", metadata: ["error": "\(error)"]) }
     }

@@ -30,6 +30,7 @@ extension Server {
                 app.pingInterval = settings.pingInterval
                 app.pongTimeout = settings.pongTimeout
                 app.allowedOrigins = settings.allowedOrigins
+                app.factKinds = settings.factKinds
                 app.subscriptionCount = settings.subscriptionCount
                 app.watchlist = settings.watchlist
                 return app
