@@ -124,8 +124,8 @@ let package = Package(
             ], swiftSettings: strictTests),
         // Runs the built executables as child processes, with third-party clients in Python.
         .testTarget(
-            name: "HubIntegrationTests", dependencies: ["HubCore", "HubJSON"], exclude: ["Python", "python-env.sh", "requirements.txt"],
-            swiftSettings: strictTests),
+            name: "HubIntegrationTests", dependencies: ["HubTesting", "HubCore", "HubJSON"],
+            exclude: ["Python", "python-env.sh", "requirements.txt"], swiftSettings: strictTests),
     ],
     cxxLanguageStandard: .cxx17
 )

@@ -58,8 +58,6 @@ final class SettingReader {
             node: YAMLNode(content: .scalar(text: text, isPlain: !isText), line: 0, column: 0), reader: reader, source: source)
     }
 
-    func recordWritten(_ key: String, _ node: YAMLNode) { written[key] = written[key] ?? .file(fileName, line: node.line) }
-
     // MARK: Typed
 
     func text(

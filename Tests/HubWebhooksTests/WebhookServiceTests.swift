@@ -2,6 +2,7 @@ import Foundation
 import HubChannels
 import HubCrypto
 import HubHTTPClient
+import HubStorage
 import HubTesting
 import HubWebhooks
 import Logging
@@ -217,6 +218,37 @@ struct WebhookServiceTests {
         #expect(await eventually { store.batches.isEmpty })
         #expect(server.requests.count >= 2 && server.requests.allSatisfy { $0.body == stored.first?.body } && server.requests.allSatisfy(isSigned))
         await second.stop()
+    }
+
+    @Test("a batch whose attempt failed survives SIGKILL, and its bytes stay the same")
+    func killed() async throws {
+        let works = Atomic(false)
+        let server = try LocalHTTPServer { _ in .answer(works.load(ordering: .relaxed) ? 200 : 500) }
+        defer { server.stop() }
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("tandem-webhooks-\(UUID().uuidString)")
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let path = folder.appendingPathComponent("t.db").path
+        let url = server.url
+        await #expect(processExitsWith: .signal(SIGKILL)) { [path = path as String, url = url as String] in
+            let time = ShiftedTime()
+            let store = try SQLiteStore(path: path, time: time)
+            let service = try WebhookService(
+                endpoints: [.sample(url)], store: store, time: time, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+            service.report([try .fact("a", .occupied)])
+            while await service.counters.attemptsFailed == 0 { try await Task.sleep(for: .milliseconds(5)) }
+            _ = kill(getpid(), SIGKILL)
+        }
+        works.store(true, ordering: .relaxed)
+        let time = ShiftedTime()
+        let store = try SQLiteStore(path: path, time: time)
+        let service = try service([.sample(url)], store: store, time: time)
+        try await service.resume()
+        #expect(await eventually { server.requests.count >= 2 })
+        let requests = server.requests
+        #expect(requests.allSatisfy { $0.body == requests[0].body && $0.headers == requests[0].headers } && requests.allSatisfy(isSigned))
+        await service.stop()
+        #expect(try await store.webhooks(after: 0, limit: 10) == [])
+        try await store.close()
     }
 
     @Test("while the store fails nothing is sent and nothing is lost")
