@@ -73,8 +73,9 @@ struct LossLog {
     /// When `flush` has something to say; nil: never.
     var nextDue: UInt64? { counts.isEmpty ? nil : quietUntil }
 
-    mutating func flush(now: UInt64) {
-        guard !counts.isEmpty, quietUntil <= now else { return }
+    /// - Parameter isLast: whether there is no later chance to say it.
+    mutating func flush(now: UInt64, isLast: Bool = false) {
+        guard !counts.isEmpty, quietUntil <= now || isLast else { return }
         for loss in Loss.allCases {
             guard let count = counts[loss] else { continue }
             logger.info("\(loss.rawValue)", metadata: ["webhook.lost": "\(count)"])

@@ -263,6 +263,8 @@ actor WebhookDispatch {
             startWriting(now: time.monotonicNanoseconds)
             await pause()
         }
+        inboxLosses.flush(now: time.monotonicNanoseconds, isLast: true)
+        for index in lanes.indices { lanes[index].losses.flush(now: time.monotonicNanoseconds, isLast: true) }
         let left = lanes.reduce(0) { $0 + $1.queue.count }
         if left > 0 { logger.info("webhooks left for the next start", metadata: ["webhook.batches": "\(left)"]) }
     }

@@ -3,6 +3,7 @@ import HubCore
 import HubCrypto
 import HubTesting
 import HubWebhooks
+import Logging
 import PusherProtocol
 import Synchronization
 import Testing
@@ -107,5 +108,33 @@ final class MemoryWebhookStore: WebhookStore {
 
     func webhooks(after row: Int64, limit: Int) async throws -> [StoredWebhook] {
         state.withLock { Array($0.rows.filter { $0.row > row }.prefix(limit)) }
+    }
+}
+
+/// What was logged, each line with its metadata.
+final class LogLines: Sendable {
+    private let kept = Mutex<[String]>([])
+    var lines: [String] { kept.withLock { $0 } }
+
+    var logger: Logger {
+        var logger = Logger(label: "test") { _ in Handler(lines: self) }
+        logger.logLevel = .trace
+        return logger
+    }
+
+    private struct Handler: LogHandler {
+        let lines: LogLines
+        var metadata: Logger.Metadata = [:]
+        var logLevel = Logger.Level.trace
+
+        subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+            get { metadata[key] }
+            set { metadata[key] = newValue }
+        }
+
+        func log(event: LogEvent) {
+            let all = metadata.merging(event.metadata ?? [:]) { $1 }
+            lines.kept.withLock { $0.append("\(event.message) \(all)") }
+        }
     }
 }
