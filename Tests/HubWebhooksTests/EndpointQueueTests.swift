@@ -161,6 +161,43 @@ struct EndpointQueueTests {
         #expect(queue.count == 1 && queue.bytes == 11)
     }
 
+    @Test("whatever happens, the bounds hold, one request is under way, and the next attempt's time is right")
+    func random() {
+        for seed in 0..<200 {
+            var random = SeededRandom(state: UInt64(seed))
+            let queue = Queue(EndpointQueue(batchesMax: 6, bytesMax: 40))
+            var (now, wall, row) = (UInt64(0), Int64(0), Int64(0))
+            for _ in 0..<300 {
+                switch Int.random(in: 0..<7, using: &random) {
+                case 0, 1:
+                    let text = String(repeating: "x", count: Int.random(in: 1...10, using: &random))
+                    _ = queue.append(.sample(text, timeMilliseconds: wall))
+                case 2, 3:
+                    for entry in queue.unstored(limit: Int.random(in: 1...3, using: &random)) {
+                        row += 1
+                        #expect(queue.stored(entry.number, row: row))
+                    }
+                case 4:
+                    let step = Int64.random(in: 0...60_000, using: &random)
+                    wall += step
+                    now += UInt64(step) * millisecondNanoseconds
+                    #expect(queue.takeExpired(wallMilliseconds: wall).allSatisfy { $0.batch.hasExpired(at: wall) })
+                default:
+                    if let number = queue.inFlight {
+                        queue.ended(number, [.delivered, unreachable, refused, refused][Int.random(in: 0..<4, using: &random)], now: now)
+                    } else if let next = queue.nextAttempt {
+                        #expect(next <= now || queue.takeNext(now: next - 1) == nil, "seed \(seed)")
+                        now = max(now, next)
+                        #expect(queue.takeNext(now: now)?.number == queue.inFlight && queue.inFlight != nil, "seed \(seed)")
+                    } else {
+                        #expect(queue.takeNext(now: now + 1000 * secondNanoseconds) == nil, "seed \(seed)")
+                    }
+                }
+                #expect(queue.count <= 6 && (queue.bytes <= 40 || queue.count <= 2), "seed \(seed)")
+            }
+        }
+    }
+
     @Test("answers are success, the endpoint's trouble, or the batch's", arguments: [
         (200, AttemptOutcome.delivered), (204, .delivered), (299, .delivered), (301, .refused(status: 301)),
         (302, .refused(status: 302)), (400, .refused(status: 400)), (404, .refused(status: 404)), (500, .refused(status: 500)),
