@@ -51,7 +51,7 @@ let package = Package(
         .target(name: "HubJSON", dependencies: ["HubCore", "CSimdJSON"], swiftSettings: strict),
         .target(name: "HubYAML", dependencies: ["HubCore", yams], swiftSettings: strict),
         .target(name: "PusherProtocol", dependencies: ["HubCore", "HubCrypto", "HubJSON"], swiftSettings: strict),
-        .target(name: "HubTransport", dependencies: ["HubCore", "CLibWebSockets"], swiftSettings: strict),
+        .target(name: "HubTransport", dependencies: ["HubCore", "CLibWebSockets", "COpenSSL"], swiftSettings: strict),
         .target(name: "HubChannels", dependencies: ["HubCore", "HubJSON", "PusherProtocol"], swiftSettings: strict),
         .target(name: "HubDelivery", dependencies: ["HubCore", "HubCrypto", "HubJSON", "HubYAML", mustache], swiftSettings: strict),
         .target(name: "HubHTTPClient", dependencies: ["CLibCurl"], swiftSettings: strict),

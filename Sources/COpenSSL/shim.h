@@ -13,6 +13,7 @@
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
 #include <openssl/x509v3.h>
+#include <string.h>
 
 /* EVP_PKEY_Q_keygen takes its parameters as variable arguments, which Swift does not import. */
 
@@ -46,6 +47,29 @@ static inline size_t tandem_openssl_memory(BIO *bio, const char **bytes) {
     long count = BIO_get_mem_data(bio, &start);
     *bytes = start;
     return count > 0 ? (size_t)count : 0;
+}
+
+/* Stacks are typed by macros, which Swift does not import: certificates are pushed untyped and freed here. */
+static inline void tandem_openssl_free_certificates(OPENSSL_STACK *certificates) {
+    sk_X509_pop_free((STACK_OF(X509) *)certificates, X509_free);
+}
+
+/* What to call a certificate in a message: its subject's common name, or else its first DNS name. Returns the length. */
+static inline size_t tandem_openssl_certificate_name(X509 *certificate, char *text, size_t capacity) {
+    int length = X509_NAME_get_text_by_NID(X509_get_subject_name(certificate), NID_commonName, text, (int)capacity);
+    if (length > 0) return (size_t)length;
+    size_t found = 0;
+    GENERAL_NAMES *names = (GENERAL_NAMES *)X509_get_ext_d2i(certificate, NID_subject_alt_name, NULL, NULL);
+    for (int i = 0; names != NULL && found == 0 && i < sk_GENERAL_NAME_num(names); i++) {
+        const GENERAL_NAME *name = sk_GENERAL_NAME_value(names, i);
+        if (name->type != GEN_DNS) continue;
+        size_t count = (size_t)ASN1_STRING_length(name->d.dNSName);
+        if (count >= capacity) continue;
+        memcpy(text, ASN1_STRING_get0_data(name->d.dNSName), count);
+        found = count;
+    }
+    GENERAL_NAMES_free(names);
+    return found;
 }
 
 #endif

@@ -34,12 +34,14 @@ package final class Server: Sendable {
         let time = SystemTime()
         let apps = Self.apps(configuration)
         let process = ProcessTag(random: SecureRandom.bytes(8).reduce(0) { $0 << 8 | UInt64($1) })
+        let certificate = try Self.certificate(configuration)
+        for warning in certificate?.warnings(now: time.wallSeconds) ?? [] { logger.warning("\(warning)") }
         let gateway = try Self.gateway(configuration, time: time, logger: logger)
         let store = try Self.store(configuration, time: time, logger: logger)
         let outbox = Outbox(gateway: gateway, directory: store, store: store, time: time, logger: logger)
         let isDraining = Flag()
         do {
-            let loops = try LoopGroup(count: configuration.loopCount, options: Self.options(configuration))
+            let loops = try LoopGroup(count: configuration.loopCount, options: Self.options(configuration, certificate: certificate))
             let ports = EnginePorts(loops.handles)
             let delivery = DeliveryService(
                 definitions: definitions, directory: store, store: store, apps: apps, outbox: outbox, ports: ports, process: process,

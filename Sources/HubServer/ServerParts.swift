@@ -37,9 +37,9 @@ extension Server {
             }, limits: limits)
     }
 
-    static func options(_ configuration: Configuration) -> LoopOptions {
+    static func options(_ configuration: Configuration, certificate: ServerCertificate?) -> LoopOptions {
         var options = LoopOptions()
-        options.tls = configuration.listen.tls.map { LoopOptions.TLS(certificatePath: $0.certificate.value, keyPath: $0.key.value) }
+        options.certificate = certificate
         options.sendQueueBytesMax = configuration.limits.sendQueueBytesMax
         // Twice the data, because escaping can double it, and room for the rest of a frame.
         options.messageBytesMax = min(2 * configuration.eventDataBytesMax + 4096, ChannelEngine.frameBytesMax)

@@ -196,6 +196,8 @@ package final class Loop {
 
     func woken() {
         handle.adoptions.drain(into: &adopted)
+        // Behind the drain: a descriptor that was handed over after a replacement is not adopted before it.
+        if let certificate = handle.takeCertificate() { native.use(certificate) }
         for descriptor in adopted { adopt(descriptor) }
         delegate?.loopWoken()
         if handle.isStopRequested, !isStopping {

@@ -24,6 +24,10 @@ let loopCallback:
         {
             unsafe name[0] = CChar(UInt8(ascii: "-"))
         }
+        // The one call in which the session pointer is something else: the TLS context in the making.
+        if reason == LWS_CALLBACK_OPENSSL_LOAD_EXTRA_SERVER_VERIFY_CERTS, let session = unsafe session {
+            return unsafe loop.native.configureTLS(OpaquePointer(session)) ? 0 : -1
+        }
         guard let session = unsafe session?.assumingMemoryBound(to: LoopSession.self) else { return 0 }
         let bytes = unsafe UnsafeRawBufferPointer(start: input, count: input == nil ? 0 : count)
         switch reason {

@@ -57,6 +57,12 @@ package final class LoopGroup: Sendable {
         loop.delegate = nil
     }
 
+    /// Answers TLS handshakes with this certificate from now on; established connections go on as they are. Any thread. Nothing
+    /// happens on plain loops.
+    package func replace(_ certificate: ServerCertificate) {
+        for handle in handles { handle.replace(certificate) }
+    }
+
     /// Ends every connection without a word, then the loops. Returns when their threads have ended; safe to call again.
     package func stop() {
         for handle in handles { handle.stop() }

@@ -7,6 +7,7 @@ package final class LoopHandle: Sendable {
     let adoptions: Mailbox<Int32>
     private let held = Atomic<Int>(0)
     private let stopRequested = Atomic<Bool>(false)
+    private let newCertificate = Mutex<ServerCertificate?>(nil)
 
     init(index: Int, waker: LoopWaker) {
         self.index = index
@@ -23,6 +24,20 @@ package final class LoopHandle: Sendable {
     func hand(over descriptor: Int32) {
         held.add(1, ordering: .relaxed)
         adoptions.post(descriptor)
+    }
+
+    /// Connections that are handed over after this call are answered with the certificate.
+    func replace(_ certificate: ServerCertificate) {
+        newCertificate.withLock { $0 = certificate }
+        waker.wake()
+    }
+
+    /// What `replace` left, once.
+    func takeCertificate() -> ServerCertificate? {
+        newCertificate.withLock { certificate in
+            defer { certificate = nil }
+            return certificate
+        }
     }
 
     func released() {

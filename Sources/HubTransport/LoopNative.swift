@@ -14,7 +14,8 @@ internal import Synchronization
     private let retry: UnsafeMutablePointer<lws_retry_bo_t>
     private var names: [UnsafeMutablePointer<CChar>] = unsafe []
     private var context: OpaquePointer?
-    private var usesTLS = false
+    /// Nil: plain.
+    private var tls: LoopTLS?
 
     /// The name libwebsockets uses when a client offers no sub-protocol comes first; then what PusherSwift offers
     /// (`pusher-channels-protocol-7`) and its two elder siblings. Apple's stack fails unless its offer is selected.
@@ -86,18 +87,10 @@ internal import Synchronization
         // Nothing here speaks HTTP/2: one request per connection at a time is what publishers' libraries do.
         unsafe info.alpn = unsafe UnsafePointer(persistent("http/1.1"))
         unsafe info.server_string = unsafe UnsafePointer(persistent("tandem"))
-        if let tls = owner.options.tls {
-            usesTLS = true
-            // The library only logs a file that it cannot read, and then makes a context that refuses every handshake.
-            for (path, option) in [(tls.certificatePath, "listen.tls.cert"), (tls.keyPath, "listen.tls.key")]
-            where unsafe access(path, R_OK) != 0 {
-                throw TransportError("cannot read \(path): \(unsafe String(cString: strerror(errno))); check \(option)")
-            }
-            unsafe info.options |= UInt64(LWS_SERVER_OPTION_DO_SSL_GLOBAL_INIT)
-            unsafe info.ssl_cert_filepath = unsafe UnsafePointer(persistent(tls.certificatePath))
-            unsafe info.ssl_private_key_filepath = unsafe UnsafePointer(persistent(tls.keyPath))
-            // SSL_OP_NO_TLSv1 and SSL_OP_NO_TLSv1_1: nothing below 1.2 is answered.
-            unsafe info.ssl_options_set = 0x0400_0000 | 0x1000_0000
+        if let certificate = owner.options.certificate {
+            tls = LoopTLS(certificate: certificate)
+            // A TLS context without a certificate of its own: `configureTLS` is called for it while the library makes it.
+            unsafe info.options |= UInt64(LWS_SERVER_OPTION_DO_SSL_GLOBAL_INIT) | UInt64(LWS_SERVER_OPTION_CREATE_VHOST_SSL_CTX)
         }
         var loops: UnsafeMutableRawPointer? = unsafe UnsafeMutableRawPointer(loop)
         unsafe context = unsafe withUnsafeMutablePointer(to: &loops) { loops in
@@ -105,15 +98,25 @@ internal import Synchronization
             return unsafe lws_create_context(&info)
         }
         guard unsafe context != nil else {
-            let tls = usesTLS ? "check listen.tls.cert and listen.tls.key" : "is libwebsockets-evlib-uv installed?"
-            throw TransportError("libwebsockets could not start loop \(owner.index); \(tls)")
+            let advice = tls == nil ? "is libwebsockets-evlib-uv installed?" : "are libwebsockets-evlib-uv and OpenSSL 3 installed?"
+            throw TransportError("libwebsockets could not start loop \(owner.index); \(advice)")
         }
+    }
+
+    /// Prepares the TLS context that the library has made; false ends the start.
+    func configureTLS(_ context: OpaquePointer) -> Bool {
+        unsafe tls?.configure(context) ?? false
+    }
+
+    /// Handshakes that begin from now on get this certificate. Nothing happens on a plain loop.
+    func use(_ certificate: ServerCertificate) {
+        tls?.use(certificate)
     }
 
     /// Makes a connection of an accepted descriptor; nil when the library could not, which then closed it.
     func adopt(_ descriptor: Int32) -> OpaquePointer? {
         guard let context = unsafe context, let vhost = unsafe lws_get_vhost_by_name(context, "default") else { return nil }
-        return unsafe tandem_lws_adopt(vhost, descriptor, usesTLS ? 1 : 0)
+        return unsafe tandem_lws_adopt(vhost, descriptor, tls == nil ? 0 : 1)
     }
 
     /// Makes the library look at its time-outs again. It plans its next wake-up only behind its own I/O callbacks, so one that

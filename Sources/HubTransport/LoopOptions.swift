@@ -1,17 +1,7 @@
 /// How loops treat their connections. Values, set once at start.
 package struct LoopOptions: Sendable {
-    /// Certificate and key files (PEM); nil: plain.
-    package struct TLS: Sendable {
-        package var certificatePath: String
-        package var keyPath: String
-
-        package init(certificatePath: String, keyPath: String) {
-            self.certificatePath = certificatePath
-            self.keyPath = keyPath
-        }
-    }
-
-    package var tls: TLS?
+    /// What TLS handshakes are answered with at first; nil: plain, for the whole life of the loops.
+    package var certificate: ServerCertificate?
     /// Bytes one connection may have waiting beyond what libwebsockets holds of one write; past it, close code 4100.
     package var sendQueueBytesMax = 1 << 20
     /// Longest WebSocket message taken in.

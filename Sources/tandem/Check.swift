@@ -13,8 +13,13 @@ struct Check: AsyncParsableCommand {
             let configuration = try options.load(flags: ConfigurationFlags())
             let (definitions, folder) = try loadDefinitions(configuration)
             try Server.checkCredentials(configuration)
+            let certificate = try Server.checkCertificate(configuration)
             print("configuration: good (\(configuration.apps.count) app\(configuration.apps.count == 1 ? "" : "s"))")
             print("channel definitions: good (\(definitions.names.isEmpty ? "none" : definitions.names.joined(separator: ", ")); \(folder ?? "no folder"))")
+            if let certificate {
+                print("TLS certificate: \(certificate.warnings.isEmpty ? "good" : "usable") (\(certificate.text))")
+                for warning in certificate.warnings { print("warning: \(warning)") }
+            }
             for key in configuration.notYetInForce { print("not yet in force: \(key)") }
         } catch {
             throw Tandem.fail(error)

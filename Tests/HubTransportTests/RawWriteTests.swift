@@ -15,20 +15,18 @@ struct RawWriteTests {
 
     @Test("every byte arrives in order and every PONG whole, though the kernel takes most writes in part")
     func plain() throws {
-        try prove(tls: nil) { port in try RawSocket(port: port, receiveBufferBytes: 16_384, segmentBytes: 2_048) }
+        try prove(options: LoopOptions()) { port in try RawSocket(port: port, receiveBufferBytes: 16_384, segmentBytes: 2_048) }
     }
 
     @Test("the same through TLS")
     func tls() throws {
-        let certificate = try TestCertificate()
-        try prove(tls: LoopOptions.TLS(certificatePath: certificate.certificatePath, keyPath: certificate.keyPath)) { port in
+        try prove(options: TestCertificate().options()) { port in
             try TLSSocket(RawSocket(port: port, receiveBufferBytes: 16_384, segmentBytes: 2_048))
         }
     }
 
-    private func prove(tls: LoopOptions.TLS?, connect: @escaping @Sendable (_ port: Int) throws -> any ByteStream) throws {
-        var options = LoopOptions()
-        options.tls = tls
+    private func prove(options: LoopOptions, connect: @escaping @Sendable (_ port: Int) throws -> any ByteStream) throws {
+        var options = options
         options.sendQueueBytesMax = 64 << 20
         try withServer(options: options) { server in
             let behind = Recorder<Int>()

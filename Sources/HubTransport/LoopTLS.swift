@@ -1,0 +1,46 @@
+internal import COpenSSL
+internal import Glibc
+
+/// The TLS side of one loop: the context that libwebsockets made, and the certificate in force. On the loop's thread.
+///
+/// The certificate is not set in the context but handed to each handshake, so that replacing it is one assignment: handshakes
+/// that have it already keep it, established connections need it no more, and none of the former one is left behind.
+@safe final class LoopTLS {
+    private(set) var certificate: ServerCertificate
+    /// libwebsockets' own, which outlives this object's use of it: it ends with the loop's context.
+    private var context: OpaquePointer?
+
+    /// What TLS 1.2 may use: forward secrecy and authenticated encryption only. TLS 1.3 has nothing else.
+    private static let ciphers = "ECDHE+AESGCM:ECDHE+CHACHA20"
+
+    init(certificate: ServerCertificate) {
+        self.certificate = certificate
+    }
+
+    /// Sets up the context for handshakes; false when OpenSSL cannot. Borrows itself to it: the owner ends the context first.
+    func configure(_ context: OpaquePointer) -> Bool {
+        unsafe self.context = unsafe context
+        unsafe SSL_CTX_set_cert_cb(
+            context,
+            { session, owner in
+                guard let session = unsafe session, let owner = unsafe owner else { return 0 }
+                return unsafe Unmanaged<LoopTLS>.fromOpaque(owner).takeUnretainedValue().certificate.present(in: session) ? 1 : 0
+            }, Unmanaged.passUnretained(self).toOpaque())
+        // A peer could have the server compute for nothing by renegotiating; TLS 1.3 has none, and no client of ours asks for it.
+        unsafe SSL_CTX_set_options(context, Self.noRenegotiation)
+        // Sessions are resumed by tickets, which cost the server no memory; the table would keep 20,000 sessions on each loop.
+        unsafe SSL_CTX_ctrl(context, SSL_CTRL_SET_SESS_CACHE_MODE, Int(SSL_SESS_CACHE_OFF), nil)
+        unsafe certificate.setTicketKeys(of: context)
+        return unsafe SSL_CTX_ctrl(context, SSL_CTRL_SET_MIN_PROTO_VERSION, Int(TLS1_2_VERSION), nil) == 1
+            && SSL_CTX_set_cipher_list(context, Self.ciphers) == 1
+    }
+
+    /// Handshakes that begin from now on get this one.
+    func use(_ certificate: ServerCertificate) {
+        self.certificate = certificate
+        if let context = unsafe context { unsafe certificate.setTicketKeys(of: context) }
+    }
+
+    /// SSL_OP_NO_RENEGOTIATION of OpenSSL 3; the macro's cast keeps Swift from importing it.
+    private static let noRenegotiation: UInt64 = 1 << 30
+}
