@@ -35,6 +35,8 @@ final class HTTPExchange {
     /// The request's method has a body, and its head does not say how long that is.
     var hasUnknownEnd = false
     private(set) var isRefused = false
+    /// The tick of the loop's clock at which the body has to be there; nil where none follows.
+    var deadline: UInt32?
 
     init(serial: UInt64, request: HTTPRequest, framing: Framing, bodyBytesMax: Int) {
         self.serial = serial
@@ -64,6 +66,11 @@ final class HTTPExchange {
     struct Refusal: Error, Equatable {
         let status: Int
         let sentence: String
+    }
+
+    /// The connection ends behind this exchange's answer.
+    func mustEnd() {
+        isRefused = true
     }
 
     /// Takes the next bytes of the body.

@@ -247,6 +247,7 @@ package final class Loop {
         tick &+= 1
         unsafe wheel.takeDue(at: tick, into: &due, table: table.base)
         for slot in due { unsafe probeDue(slot, table.base + Int(slot)) }
+        refuseLateBodies()
         // Idle keep-alive connections have no slot and no exchange; they are not worth waiting for.
         if isStopping {
             stoppingTicks += 1

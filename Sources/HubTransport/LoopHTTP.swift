@@ -18,6 +18,8 @@ package import HubCore
         return unsafe entries.count - 1
     }
 
+    var indices: Range<Int> { unsafe entries.indices }
+
     subscript(index: Int) -> HTTPExchange? { unsafe entries[index]?.exchange }
 
     mutating func remove(_ index: Int) {
@@ -65,6 +67,7 @@ extension Loop {
             }
             // Without a length the library would take what follows, the next request, for this one's body.
             exchanges[index]?.hasUnknownEnd = contentLength == nil && ["POST", "PUT", "PATCH"].contains(target.method)
+            if framing != .none { exchanges[index]?.deadline = bodyDeadline }
             unsafe session.pointee.exchangePlusOne = UInt32(index + 1)
             return unsafe framing == .none ? dispatch(index, session, wsi) : true
         }

@@ -77,7 +77,9 @@ internal import Synchronization
         unsafe info.user = unsafe user
         unsafe info.retry_and_idle_policy = unsafe UnsafePointer(retry)
         unsafe info.options = UInt64(LWS_SERVER_OPTION_LIBUV) | UInt64(LWS_SERVER_OPTION_DISABLE_IPV6)
-        unsafe info.timeout_secs = UInt32(owner.options.requestTimeoutSeconds)
+        // For TLS handshakes, peers that say nothing, and bodies. Begun anew with every piece of a body, it is only what remains when
+        // our own answer (`refuseLateBodies`) cannot be written; therefore a second later than that.
+        unsafe info.timeout_secs = UInt32(owner.options.requestTimeoutSeconds + 1)
         // Until a whole head is there this one counts, which is ten seconds by default.
         unsafe info.timeout_secs_ah_idle = UInt32(owner.options.requestTimeoutSeconds)
         unsafe info.keepalive_timeout = LoopOptions.keepAliveSeconds

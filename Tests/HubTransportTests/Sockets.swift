@@ -12,6 +12,8 @@ struct StreamError: Error, CustomStringConvertible {
 
 /// A connected client's bytes, plain or through TLS. Blocking, with a time limit on every call.
 protocol ByteStream: AnyObject {
+    /// Of the socket below.
+    var descriptor: Int32 { get }
     func send(_ bytes: [UInt8]) throws
     /// What has arrived, at most `count` bytes; empty when the peer has ended the connection, gently or not.
     func receive(_ count: Int) throws -> [UInt8]

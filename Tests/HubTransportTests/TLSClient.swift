@@ -20,6 +20,8 @@ final class TLSSocket: ByteStream {
     private let context: OpaquePointer
     private let session: OpaquePointer
 
+    var descriptor: Int32 { socket.descriptor }
+
     init(_ socket: RawSocket, _ wishes: Wishes = Wishes()) throws {
         guard let context = SSL_CTX_new(TLS_client_method()), let session = SSL_new(context) else {
             throw StreamError("no TLS session")
