@@ -12,7 +12,7 @@ final class Channel {
     var pending: [UInt8] = []
     var isDirty = false
     /// The channel has a definition: delivery is told who is in it.
-    let isWatched: Bool
+    var isWatched: Bool
     /// The highest ticket among those who ever subscribed.
     private(set) var newestTicket: UInt64 = 0
 

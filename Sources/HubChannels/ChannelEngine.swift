@@ -240,6 +240,7 @@ package final class ChannelEngine {
         case .audience(let id, let channel, let audience):
             connection(id)?.subscriptions[channel]?.audience = audience
         case .user(let message): receive(message)
+        case .definitionsChanged: definitionsChanged()
         case .query(let question): question(home)
         }
     }

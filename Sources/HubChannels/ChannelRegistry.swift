@@ -18,6 +18,8 @@ struct ChannelRegistry {
 
     subscript(app: Int, name: ChannelName) -> Channel? { channels[ChannelKey(app: app, name: name)] }
 
+    var all: some Collection<Channel> { channels.values }
+
     mutating func insert(_ channel: Channel) {
         channels[ChannelKey(app: channel.app, name: channel.name)] = channel
     }

@@ -63,6 +63,8 @@ package enum EngineMessage: Sendable {
     /// From delivery: the roles a connection stands for on a channel.
     case audience(ConnectionID, channel: ChannelName, RoleSet)
     case user(UserMessage)
+    /// From delivery: other channel definitions are in force.
+    case definitionsChanged
     /// A question about channels this loop is home of.
     case query(@Sendable (HomeRegistry) -> Void)
 

@@ -77,7 +77,7 @@ extension ChannelEngine {
     }
 
     /// Tells delivery for whom the connection stands on a channel with a definition: the member, else the signed-in user.
-    private func reportAttached(_ subscription: Subscription, of connection: Connection) {
+    func reportAttached(_ subscription: Subscription, of connection: Connection) {
         connection.isWatched = true
         lastTicket += 1
         subscription.ticket = lastTicket

@@ -52,6 +52,11 @@ package struct DefinitionSet: Sendable, Equatable {
         return DefinitionSet(definitions: definitions)
     }
 
+    /// Names of the definitions that are only in one of the two sets or different in them, sorted.
+    package func names(differingFrom other: DefinitionSet) -> [String] {
+        Set(names + other.names).filter { byName[$0] != other.byName[$0] }.sorted()
+    }
+
     /// The definition that a session names.
     package func definition(named name: String) -> ChannelDefinition? { byName[name] }
 

@@ -21,6 +21,7 @@ final class DeliveryService: EventDesk, AttendanceDesk {
         case bind(socketID: String, app: String, user: String, device: String, done: CheckedContinuation<Void, Never>)
         case presence(app: String, channel: String, users: [String], done: CheckedContinuation<[String: ParticipantPresence], Never>)
         case rosterChanged(app: String, session: String, user: String)
+        case definitions(DefinitionSet, done: CheckedContinuation<Void, Never>)
     }
 
     private let inbox = Inbox<Item>()
@@ -60,6 +61,13 @@ final class DeliveryService: EventDesk, AttendanceDesk {
 
     func isDefined(_ channel: ChannelName) -> Bool {
         currentDefinitions.match(channel: channel.text) != nil
+    }
+
+    /// Puts other definitions in force; returns when every loop goes by them. Nothing happens once the service is closed.
+    func change(to definitions: DefinitionSet) async {
+        await withCheckedContinuation { done in
+            if !inbox.offer(.definitions(definitions, done: done), limit: .max) { done.resume() }
+        }
     }
 
     func submit(_ command: PublishCommand) -> Bool {
@@ -103,24 +111,53 @@ final class DeliveryService: EventDesk, AttendanceDesk {
     /// Works the inbox off until `close`. Call once.
     func run() async {
         var desk = DecisionDesk(loopCount: ports.count)
+        var change: DefinitionChange?
+        var prepared: [PreparedPublish] = []
         while let items = await inbox.next() {
-            var prepared: [PreparedPublish] = []
             for item in items {
-                if case .publish(let command) = item {
-                    do {
-                        prepared.append(try await prepare(command, desk: desk))
-                    } catch let refusal as PublishRefusal {
-                        command.respond(.failure(refusal))
-                    } catch {
-                        command.respond(.failure(storeFailure(error)))
+                switch item {
+                case .publish(let command):
+                    if change == nil {
+                        await take(command, desk, &prepared)
+                    } else if change?.hold(command) == false {
+                        command.respond(.failure(PublishRefusal(status: 503, sentence: "too many publishes are waiting: try again in a moment")))
                     }
-                    if prepared.count >= Self.commitMax { await commit(&prepared) }
-                } else {
-                    await handle(item, &desk)
+                case .definitions(let new, let done):
+                    // What was decided by the former ones goes out first.
+                    await commit(&prepared)
+                    change = DefinitionChange(from: currentDefinitions, loopCount: ports.count, overtaking: change, done: done)
+                    definitions.withLock { $0 = new }
+                    for loop in 0..<ports.count { ports.post(.definitionsChanged, to: loop) }
+                case .reports(let loop, let reports):
+                    for report in reports where await handle(report, loop: loop, &desk, &change) {
+                        await finish(&change, desk, &prepared)
+                    }
+                default: await handle(item, &desk)
                 }
             }
             await commit(&prepared)
         }
+        // Closed in the middle of a change: what waits for it is decided by what is known.
+        await finish(&change, desk, &prepared)
+        await commit(&prepared)
+    }
+
+    private func take(_ command: PublishCommand, _ desk: DecisionDesk, _ prepared: inout [PreparedPublish]) async {
+        do {
+            prepared.append(try await prepare(command, desk: desk))
+        } catch let refusal as PublishRefusal {
+            command.respond(.failure(refusal))
+        } catch {
+            command.respond(.failure(storeFailure(error)))
+        }
+        if prepared.count >= Self.commitMax { await commit(&prepared) }
+    }
+
+    private func finish(_ change: inout DefinitionChange?, _ desk: DecisionDesk, _ prepared: inout [PreparedPublish]) async {
+        guard let finished = change else { return }
+        change = nil
+        for command in finished.held { await take(command, desk, &prepared) }
+        finished.finish()
     }
 
     private func storeFailure(_ error: any Error) -> PublishRefusal {
@@ -130,9 +167,7 @@ final class DeliveryService: EventDesk, AttendanceDesk {
 
     private func handle(_ item: Item, _ desk: inout DecisionDesk) async {
         switch item {
-        case .publish: break
-        case .reports(let loop, let reports):
-            for report in reports { await handle(report, loop: loop, &desk) }
+        case .publish, .definitions, .reports: break
         case .deviceState(let app, let user, let device, let state):
             desk.attendance.setDeviceState(app: app, user: user, device: device, state)
         case .bind(let socketID, let app, let user, let device, let done):
@@ -145,17 +180,18 @@ final class DeliveryService: EventDesk, AttendanceDesk {
         }
     }
 
-    private func handle(_ report: AttendanceReport, loop: Int, _ desk: inout DecisionDesk) async {
+    /// Enters a report in the book; true when it completes a change of the definitions.
+    private func handle(_ report: AttendanceReport, loop: Int, _ desk: inout DecisionDesk, _ change: inout DefinitionChange?) async -> Bool {
         switch report {
         case .attached(let connection, let socketID, let app, let channel, let reportedUser, let ticket):
             desk.attendedUpTo[loop] = ticket
-            guard let (definition, placeholders) = currentDefinitions.match(channel: channel.text),
-                let user = reportedUser ?? placeholders.user
-            else { return }
-            let appID = apps.apps[app].id
-            let device = desk.attendance.device(boundTo: socketID.description, app: appID, user: user)
-            desk.attendance.attach(connection, app: appID, channel: channel.text, user: user, device: device)
-            await assignRole(of: user, to: [connection], app: appID, channel: channel, definition, session: placeholders.session)
+            await attach(connection, socketID, app: app, channel: channel, user: reportedUser, &desk)
+        case .stillAttached(let connection, let socketID, let app, let channel, let reportedUser):
+            if let definition = currentDefinitions.match(channel: channel.text)?.definition,
+                change?.keeps(definition, of: channel) == true
+            { break }
+            await attach(connection, socketID, app: app, channel: channel, user: reportedUser, &desk)
+        case .definitionsRead: return change?.loopAnswered() ?? false
         case .detached(let connection, let channel): desk.attendance.detach(connection, channel: channel.text)
         case .state(let connection, let state):
             desk.attendance.setState(connection, state == .foreground ? .foreground : .background)
@@ -163,6 +199,19 @@ final class DeliveryService: EventDesk, AttendanceDesk {
             desk.attendance.disconnected(connection)
             desk.attendance.unbind(socketID: process.socketID(of: connection).description)
         }
+        return false
+    }
+
+    private func attach(
+        _ connection: ConnectionID, _ socketID: SocketID, app: Int, channel: ChannelName, user reportedUser: String?,
+        _ desk: inout DecisionDesk
+    ) async {
+        guard let (definition, placeholders) = currentDefinitions.match(channel: channel.text), let user = reportedUser ?? placeholders.user
+        else { return desk.attendance.detach(connection, channel: channel.text) }
+        let appID = apps.apps[app].id
+        let device = desk.attendance.device(boundTo: socketID.description, app: appID, user: user)
+        desk.attendance.attach(connection, app: appID, channel: channel.text, user: user, device: device)
+        await assignRole(of: user, to: [connection], app: appID, channel: channel, definition, session: placeholders.session)
     }
 
     // MARK: Roles

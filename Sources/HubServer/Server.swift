@@ -16,16 +16,16 @@ package final class Server: Sendable {
     /// The port in use.
     package let port: Int
     private let acceptor: Acceptor
-    private let loops: LoopGroup
+    let loops: LoopGroup
     private let ports: EnginePorts
-    private let delivery: DeliveryService
+    let delivery: DeliveryService
     private let outbox: Outbox
     private let gateway: PushRouter
     private let store: SQLiteStore
     /// Nil when no app has any.
     private let webhooks: WebhookService?
     private let isDraining: Flag
-    private let logger: Logger
+    let logger: Logger
     private let deliveryTask: Task<Void, Never>
     private let retentionTask: Task<Void, Never>
 

@@ -1,12 +1,10 @@
 import ArgumentParser
-import Dispatch
 import Foundation
 import Glibc
 import HubDelivery
 import HubServer
 import HubTransport
 import Logging
-import Synchronization
 
 /// `tandem serve`: runs the hub until it is told to stop.
 struct Serve: AsyncParsableCommand {
@@ -34,13 +32,13 @@ struct Serve: AsyncParsableCommand {
             TransportLog.start { logger.warning("libwebsockets", metadata: ["message": "\($0)"]) }
 
             // Before anything runs, so that no signal is missed and none ends the process half way.
-            let signals = StopSignals()
+            let signals = ServerSignals()
             let (definitions, folder) = try loadDefinitions(configuration)
             let server = try await Server(configuration, definitions: definitions, logger: logger)
             print(Banner.text(configuration, port: server.port, definitions: definitions, folder: folder))
             // Standard output may be a file or a pipe, where what it says about being ready must not wait in a buffer.
             fflush(nil)
-            await signals.first()
+            while await signals.next() == .reload { await server.reload(configuration) }
             logger.info("stopping; a second signal ends at once")
             await server.stop()
         } catch {
@@ -53,37 +51,4 @@ struct Serve: AsyncParsableCommand {
 func loadDefinitions(_ configuration: Configuration) throws(ServerError) -> (DefinitionSet, folder: String?) {
     guard let folder = DefinitionFiles.folder(configured: configuration.channels.value) else { return (.empty, nil) }
     return (try DefinitionFiles.load(folder: folder), folder)
-}
-
-/// SIGTERM and SIGINT: the first asks for an orderly end, the second ends the process at once.
-final class StopSignals: Sendable {
-    private let stream: AsyncStream<Void>
-
-    /// From here on both signals are handled here.
-    init() {
-        let (stream, continuation) = AsyncStream.makeStream(of: Void.self)
-        self.stream = stream
-        signal(SIGPIPE, SIG_IGN)
-        let queue = DispatchQueue(label: "tandem.signals")
-        let count = Mutex(0)
-        for number in [SIGTERM, SIGINT] {
-            signal(number, SIG_IGN)
-            let source = DispatchSource.makeSignalSource(signal: number, queue: queue)
-            source.setEventHandler {
-                let isFirst = count.withLock { count in
-                    count += 1
-                    return count == 1
-                }
-                if !isFirst { _exit(1) }
-                continuation.yield()
-                // The handler keeps its source, which lives as long as the process.
-                withExtendedLifetime(source) {}
-            }
-            source.resume()
-        }
-    }
-
-    func first() async {
-        for await _ in stream { return }
-    }
 }
