@@ -194,9 +194,12 @@ final class TestHub {
     private var freeSlots: [Int: [(slot: Int, generation: UInt32)]] = [:]
     private var nextSlot: [Int: Int] = [:]
     private(set) var everybody: [TestClient] = []
+    /// Channels that have a definition.
+    var watched: Set<String>
 
     init(loops: Int = 1, seed: UInt64 = 1, watched: Set<String> = [], limits: ConnectionLimits = ConnectionLimits(), configure: (inout App) -> Void = { _ in }) {
         random = SeededRandom(state: seed)
+        self.watched = watched
         var app = App(index: 0, id: "1", secrets: [Self.key: Self.secret, "key2": "secret2"])
         configure(&app)
         var disabled = App(index: 1, id: "2", secrets: ["off": "x"])
@@ -209,7 +212,7 @@ final class TestHub {
             engines.append(
                 ChannelEngine(
                     loop: loop, loopCount: loops, directory: directory, process: ProcessTag(random: 0xDEAD_BEEF_1234), sink: sink, time: clock,
-                    isWatched: { watched.contains($0.text) },
+                    isWatched: { [unowned self] in self.watched.contains($0.text) },
                     post: { [unowned self] to, message in
                         precondition(to != loop, "a message to oneself")
                         queues[[loop, to], default: []].append(message)
