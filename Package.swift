@@ -80,14 +80,14 @@ let package = Package(
                 "HubCore", "HubDelivery", "HubHTTPClient", "HubServer", "HubTransport", "PusherProtocol", arguments, logging,
             ], swiftSettings: strict),
 
-        .target(name: "HubTesting", dependencies: ["HubCore"], path: "Tests/HubTesting", swiftSettings: strictTests),
+        .target(name: "HubTesting", dependencies: ["HubCore", "COpenSSL"], path: "Tests/HubTesting", swiftSettings: strictTests),
         .testTarget(name: "HubCoreTests", dependencies: ["HubCore"], swiftSettings: strictTests),
         .testTarget(name: "HubCryptoTests", dependencies: ["HubCrypto"], swiftSettings: strictTests),
         .testTarget(name: "HubJSONTests", dependencies: ["HubTesting", "HubCore", "HubJSON"], swiftSettings: strictTests),
         .testTarget(name: "HubYAMLTests", dependencies: ["HubTesting", "HubCore", "HubYAML"], swiftSettings: strictTests),
         .testTarget(
             name: "PusherProtocolTests", dependencies: ["HubTesting", "HubCore", "HubCrypto", "HubJSON", "PusherProtocol"], swiftSettings: strictTests),
-        .testTarget(name: "HubTransportTests", dependencies: ["HubCore", "HubTransport", "COpenSSL"], swiftSettings: strictTests),
+        .testTarget(name: "HubTransportTests", dependencies: ["HubTesting", "HubCore", "HubTransport", "COpenSSL"], swiftSettings: strictTests),
         .testTarget(
             name: "HubChannelsTests",
             dependencies: ["HubTesting", "HubCore", "HubCrypto", "HubJSON", "PusherProtocol", "HubChannels"], swiftSettings: strictTests),

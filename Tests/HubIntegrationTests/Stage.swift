@@ -1,6 +1,7 @@
 import Foundation
 import HubCore
 import HubJSON
+import HubTesting
 
 /// Where one test runs: a folder of its own and the programs it started, all gone afterwards.
 ///
@@ -72,11 +73,19 @@ enum Place {
 
 // MARK: - The hub
 
+/// How the hubs of a test are reached.
+enum Wire {
+    /// They have a certificate, and scripts speak https and wss.
+    @TaskLocal static var isSecure = false
+}
+
 /// A running `tandem serve` on a free port.
 struct Hub {
     let process: ChildProcess
     let port: Int
-    var url: String { "http://127.0.0.1:\(port)" }
+    /// Nil: plain.
+    var certificate: TestCertificate?
+    var url: String { "\(certificate == nil ? "http" : "https")://127.0.0.1:\(port)" }
     /// What it logged.
     var log: String { process.errors }
 }
@@ -85,16 +94,21 @@ extension Stage {
     /// Starts a hub and waits until it is ready.
     /// - Parameter data: the same folder again goes on with what an earlier hub stored.
     func hub(
-        loops: Int = 2, data: String = "data", gateways: Gateways? = nil, arguments: [String] = [], environment: [String: String] = [:]
+        loops: Int = 2, data: String = "data", gateways: Gateways? = nil, arguments: [String] = [], environment: [String: String] = [:],
+        certificate: TestCertificate? = nil
     ) async throws -> Hub {
+        let certificate = try certificate ?? (Wire.isSecure ? TestCertificate(.init(intermediates: 1)) : nil)
+        var settings = gateways?.settings ?? [:]
+        settings["TANDEM_TLS_CERT"] = certificate?.certificatePath
+        settings["TANDEM_TLS_KEY"] = certificate?.keyPath
         let process = try start(
             Place.tandem,
             [
                 "serve", "--port", "0", "--data", folder.appendingPathComponent(data).path, "--channels", Place.channels, "--loops",
                 String(loops), "--log-level", "debug",
             ] + arguments,
-            environment: (gateways?.settings ?? [:]).merging(environment) { $1 })
-        let prefix = "Tandem is ready at http://127.0.0.1:"
+            environment: settings.merging(environment) { $1 })
+        let prefix = "Tandem is ready at \(certificate == nil ? "http" : "https")://127.0.0.1:"
         var port: Int?
         try await eventually("the hub to be ready") {
             if !process.isRunning { throw Timeout(description: "the hub ended while starting: \(process.errors)") }
@@ -104,7 +118,7 @@ extension Stage {
             port = Int(line.dropFirst(prefix.count))
             return port != nil
         }
-        return Hub(process: process, port: port ?? 0)
+        return Hub(process: process, port: port ?? 0, certificate: certificate)
     }
 }
 
@@ -148,6 +162,11 @@ extension Stage {
         let interpreter = try await PythonEnvironment.shared.interpreter()
         var own = ["HUB_URL": hub.url, "HUB_PID": String(hub.process.pid), "HUB_LOG": hub.process.errorPath]
         own["GATEWAYS_URL"] = gateways?.control
+        if let certificate = hub.certificate {
+            own["HUB_CA"] = certificate.authorityPath
+            // Where Pysher's WebSocket library looks.
+            own["WEBSOCKET_CLIENT_CA_BUNDLE"] = certificate.authorityPath
+        }
         let process = try start(
             interpreter, [Place.tests.appendingPathComponent("Python/\(script)").path, scenario],
             environment: own.merging(environment) { $1 })

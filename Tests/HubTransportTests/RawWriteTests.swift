@@ -1,4 +1,5 @@
 import HubCore
+import HubTesting
 import Synchronization
 import Testing
 

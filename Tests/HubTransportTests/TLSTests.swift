@@ -1,6 +1,7 @@
 import COpenSSL
 import Foundation
 import HubCore
+import HubTesting
 import Testing
 
 @testable import HubTransport

@@ -2,6 +2,7 @@ import COpenSSL
 import Foundation
 import Glibc
 import HubCore
+import HubTesting
 import Synchronization
 import Testing
 

@@ -1,4 +1,5 @@
 import HubCore
+import HubTesting
 import Testing
 
 @testable import HubTransport

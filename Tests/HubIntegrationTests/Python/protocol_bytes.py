@@ -4,11 +4,14 @@ import base64
 import re
 import socket as sockets
 
-from tandem_client import HUB_PORT, KEY, PATIENCE, check
+from tandem_client import HUB_PORT, KEY, PATIENCE, check, tls_context
 
 
 def tcp():
-    return sockets.create_connection(("127.0.0.1", HUB_PORT), timeout=PATIENCE)
+    """A connection to the hub, through TLS where it speaks that."""
+    connection = sockets.create_connection(("127.0.0.1", HUB_PORT), timeout=PATIENCE)
+    context = tls_context()
+    return context.wrap_socket(connection, server_hostname="127.0.0.1") if context else connection
 
 
 UPGRADE = (f"GET /app/{KEY}?protocol=7 HTTP/1.1\r\nHost: hub\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"

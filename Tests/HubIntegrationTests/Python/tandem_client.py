@@ -1,6 +1,6 @@
 """What the scripts of this folder share: stock clients pointed at a hub on this machine, and waiting for conditions.
 
-The hub and the simulated gateways are named by environment variables: HUB_URL, HUB_PID and GATEWAYS_URL.
+The hub and the simulated gateways are named by environment variables: HUB_URL, HUB_PID, HUB_CA and GATEWAYS_URL.
 """
 
 import hashlib
@@ -8,6 +8,7 @@ import hmac
 import json
 import os
 import signal
+import ssl
 import threading
 import time
 import urllib.parse
@@ -21,6 +22,8 @@ from websockets.sync.client import connect
 
 HUB_URL = os.environ["HUB_URL"]
 HUB_PORT = urllib.parse.urlsplit(HUB_URL).port
+# For a hub with TLS: the certificate of the authority that its own leads to.
+HUB_CA = os.environ.get("HUB_CA")
 APP_ID, KEY, SECRET = "1", "app-key", "app-secret"
 
 # Generous, because the machine that runs this may be busy; nothing waits this long when all is well.
@@ -34,6 +37,7 @@ signal.alarm(100)
 http = requests.Session()
 # Nothing on the way between this machine and itself.
 http.trust_env = False
+http.verify = HUB_CA or True
 
 
 def finish(**results):
@@ -66,9 +70,17 @@ def check(condition, *details):
 
 def backend(**changes):
     """The official library of a backend."""
-    options = dict(app_id=APP_ID, key=KEY, secret=SECRET, ssl=False, host="127.0.0.1", port=HUB_PORT, timeout=10)
+    options = dict(app_id=APP_ID, key=KEY, secret=SECRET, ssl=HUB_CA is not None, host="127.0.0.1", port=HUB_PORT, timeout=10)
     options.update(changes)
-    return pusher.Pusher(**options)
+    library = pusher.Pusher(**options)
+    if HUB_CA:
+        # The library trusts the authorities that it brings along.
+        library._pusher_client.http.options["verify"] = HUB_CA
+    return library
+
+
+def tls_context():
+    return ssl.create_default_context(cafile=HUB_CA) if HUB_CA else None
 
 
 def signed_query(method, path, body=b"", params=None, key=KEY, secret=SECRET, **overrides):
@@ -147,7 +159,7 @@ class Socket:
         self.close_reason = None
         self._changed = threading.Condition()
         self._socket = connect(
-            f"ws://127.0.0.1:{HUB_PORT}{path}", subprotocols=[subprotocol] if subprotocol else None, proxy=None,
+            f"{'wss' if HUB_CA else 'ws'}://127.0.0.1:{HUB_PORT}{path}", ssl=tls_context(), subprotocols=[subprotocol] if subprotocol else None, proxy=None,
             origin=origin, ping_interval=None, max_queue=None, open_timeout=PATIENCE, close_timeout=1)
         self.subprotocol = self._socket.subprotocol
         threading.Thread(target=self._read, daemon=True).start()
@@ -248,7 +260,7 @@ class PysherClient(pysher.Pusher):
     def __init__(self, **options):
         # Data by channel and event, from the first frame on: what arrives before anything is bound, Pysher drops.
         self.seen = {}
-        super().__init__(KEY, secure=False, custom_host="127.0.0.1", port=HUB_PORT, **options)
+        super().__init__(KEY, secure=HUB_CA is not None, custom_host="127.0.0.1", port=HUB_PORT, **options)
         self.connect()
         wait_for(lambda: self.connection.state == "connected", "Pysher to connect")
 
