@@ -85,6 +85,7 @@ internal import Synchronization
         unsafe info.keepalive_timeout = LoopOptions.keepAliveSeconds
         unsafe info.max_http_header_data = LoopOptions.headBytesMax
         unsafe info.max_http_header_data2 = UInt32(LoopOptions.headBytesMax)
+        unsafe info.pt_serv_buf_size = LoopOptions.readBytesMax + UInt32(tandem_lws_pre)
         unsafe info.fd_limit_per_thread = UInt32(capacity)
         // Nothing here speaks HTTP/2: one request per connection at a time is what publishers' libraries do.
         unsafe info.alpn = unsafe UnsafePointer(persistent("http/1.1"))

@@ -21,6 +21,10 @@ package struct LoopOptions: Sendable {
     static let receiveBufferBytes = 512
     /// The most bytes libwebsockets hands to the kernel in one go: a whole flushed batch.
     static let writeBytesMax = 1 << 17
+    /// The most bytes read in one go: more than a TLS record holds (16,384). What is left of a record waits inside OpenSSL, where
+    /// the event loop cannot see it, and on a foreign libuv loop libwebsockets comes back for it only once: the end of a longer
+    /// body would wait for the next traffic.
+    static let readBytesMax: UInt32 = 16_384 + 512
     /// Room for a request's head. libwebsockets' default of 4 KB is less than some proxies add.
     static let headBytesMax: UInt16 = 16_384
     /// How long a keep-alive HTTP connection may be idle.

@@ -19,7 +19,6 @@ import Testing
         Proof("client events") { try await ProtocolTests().clientEvents(loops: 2) },
         Proof("order") { try await ProtocolTests().fiveHundredInOrder(loops: 2) },
         Proof("limits of publishing") { try await ProtocolTests().limitsOfPublishing() },
-        Proof("bad requests") { try await ProtocolTests().badRequestsAreRefused() },
         Proof("refused connections") { try await ProtocolTests().connectionsThatCannotBe(loops: 2) },
         Proof("bad frames, big frames, PING and PONG, close frames") { try await ProtocolTests().badFramesAreAnswered(loops: 2) },
         Proof("half handshakes") { try await ProtocolTests().halfHandshakesDisturbNobody() },

@@ -154,6 +154,27 @@ struct TLSTests {
         }
     }
 
+    /// What OpenSSL holds of a record that was read in part is invisible to the event loop.
+    @Test("bodies and messages arrive whole whatever the size of their records", arguments: [1, 4_000, 4_096, 10_240, 16_384, 40_000, 400_000])
+    func records(bytes: Int) throws {
+        var options = try TestCertificate().options()
+        options.messageBytesMax = 1 << 20
+        try withServer(options: options) { server in
+            let text = String((0..<bytes).map { Character(UnicodeScalar(UInt8(97 + $0 % 26))) })
+            let peer = TestPeer(try server.tls())
+            for chunked in [false, false, true] {
+                let framing = chunked ? "Transfer-Encoding: chunked" : "Content-Length: \(bytes)"
+                let body = chunked ? "\(String(bytes, radix: 16))\r\n\(text)\r\n0\r\n\r\n" : text
+                // In one write: the head shares a record with the body, or stands before records that are full.
+                try peer.send(text: "POST /x HTTP/1.1\r\nHost: localhost\r\n\(framing)\r\n\r\n\(body)")
+                let answer = try peer.answer()
+                #expect(answer.status == 200 && answer.text.contains("\"body\":\"\(text)\""))
+            }
+            let socket = try TestPeer.upgraded(server.tls())
+            for _ in 0..<3 { #expect(try Self.echo(socket, text)) }
+        }
+    }
+
     // MARK: Files
 
     private static func problem(_ certificatePath: String, _ keyPath: String) -> (CertificateError.Culprit, String)? {

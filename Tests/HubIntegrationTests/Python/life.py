@@ -46,4 +46,19 @@ def impatient():
     finish(slow=slow.fileno() >= 0)
 
 
-{f.__name__: f for f in (probes, drain, impatient)}[sys.argv[1]]()
+def strangers():
+    """Two hundred connections that speak another protocol, or stop in the middle, or are reset."""
+    import socket as sockets
+    import struct
+    for number in range(200):
+        connection = sockets.create_connection(("127.0.0.1", HUB_PORT), timeout=PATIENCE)
+        texts = (b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + b"\x07" * 508, b"\x00" * 300, b"SSH-2.0-x\r\n", b"")
+        if text := texts[number % 5]:
+            connection.sendall(text)
+        if number % 2:
+            connection.setsockopt(sockets.SOL_SOCKET, sockets.SO_LINGER, struct.pack("ii", 1, 0))
+        connection.close()
+    finish(served=http.get(f"{HUB_URL}/health", timeout=PATIENCE).status_code == 200)
+
+
+{f.__name__: f for f in (probes, drain, impatient, strangers)}[sys.argv[1]]()
