@@ -8,14 +8,28 @@ import sys
 
 import measure_instructions
 import measure_memory
+import measure_publish
 import measure_writes
 import report
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 MEASURES = {
     "instructions": measure_instructions.measure,
+    "publish": measure_publish.measure,
     "writes": measure_writes.measure,
     "memory": measure_memory.measure,
+}
+# What `--profile` prints: of each phase a title, and where its tuple has the number of units.
+PROFILES = {
+    "instructions": {
+        "alone": ("instructions per delivery, 1 outstanding, 1,000 subscribers", 2),
+        "joined": ("instructions per delivery, 16 outstanding, 1,000 subscribers", 2),
+        "few": ("instructions per publish with 10 subscribers", 1),
+    },
+    "publish": {
+        "hub": ("instructions per publish to nobody, 1 outstanding", 1),
+        "bare": ("instructions per request at the bare endpoint, 1 outstanding", 1),
+    },
 }
 
 
@@ -50,20 +64,16 @@ def main():
     for name in options.measures or MEASURES:
         print(f"bench: {name} ...", file=sys.stderr, flush=True)
         measured = MEASURES[name](binary, os.path.join(folder, name))
-        if name == "instructions":
-            measured, profiles = measured
+        if name in ("instructions", "publish"):
+            measured, profiles[name] = measured
         results.update(measured)
 
     lines, passed = report.table(results, report.load_thresholds())
     print("\n".join(lines))
-    if options.profile and profiles:
-        for name, (title, unit) in {
-            "alone": ("instructions per delivery, 1 outstanding, 1,000 subscribers", 2),
-            "joined": ("instructions per delivery, 16 outstanding, 1,000 subscribers", 2),
-            "few": ("instructions per publish with 10 subscribers", 1),
-        }.items():
+    for name in profiles if options.profile else ():
+        for phase, (title, unit) in PROFILES[name].items():
             print(f"\n{title}")
-            print("\n".join(demangled(report.hottest(profiles[name][0], profiles[name][unit], options.profile))))
+            print("\n".join(demangled(report.hottest(profiles[name][phase][0], profiles[name][phase][unit], options.profile))))
     if not passed:
         print("bench: a number is worse than its gate; loadtest/README.md says how to find out why", file=sys.stderr)
     return 0 if passed else 1

@@ -8,7 +8,7 @@ import subprocess
 import time
 from collections import Counter
 
-from hub_process import Hub
+from hub_process import Hub, Server
 
 DUMP_SECONDS = 60
 SHIM_SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "sigsuspend.c")
@@ -101,8 +101,8 @@ def compiler():
     raise SystemExit("bench: a C compiler is missing: install clang or gcc")
 
 
-class CallgrindHub(Hub):
-    """A hub whose every user instruction is counted, all threads together."""
+class Counted:
+    """Makes the class of a server one whose every user instruction is counted, all threads together."""
 
     def __init__(self, binary, folder):
         os.makedirs(folder, exist_ok=True)
@@ -135,3 +135,11 @@ class CallgrindHub(Hub):
         with open(path, "rb") as file:
             file.seek(max(0, os.path.getsize(path) - 200))
             return b"totals: " in file.read()
+
+
+class CallgrindHub(Counted, Hub):
+    """The hub, counted."""
+
+
+class CallgrindServer(Counted, Server):
+    """Any other server, counted."""

@@ -1,4 +1,4 @@
-"""Starts one hub for one measurement, on loopback and a free port, and ends it."""
+"""Starts one server for one measurement, on loopback and a free port, and ends it."""
 
 import os
 import re
@@ -41,26 +41,27 @@ def raise_descriptor_limit(needed):
         resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
 
 
-class Hub:
-    """One server process. `prefix` is what it runs under (valgrind, strace), which then is its parent or itself."""
+class Server:
+    """One server process that says its port. `prefix` is what it runs under (valgrind, strace), which then is its parent or itself."""
 
-    def __init__(self, binary, prefix=(), environment=None, start_seconds=120):
-        self.folder = tempfile.TemporaryDirectory(prefix="tandem-bench-")
-        path = self.folder.name
-        with open(os.path.join(path, "tandem.yaml"), "w") as file:
-            file.write(CONFIGURATION)
+    def __init__(self, binary, arguments=(), prefix=(), environment=None, start_seconds=120):
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("TANDEM_")}
-        self.output_path = os.path.join(path, "output")
+        self.folder = tempfile.TemporaryDirectory(prefix="tandem-bench-")
+        self.output_path = os.path.join(self.folder.name, "output")
         with open(self.output_path, "wb") as output:
             self.process = subprocess.Popen(
-                [*prefix, binary, "serve", "--config", os.path.join(path, "tandem.yaml"), "--data", os.path.join(path, "data")],
-                stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, env={**inherited, **(environment or {})}, start_new_session=True)
+                [*prefix, binary, *self.prepare(self.folder.name), *arguments], stdin=subprocess.DEVNULL, stdout=output,
+                stderr=subprocess.STDOUT, env={**inherited, **(environment or {})}, start_new_session=True)
         try:
             self.port = self._wait_for_port(start_seconds)
             self.pid = self._server_pid(os.path.basename(binary))
         except BaseException:
             self.kill()
             raise
+
+    def prepare(self, folder):
+        """Puts what the server needs into its folder; returns the arguments that say so."""
+        return []
 
     def output(self):
         with open(self.output_path, errors="replace") as file:
@@ -75,10 +76,10 @@ class Hub:
             if self.process.poll() is not None:
                 break
             time.sleep(0.02)
-        raise SystemExit(f"bench: the hub did not start:\n{self.output()}")
+        raise SystemExit(f"bench: the server did not start:\n{self.output()}")
 
     def _server_pid(self, name):
-        """The hub itself: the child of strace, or the process we started."""
+        """The server itself: the child of strace, or the process we started."""
         for child in self._children(self.process.pid):
             with open(f"/proc/{child}/comm") as file:
                 if file.read().strip() == name:
@@ -101,14 +102,14 @@ class Hub:
         return int(fields[11]) / tick, int(fields[12]) / tick
 
     def freeze(self, seconds=10):
-        """Stops every thread of the hub; returns when all of them stand."""
+        """Stops every thread; returns when all of them stand."""
         os.kill(self.pid, signal.SIGSTOP)
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             if all(state in "Tt" for state in self._thread_states()):
                 return
             time.sleep(0.001)
-        raise SystemExit("bench: the hub could not be stopped for a moment")
+        raise SystemExit("bench: the server could not be stopped for a moment")
 
     def _thread_states(self):
         for thread in os.listdir(f"/proc/{self.pid}/task"):
@@ -125,9 +126,9 @@ class Hub:
             code = self.process.wait(seconds)
         except subprocess.TimeoutExpired:
             self.kill()
-            raise SystemExit(f"bench: the hub did not end within {seconds} s of SIGTERM")
+            raise SystemExit(f"bench: the server did not end within {seconds} s of SIGTERM")
         if code != 0:
-            raise SystemExit(f"bench: the hub ended with {code}:\n{self.output()}")
+            raise SystemExit(f"bench: the server ended with {code}:\n{self.output()}")
         self.folder.cleanup()
 
     def kill(self):
@@ -144,3 +145,13 @@ class Hub:
             self.stop()
         else:
             self.kill()
+
+
+class Hub(Server):
+    """The hub, with one app and one loop."""
+
+    def prepare(self, folder):
+        configuration = os.path.join(folder, "tandem.yaml")
+        with open(configuration, "w") as file:
+            file.write(CONFIGURATION)
+        return ["serve", "--config", configuration, "--data", os.path.join(folder, "data")]

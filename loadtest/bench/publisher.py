@@ -20,9 +20,12 @@ def request(port, channel, sequence):
     path = f"/apps/{APP}/events"
     query = f"auth_key={KEY}&auth_timestamp={int(time.time())}&auth_version=1.0&body_md5={hashlib.md5(body).hexdigest()}"
     signature = hmac.new(SECRET.encode(), f"POST\n{path}\n{query}".encode(), hashlib.sha256).hexdigest()
+    # Headers and their order are those of an official library (pusher-http-node), because every server pays for reading them.
     head = (
-        f"POST {path}?{query}&auth_signature={signature} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n"
-        f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n")
+        f"POST {path}?{query}&auth_signature={signature} HTTP/1.1\r\nContent-Type: application/json\r\n"
+        "X-Pusher-Library: pusher-http-node 5.2.0\r\nAccept: */*\r\n"
+        f"Content-Length: {len(body)}\r\nUser-Agent: node-fetch/1.0 (+https://github.com/bitinn/node-fetch)\r\n"
+        f"Accept-Encoding: gzip,deflate\r\nConnection: keep-alive\r\nHost: 127.0.0.1:{port}\r\n\r\n")
     return head.encode() + body
 
 
@@ -44,7 +47,7 @@ class Publisher:
         """Takes what has arrived (waits when nothing has); True: the answer is complete, and it was 200."""
         chunk = self.socket.recv(65536)
         if not chunk:
-            raise DeliveryError("the hub closed a publisher")
+            raise DeliveryError("the server closed a publisher")
         self.buffer += chunk
         end = self.buffer.find(b"\r\n\r\n")
         if end < 0:

@@ -2,11 +2,23 @@
 
 import json
 import os
+import statistics
 
 # Counts solved from two runs carry some background work (timers, the other threads); one call in two hundred deliveries is none.
 NOTHING = 0.005
 
 THRESHOLDS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "thresholds.json")
+
+
+class Spread(float):
+    """The median of several rounds, which counts for the gate, with the lowest and the highest of them."""
+
+    @classmethod
+    def of(cls, values):
+        values = list(values)
+        spread = cls(statistics.median(values))
+        spread.lowest, spread.highest = min(values), max(values)
+        return spread
 
 
 def load_thresholds():
@@ -46,6 +58,8 @@ def table(results, thresholds):
             continue
         verdict = judge(row, results[name])
         passed = passed and not verdict.startswith("WORSE")
+        if isinstance(results[name], Spread):
+            verdict += f" ({number(results[name].lowest)} to {number(results[name].highest)})"
         lines.append(
             f"{row['what']:58}{number(results[name]):>12}{number(row['gate']):>12}{number(row['goal']):>12}  {verdict}")
     return lines, passed
