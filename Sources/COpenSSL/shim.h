@@ -7,9 +7,10 @@
 #include <openssl/ec.h>
 #include <openssl/err.h>
 #include <openssl/evp.h>
-#include <openssl/params.h>
+#include <openssl/md5.h>
 #include <openssl/pem.h>
 #include <openssl/rand.h>
+#include <openssl/sha.h>
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
 #include <openssl/x509v3.h>
@@ -25,21 +26,51 @@ static inline EVP_PKEY *tandem_openssl_generate_rsa(size_t bits) {
     return EVP_PKEY_Q_keygen(NULL, NULL, "RSA", bits);
 }
 
-/* A MAC context for HMAC-SHA-256 that still lacks its key; NULL when libcrypto has no such algorithm. In C because the
- * parameters point to their names, which therefore have to outlive the call that takes them. */
-static inline EVP_MAC_CTX *tandem_openssl_hmac_sha256(void) {
-    char digest[] = "SHA256";
-    OSSL_PARAM parameters[] = {OSSL_PARAM_construct_utf8_string("digest", digest, 0), OSSL_PARAM_construct_end()};
-    EVP_MAC *algorithm = EVP_MAC_fetch(NULL, "HMAC", NULL);
-    EVP_MAC_CTX *context = EVP_MAC_CTX_new(algorithm);
-    /* The context keeps a reference of its own. */
-    EVP_MAC_free(algorithm);
-    if (context != NULL && EVP_MAC_CTX_set_params(context, parameters) != 1) {
-        EVP_MAC_CTX_free(context);
-        context = NULL;
+/* SHA-256 and MD5 by the functions that work on plain values. OpenSSL 3 marks them deprecated in favour of EVP, whose
+ * contexts take several allocations and look-ups for every message: more than the digests of a publish themselves. */
+
+/* A key for HMAC-SHA-256: the states of the inner and the outer hash behind the padded key (RFC 2104). Holds no pointer. */
+typedef struct {
+    SHA256_CTX inner;
+    SHA256_CTX outer;
+} tandem_openssl_hmac_key;
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+
+static inline void tandem_openssl_hmac_prepare(tandem_openssl_hmac_key *key, const void *secret, size_t count) {
+    unsigned char block[SHA256_CBLOCK] = {0};
+    if (count > sizeof block) {
+        SHA256(secret, count, block);
+    } else if (count > 0) {
+        memcpy(block, secret, count);
     }
-    return context;
+    for (size_t i = 0; i < sizeof block; i++) block[i] ^= 0x36;
+    SHA256_Init(&key->inner);
+    SHA256_Update(&key->inner, block, sizeof block);
+    for (size_t i = 0; i < sizeof block; i++) block[i] ^= 0x36 ^ 0x5C;
+    SHA256_Init(&key->outer);
+    SHA256_Update(&key->outer, block, sizeof block);
+    OPENSSL_cleanse(block, sizeof block);
 }
+
+/* Writes SHA256_DIGEST_LENGTH bytes. */
+static inline void tandem_openssl_hmac(
+    const tandem_openssl_hmac_key *key, const void *message, size_t count, unsigned char *output) {
+    SHA256_CTX state = key->inner;
+    SHA256_Update(&state, message, count);
+    SHA256_Final(output, &state);
+    state = key->outer;
+    SHA256_Update(&state, output, SHA256_DIGEST_LENGTH);
+    SHA256_Final(output, &state);
+}
+
+/* Writes MD5_DIGEST_LENGTH bytes. */
+static inline void tandem_openssl_md5(const void *message, size_t count, unsigned char *output) {
+    MD5((const unsigned char *)message, count, output);
+}
+
+#pragma GCC diagnostic pop
 
 /* A memory BIO's bytes; BIO_get_mem_data is a macro around the untyped BIO_ctrl. The bytes belong to the BIO. */
 static inline size_t tandem_openssl_memory(BIO *bio, const char **bytes) {

@@ -1,5 +1,6 @@
 package import HubChannels
 package import HubCore
+internal import HubCrypto
 internal import HubJSON
 internal import PusherProtocol
 
@@ -17,6 +18,8 @@ package final class Router {
     private let isReady: @Sendable () -> Bool
     private let cors: CrossOrigin
     private let parser: JSONParser
+    /// The keys of each app with their secrets made ready, by the app's index.
+    private let signers: [[String: HMACKey]]
 
     /// The body of a request may have at least this many bytes, however small the limits of events are.
     package static let bodyBytesMin = 1 << 20
@@ -30,6 +33,7 @@ package final class Router {
         parser = JSONParser(capacityBytes: bodyBytesMax, depthMax: Self.bodyDepthMax)
         cors = CrossOrigin(origins: corsOrigins)
         directory = engine.directory
+        signers = engine.directory.apps.map { $0.secrets.mapValues { HMACKey($0) } }
         events = EventsResource(engine: engine, desk: desk, survey: survey, answers: answers)
         channels = ChannelsResource(engine: engine, survey: survey)
         users = UsersResource(engine: engine)
@@ -94,7 +98,7 @@ package final class Router {
     /// Why a signed request may not go on; nil: it may.
     private func refusal(of request: HTTPRequest, for app: App) -> HTTPResponse? {
         do {
-            try RequestAuth.verify(request, nowSeconds: time.wallSeconds) { app.secrets[$0] }
+            try RequestAuth.verify(request, nowSeconds: time.wallSeconds, key: { signers[app.index][$0] })
         } catch {
             return .error(401, error.message)
         }

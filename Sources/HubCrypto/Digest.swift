@@ -3,25 +3,21 @@ import COpenSSL
 /// Message digests of whole messages.
 package enum Digest {
     /// MD5, 16 bytes. Only for Pusher's `body_md5`, which is itself covered by an HMAC; worthless as protection alone.
-    package static func md5(_ message: some Sequence<UInt8>) -> [UInt8] {
-        digest(message, algorithm: "MD5", byteCount: 16)
+    package static func md5(_ message: [UInt8]) -> [UInt8] {
+        var output = [UInt8](repeating: 0, count: Int(MD5_DIGEST_LENGTH))
+        unsafe tandem_openssl_md5(message, message.count, &output)
+        return output
     }
+
+    /// As above, for bytes that are no array.
+    package static func md5(_ message: some Sequence<UInt8>) -> [UInt8] { md5(Array(message)) }
 
     /// SHA-256, 32 bytes.
     package static func sha256(_ message: some Sequence<UInt8>) -> [UInt8] {
-        digest(message, algorithm: "SHA256", byteCount: 32)
-    }
-
-    private static func digest(_ message: some Sequence<UInt8>, algorithm: String, byteCount: Int) -> [UInt8] {
-        unsafe withBytes(of: message) { message in
-            var output = [UInt8](repeating: 0, count: byteCount)
-            var written = 0
-            let status = unsafe EVP_Q_digest(
-                nil, algorithm, nil, message.baseAddress, message.count, &output, &written)
-            // Only a libcrypto built without the algorithm, or without memory, fails here: nothing a caller could mend.
-            precondition(status == 1 && written == byteCount, "libcrypto has no \(algorithm)")
-            return output
-        }
+        let message = Array(message)
+        var output = [UInt8](repeating: 0, count: Int(SHA256_DIGEST_LENGTH))
+        unsafe SHA256(message, message.count, &output)
+        return output
     }
 }
 
@@ -29,58 +25,42 @@ package enum Digest {
 package enum HMAC {
     /// HMAC-SHA-256, 32 bytes. Any key length, the empty key included.
     package static func sha256(key: some Collection<UInt8>, message: some Collection<UInt8>) -> [UInt8] {
-        unsafe withBytes(of: key) { key in
-            unsafe withBytes(of: message) { message in
-                let context = unsafe MACTemplate.sha256.copy()
-                defer { unsafe EVP_MAC_CTX_free(context) }
-                var output = [UInt8](repeating: 0, count: 32)
-                var written = 0
-                // A null key means "the key set before" to libcrypto and fails; the empty key therefore needs an address.
-                var noKey: UInt8 = 0
-                let isComputed = unsafe withUnsafePointer(to: &noKey) { placeholder in
-                    unsafe EVP_MAC_init(
-                        context, key.baseAddress?.assumingMemoryBound(to: UInt8.self) ?? placeholder, key.count, nil) == 1
-                        && EVP_MAC_update(context, message.baseAddress?.assumingMemoryBound(to: UInt8.self), message.count) == 1
-                        && EVP_MAC_final(context, &output, &written, output.count) == 1
-                }
-                precondition(isComputed && written == 32, "libcrypto failed to compute an HMAC-SHA256")
-                return output
-            }
-        }
+        HMACKey(Array(key)).code(of: Array(message))
     }
 }
 
-/// A MAC context without a key, made once and copied for each use: looking the algorithms up by their names takes
-/// longer than the computation.
-///
-/// `@unchecked Sendable`: never written after its initializer; copying only reads it.
-@safe private final class MACTemplate: @unchecked Sendable {
-    static let sha256 = MACTemplate()
+/// A secret made ready for HMAC-SHA-256: half of the work on a short message is done once. A plain value of some 200 bytes,
+/// as secret as the secret itself.
+package struct HMACKey: Sendable {
+    private let key: tandem_openssl_hmac_key
 
-    private let context: OpaquePointer
-
-    private init() {
-        guard let context = unsafe tandem_openssl_hmac_sha256() else {
-            preconditionFailure("libcrypto has no HMAC-SHA256")
-        }
-        unsafe self.context = unsafe context
+    /// Any length, zero included.
+    package init(_ secret: [UInt8]) {
+        var key = tandem_openssl_hmac_key()
+        unsafe tandem_openssl_hmac_prepare(&key, secret, secret.count)
+        self.key = key
     }
 
-    /// A context of the caller's own, to be freed with `EVP_MAC_CTX_free`.
-    func copy() -> OpaquePointer? {
-        unsafe EVP_MAC_CTX_dup(context)
+    /// The UTF-8 of a text.
+    package init(_ secret: String) { self.init(Array(secret.utf8)) }
+
+    /// HMAC-SHA-256 of the message, 32 bytes.
+    package func code(of message: [UInt8]) -> [UInt8] {
+        var output = [UInt8](repeating: 0, count: Int(SHA256_DIGEST_LENGTH))
+        unsafe withUnsafePointer(to: key) { unsafe tandem_openssl_hmac($0, message, message.count, &output) }
+        return output
     }
 }
 
 /// Compares without the time taken telling where the first difference is. The lengths are not secret.
-package func constantTimeEquals(_ a: some Collection<UInt8>, _ b: some Collection<UInt8>) -> Bool {
+package func constantTimeEquals(_ a: [UInt8], _ b: [UInt8]) -> Bool {
     guard a.count == b.count else { return false }
-    return unsafe withBytes(of: a) { a in
-        unsafe withBytes(of: b) { b in
-            guard let first = a.baseAddress, let second = b.baseAddress else { return a.count == b.count }
-            return unsafe CRYPTO_memcmp(first, second, a.count) == 0
-        }
-    }
+    return unsafe CRYPTO_memcmp(a, b, a.count) == 0
+}
+
+/// As above, for bytes that are no arrays.
+package func constantTimeEquals(_ a: some Collection<UInt8>, _ b: some Collection<UInt8>) -> Bool {
+    constantTimeEquals(Array(a), Array(b))
 }
 
 /// Random bytes from libcrypto's generator, fit for keys and tokens.
@@ -92,12 +72,4 @@ package enum SecureRandom {
         precondition(status == 1, "libcrypto's random generator could not be seeded")
         return output
     }
-}
-
-/// The bytes in one piece: borrowed where the sequence stores them so, copied otherwise.
-func withBytes<Result>(of bytes: some Sequence<UInt8>, _ body: (UnsafeRawBufferPointer) -> Result) -> Result {
-    if let result = bytes.withContiguousStorageIfAvailable({ unsafe body(UnsafeRawBufferPointer($0)) }) {
-        return result
-    }
-    return unsafe Array(bytes).withUnsafeBytes(body)
 }

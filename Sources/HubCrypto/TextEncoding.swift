@@ -2,13 +2,20 @@
 package enum Hex {
     /// Takes an array and no other sequence: an unspecialized loop over one costs more than the digest that is written here.
     package static func encode(_ bytes: [UInt8]) -> String {
-        unsafe String(unsafeUninitializedCapacity: bytes.count * 2) { output in
-            for (index, byte) in bytes.enumerated() {
-                unsafe output[2 * index] = digit(byte >> 4)
-                unsafe output[2 * index + 1] = digit(byte & 15)
-            }
-            return bytes.count * 2
+        unsafe String(unsafeUninitializedCapacity: bytes.count * 2) { unsafe write(bytes, to: $0) }
+    }
+
+    /// As `encode`, as ASCII bytes.
+    package static func digits(of bytes: [UInt8]) -> [UInt8] {
+        unsafe [UInt8](unsafeUninitializedCapacity: bytes.count * 2) { output, count in count = unsafe write(bytes, to: output) }
+    }
+
+    private static func write(_ bytes: [UInt8], to output: UnsafeMutableBufferPointer<UInt8>) -> Int {
+        for (index, byte) in bytes.enumerated() {
+            unsafe output[2 * index] = digit(byte >> 4)
+            unsafe output[2 * index + 1] = digit(byte & 15)
         }
+        return bytes.count * 2
     }
 
     /// The bytes behind the digits of either case; nil for an odd count or any other character.

@@ -1,5 +1,5 @@
 package import HubCore
-import HubCrypto
+package import HubCrypto
 
 /// The signature of every request to the HTTP API (protocol reference, 4.4): a query parameter over method, path, the
 /// other parameters and, through its MD5, the body.
@@ -13,56 +13,48 @@ package enum RequestAuth {
         package var description: String { message }
     }
 
-    /// Checks a request; `secret` gives the secret of a key of the app that the path names, and nil for every other key.
-    /// - Parameter nowSeconds: since 1970-01-01T00:00:00Z.
+    /// Checks a request.
+    ///
+    /// Senders sign the path as they wrote it, and `request` has it decoded; so the usual encodings of it are tried too, and
+    /// what a proxy may have put before `/apps/` is left out.
+    /// - Parameters:
+    ///   - nowSeconds: since 1970-01-01T00:00:00Z.
+    ///   - key: the secret of a key of the app that the path names, and nil for every other key.
     /// - Returns: the key that signed.
     @discardableResult
     package static func verify(
-        _ request: HTTPRequest, nowSeconds: Int64, secret: (String) -> String?
+        _ request: HTTPRequest, nowSeconds: Int64, key: (String) -> HMACKey?
     ) throws(Refusal) -> String {
-        try verify(
-            method: request.method, path: request.path, query: request.query, body: request.body, nowSeconds: nowSeconds,
-            secret: secret)
-    }
-
-    /// Checks a request by its parts.
-    /// - Parameters:
-    ///   - method: upper case.
-    ///   - path: percent-decoded, without the query. Senders sign the path as they wrote it, so the usual encodings of it
-    ///     are tried too, and what a proxy may have put before `/apps/` is left out.
-    ///   - query: decoded parameters in any order.
-    @discardableResult
-    package static func verify(
-        method: String, path: String, query: [(name: String, value: String)], body: [UInt8], nowSeconds: Int64,
-        secret: (String) -> String?
-    ) throws(Refusal) -> String {
-        let parameters = query.map { (name: $0.name.lowercased(), value: $0.value) }
+        let parameters = request.query.map { (name: $0.name.lowercased(), value: $0.value) }
         let value = { (name: String) in parameters.first { $0.name == name }?.value }
-        guard let key = value("auth_key") else { throw Refusal(message: "Missing parameter: auth_key") }
-        guard let keySecret = secret(key) else { throw Refusal(message: "Unknown auth_key") }
+        guard let name = value("auth_key") else { throw Refusal(message: "Missing parameter: auth_key") }
+        guard let key = key(name) else { throw Refusal(message: "Unknown auth_key") }
         guard let version = value("auth_version") else { throw Refusal(message: "Version required") }
         guard version == "1.0" else { throw Refusal(message: "Version not supported") }
         try checkTimestamp(value("auth_timestamp"), nowSeconds: nowSeconds)
 
         let sent = value("auth_signature") ?? ""
-        let signedParameters = parameters.filter { $0.name != "auth_signature" }
-        let plainQuery = plainQueryText(signedParameters)
-        let isSigned = { (path: String, query: String) in
-            constantTimeEquals(sent.utf8, signature(of: "\(method)\n\(path)\n\(query)", secret: keySecret).utf8)
+        let sentDigits = Array(sent.utf8)
+        var others = parameters
+        others.removeAll { $0.name == "auth_signature" }
+        let signed = sorted(others)
+        let isSigned = { (path: String, query: [(name: String, value: String)]) in
+            constantTimeEquals(sentDigits, signature(of: text(method: request.method, path: path, query: query), key: key))
         }
         // Nearly every request is signed as it arrives; only the others pay for the candidates.
         let isAccepted =
-            isSigned(path, plainQuery)
-            || pathCandidates(path).contains { path in
-                queryCandidates(signedParameters).contains { query in isSigned(path, query) }
+            isSigned(request.path, signed)
+            || pathCandidates(request.path).contains { path in
+                isSigned(path, signed) || joinedArrays(others).map { isSigned(path, $0) } == true
             }
         guard isAccepted else {
+            let text = text(method: request.method, path: request.path, query: signed)
             throw Refusal(
-                message: "Invalid signature: you should have sent HmacSHA256Hex(\(quoted("\(method)\n\(path)\n\(plainQuery)")), "
-                    + "your_secret_key), but you sent \(quoted(sent))")
+                message: "Invalid signature: you should have sent HmacSHA256Hex(\(quoted(text)), your_secret_key), "
+                    + "but you sent \(quoted(sentDigits))")
         }
-        try checkBody(body, md5: value("body_md5"))
-        return key
+        try checkBody(request.body, md5: value("body_md5"))
+        return name
     }
 
     /// The parameters of a signed request, `auth_signature` last: for whoever calls this API.
@@ -78,8 +70,8 @@ package enum RequestAuth {
         parameters.append(("auth_timestamp", String(nowSeconds)))
         parameters.append(("auth_version", "1.0"))
         if !body.isEmpty { parameters.append(("body_md5", Hex.encode(Digest.md5(body)))) }
-        let text = plainQueryText(parameters.map { ($0.name.lowercased(), $0.value) })
-        parameters.append(("auth_signature", signature(of: "\(method)\n\(path)\n\(text)", secret: secret)))
+        let text = text(method: method, path: path, query: sorted(parameters.map { ($0.name.lowercased(), $0.value) }))
+        parameters.append(("auth_signature", String(decoding: signature(of: text, key: HMACKey(secret)), as: UTF8.self)))
         return parameters
     }
 
@@ -109,26 +101,57 @@ package enum RequestAuth {
             guard body.isEmpty else { throw Refusal(message: "Missing parameter: body_md5 (a request with a body needs it)") }
             return
         }
-        guard constantTimeEquals(md5.lowercased().utf8, Hex.encode(Digest.md5(body)).utf8) else {
+        let digits = Hex.digits(of: Digest.md5(body))
+        guard constantTimeEquals(Array(md5.utf8), digits) || constantTimeEquals(Array(md5.lowercased().utf8), digits) else {
             throw Refusal(message: "Invalid body_md5: it is not the MD5 of the body that arrived; was the body changed on its way?")
         }
     }
 
-    private static func signature(of text: String, secret: String) -> String {
-        Hex.encode(HMAC.sha256(key: secret.utf8, message: text.utf8))
-    }
+    /// Lower-case hexadecimal digits.
+    private static func signature(of text: [UInt8], key: HMACKey) -> [UInt8] { Hex.digits(of: key.code(of: text)) }
 
-    private static func quoted(_ text: String) -> String {
+    private static func quoted(_ text: [UInt8]) -> String {
         var output: [UInt8] = []
-        JSONText.appendQuoted(text.utf8, to: &output)
+        JSONText.appendQuoted(text, to: &output)
         return String(decoding: output, as: UTF8.self)
     }
 
-    /// The parameters as signed, sorted by name bytewise; equal names stay in the order sent. Where there are arrays, a
-    /// second form is how PHP signs them: `k[0]=a&k[1]=b` as `k=a,b`.
-    private static func queryCandidates(_ parameters: [(name: String, value: String)]) -> [String] {
-        var texts = [plainQueryText(parameters)]
-        guard parameters.contains(where: { $0.name.hasSuffix("]") }) else { return texts }
+    /// What is signed: method, path and query on a line each, parameters in the order given.
+    private static func text(method: String, path: String, query: [(name: String, value: String)]) -> [UInt8] {
+        var text: [UInt8] = []
+        text.reserveCapacity(textBytesUsual)
+        text += method.utf8
+        text.append(UInt8(ascii: "\n"))
+        text += path.utf8
+        text.append(UInt8(ascii: "\n"))
+        for (index, parameter) in query.enumerated() {
+            if index > 0 { text.append(UInt8(ascii: "&")) }
+            text += parameter.name.utf8
+            text.append(UInt8(ascii: "="))
+            text += parameter.value.utf8
+        }
+        return text
+    }
+
+    /// Enough for a publish, so that its text is built without growing.
+    private static let textBytesUsual = 256
+
+    /// By name bytewise, as they are signed; equal names stay in the order sent.
+    private static func sorted(_ parameters: [(name: String, value: String)]) -> [(name: String, value: String)] {
+        // Senders build what they sign and send it in the same order.
+        let isSorted = zip(parameters, parameters.dropFirst()).allSatisfy { !$1.name.utf8.lexicographicallyPrecedes($0.name.utf8) }
+        if isSorted { return parameters }
+        // Arrays rely on equal names staying in order, which the standard library's sort does not promise.
+        return parameters.enumerated().sorted { a, b in
+            a.element.name == b.element.name
+                ? a.offset < b.offset : a.element.name.utf8.lexicographicallyPrecedes(b.element.name.utf8)
+        }.map(\.element)
+    }
+
+    /// Where there are arrays, the parameters as PHP signs them: `k[0]=a&k[1]=b` as `k=a,b`, values in the order sent. Nil where
+    /// there are none.
+    private static func joinedArrays(_ parameters: [(name: String, value: String)]) -> [(name: String, value: String)]? {
+        guard parameters.contains(where: { $0.name.hasSuffix("]") }) else { return nil }
         var joined: [(name: String, value: String)] = []
         for parameter in parameters {
             guard parameter.name.hasSuffix("]"), let bracket = parameter.name.firstIndex(of: "[") else {
@@ -142,24 +165,7 @@ package enum RequestAuth {
                 joined.append((name, parameter.value))
             }
         }
-        texts.append(plainQueryText(joined))
-        return texts
-    }
-
-    private static func plainQueryText(_ parameters: [(name: String, value: String)]) -> String {
-        // Arrays rely on equal names staying in order, which the standard library's sort does not promise.
-        let sorted = parameters.enumerated().sorted { a, b in
-            a.element.name == b.element.name
-                ? a.offset < b.offset : a.element.name.utf8.lexicographicallyPrecedes(b.element.name.utf8)
-        }
-        var text = ""
-        for (_, parameter) in sorted {
-            if !text.isEmpty { text += "&" }
-            text += parameter.name
-            text += "="
-            text += parameter.value
-        }
-        return text
+        return sorted(joined)
     }
 
     /// The paths that a sender may have signed, the likeliest first, each once.

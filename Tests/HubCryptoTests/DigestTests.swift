@@ -42,6 +42,19 @@ struct DigestTests {
                 == HMAC.sha256(key: Array("Jefe".utf8), message: ArraySlice("what do ya want for nothing?".utf8)))
     }
 
+    @Test("a key made ready serves any number of messages; up to a block it is padded, beyond it is hashed first", arguments: [0, 1, 63, 64, 65, 200])
+    func readyKeys(count: Int) {
+        let secret = [UInt8](repeating: 0x5C, count: count)
+        let key = HMACKey(secret)
+        for length in [0, 1, 55, 56, 63, 64, 65, 1000] {
+            let message = [UInt8](repeating: 0x36, count: length)
+            #expect(key.code(of: message) == HMAC.sha256(key: secret, message: message))
+            let same = count > 64 ? Digest.sha256(secret) : secret + [UInt8](repeating: 0, count: 64 - count)
+            #expect(key.code(of: message) == HMACKey(same).code(of: message))
+            #expect(key.code(of: message) != HMACKey(secret + [1]).code(of: message))
+        }
+    }
+
     @Test("HMAC is right on many threads at once")
     func concurrentHMAC() async {
         let expected = Hex.encode(HMAC.sha256(key: "Jefe".utf8, message: "what do ya want for nothing?".utf8))
@@ -62,6 +75,7 @@ struct DigestTests {
     @Test("hex takes both cases and refuses anything else")
     func hex() {
         #expect(Hex.encode([0, 0x0F, 0xA5, 0xFF]) == "000fa5ff")
+        #expect(Hex.digits(of: [0, 0x0F, 0xA5, 0xFF]) == Array("000fa5ff".utf8))
         #expect(Hex.decode("000fA5fF") == [0, 0x0F, 0xA5, 0xFF])
         #expect(Hex.decode("") == [])
         for text in ["0", "0g", "abc", "0x", "é"] { #expect(Hex.decode(text) == nil, "\(text)") }

@@ -61,7 +61,7 @@ struct RequestAuthTests {
     }
 
     private func verify(_ request: HTTPRequest, now: Int64 = signedAt) throws(RequestAuth.Refusal) -> String {
-        try RequestAuth.verify(request, nowSeconds: now, secret: Vector.secret(of:))
+        try RequestAuth.verify(request, nowSeconds: now, key: { Vector.secret(of: $0).map { HMACKey($0) } })
     }
 
     private func signed(
@@ -221,6 +221,12 @@ struct RequestAuthTests {
         #expect(try verify(php) == Vector.key)
         php.query.append(("k[2]", "c"))
         #expect(throws: RequestAuth.Refusal.self) { try verify(php) }
+        // The order sent counts, not that of the names: `k[10]` sorts before `k[2]`.
+        let values = (0...10).map { "v\($0)" }
+        var long = signed("GET", "/apps/3/channels", [("k", values.joined(separator: ","))])
+        long.query.removeAll { $0.name == "k" }
+        for (index, value) in values.enumerated() { long.query.append(("k[\(index)]", value)) }
+        #expect(try verify(long) == Vector.key)
     }
 
     @Test("requests of random parts never crash")
