@@ -44,18 +44,12 @@ extension Loop {
         unsafe exchangeClosed(session)
         unsafe session.pointee.bodyEnded = false
         guard let target = unsafe RequestHead.target(wsi) else { return false }
-        var headers: [String: String] = [:]
-        unsafe headers["authorization"] = RequestHead.header(wsi, WSI_TOKEN_HTTP_AUTHORIZATION)
-        unsafe headers["content-type"] = RequestHead.header(wsi, WSI_TOKEN_HTTP_CONTENT_TYPE)
-        unsafe headers["origin"] = RequestHead.header(wsi, WSI_TOKEN_ORIGIN)
-        unsafe headers["x-client-id"] = RequestHead.customHeader(wsi, "x-client-id")
-        unsafe headers["idempotency-key"] = RequestHead.customHeader(wsi, "idempotency-key") ?? RequestHead.customHeader(wsi, "x-idempotency-key")
         let contentLength = unsafe RequestHead.header(wsi, WSI_TOKEN_HTTP_CONTENT_LENGTH)
         let framing = unsafe HTTPExchange.framing(
             contentLength: contentLength,
             transferEncoding: RequestHead.header(wsi, WSI_TOKEN_HTTP_TRANSFER_ENCODING), bodyBytesMax: options.bodyBytesMax)
         let request = unsafe HTTPRequest(
-            method: target.method, path: target.path, query: RequestHead.query(wsi), headers: headers)
+            method: target.method, path: target.path, query: RequestHead.query(wsi), headers: RequestHead.headers(wsi))
         switch framing {
         case .failure(let refusal):
             let response = HTTPResponse.error(refusal.status, refusal.sentence)

@@ -9,6 +9,9 @@ enum RequestHead {
     /// Longest header or path piece that is looked at, in bytes.
     static let textBytesMax = 8192
 
+    /// Enough for a signed request, so that its parameters are read without growing an array four times.
+    private static let parametersUsual = 8
+
     private static let methods: [(name: String, token: lws_token_indexes)] = [
         ("POST", WSI_TOKEN_POST_URI), ("GET", WSI_TOKEN_GET_URI), ("PUT", WSI_TOKEN_PUT_URI), ("DELETE", WSI_TOKEN_DELETE_URI),
         ("PATCH", WSI_TOKEN_PATCH_URI), ("OPTIONS", WSI_TOKEN_OPTIONS_URI), ("HEAD", WSI_TOKEN_HEAD_URI),
@@ -17,26 +20,55 @@ enum RequestHead {
     /// The method and the decoded path; nil for a method that Tandem does not know.
     static func target(_ wsi: OpaquePointer) -> (method: String, path: String)? {
         for method in methods where unsafe lws_hdr_total_length(wsi, method.token) > 0 {
-            return unsafe (method.name, fragments(wsi, method.token).joined(separator: ";"))
+            var path: String?
+            unsafe forEachFragment(wsi, method.token) { piece in
+                let text = unsafe String(decoding: piece, as: UTF8.self)
+                path = path.map { $0 + ";" + text } ?? text
+            }
+            return (method.name, path ?? "")
         }
         return nil
     }
 
     static func query(_ wsi: OpaquePointer) -> [(name: String, value: String)] {
-        guard unsafe lws_hdr_total_length(wsi, WSI_TOKEN_HTTP_URI_ARGS) > 0 else { return [] }
         var parameters: [(name: String, value: String)] = []
-        for fragment in unsafe fragments(wsi, WSI_TOKEN_HTTP_URI_ARGS) {
-            if let equals = fragment.utf8.firstIndex(of: UInt8(ascii: "=")) {
-                parameters.append((String(fragment[..<equals]), String(fragment[fragment.utf8.index(after: equals)...])))
-            } else if parameters.isEmpty {
+        parameters.reserveCapacity(parametersUsual)
+        unsafe forEachFragment(wsi, WSI_TOKEN_HTTP_URI_ARGS) { piece in
+            if let equals = unsafe piece.firstIndex(of: UInt8(ascii: "=")) {
+                let name = unsafe String(decoding: piece[..<equals], as: UTF8.self)
+                parameters.append((name, unsafe String(decoding: piece[(equals + 1)...], as: UTF8.self)))
+                return
+            }
+            let text = unsafe String(decoding: piece, as: UTF8.self)
+            if parameters.isEmpty {
                 // What the library makes of a question mark with nothing behind it.
-                if fragment != "/" { parameters.append((fragment, "")) }
+                if text != "/" { parameters.append((text, "")) }
             } else {
-                parameters[parameters.count - 1].value += ";" + fragment
+                parameters[parameters.count - 1].value += ";" + text
             }
         }
         return parameters
     }
+
+    /// The headers that the layers above read, by lower-case name.
+    static func headers(_ wsi: OpaquePointer) -> [String: String] {
+        var headers: [String: String] = [:]
+        // Storing nil would cost as much as storing a value, and nearly all are absent from a publish.
+        for (name, token) in knownHeaders { if let value = unsafe header(wsi, token) { headers[name] = value } }
+        for (name, nameAndColon) in customHeaders {
+            if let value = unsafe customHeader(wsi, nameAndColon) { headers[name] = value }
+        }
+        return headers
+    }
+
+    private static let knownHeaders: [(name: String, token: lws_token_indexes)] = [
+        ("authorization", WSI_TOKEN_HTTP_AUTHORIZATION), ("content-type", WSI_TOKEN_HTTP_CONTENT_TYPE), ("origin", WSI_TOKEN_ORIGIN),
+    ]
+    private static let customHeaders: [(name: String, nameAndColon: StaticString)] = [
+        ("x-client-id", "x-client-id:"),
+        // Two spellings of one; the later in this list counts where both are sent.
+        ("idempotency-key", "x-idempotency-key:"), ("idempotency-key", "idempotency-key:"),
+    ]
 
     /// A header that libwebsockets knows; nil when absent or longer than `textBytesMax`.
     static func header(_ wsi: OpaquePointer, _ token: lws_token_indexes) -> String? {
@@ -45,26 +77,28 @@ enum RequestHead {
         return unsafe text(capacity: Int(length) + 1) { unsafe lws_hdr_copy(wsi, $0, $1, token) }
     }
 
-    /// Any other header, by its lower-case name.
-    static func customHeader(_ wsi: OpaquePointer, _ name: StaticString) -> String? {
-        let withColon = "\(name):"
-        let length = unsafe lws_hdr_custom_length(wsi, withColon, Int32(withColon.utf8.count))
-        guard length >= 0, length < textBytesMax else { return nil }
-        return unsafe text(capacity: Int(length) + 1) {
-            unsafe lws_hdr_custom_copy(wsi, $0, $1, withColon, Int32(withColon.utf8.count))
+    /// Any other header, by its lower-case name with the colon behind it.
+    static func customHeader(_ wsi: OpaquePointer, _ nameAndColon: StaticString) -> String? {
+        let count = Int32(nameAndColon.utf8CodeUnitCount)
+        return unsafe nameAndColon.utf8Start.withMemoryRebound(to: CChar.self, capacity: Int(count)) { name in
+            let length = unsafe lws_hdr_custom_length(wsi, name, count)
+            guard length >= 0, length < textBytesMax else { return nil }
+            return unsafe text(capacity: Int(length) + 1) { unsafe lws_hdr_custom_copy(wsi, $0, $1, name, count) }
         }
     }
 
-    private static func fragments(_ wsi: OpaquePointer, _ token: lws_token_indexes) -> [String] {
-        var pieces: [String] = []
-        var index: Int32 = 0
-        while true {
-            let length = unsafe lws_hdr_fragment_length(wsi, token, index)
-            // An empty piece has length 0, as has the end; only a copy tells them apart.
-            let piece = unsafe text(capacity: Int(length) + 1) { unsafe lws_hdr_copy_fragment(wsi, $0, $1, token, index) }
-            guard let piece else { return pieces }
-            pieces.append(piece)
-            index += 1
+    /// Calls `body` with each piece in turn. The bytes are overwritten by the next.
+    private static func forEachFragment(_ wsi: OpaquePointer, _ token: lws_token_indexes, _ body: (UnsafeRawBufferPointer) -> Void) {
+        // Room for all pieces together and the terminator is room for each.
+        let capacity = unsafe lws_hdr_total_length(wsi, token) + 1
+        unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: Int(capacity)) { buffer in
+            guard let base = buffer.baseAddress else { return }
+            var index: Int32 = 0
+            // An empty piece has length 0; behind the last one it is negative.
+            while case let count = unsafe lws_hdr_copy_fragment(wsi, base, capacity, token, index), count >= 0 {
+                unsafe body(UnsafeRawBufferPointer(start: base, count: Int(count)))
+                index += 1
+            }
         }
     }
 
