@@ -179,7 +179,9 @@ package struct PublishRequest: Hashable, Sendable {
             guard count <= limits.channelsMax else {
                 throw bad("channels has more than \(limits.channelsMax) names: publish in several requests")
             }
-            if seen.insert(name).inserted { result.append(name) }
+            // One name is the usual case and needs no set.
+            if count == 2 { seen = Set(result) }
+            if count == 1 || seen.insert(name).inserted { result.append(name) }
         }
         guard !result.isEmpty else { throw bad("channels is empty: give 1 to \(limits.channelsMax) channel names") }
         return result
