@@ -1,10 +1,16 @@
 /// `application/x-www-form-urlencoded`, as Pusher's client libraries send it to an auth endpoint.
 enum FormText {
+    /// Members of one form, repeated ones included. Ours have a handful, and whoever sends one need not be signed in.
+    static let membersMax = 100
+
     /// The members by name; of several with one name the first counts. Nil for a `%` that two hexadecimal digits do not
-    /// follow, and for bytes that are not UTF-8.
+    /// follow, for bytes that are not UTF-8, and for more than `membersMax` members.
     static func decode(_ body: [UInt8]) -> [String: String]? {
         var members: [String: String] = [:]
-        for pair in body.split(separator: UInt8(ascii: "&")) {
+        // One piece more than the bound is enough to see that it was passed.
+        let pairs = body.split(separator: UInt8(ascii: "&"), maxSplits: membersMax)
+        guard pairs.count <= membersMax else { return nil }
+        for pair in pairs {
             let equals = pair.firstIndex(of: UInt8(ascii: "=")) ?? pair.endIndex
             guard let name = text(pair[..<equals]), let value = text(pair[equals...].dropFirst()) else { return nil }
             if members[name] == nil { members[name] = value }

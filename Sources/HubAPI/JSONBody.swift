@@ -14,7 +14,10 @@ struct JSONBody {
         let first = bytes.first { !Self.isSpace($0) }
         if acceptsForm, let first, first != UInt8(ascii: "{") {
             guard let form = FormText.decode(bytes) else {
-                throw APIError(400, "the form in the body is not valid: send UTF-8, and %XX for what a form has to escape")
+                throw APIError(
+                    400,
+                    "the form in the body is not valid: send at most \(FormText.membersMax) members in UTF-8, and %XX for what a form has to escape"
+                )
             }
             members = form.mapValues { .string($0) }
             return

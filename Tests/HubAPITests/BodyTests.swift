@@ -20,6 +20,23 @@ struct BodyTests {
         #expect(throws: APIError.self) { try JSONBody(Array(text.utf8), acceptsForm: true) }
     }
 
+    @Test("100 members of a form are accepted, 101 are not, repeated ones included")
+    func memberCount() {
+        let form = { (count: Int) in FormText.decode(Array((0..<count).map { "m\($0 % 99)=x" }.joined(separator: "&").utf8)) }
+        #expect(form(100)?.count == 99)
+        #expect(form(101) == nil)
+        #expect(FormText.decode([UInt8](repeating: UInt8(ascii: "&"), count: 1000)) == [:])
+    }
+
+    @Test("JSON nests 32 deep, its own object included, and no deeper")
+    func depth() throws {
+        let body = { (depth: Int) in
+            Array("{\"a\":\(String(repeating: "[", count: depth))1\(String(repeating: "]", count: depth))}".utf8)
+        }
+        #expect(try JSONBody(body(31)).has("a"))
+        #expect { try JSONBody(body(32)) } throws: { ($0 as? APIError)?.sentence.contains("nested too deeply") == true }
+    }
+
     @Test("a brace tells JSON from a form; null is absent")
     func kinds() throws {
         let json = try JSONBody(Array(" \n{\"a\":\"x\",\"b\":null}".utf8), acceptsForm: true)

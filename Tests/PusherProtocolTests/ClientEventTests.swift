@@ -119,6 +119,24 @@ struct ClientEventTests {
         }
     }
 
+    @Test("a frame of exactly the parser's capacity and depth is read, one beyond either is malformed")
+    func bounds() {
+        let small = JSONParser(capacityBytes: 200, depthMax: 32)
+        let sized = { (bytes: Int) in
+            let frame = #"{"event":"client-a","channel":"private-a","data":""}"#
+            return ClientEvent.parse(
+                Array(frame.dropLast(2).utf8) + [UInt8](repeating: 0x78, count: bytes - frame.utf8.count) + Array(#""}"#.utf8), with: small)
+        }
+        if case .client = sized(200) {} else { Issue.record("200 bytes refused") }
+        if case .malformed = sized(201) {} else { Issue.record("201 bytes accepted") }
+        let nested = { (depth: Int) in
+            let data = String(repeating: "[", count: depth) + "1" + String(repeating: "]", count: depth)
+            return ClientEvent.parse(Array(#"{"event":"client-a","channel":"private-a","data":\#(data)}"#.utf8), with: small)
+        }
+        if case .client = nested(31) {} else { Issue.record("depth 32 refused") }
+        if case .malformed = nested(32) {} else { Issue.record("depth 33 accepted") }
+    }
+
     private let samples = [
         #"{"event":"pusher:subscribe","data":{"channel":"presence-a","auth":"k:s","channel_data":"{\"user_id\":\"10\"}"}}"#,
         #"{"event":"pusher:subscribe","data":"{\"channel\":\"a\"}"}"#, #"{"event":"client-a","channel":"private-a","data":{"x":[1,"\u00e9"]}}"#,

@@ -123,6 +123,38 @@ struct PublishRequestTests {
         #expect(throws: PublishError.self) { try event(body([String](repeating: "a", count: 101))) }
     }
 
+    @Test("names of 200 characters are accepted, of 201 refused, for events and channels")
+    func nameLengths() throws {
+        let body = { (name: Int, channel: Int) in
+            #"{"name":"\#(String(repeating: "é", count: name))","data":"","channel":"\#(String(repeating: "c", count: channel))"}"#
+        }
+        let request = try event(body(200, 200))
+        #expect(request.name.count == 200 && request.channels.map(\.text.count) == [200])
+        #expect { try event(body(201, 200)) } throws: { ($0 as? PublishError)?.status == 400 && "\($0)".hasPrefix("name has more than 200") }
+        #expect { try event(body(200, 201)) } throws: { ($0 as? PublishError)?.status == 400 && "\($0)".hasPrefix("channel 'ccc") }
+    }
+
+    @Test("a body nests 32 deep, its own object included, and no deeper")
+    func depth() throws {
+        let nested = { (depth: Int) in String(repeating: "[", count: depth) + "1" + String(repeating: "]", count: depth) }
+        let one = { (data: Int) in #"{"name":"e","channel":"a","data":\#(nested(data))}"# }
+        #expect(try event(one(31)).data.content == nested(31))
+        #expect { try event(one(32)) } throws: { ($0 as? PublishError)?.status == 400 && "\($0)".contains("nested too deeply") }
+        // Around an item of a batch stand two more: the array and the batch itself.
+        let many = { (data: Int) in #"{"batch":[\#(one(data))]}"# }
+        #expect(try batch(many(29))[0].data.content == nested(29))
+        #expect { try batch(many(30)) } throws: { ($0 as? PublishError)?.status == 400 && "\($0)".contains("nested too deeply") }
+    }
+
+    @Test("10 items of a batch are accepted, 11 are not")
+    func batchCount() throws {
+        let body = { (count: Int) in
+            #"{"batch":[\#([String](repeating: #"{"channel":"a","name":"e","data":""}"#, count: count).joined(separator: ","))]}"#
+        }
+        #expect(try batch(body(10)).count == 10)
+        #expect { try batch(body(11)) } throws: { ($0 as? PublishError)?.status == 400 && "\($0)".contains("batch has 11 events") }
+    }
+
     @Test("the largest bodies within the limits fit the sizes computed from them")
     func bodyBounds() throws {
         let escaped = { (count: Int) in String(repeating: #"\u0001"#, count: count) }
