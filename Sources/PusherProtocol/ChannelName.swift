@@ -23,8 +23,9 @@ package struct ChannelName: Hashable, Sendable, CustomStringConvertible {
     /// As `init(_:)`, but `#server-to-user-{id}` is also accepted: for publishing, and for subscribing after the caller
     /// has made sure that the connection is signed in as exactly that user.
     package init?(allowingServerToUser text: String) {
-        if text.hasPrefix(Self.userPrefix) {
-            self.init(serverToUser: String(text.dropFirst(Self.userPrefix.count)))
+        // By bytes: to `String.hasPrefix` the hyphen of an id that begins with a combining character is another character.
+        if text.utf8.starts(with: Self.userPrefix.utf8) {
+            self.init(serverToUser: String(Substring(text.utf8.dropFirst(Self.userPrefix.utf8.count))))
         } else {
             self.init(text)
         }
@@ -43,7 +44,7 @@ package struct ChannelName: Hashable, Sendable, CustomStringConvertible {
 
     /// The id in `#server-to-user-{id}`; nil for every other channel.
     package var userID: String? {
-        kind == .serverToUser ? String(text.dropFirst(Self.userPrefix.count)) : nil
+        kind == .serverToUser ? String(Substring(text.utf8.dropFirst(Self.userPrefix.utf8.count))) : nil
     }
 
     package var description: String { text }

@@ -55,6 +55,8 @@ struct ChannelNameTests {
         #expect(ChannelName("private-a")?.userID == nil)
         for id in ["", "a\"b", "a\\b", "a\nb", "\u{7F}"] { #expect(ChannelName(serverToUser: id) == nil) }
         #expect(ChannelName(allowingServerToUser: "#server-to-user-") == nil)
+        // Such an id is one character with the hyphen before it, which once hid the prefix.
+        for id in ["\u{301}e", "\u{1F3FB}x"] { #expect(ChannelName(allowingServerToUser: "#server-to-user-\(id)")?.userID == id) }
     }
 }
 
