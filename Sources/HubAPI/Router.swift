@@ -53,20 +53,26 @@ package final class Router {
     }
 
     private func route(_ request: HTTPRequest, later: @escaping @Sendable (HTTPResponse) -> Void) -> HTTPResponse? {
-        switch request.path {
-        case "/health": return .json(["health": "OK"])
-        case "/ready": return isReady() ? .json(["ready": true]) : .error(503, "the server is shutting down: send new work to another one")
-        default: break
-        }
+        if request.path == "/health" || request.path == "/ready" { return probe(request) }
         let components = request.path.utf8.split(separator: UInt8(ascii: "/")).map { String(Substring($0)) }
         // A reverse proxy may leave its own prefix in front.
         if let user = UsersResource.userWithoutApp(components) { return terminate(request, user: user) }
         if let apps = components.firstIndex(of: "apps"), apps + 1 < components.count {
             return app(request, id: components[apps + 1], Array(components[(apps + 2)...]), later: later)
         }
+        // Handshakes never come here: the transport takes them.
+        if components.count >= 2, components[components.count - 2] == "app" {
+            return request.method == "GET" || request.method == "HEAD" ? .upgradeRequired : methodNotAllowed(request, "GET, HEAD")
+        }
         let participants = participants
         Task { later(await participants.respond(to: request) ?? .nothing(at: request)) }
         return nil
+    }
+
+    private func probe(_ request: HTTPRequest) -> HTTPResponse {
+        guard request.method == "GET" || request.method == "HEAD" else { return methodNotAllowed(request, "GET, HEAD") }
+        if request.path == "/health" { return .json(["health": "OK"]) }
+        return isReady() ? .json(["ready": true]) : .error(503, "the server is shutting down: send new work to another one")
     }
 
     private func app(
@@ -142,6 +148,13 @@ extension HTTPResponse {
         HTTPResponse(
             status: 405, body: HTTPResponse.error(405, "\(request.method) is not possible here: use \(allowed)").body,
             headers: [("Allow", allowed)])
+    }
+
+    /// What the WebSocket endpoint tells whoever came with plain HTTP (RFC 9110, 15.5.22).
+    fileprivate static var upgradeRequired: HTTPResponse {
+        HTTPResponse(
+            status: 426, body: HTTPResponse.error(426, "this is the WebSocket endpoint: connect with ws:// or wss:// and a Pusher client").body,
+            headers: [("Upgrade", "websocket"), ("Connection", "Upgrade")])
     }
 
     /// No route has that path.

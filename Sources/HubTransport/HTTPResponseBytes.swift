@@ -40,6 +40,7 @@ enum HTTPResponseBytes {
         case 409: "Conflict"
         case 413: "Content Too Large"
         case 422: "Unprocessable Content"
+        case 426: "Upgrade Required"
         case 429: "Too Many Requests"
         case 500: "Internal Server Error"
         case 503: "Service Unavailable"

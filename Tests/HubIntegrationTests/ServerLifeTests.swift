@@ -11,6 +11,8 @@ import Testing
     @Test func probes() async throws {
         let result = try await Stage.run { stage in try await stage.python("life.py", "probes", hub: try await stage.hub()) }
         #expect(result["health"]?[0] == 200 && result["ready"] == [200, ["ready": true]])
+        for refusal in result["posted"]?.arrayValue ?? [.null] { #expect(refusal[0] == 405 && refusal[2] == "GET, HEAD") }
+        #expect(result["plain"]?[0] == 426 && result["plain"]?[2] == "websocket", "who comes to the WebSocket endpoint without a handshake")
     }
 
     @Test(arguments: [1, 2]) func clientsAreSentElsewhere(loops: Int) async throws {

@@ -9,7 +9,14 @@ from tandem_client import *
 def probes():
     finish(
         health=[http.get(f"{HUB_URL}/health").status_code, http.get(f"{HUB_URL}/health").json()],
-        ready=[http.get(f"{HUB_URL}/ready").status_code, http.get(f"{HUB_URL}/ready").json()])
+        ready=[http.get(f"{HUB_URL}/ready").status_code, http.get(f"{HUB_URL}/ready").json()],
+        posted=[refusal("POST", f"{path}") for path in ("/health", "/ready")], plain=refusal("GET", "/app/app-key"))
+
+
+def refusal(method, path):
+    """Status, error, and what the headers say to do instead."""
+    answer = http.request(method, HUB_URL + path, timeout=PATIENCE)
+    return [answer.status_code, answer.json()["error"], answer.headers.get("Allow") or answer.headers.get("Upgrade")]
 
 
 def unreadiness():
