@@ -77,7 +77,8 @@ let package = Package(
         .executableTarget(
             name: "tandem",
             dependencies: [
-                "HubCore", "HubDelivery", "HubHTTPClient", "HubServer", "HubTransport", "PusherProtocol", arguments, logging,
+                "HubCore", "HubCrypto", "HubDelivery", "HubHTTPClient", "HubJSON", "HubServer", "HubTransport", "PusherProtocol", arguments,
+                logging,
             ], swiftSettings: strict),
 
         .target(name: "HubTesting", dependencies: ["HubCore", "COpenSSL"], path: "Tests/HubTesting", swiftSettings: strictTests),

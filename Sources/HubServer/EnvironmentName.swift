@@ -23,11 +23,12 @@ package enum EnvironmentName: String, CaseIterable, Sendable {
     case pushCAFile = "TANDEM_PUSH_CA_FILE"
 
     /// Names that begin like ours and are not: misspelt, unless an orchestrator injected them for a service of this name
-    /// (`TANDEM_SERVICE_HOST`, `TANDEM_PORT_6001_TCP`), or they are the simulators' (`TANDEM_GATEWAYS_CONTROL`).
+    /// (`TANDEM_SERVICE_HOST`, `TANDEM_PORT_6001_TCP`), or they are the simulators' (`TANDEM_GATEWAYS_CONTROL`) or the
+    /// commands' (`TANDEM_URL`).
     static func unknown(in environment: [String: String]) -> [String] {
         environment.keys.filter { name in
             name.hasPrefix("TANDEM_") && EnvironmentName(rawValue: name) == nil && !name.hasPrefix("TANDEM_SERVICE_")
-                && !name.hasPrefix("TANDEM_PORT_") && !name.hasPrefix("TANDEM_GATEWAYS_")
+                && !name.hasPrefix("TANDEM_PORT_") && !name.hasPrefix("TANDEM_GATEWAYS_") && name != "TANDEM_URL"
         }.sorted()
     }
 }

@@ -8,12 +8,12 @@ struct API: AsyncParsableCommand {
         discussion: "tandem api PUT /sessions/monday '{\"definition\":\"quiz\",\"join_code\":\"ABC123\"}'")
 
     @OptionGroup var app: AppOptions
-    @Option(name: .long, help: "Where the hub is.") var url = "http://127.0.0.1:6001"
+    @OptionGroup var hub: HubAddress
     @Option(name: .long, help: ArgumentHelp("A query parameter; may be repeated.", valueName: "name=value")) var query: [String] = []
     @Option(name: .long, help: ArgumentHelp("A header; may be repeated.", valueName: "name: value")) var header: [String] = []
     @Argument(help: "GET, POST, PUT, PATCH or DELETE.") var method: String
     @Argument(help: "Path below /apps/{app}, such as /channels.") var path: String
-    @Argument(help: "Body; nearly always a JSON object.") var body: String?
+    @Argument(help: "Body, nearly always a JSON object; - reads it from standard input.") var body: String?
 
     func run() async throws {
         let parameters = query.map { text in
@@ -27,9 +27,11 @@ struct API: AsyncParsableCommand {
             return (name: String(text[..<colon]), value: String(text[text.index(after: colon)...].drop { $0 == " " }))
         }
         do {
+            let url = try hub.resolved()
+            let body = try CommandInput.text(body ?? "", name: "body")
             let request = SignedRequest(
                 method: method.uppercased(), path: "/apps/\(app.resolvedID)\(path.hasPrefix("/") ? path : "/" + path)", query: parameters,
-                headers: headers, body: Array((body ?? "").utf8))
+                headers: headers, body: Array(body.utf8))
             print(try await request.send(to: url, as: app))
         } catch {
             throw Tandem.fail(error)

@@ -119,36 +119,4 @@ import Testing
         #expect(result.code == 0 && result.errors.isEmpty)
         #expect(result.output.contains("configuration: good") && result.output.contains("channel definitions: good") && result.output.contains("quiz"))
     }
-
-    @Test func authSignsSubscriptions() async throws {
-        // Vectors V1 and V2 of Pusher's documentation.
-        let app = ["--key", "278d425bdf160c739803", "--secret", "7ad3773142a6692b25b8"]
-        let plain = try await tandem(["auth"] + app + ["1234.1234", "private-foobar"])
-        #expect(plain.code == 0)
-        #expect(
-            plain.output
-                == #"{"auth":"278d425bdf160c739803:58df8b0c36d6982b82c3ecf6b4662e34fe8c25bba48f5369f135bf843651c3a4"}"# + "\n")
-        let member = #"{"user_id":10,"user_info":{"name":"Mr. Channels"}}"#
-        let presence = try await tandem(["auth"] + app + ["1234.1234", "presence-foobar", member])
-        #expect(presence.output.contains("278d425bdf160c739803:31935e7d86dba64c2a90aed31fdc61869f9b22ba9d8863bba239c03ca481bc80"))
-        for arguments in [["nonsense", "private-foobar"], ["1234.1234", "bad name!"], ["1234.1234", "presence-foobar"]] {
-            let refused = try await tandem(["auth"] + app + arguments)
-            #expect(refused.code == Self.usage && refused.errors.count == 1 && refused.output.isEmpty, "\(arguments)")
-        }
-    }
-
-    @Test func publishSendsOneEvent() async throws {
-        try await Stage.run { stage in
-            let hub = try await stage.hub()
-            let good = try stage.start(Place.tandem, ["publish", "--url", hub.url, "news", "greeting", #"{"text":"hello"}"#])
-            #expect(try await good.waitForEnd().code == 0)
-            #expect(good.output == "{}\n")
-            let wrong = try stage.start(Place.tandem, ["publish", "--url", hub.url, "--secret", "wrong", "news", "greeting"])
-            #expect(try await wrong.waitForEnd().code == 1)
-            #expect(wrong.errors.contains("401"))
-            let nobody = try stage.start(Place.tandem, ["publish", "--url", "http://127.0.0.1:9", "news", "greeting"])
-            #expect(try await nobody.waitForEnd().code == 1)
-            #expect(nobody.errors.contains("is the hub running"))
-        }
-    }
 }

@@ -204,6 +204,7 @@ struct ConfigurationTests {
     func unknownEnvironment() throws {
         let environment = [
             "TANDEM_PROT": "1", "TANDEM_SERVICE_HOST": "x", "TANDEM_PORT_6001_TCP": "x", "TANDEM": "1", "HOME": "/",
+            "TANDEM_GATEWAYS_CONTROL": "x", "TANDEM_URL": "http://127.0.0.1:6001",
         ]
         #expect(try parse(nil, environment).unknownEnvironment == ["TANDEM_PROT"])
     }
