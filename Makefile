@@ -4,7 +4,7 @@ SWIFT ?= swift
 # What the sources link against, and what the tests and measurements use.
 DEPS := libwebsockets-dev libwebsockets-evlib-uv libuv1-dev libcurl4-openssl-dev libssl-dev libsimdjson-dev \
 	libsqlite3-dev libnghttp2-dev libstdc++-12-dev pkg-config
-TEST_DEPS := python3 python3-venv curl
+TEST_DEPS := python3 python3-venv curl openssl
 BENCH_DEPS := valgrind strace binutils
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 

@@ -24,4 +24,27 @@ import Testing
         let result = try await openAPI("judged")
         #expect((result["cases"]?.intValue ?? 0) > 1000 && (result["operations"]?.intValue ?? 0) >= 30)
     }
+
+    @Test("the curl commands of http-api.md work as printed and answer as printed", arguments: ["bash", "sh"])
+    func httpAPI(shell: String) async throws {
+        let result = try await Stage.run { stage in
+            let hub = try await stage.hub()
+            return try await stage.python(
+                "documents.py", "http_api", hub: hub,
+                environment: ["DOCUMENT_SHELL": shell, "TANDEM": Place.tandem.path, "TANDEM_URL": hub.url])
+        }
+        let (blocks, answers) = (result["blocks"]?.intValue ?? 0, result["answers"]?.intValue ?? 0)
+        #expect(blocks > 20 && answers == blocks - 1, "all but the one that defines the signing have an answer")
+    }
+
+    @Test("what the README has a newcomer type works")
+    func readme() async throws {
+        try await Stage.run { stage in
+            let hub = try await stage.hub()
+            let result = try await stage.python(
+                "documents.py", "readme", hub: hub, environment: ["TANDEM": Place.tandem.path, "TANDEM_URL": hub.url])
+            #expect(result.at("session", "channel") == "presence-quiz-monday" && result.at("joined", "channel") == "presence-quiz-monday")
+            #expect(result.at("published", "event_id")?.stringValue?.isEmpty == false)
+        }
+    }
 }
