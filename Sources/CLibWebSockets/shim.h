@@ -3,6 +3,8 @@
 #define TANDEM_CLIBWEBSOCKETS_SHIM_H
 
 #include <libwebsockets.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <uv.h>
@@ -44,6 +46,14 @@ static inline size_t tandem_lws_peer_address(struct lws *wsi, char *text, size_t
     text[0] = 0;
     if (!lws_get_peer_simple(wsi, text, capacity)) return 0;
     return strnlen(text, capacity);
+}
+
+// Milliseconds since bytes last came in on the socket, whatever they were; -1 when the kernel does not say.
+static inline long tandem_lws_quiet_milliseconds(struct lws *wsi) {
+    struct tcp_info facts;
+    socklen_t size = sizeof facts;
+    if (getsockopt(lws_get_socket_fd(wsi), IPPROTO_TCP, TCP_INFO, &facts, &size) != 0) return -1;
+    return (long)facts.tcpi_last_data_recv;
 }
 
 // accept4() and thread names are GNU extensions, which Swift's Glibc module leaves out.

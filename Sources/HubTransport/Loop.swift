@@ -154,7 +154,7 @@ package final class Loop {
     }
 
     /// From now on sends a PING after `pingAfter` of inbound silence and reports the connection silent when nothing came
-    /// in for `pongWithin` more. Both are rounded up to ticks. Any inbound message or PONG proves life.
+    /// in for `pongWithin` more. Both are rounded up to ticks. Anything inbound proves life, PINGs and PONGs included.
     package func probe(_ connection: ConnectionID, pingAfter: Duration, pongWithin: Duration) {
         assertOnThread()
         guard let state = unsafe state(connection) else { return }
@@ -255,6 +255,12 @@ package final class Loop {
         }
     }
 
+    /// Whole ticks since bytes last came in; nil when the kernel does not say. One system call.
+    private func quietTicks(_ state: UnsafeMutablePointer<ConnectionState>) -> UInt32? {
+        let milliseconds = unsafe tandem_lws_quiet_milliseconds(state.pointee.wsi)
+        return milliseconds < 0 ? nil : UInt32(clamping: milliseconds / Int(LoopOptions.tickMilliseconds))
+    }
+
     private func probeDue(_ slot: UInt32, _ state: UnsafeMutablePointer<ConnectionState>) {
         guard unsafe state.pointee.condition == .open || state.pointee.condition == .behind else { return }
         let silence = unsafe tick &- state.pointee.lastInboundTick
@@ -264,7 +270,15 @@ package final class Loop {
             let waited = unsafe tick &- state.pointee.pingTick
             let within = unsafe UInt32(state.pointee.pongWithinTicks)
             if waited >= within {
-                delegate?.connectionIsSilent(id(slot))
+                // The library answers a peer's own PING and tells nobody of it; only the kernel knows that something came. A
+                // dead peer has been quiet for both waits, less what the first one was short by within its tick.
+                let quiet = unsafe quietTicks(state)
+                if let quiet, quiet + 1 < waited + after {
+                    unsafe state.pointee.lastInboundTick = tick &- quiet
+                    unsafe wheel.arm(slot, in: after > quiet ? after - quiet : 1, now: tick, table: table.base)
+                } else {
+                    delegate?.connectionIsSilent(id(slot))
+                }
             } else {
                 unsafe wheel.arm(slot, in: within - waited, now: tick, table: table.base)
             }

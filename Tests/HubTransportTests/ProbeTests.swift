@@ -67,6 +67,22 @@ struct ProbeTests {
         }
     }
 
+    @Test("a peer's own PINGs are signs of life, though the library answers them by itself")
+    func ownPings() throws {
+        try withServer(Self.probing(pingAfter: .seconds(1), pongWithin: .seconds(1))) { server in
+            let peer = try server.client()
+            let connection = try server.waitOpened(1)[0]
+            for _ in 0..<3 {
+                // Answers each PING with one of its own.
+                while try peer.frame().opcode != 9 {}
+                try peer.sendFrame(9, Array("are you there".utf8))
+            }
+            #expect(!server.seen.all.contains(.silent(connection)))
+            // Then it falls silent.
+            #expect(server.seen.wait { $0.contains(.silent(connection)) })
+        }
+    }
+
     @Test("a peer that talks is not sent PINGs, and one that stops talking is")
     func talking() throws {
         try withServer(Self.probing(pingAfter: .milliseconds(1500), pongWithin: .seconds(10))) { server in
