@@ -52,7 +52,12 @@ final class LoopEngine: LoopDelegate, DeliverySink {
     func connectionReceivedBinary(_ connection: ConnectionID) { engine?.receivedBinary(from: connection) }
     func connectionReceivedTooMuch(_ connection: ConnectionID) { engine?.receivedTooMuch(from: connection) }
     func connectionIsSilent(_ connection: ConnectionID) { engine?.refuse(connection, .pongNotReceived) }
-    func connectionIsSlow(_ connection: ConnectionID) { slow.append(connection) }
+    /// Told by an event and by the close frame, as every refusal; the event cannot wait in the queue that is full.
+    func connectionIsSlow(_ connection: ConnectionID) {
+        let code = CloseCode.slowConsumer
+        loop.close(connection, code: code.code, reason: code.reason, farewell: Frame.text(ServerEvent.error(code)))
+        slow.append(connection)
+    }
     func connectionClosed(_ connection: ConnectionID) { engine?.closed(connection) }
 
     func request(_ request: HTTPRequest, reply: HTTPReply) -> HTTPResponse? {

@@ -140,14 +140,15 @@ package final class Loop {
     /// that a close frame can hold (RFC 6455, 5.5).
     ///
     /// The frame is ours, not the library's: 4.1.6 drops its own when the closing begins in a writable callback.
-    package func close(_ connection: ConnectionID, code: UInt16, reason: String) {
+    /// - Parameter farewell: whole frames that go right before the close frame, also past a full send queue.
+    package func close(_ connection: ConnectionID, code: UInt16, reason: String, farewell: [UInt8] = []) {
         assertOnThread()
         guard let state = unsafe state(connection), unsafe state.pointee.condition != .closing else { return }
         unsafe state.pointee.condition = .closing
         queues[UInt32(connection.slot)] = nil
         var text = reason
         while text.utf8.count > 123 { text.removeLast() }
-        let frame = [0x88, UInt8(2 + text.utf8.count), UInt8(code >> 8), UInt8(code & 0xFF)] + Array(text.utf8)
+        let frame = farewell + [0x88, UInt8(2 + text.utf8.count), UInt8(code >> 8), UInt8(code & 0xFF)] + Array(text.utf8)
         unsafe frame.withUnsafeBytes { unsafe _ = tandem_lws_write_raw(state.pointee.wsi, $0.baseAddress, $0.count) }
         unsafe tandem_lws_close_timeout(state.pointee.wsi, LoopOptions.closeSeconds)
         hasNewTimeouts = true

@@ -29,7 +29,8 @@ package protocol LoopDelegate: AnyObject {
     func connectionReceivedTooMuch(_ connection: ConnectionID)
     /// No PONG came in the time given to `Loop.probe`; the delegate is expected to close with 4201.
     func connectionIsSilent(_ connection: ConnectionID)
-    /// The send queue's bound was exceeded. The transport closes with 4100 itself; this is for the count.
+    /// The send queue's bound was exceeded; what waited is about to be dropped. The delegate is expected to close with 4100;
+    /// the transport does it when the delegate has not.
     func connectionIsSlow(_ connection: ConnectionID)
     /// The connection is gone; its id will never be valid again.
     func connectionClosed(_ connection: ConnectionID)
