@@ -13,7 +13,8 @@ final class ChildProcess: Sendable {
     /// - Parameters:
     ///   - environment: all of it; nothing of this process's is passed on unasked.
     ///   - folder: where the output goes and the program runs.
-    init(_ executable: URL, _ arguments: [String], environment: [String: String], folder: URL) throws {
+    ///   - input: its standard input; nil: empty.
+    init(_ executable: URL, _ arguments: [String], environment: [String: String], folder: URL, input: Pipe? = nil) throws {
         name = executable.lastPathComponent
         let files = folder.appendingPathComponent("\(name)-\(UUID().uuidString.prefix(8))")
         outputFile = files.appendingPathExtension("out")
@@ -23,7 +24,7 @@ final class ChildProcess: Sendable {
         process.arguments = arguments
         process.environment = environment
         process.currentDirectoryURL = folder
-        process.standardInput = FileHandle.nullDevice
+        if let input { process.standardInput = input } else { process.standardInput = FileHandle.nullDevice }
         process.standardOutput = try Self.file(outputFile)
         process.standardError = try Self.file(errorFile)
         try process.run()

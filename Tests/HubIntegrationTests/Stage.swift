@@ -34,9 +34,11 @@ final class Stage {
         return try outcome.get()
     }
 
-    func start(_ executable: URL, _ arguments: [String], environment: [String: String] = [:]) throws -> ChildProcess {
+    func start(
+        _ executable: URL, _ arguments: [String], environment: [String: String] = [:], input: Pipe? = nil
+    ) throws -> ChildProcess {
         let child = try ChildProcess(
-            executable, arguments, environment: Self.environment.merging(environment) { $1 }, folder: folder)
+            executable, arguments, environment: Self.environment.merging(environment) { $1 }, folder: folder, input: input)
         children.append(child)
         return child
     }

@@ -1,0 +1,128 @@
+"""Checks of the Pusher protocol against the real executable, each a function whose name begins with its id in the checklist.
+
+    conformance serve            reads names of checks, one a line, and answers each with a line of JSON: for the Swift tests
+    conformance run [NAME…]      runs all checks, or those whose name begins so, and prints what they found: for people
+
+Needs the environment variables TANDEM (the executable) and CHANNELS (its channel definitions). CONFORMANCE_LOOPS sets the number
+of loops, CONFORMANCE_PATIENCE the seconds after which a wait has failed.
+"""
+
+import asyncio
+import json
+import os
+import pathlib
+import re
+import signal
+import sys
+import tempfile
+import time
+import traceback
+
+import caches
+import client
+import client_events
+import connections
+import delivery
+import http_api
+import hub
+import libraries
+import life
+import malformed
+import presence
+import signatures
+import subscribing
+import users
+import webhooks
+
+# No check takes this long when all is well.
+CHECK_SECONDS_MAX = 60
+# More at a time would only make each other slow.
+CHECKS_AT_A_TIME = 12
+NAME = re.compile(r"c\d\d_|lib_")
+MODULES = (
+    connections, subscribing, signatures, presence, caches, client_events, delivery, users, http_api, webhooks, life, malformed, libraries)
+
+
+def all_checks():
+    return {name: function for module in MODULES for name, function in vars(module).items() if NAME.match(name)}
+
+
+class Suite:
+    def __init__(self, root):
+        self.root = root
+        self.checks = all_checks()
+        self._folders = 0
+        self._slots = asyncio.Semaphore(CHECKS_AT_A_TIME)
+
+    def folder(self):
+        self._folders += 1
+        return self.root / f"hub-{self._folders}"
+
+    async def start(self):
+        self.receiver = await webhooks.Receiver().start()
+        self.hub = await hub.Hub.start(self.folder(), hub.apps(self.receiver.port))
+        return self
+
+    async def check(self, name):
+        """Runs one check; returns what was wrong, or None."""
+        function = self.checks.get(name)
+        if function is None:
+            return f"there is no check {name}"
+        async with self._slots:
+            try:
+                async with asyncio.timeout(CHECK_SECONDS_MAX), client.Session(self.hub, self) as session:
+                    await function(session)
+            except (hub.Failed, TimeoutError, Exception) as error:
+                place = traceback.extract_tb(error.__traceback__)
+                lines = [f"{pathlib.Path(frame.filename).name}:{frame.lineno}" for frame in place if "conformance" in frame.filename]
+                ended = f"; the hub has ended with {self.hub.process.returncode}" if self.hub.process.returncode is not None else ""
+                return f"{type(error).__name__}: {error} ({' '.join(lines[-4:])}){ended}"
+        return None
+
+
+async def serve(suite):
+    """Until the end of standard input."""
+    print(json.dumps({"checks": sorted(suite.checks)}), flush=True)
+    reader = asyncio.StreamReader()
+    await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+
+    async def answer(name):
+        print(json.dumps({"check": name, "error": await suite.check(name)}), flush=True)
+
+    running = set()
+    while line := await reader.readline():
+        task = asyncio.ensure_future(answer(line.decode().strip()))
+        running.add(task)
+        task.add_done_callback(running.discard)
+
+
+async def run(suite, prefixes):
+    names = [name for name in suite.checks if not prefixes or name.startswith(tuple(prefixes))]
+    failed = 0
+
+    async def one(name):
+        nonlocal failed
+        began = time.monotonic()
+        error = await suite.check(name)
+        failed += error is not None
+        print(f"{time.monotonic() - began:6.2f} s  {'FAILED ' if error else ''}{name}" + (f"\n          {error}" if error else ""), flush=True)
+
+    await asyncio.gather(*(one(name) for name in names))
+    print(f"{len(names)} checks, {failed} failed; log: {suite.hub.log}")
+    return failed
+
+
+async def main():
+    command, *names = sys.argv[1:]
+    # Nothing of this outlives its test, whatever it waits for.
+    signal.alarm(int(os.environ.get("CONFORMANCE_SECONDS_MAX", "300")))
+    with tempfile.TemporaryDirectory(prefix="tandem-conformance-", dir=os.getcwd() if command == "serve" else None) as folder:
+        suite = await Suite(pathlib.Path(folder)).start()
+        failed = await serve(suite) if command == "serve" else await run(suite, names)
+        await suite.hub.end()
+    sys.stdout.flush()
+    # Threads of client libraries may still wait for their servers.
+    os._exit(1 if failed else 0)
+
+
+asyncio.run(main())
