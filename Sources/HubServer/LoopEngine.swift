@@ -46,6 +46,9 @@ final class LoopEngine: LoopDelegate, DeliverySink {
     }
 
     func connection(_ connection: ConnectionID, received text: UnsafeRawBufferPointer) {
+        // What another loop answered before this frame was sent is in the mailbox: an event that is older than a subscription
+        // must not be fanned out behind its acknowledgement (protocol reference, 2.3).
+        handleMailbox()
         unsafe engine?.received(text, from: connection)
     }
 
