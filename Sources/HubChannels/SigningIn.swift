@@ -26,10 +26,11 @@ extension ChannelEngine {
             return send(ServerEvent.signInSuccess(userData: userData), to: connection.id)
         }
         connection.user = user
-        send(ServerEvent.signInSuccess(userData: userData), to: connection.id)
         reportIdentity(of: connection)
         let app = connection.app.index
+        // The home first: whoever has heard of the success may at once have the user's connections ended by another loop.
         sendToHome(of: user.id, app: app, .signedIn(connection.id, app: app, user: user.id))
+        send(ServerEvent.signInSuccess(userData: userData), to: connection.id)
         guard connection.app.watchlist else { return }
         if user.exceedsWatchlistLimit {
             complain(

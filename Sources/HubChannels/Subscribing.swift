@@ -38,7 +38,6 @@ extension ChannelEngine {
             send(.join(membership(subscription, of: connection), member), to: homeLoop(app: connection.app.index, channel: name))
         } else {
             activate(subscription, of: connection, acknowledgement: Frame.text(ServerEvent.subscriptionSucceeded(channel: name)))
-            reportOccupancy(connection.app.index, name)
         }
     }
 
@@ -69,11 +68,14 @@ extension ChannelEngine {
             channel = Channel(app: app, name: subscription.channel, isWatched: isWatched(subscription.channel))
             channels.insert(channel)
         }
-        sink.send(acknowledgement, to: connection.id)
-        if channel.name.kind.isCache { sendCached(subscription.channel, to: connection) }
         if channel.isWatched { reportAttached(subscription, of: connection) }
         channel.add(subscription)
         subscription.phase = .active(channel)
+        // A member's home has counted it already. It comes before the acknowledgement, because whoever has that may at once ask
+        // another loop for the count.
+        if subscription.user == nil { reportOccupancy(app, subscription.channel) }
+        sink.send(acknowledgement, to: connection.id)
+        if channel.name.kind.isCache { sendCached(subscription.channel, to: connection) }
     }
 
     /// Tells delivery for whom the connection stands on a channel with a definition: the member, else the signed-in user.
