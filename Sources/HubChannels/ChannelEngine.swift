@@ -276,9 +276,9 @@ final class Connection {
     var pendingWatchlist: ChannelEngine.PendingWatchlist?
     /// Delivery has been told about it.
     var isWatched = false
-    /// Client events of the second that began at `clientEventSecond`.
+    /// Client events of the second that began with the first of them.
     var clientEventCount = 0
-    var clientEventSecond: Int64 = 0
+    var clientEventsSinceNanoseconds: UInt64 = 0
 
     init(id: ConnectionID, app: App, socketID: SocketID, address: String?) {
         self.id = id

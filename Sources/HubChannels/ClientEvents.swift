@@ -46,11 +46,12 @@ extension ChannelEngine {
         if connection.isWatched { reports.append(.state(connection.id, state)) }
     }
 
-    /// At most so many in each second of the server's clock; what is over is dropped, and the connection stays.
+    /// At most so many in a second, which begins with an event and not where the clock's does: ten and an eleventh half a second
+    /// later are one too many wherever they lie. What is over is dropped, and the connection stays.
     private func allowsAnotherClientEvent(_ connection: Connection) -> Bool {
-        let second = Int64(time.monotonicNanoseconds / 1_000_000_000)
-        if connection.clientEventSecond != second {
-            connection.clientEventSecond = second
+        let now = time.monotonicNanoseconds
+        if connection.clientEventCount == 0 || now &- connection.clientEventsSinceNanoseconds >= 1_000_000_000 {
+            connection.clientEventsSinceNanoseconds = now
             connection.clientEventCount = 0
         }
         connection.clientEventCount += 1

@@ -105,6 +105,21 @@ struct ClientEventTests {
         #expect(hub.violations.isEmpty)
     }
 
+    @Test("C18: the second is that of the events, wherever the clock's begins")
+    func rateAcrossSeconds() {
+        let (hub, clients) = Self.room("private-a")
+        hub.clock.advance(milliseconds: 700)
+        for number in 0..<10 { hub.say(clients[0], event: "client-\(number)", channel: "private-a", data: "d") }
+        hub.clock.advance(milliseconds: 500)
+        hub.say(clients[0], event: "client-10", channel: "private-a", data: "d")
+        hub.settle()
+        #expect(clients[0].errors.map { $0["code"] } == [4301])
+        hub.clock.advance(milliseconds: 500)
+        hub.say(clients[0], event: "client-11", channel: "private-a", data: "d")
+        hub.settle()
+        #expect(clients[2].published(on: "private-a").count == 11)
+    }
+
     @Test("client-app-state is consumed, also with client events off, and does not count in the rate")
     func appState() {
         let (hub, clients) = Self.room("private-a", watched: ["private-a"]) { app in
