@@ -51,7 +51,7 @@ struct APIError: Error, Equatable {
     }
 
     static func definitionMissing(_ name: String) -> APIError {
-        APIError(503, "the session's definition \(quoted(name)) is not loaded: put channels/\(name.prefix(quotedCharactersMax)).yaml back")
+        APIError(503, "the session's definition \(quoted(name)) is not loaded: put channels/\(name.quotable(quotedCharactersMax)).yaml back")
     }
 
     var response: HTTPResponse {
@@ -63,5 +63,5 @@ struct APIError: Error, Equatable {
     /// How much of a sender's own text an answer repeats.
     private static let quotedCharactersMax = 64
 
-    static func quoted(_ text: String) -> String { "'\(text.prefix(quotedCharactersMax))'" }
+    static func quoted(_ text: String) -> String { "'\(text.quotable(quotedCharactersMax))'" }
 }

@@ -78,7 +78,7 @@ package final class Router {
     private func app(
         _ request: HTTPRequest, id: String, _ path: [String], later: @escaping @Sendable (HTTPResponse) -> Void
     ) -> HTTPResponse? {
-        guard let app = directory.app(id: id) else { return .error(404, "there is no app with the id '\(id.prefix(64))'") }
+        guard let app = directory.app(id: id) else { return .error(404, "there is no app with the id '\(id.quotable(64))'") }
         if let refusal = refusal(of: request, for: app) { return refusal }
         // A HEAD is signed as such, and answered as a GET is; the transport leaves the body out.
         let method = request.method == "HEAD" ? "GET" : request.method
@@ -159,6 +159,6 @@ extension HTTPResponse {
 
     /// No route has that path.
     fileprivate static func nothing(at request: HTTPRequest) -> HTTPResponse {
-        .error(404, "there is nothing at \(request.path.prefix(200)): see docs/http-api.md")
+        .error(404, "there is nothing at \(request.path.quotable(200)): see docs/http-api.md")
     }
 }

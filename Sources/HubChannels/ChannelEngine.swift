@@ -135,7 +135,7 @@ package final class ChannelEngine {
         case .unsubscribe(let channel): unsubscribe(connection, from: channel)
         case .client(let name, let channel, let data): clientEvent(name, channel, data, from: connection)
         case .signIn(let auth, let userData): signIn(connection, auth: auth, userData: userData)
-        case .unknown(let name): complain(to: id, "Unknown event '\(name.prefix(64))'")
+        case .unknown(let name): complain(to: id, "Unknown event '\(name.quotable(64))'")
         case .malformed(let reason): complain(to: id, reason)
         }
     }

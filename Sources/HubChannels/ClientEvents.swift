@@ -10,7 +10,7 @@ extension ChannelEngine {
         guard let channelName = ChannelName(allowingServerToUser: channelText), let subscription = connection.subscriptions[channelName],
             case .active(let channel) = subscription.phase
         else {
-            return complain(to: connection.id, "Client event rejected: the connection is not subscribed to '\(channelText.prefix(64))'")
+            return complain(to: connection.id, "Client event rejected: the connection is not subscribed to '\(channelText.quotable(64))'")
         }
         guard channelName.kind.allowsClientEvents else {
             return complain(to: connection.id, "Client event rejected: only private and presence channels have client events")

@@ -1,3 +1,5 @@
+internal import HubCore
+
 /// The channel names that one definition is about: `presence-game-{session}`.
 ///
 /// Literal text with one or two placeholders. A placeholder stands for one or more characters of a channel name; with
@@ -56,7 +58,7 @@ package struct ChannelPattern: Sendable, Hashable, CustomStringConvertible {
             }
             let name = String(rest[rest.index(after: rest.startIndex)..<end])
             guard let placeholder = Placeholder(rawValue: name) else {
-                throw Invalid(description: "unknown placeholder {\(name.prefix(40))}; the placeholders are {session} and {user}")
+                throw Invalid(description: "unknown placeholder {\(name.quotable(40))}; the placeholders are {session} and {user}")
             }
             if parts.contains(.placeholder(placeholder)) { throw Invalid(description: "{\(name)} stands twice; use it once") }
             if case .placeholder = parts.last {

@@ -1,3 +1,4 @@
+internal import HubCore
 internal import HubYAML
 
 /// One `{{tag}}` of a template that looks something up.
@@ -68,7 +69,7 @@ extension TemplateTag {
         }
         let name = rest.prefix { $0 != ")" }
         guard rest[name.endIndex...].elementsEqual(repeatElement(")", count: functions.count)) else {
-            throw TemplateMistake(message: "brackets that do not match in {{\(content.prefix(60))}}; write {{function(name)}}")
+            throw TemplateMistake(message: "brackets that do not match in {{\(content.quotable(60))}}; write {{function(name)}}")
         }
         return TemplateTag(
             use: use, name: try parseName(String(name), placeholders: placeholders, isInSection: isInSection), text: String(name),
@@ -89,7 +90,7 @@ extension TemplateTag {
         guard parts.allSatisfy({ !$0.isEmpty && $0.unicodeScalars.allSatisfy(isNameCharacter) }) else {
             throw TemplateMistake(
                 message:
-                    "{{\(text.prefix(60))}} is no name; a name is made of letters, digits, _ and -, with a point between a value and its member"
+                    "{{\(text.quotable(60))}} is no name; a name is made of letters, digits, _ and -, with a point between a value and its member"
             )
         }
         guard parts.count > 1, let root = TemplateRoot(rawValue: parts[0]) else { return .bare(parts) }

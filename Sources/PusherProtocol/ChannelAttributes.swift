@@ -1,3 +1,5 @@
+import HubCore
+
 /// What `info` asks about channels, in publishes and queries.
 package struct ChannelAttributes: OptionSet, Hashable, Sendable {
     package let rawValue: UInt8
@@ -26,7 +28,7 @@ package struct ChannelAttributes: OptionSet, Hashable, Sendable {
             case "cache": insert(.cache)
             default:
                 throw ProtocolError(
-                    message: "info has the unknown attribute '\(name.prefix(64))': use user_count, subscription_count or cache")
+                    message: "info has the unknown attribute '\(name.quotable(64))': use user_count, subscription_count or cache")
             }
         }
     }

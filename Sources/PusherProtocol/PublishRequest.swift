@@ -1,3 +1,4 @@
+import HubCore
 package import HubJSON
 
 /// How much one publish may hold; every app may set its own.
@@ -195,7 +196,7 @@ package struct PublishRequest: Hashable, Sendable {
     private static func channelName(_ element: JSONElement, at place: String) throws(PublishError) -> ChannelName {
         guard let text = element.string else { throw bad("\(place) must be a string") }
         guard let name = ChannelName(allowingServerToUser: text) else {
-            throw bad("\(place) '\(text.prefix(ChannelName.charactersMax))' is not allowed: \(ChannelName.rule)")
+            throw bad("\(place) '\(text.quotable(ChannelName.charactersMax))' is not allowed: \(ChannelName.rule)")
         }
         return name
     }
