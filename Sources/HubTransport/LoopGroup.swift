@@ -23,7 +23,7 @@ package final class LoopGroup: Sendable {
     }
 
     /// Starts every loop with the delegate that `makeDelegate` returns for it on its own thread; returns when all of them run.
-    /// Call once.
+    /// When one cannot, those that do are ended again. Call once.
     package func start(makeDelegate: @escaping @Sendable (Loop) -> any LoopDelegate) throws(TransportError) {
         let limit = Self.descriptorLimit()
         let capacity = min(options.connectionsMax ?? limit, limit)
@@ -34,7 +34,10 @@ package final class LoopGroup: Sendable {
                 Self.run(handle.index, options, handle, native, capacity, makeDelegate, started)
             }
             threads.withLock { $0.append(thread) }
-            if let failure = started.wait() { throw failure }
+            if let failure = started.wait() {
+                stop()
+                throw failure
+            }
         }
     }
 
