@@ -8,10 +8,10 @@ TEST_DEPS := python3 python3-venv curl openssl
 BENCH_DEPS := valgrind strace binutils
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
-.PHONY: help deps test-deps test-python bench-deps build run test bench gateways clean
+.PHONY: help deps test-deps test-python bench-deps build run test test-sanitizers bench gateways clean
 
 help: ## list the targets
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 18
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 24
 
 deps: ## install the system packages that are missing
 	@$(call install,$(DEPS))
@@ -34,6 +34,10 @@ test-python: test-deps
 test: test-deps test-python ## run all tests
 	$(SWIFT) build --build-tests
 	$(SWIFT) test --skip-build
+
+test-sanitizers: test-deps test-python ## run all tests under the address and the thread sanitizer
+	Tests/Sanitizers/sanitizers.sh address
+	Tests/Sanitizers/sanitizers.sh thread
 
 bench: bench-deps build ## measure instructions, writes, allocations and memory against their gates
 	loadtest/bench/bench.sh

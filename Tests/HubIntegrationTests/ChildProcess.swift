@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import HubTesting
 
 /// A program of ours or of others that runs beside the tests, with its output in files, where nobody has to read along.
 ///
@@ -65,15 +66,15 @@ final class ChildProcess: Sendable {
     func end() async {
         send(SIGKILL)
         // Nothing outlives SIGKILL; this only collects it.
-        try? await eventually("\(name) to end", within: .seconds(10)) { !process.isRunning }
+        try? await eventually("\(name) to end", within: .seconds(10) * SlowBuild.factor) { !process.isRunning }
     }
 }
 
 /// Limits of waits: far above what an idle machine needs.
 enum Patience {
-    static let usual = Duration.seconds(30)
+    static let usual = Duration.seconds(30) * SlowBuild.factor
     /// A script of many steps.
-    static let script = Duration.seconds(110)
+    static let script = Duration.seconds(110) * SlowBuild.factor
     /// Packages come over the network.
     static let installation = Duration.seconds(300)
 }

@@ -1,4 +1,5 @@
 import HubCore
+import HubTesting
 import Testing
 
 /// Pusher's protocol with stock clients and the official backend library, on one loop and across two.
@@ -158,8 +159,8 @@ import Testing
     @Test(arguments: [1, 2]) func aSlowReaderIsLetGo(loops: Int) async throws {
         let result = try await run("slow_reader", loops: loops)
         #expect(result["received"] == result["published"])
-        // One megabyte waits at most; the rest is what allocators keep.
-        #expect((result["grown"]?.number ?? .infinity) < 32 * 1024)
+        // One megabyte waits at most; the rest is what allocators keep, and a sanitizer keeps what was freed for a while.
+        #expect((result["grown"]?.number ?? .infinity) < 32 * 1024 * (SlowBuild.isSanitized ? 10 : 1))
         #expect(result["serves"] == true)
     }
 

@@ -51,9 +51,11 @@ final class Stage {
         return file.path
     }
 
-    /// Only what programs need to run: settings of whoever runs the tests must not change what is tested.
+    /// Only what programs need to run: settings of whoever runs the tests must not change what is tested. The sanitizers' say
+    /// where a program of a sanitized build writes what it finds.
+    private static let passedOn = ["PATH", "HOME", "LANG", "TMPDIR", "ASAN_OPTIONS", "TSAN_OPTIONS", SlowBuild.variable]
     private static let environment: [String: String] = {
-        var environment = ProcessInfo.processInfo.environment.filter { ["PATH", "HOME", "LANG", "TMPDIR"].contains($0.key) }
+        var environment = ProcessInfo.processInfo.environment.filter { passedOn.contains($0.key) }
         environment["NO_PROXY"] = "*"
         environment["PYTHONDONTWRITEBYTECODE"] = "1"
         environment["PYTHONUNBUFFERED"] = "1"
