@@ -6,9 +6,13 @@ DEPS := libwebsockets-dev libwebsockets-evlib-uv libuv1-dev libcurl4-openssl-dev
 	libsqlite3-dev libnghttp2-dev libstdc++-12-dev pkg-config
 TEST_DEPS := python3 python3-venv curl openssl
 BENCH_DEPS := valgrind strace binutils
+# For `make fuzz`: how many inputs, and with which sanitizer (address, or none).
+COUNT := 10000000
+SANITIZER :=
+FUZZ_SANITIZER = $(if $(SANITIZER),--sanitize=$(SANITIZER))
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
-.PHONY: help deps test-deps test-python bench-deps build run test test-sanitizers bench gateways clean
+.PHONY: help deps test-deps test-python bench-deps build run test test-sanitizers fuzz bench gateways clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 24
@@ -38,6 +42,11 @@ test: test-deps test-python ## run all tests
 test-sanitizers: test-deps test-python ## run all tests under the address and the thread sanitizer
 	Tests/Sanitizers/sanitizers.sh address
 	Tests/Sanitizers/sanitizers.sh thread
+
+# The attacks reach into what modules keep to themselves, which an optimised build forbids unless it is told otherwise.
+fuzz: deps ## attack the parsers with seeded inputs: SEED=1 COUNT=10000000 SANITIZER=address are yours to set
+	$(SWIFT) build -c release -Xswiftc -enable-testing --product tandem-fuzz --scratch-path .build/fuzz$(SANITIZER) $(FUZZ_SANITIZER)
+	ASAN_OPTIONS=detect_leaks=0:quarantine_size_mb=16 .build/fuzz$(SANITIZER)/release/tandem-fuzz --count $(COUNT) $(if $(SEED),--seed $(SEED))
 
 bench: bench-deps build ## measure instructions, writes, allocations and memory against their gates
 	loadtest/bench/bench.sh

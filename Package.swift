@@ -123,6 +123,14 @@ let package = Package(
                 "HubAPI", "HubChannels", "HubCore", "HubDelivery", "HubServer", "HubStorage", "HubWebhooks", "HubYAML", "PusherProtocol",
                 logging,
             ], swiftSettings: strictTests),
+        // Seeded attacks on everything that parses: `make fuzz` runs the executable, `make test` a short slice of it.
+        .target(
+            name: "HubFuzzing",
+            dependencies: [
+                "HubTesting", "HubCore", "HubCrypto", "HubJSON", "HubYAML", "PusherProtocol", "HubTransport", "HubChannels", "HubDelivery", "HubServer", logging,
+            ], path: "Tests/HubFuzzing", exclude: ["seeds"], swiftSettings: strictTests),
+        .executableTarget(name: "tandem-fuzz", dependencies: ["HubFuzzing", arguments], path: "Tests/tandem-fuzz", swiftSettings: strictTests),
+        .testTarget(name: "HubFuzzingTests", dependencies: ["HubTesting", "HubFuzzing"], swiftSettings: strictTests),
         // Runs the built executables as child processes, with third-party clients in Python.
         .testTarget(
             name: "HubIntegrationTests", dependencies: ["HubTesting", "HubCore", "HubJSON"],

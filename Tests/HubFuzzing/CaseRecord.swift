@@ -1,0 +1,60 @@
+import Glibc
+
+/// The input that is being checked right now, in a file that two processes map: whatever ends the one that checks, the other
+/// one still has the input. One writer.
+package final class CaseRecord {
+    private let base: UnsafeMutableRawPointer
+    private static let headerBytes = 4096
+    private static let byteCount = headerBytes + FuzzTarget.inputBytesMax
+    private static let sentenceOffset = 64
+
+    private enum Field: Int { case checked = 0, length = 8, slowestMicroseconds = 16, sentenceLength = 24 }
+
+    /// Nil when the file cannot be made or mapped.
+    package init?(path: String) {
+        let descriptor = Glibc.open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+        guard descriptor >= 0 else { return nil }
+        defer { Glibc.close(descriptor) }
+        guard ftruncate(descriptor, Self.byteCount) == 0,
+            let base = mmap(nil, Self.byteCount, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0), base != MAP_FAILED
+        else { return nil }
+        self.base = base
+    }
+
+    deinit {
+        munmap(base, Self.byteCount)
+    }
+
+    private subscript(field: Field) -> UInt64 {
+        get { base.load(fromByteOffset: field.rawValue, as: UInt64.self) }
+        set { base.storeBytes(of: newValue, toByteOffset: field.rawValue, as: UInt64.self) }
+    }
+
+    /// Inputs that were checked.
+    package var checked: Int { Int(self[.checked]) }
+    /// Processor time of the slowest input.
+    package var slowestMicroseconds: Int { Int(self[.slowestMicroseconds]) }
+    /// What the check found; empty: nothing, or it never came back.
+    package var sentence: String {
+        String(decoding: UnsafeRawBufferPointer(start: base + Self.sentenceOffset, count: Int(self[.sentenceLength])), as: UTF8.self)
+    }
+    package var input: [UInt8] { Array(UnsafeRawBufferPointer(start: base + Self.headerBytes, count: Int(self[.length]))) }
+
+    func begin(_ input: [UInt8]) {
+        input.withUnsafeBytes { bytes in
+            if let start = bytes.baseAddress { memcpy(base + Self.headerBytes, start, min(bytes.count, FuzzTarget.inputBytesMax)) }
+        }
+        self[.length] = UInt64(min(input.count, FuzzTarget.inputBytesMax))
+    }
+
+    func end(microseconds: Int) {
+        self[.checked] += 1
+        if microseconds > slowestMicroseconds { self[.slowestMicroseconds] = UInt64(microseconds) }
+    }
+
+    package func fail(_ sentence: String) {
+        let bytes = Array(sentence.utf8.prefix(Self.headerBytes - Self.sentenceOffset))
+        bytes.withUnsafeBytes { if let start = $0.baseAddress { memcpy(base + Self.sentenceOffset, start, $0.count) } }
+        self[.sentenceLength] = UInt64(bytes.count)
+    }
+}

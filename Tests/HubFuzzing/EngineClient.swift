@@ -1,0 +1,156 @@
+import HubCore
+import HubJSON
+import PusherProtocol
+
+/// A connection in the engines' fuzzing: what it was sent, judged frame by frame as a strict client library would.
+final class EngineClient {
+    let id: ConnectionID
+    let socketID: SocketID
+    private(set) var isClosed = false
+    /// The transport has reported its end; nothing may be sent any more.
+    var isGone = false
+    /// Channels it asked for rightly, with the user id in presence channels, until it unsubscribed or was refused.
+    var wanted: [String: String?] = [:]
+    /// Channels it has an acknowledgement of, and the members it believes to be there.
+    private(set) var members: [String: Set<String>] = [:]
+    /// Whom it has signed in as, and whom it watches since then.
+    var user: String?
+    var watchlist: [String] = []
+    /// What it was told of those it watches.
+    private(set) var isOnline: [String: Bool] = [:]
+    /// How many subscribers it was last told a channel has.
+    private(set) var counts: [String: Int] = [:]
+    /// Frames by event name since `forgetEvents`.
+    private(set) var received: [String: Int] = [:]
+    /// The newest number of each publisher and channel: what is published in order has to arrive in order.
+    private var newest: [String: Int] = [:]
+    private let parser: JSONParser
+    private let report: (String) -> Void
+
+    init(_ id: ConnectionID, socketID: SocketID, parser: JSONParser, report: @escaping (String) -> Void) {
+        self.id = id
+        self.socketID = socketID
+        self.parser = parser
+        self.report = report
+    }
+
+    func left(_ channel: String) {
+        members[channel] = nil
+        wanted[channel] = nil
+        counts[channel] = nil
+        // A cache channel tells what it told before.
+        newest = newest.filter { !$0.key.hasSuffix(" " + channel) }
+    }
+
+    func forgetEvents() { received = [:] }
+
+    func closed() {
+        if isClosed { report("closed twice") }
+        isClosed = true
+    }
+
+    /// Joined WebSocket frames, as they would be written.
+    /// - Parameter isBatch: the fan-out wrote it; to who is being closed the transport does not pass that on.
+    func receive(_ bytes: UnsafeRawBufferPointer, isBatch: Bool) {
+        if isGone { report("a frame for a connection that is gone") }
+        if isClosed {
+            if !isBatch { report("a frame behind the close") }
+            return
+        }
+        var index = 0
+        while index < bytes.count {
+            guard bytes[index] == 0x81, index + 2 <= bytes.count else { return report("not a whole text frame") }
+            var length = Int(bytes[index + 1])
+            index += 2
+            if length >= 126 {
+                let count = length == 126 ? 2 : 8
+                length = bytes[index..<index + count].reduce(0) { $0 << 8 | Int($1) }
+                index += count
+            }
+            guard index + length <= bytes.count else { return report("a frame ends early") }
+            judge(UnsafeRawBufferPointer(rebasing: bytes[index..<index + length]))
+            index += length
+        }
+    }
+
+    private func judge(_ text: UnsafeRawBufferPointer) {
+        let root: JSONElement
+        do throws(JSONError) {
+            root = try parser.parse(text)
+        } catch {
+            return report("no JSON (\(error)): \(String(decoding: text, as: UTF8.self))")
+        }
+        guard let event = root.find("event")?.string else { return report("no event: \(String(decoding: text, as: UTF8.self))") }
+        // Leave members out rather than sending null; ids and data are strings (protocol reference, 1.4).
+        for name in ["channel", "user_id"] {
+            if let member = root.find(name), member.kind != .string { return report("\(name) is no string: \(String(decoding: text, as: UTF8.self))") }
+        }
+        let data = root.find("data")
+        if event == "pusher:error" {
+            let code = data?.find("code")?.kind ?? .null
+            guard data?.find("message")?.kind == .string, code == .int || code == .null else {
+                return report("a bad error: \(String(decoding: text, as: UTF8.self))")
+            }
+        } else if data?.kind != .string {
+            return report("data is no string: \(String(decoding: text, as: UTF8.self))")
+        }
+        received[event, default: 0] += 1
+        if let channel = root.find("channel")?.string {
+            follow(event, channel, data?.string ?? "")
+        } else if event == "pusher_internal:watchlist_events" {
+            watched(data?.string ?? "")
+        }
+    }
+
+    private func follow(_ event: String, _ channel: String, _ data: String) {
+        switch event {
+        case "pusher:subscription_error": wanted[channel] = nil
+        case "pusher_internal:subscription_succeeded":
+            if members[channel] != nil { report("a second acknowledgement of \(channel)") }
+            if wanted[channel] == nil { report("an acknowledgement of \(channel), which nobody asked for") }
+            let presence = (try? JSONValue(parsing: data))?["presence"]
+            let ids = presence?["ids"]?.arrayValue?.compactMap(\.stringValue) ?? []
+            if Set(ids).count != ids.count { report("ids twice: \(data)") }
+            if let presence, presence["count"]?.intValue != Int64(ids.count) || Set(presence["hash"]?.objectValue?.keys.map { $0 } ?? []) != Set(ids) {
+                report("ids, hash and count differ: \(data)")
+            }
+            members[channel] = Set(ids)
+        case "pusher_internal:subscription_count":
+            if members[channel] == nil { report("a count of \(channel) without an acknowledgement") }
+            counts[channel] = (try? JSONValue(parsing: data))?["subscription_count"]?.intValue.map { Int($0) }
+        case "pusher_internal:member_added":
+            if members[channel]?.insert(user(data)).inserted != true { report("\(data) added to \(channel) twice, or without acknowledgement") }
+        case "pusher_internal:member_removed":
+            if members[channel]?.remove(user(data)) == nil { report("\(data) removed from \(channel) without being there") }
+        default:
+            if members[channel] == nil { report("\(event) on \(channel) without an acknowledgement") }
+            inOrder(event, channel)
+        }
+    }
+
+    /// The first status tells of all, later ones of changes only.
+    private func watched(_ data: String) {
+        let events = (try? JSONValue(parsing: data))?["events"]?.arrayValue ?? []
+        if events.isEmpty { report("a status of nobody: \(data)") }
+        for event in events {
+            for id in event["user_ids"]?.arrayValue?.compactMap(\.stringValue) ?? [] {
+                if !watchlist.contains(id) { report("a status of \(id), whom it does not watch") }
+                let isThere = event["name"] == "online"
+                if isOnline[id] == isThere { report("told twice that \(id) is \(isThere ? "online" : "offline")") }
+                isOnline[id] = isThere
+            }
+        }
+    }
+
+    private func user(_ data: String) -> String {
+        (try? JSONValue(parsing: data))?["user_id"]?.stringValue ?? ""
+    }
+
+    private func inOrder(_ event: String, _ channel: String) {
+        let parts = event.split(separator: "/")
+        guard parts.count == 3, let number = Int(parts[2]) else { return }
+        let key = "\(parts[1]) \(channel)"
+        if number <= newest[key] ?? -1 { report("\(event) on \(channel) behind number \(newest[key] ?? -1)") }
+        newest[key] = number
+    }
+}

@@ -1,0 +1,235 @@
+import HubCore
+import HubJSON
+import HubTesting
+import PusherProtocol
+
+@testable import HubChannels
+
+/// Engines of several loops in one thread, joined by queues that keep the order of each pair of loops and nothing else: what
+/// mailboxes promise.
+final class EngineRig {
+    static let key = "key"
+    static let secret = "secret"
+    /// One of each kind. What begins with `presence-a` is watched.
+    static let users = ["s0", "s1", "s2"]
+    static let channels = [
+        "a", "private-a", "presence-a", "presence-b", "private-encrypted-a", "cache-a", "private-cache-a", "presence-cache-a", "private-encrypted-cache-a",
+        "#server-to-user-s0", "#server-to-user-s1",
+    ]
+
+    let clock = ManualClock()
+    let directory: AppDirectory
+    private(set) var engines: [ChannelEngine] = []
+    private(set) var clients: [EngineClient] = []
+    private(set) var violation: String?
+    let app: App
+    /// Per cache channel: the data of the event published last, and when.
+    private var cached: [String: (data: String, at: UInt64)] = [:]
+    private var facts = FactStory()
+    private let process = ProcessTag(random: 0xDEAD_BEEF_1234)
+    private let parser: JSONParser
+    private var queues: [[EngineMessage]]
+    private var freeSlots: [[(slot: Int, generation: UInt32)]]
+    private var nextSlots: [Int]
+    private var attached: Set<String> = []
+    private var lastTickets: [UInt64]
+    private var published = 0
+
+    init(loops: Int, parser: JSONParser, configure: (inout App) -> Void) {
+        self.parser = parser
+        var app = App(index: 0, id: "1", secrets: [Self.key: Self.secret])
+        configure(&app)
+        app.factKinds = [.occupied, .vacated, .memberAdded, .memberRemoved, .clientEvent, .cacheMiss, .subscriptionCount]
+        self.app = app
+        directory = AppDirectory([app])
+        queues = Array(repeating: [], count: loops * loops)
+        freeSlots = Array(repeating: [], count: loops)
+        nextSlots = Array(repeating: 0, count: loops)
+        lastTickets = Array(repeating: 0, count: loops)
+        for loop in 0..<loops {
+            engines.append(
+                ChannelEngine(
+                    loop: loop, loopCount: loops, directory: directory, process: process, sink: RigSink(self, loop), time: clock,
+                    isWatched: { $0.text.hasPrefix("presence-a") },
+                    post: { [unowned self] to, message in
+                        if to == loop { fail("a message to oneself") }
+                        queues[loop * loops + to].append(message)
+                    }))
+        }
+    }
+
+    func fail(_ sentence: String) {
+        if violation == nil { violation = sentence }
+    }
+
+    // MARK: Connections
+
+    /// A connection that says hello; at once closed again by the engine when it is one too many.
+    func open(_ loop: Int, key: String? = EngineRig.key, version: String? = "7") {
+        let free = freeSlots[loop].popLast()
+        let slot = free?.slot ?? nextSlots[loop]
+        if free == nil { nextSlots[loop] += 1 }
+        let id = ConnectionID(loop: loop, slot: slot, generation: (free?.generation ?? 0) + 1)
+        clients.append(EngineClient(id, socketID: process.socketID(of: id), parser: parser) { [unowned self] in fail("\(id): \($0)") })
+        engines[loop].open(id, key: key, version: version, origin: nil)
+    }
+
+    /// The transport reports the end; the slot is used again.
+    func close(_ client: EngineClient) {
+        engines[client.id.loop].closed(client.id)
+        client.isGone = true
+        freeSlots[client.id.loop].append((client.id.slot, client.id.generation))
+        clients.removeAll { $0 === client }
+    }
+
+    func say(_ client: EngineClient, _ bytes: [UInt8]) {
+        bytes.withUnsafeBytes { engines[client.id.loop].received($0, from: client.id) }
+    }
+
+    func say(_ client: EngineClient, _ event: String, channel: String? = nil, data: JSONValue) {
+        var members: [String: JSONValue] = ["event": .string(event), "data": data]
+        members["channel"] = channel.map { .string($0) }
+        say(client, JSONValue.object(members).serialized())
+    }
+
+    // MARK: Events
+
+    /// Publishes as the HTTP API does, with a name that tells loop and number.
+    func publish(from loop: Int, on channels: [String], excluded: ConnectionID? = nil, audience: RoleSet = .everybody, attendedUpTo: [UInt64]? = nil) {
+        published += 1
+        let data = "\"\(published)\\é"
+        let frames = channels.compactMap { ChannelName(allowingServerToUser: $0) }.map {
+            (channel: $0, frame: Frame.text(ServerEvent.event(name: "e/\(loop)/\(published)", channel: $0, data: DataLiteral(content: data))))
+        }
+        for (channel, _) in frames where channel.kind.isCache { cached[channel.text] = (data, clock.monotonicNanoseconds) }
+        engines[loop].publish(
+            Publication(
+                app: 0, frames: frames, excluded: excluded, audience: audience, attendedUpTo: attendedUpTo, cacheOrder: directory.nextOrder()))
+    }
+
+    /// Ends all connections of a signed-in user; who signs in afterwards is not meant.
+    func terminate(_ user: String, from loop: Int, choice: Int) {
+        settle(choice)
+        engines[loop].terminate(app: app, user: user)
+        settle(choice)
+        for client in clients where client.user == user && !client.isClosed { fail("\(client.id) outlived the end of \(user)") }
+    }
+
+    // MARK: Messages between loops
+
+    var waits: Bool { queues.contains { !$0.isEmpty } }
+
+    /// Handles the oldest message of one pair of loops; `choice` picks the pair.
+    func step(_ choice: Int) {
+        let pairs = queues.indices.filter { !queues[$0].isEmpty }
+        guard !pairs.isEmpty else { return }
+        let pair = pairs[choice % pairs.count]
+        let message = queues[pair].removeFirst()
+        engines[pair % engines.count].receive(message)
+    }
+
+    func settle(_ choice: Int) {
+        var count = choice
+        repeat {
+            while waits, violation == nil {
+                step(count)
+                count += 7
+            }
+            for engine in engines { engine.flush() }
+        } while waits && violation == nil
+        readReports()
+    }
+
+    /// What delivery is told has to be a story without contradictions.
+    func readReports() {
+        for (loop, engine) in engines.enumerated() {
+            for report in engine.takeReports() {
+                switch report {
+                case .attached(let id, _, _, let channel, _, let ticket):
+                    attached.insert("\(id.rawValue) \(channel)")
+                    if ticket <= lastTickets[loop] { fail("ticket \(ticket) after \(lastTickets[loop])") }
+                    lastTickets[loop] = ticket
+                case .detached(let id, let channel):
+                    if attached.remove("\(id.rawValue) \(channel)") == nil { fail("detached without being attached") }
+                case .disconnected(let id): attached = attached.filter { !$0.hasPrefix("\(id.rawValue) ") }
+                case .state: continue
+                }
+            }
+            for fact in engine.takeFacts() { if let sentence = facts.follow(fact) { fail(sentence) } }
+        }
+    }
+
+    // MARK: What has to be true
+
+    /// Settles and compares what every part believes: homes, loops, members' lists, and who gets a publish.
+    func audit(_ choice: Int) {
+        settle(choice)
+        // Before the audit's own publishes, which make all caches the same.
+        for engine in engines { for (name, event) in cached { audit(cache: name, event, of: engine) } }
+        for name in Self.channels { audit(channel: name, choice) }
+        for engine in engines {
+            let own = clients.filter { $0.id.loop == engine.loop && !$0.isClosed }.count
+            if engine.connections.count != own { fail("loop \(engine.loop) has \(engine.connections.count) connections, not \(own)") }
+        }
+        auditWatchers()
+    }
+
+    private func audit(cache name: String, _ event: (data: String, at: UInt64), of engine: ChannelEngine) {
+        guard let channel = ChannelName(name) else { return }
+        let isKept = clock.monotonicNanoseconds - event.at < UInt64(ChannelEngine.cacheSeconds) * 1_000_000_000
+        let found = engine.cachedEvent(app: 0, channel: channel)
+        if found?.data != (isKept ? event.data : nil) { fail("loop \(engine.loop) has cached \(found?.data ?? "nothing") of \(name), not \(event.data)") }
+    }
+
+    private func auditWatchers() {
+        let there = Set(clients.filter { !$0.isClosed }.compactMap(\.user))
+        for client in clients where !client.isClosed && app.watchlist {
+            for user in client.watchlist where client.isOnline[user] != there.contains(user) {
+                fail("\(client.id) believes that \(user) is \(client.isOnline[user].map { $0 ? "online" : "offline" } ?? "unknown")")
+            }
+        }
+    }
+
+    private func audit(channel name: String, _ choice: Int) {
+        guard let channel = ChannelName(allowingServerToUser: name) else { return fail("no name: \(name)") }
+        let there = clients.filter { !$0.isClosed && $0.members[name] != nil }
+        for client in clients where !client.isClosed && (client.wanted[name] != nil) != (client.members[name] != nil) {
+            fail("\(client.id) asked for \(name) and got neither an acknowledgement nor a refusal, or both")
+        }
+        let users = Set(there.compactMap { $0.wanted[name] ?? nil })
+        let home = engines[engines[0].homeLoop(app: 0, channel: channel)].home
+        let summary = home.summary(app: 0, channel: channel)
+        if summary?.subscriptionCount ?? 0 != there.count { fail("\(name) has \(there.count) subscribers, its home counts \(summary?.subscriptionCount ?? 0)") }
+        if facts.isOccupied(name) != (!there.isEmpty && channel.kind != .serverToUser) { fail("by its facts \(name) is \(facts.isOccupied(name) ? "" : "not ")occupied") }
+        if app.subscriptionCount, !channel.kind.isPresence, !channel.kind.isEncrypted, channel.kind != .serverToUser {
+            for client in there where client.counts[name] != there.count { fail("\(client.id) was told that \(name) has \(client.counts[name] ?? -1) subscribers, not \(there.count)") }
+        }
+        if channel.kind.isPresence {
+            if Set(home.users(app: 0, channel: channel)) != users || summary?.userCount ?? 0 != users.count { fail("\(name) has \(users), its home says \(home.users(app: 0, channel: channel))") }
+            for client in there where client.members[name] != users { fail("\(client.id) believes \(client.members[name] ?? []) in \(name), there are \(users)") }
+        }
+        for client in clients { client.forgetEvents() }
+        publish(from: choice % engines.count, on: [name])
+        settle(choice)
+        let event = clients.first.map { _ in "e/\(choice % engines.count)/\(published)" } ?? ""
+        for client in clients where !client.isClosed {
+            let count = client.received[event] ?? 0
+            if count != (client.members[name] == nil ? 0 : 1) { fail("\(client.id) got an event of \(name) \(count) times") }
+        }
+    }
+
+    /// Everybody leaves; nothing may be left.
+    func finish(_ choice: Int) {
+        for client in clients { close(client) }
+        settle(choice)
+        if !attached.isEmpty { fail("still attached: \(attached)") }
+        for engine in engines {
+            if !engine.connections.isEmpty { fail("connections are left") }
+            if !engine.home.summaries(app: 0, prefix: "").isEmpty { fail("channels are left at their home") }
+            if !engine.users.isEmpty { fail("users are left at their home") }
+            for name in Self.channels { if let channel = ChannelName(allowingServerToUser: name), engine.channels[0, channel] != nil { fail("\(name) is left on a loop") } }
+        }
+        if directory.connectionCount(app) != 0 { fail("the app has \(directory.connectionCount(app)) connections left") }
+        if let sentence = facts.end() { fail(sentence) }
+    }
+}

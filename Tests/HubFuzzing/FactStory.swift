@@ -1,0 +1,31 @@
+import PusherProtocol
+
+@testable import HubChannels
+
+/// What webhooks would be told, followed as a story: what comes had gone, and what goes had come.
+struct FactStory {
+    private var occupied: Set<String> = []
+    private var members: Set<String> = []
+
+    func isOccupied(_ channel: String) -> Bool { occupied.contains(channel) }
+
+    /// What is wrong with the next fact; nil: nothing.
+    mutating func follow(_ fact: ChannelFact) -> String? {
+        let channel = fact.channel.text
+        switch fact.event {
+        case .occupied: return occupied.insert(channel).inserted ? nil : "\(channel) is occupied twice"
+        case .vacated: return occupied.remove(channel) != nil ? nil : "\(channel) is vacated without being occupied"
+        case .memberAdded(let user): return members.insert("\(channel) \(user)").inserted ? nil : "\(user) is added to \(channel) twice"
+        case .memberRemoved(let user): return members.remove("\(channel) \(user)") != nil ? nil : "\(user) is removed from \(channel) without being there"
+        case .cacheMiss: return fact.channel.kind.isCache ? nil : "a cache miss on \(channel)"
+        case .clientEvent(let name, _, _, let user):
+            return EventName.isClientEvent(name) && (user != nil) == fact.channel.kind.isPresence ? nil : "a client event \(name) of \(user ?? "nobody") on \(channel)"
+        case .subscriptionCount(let count): return count >= 0 ? nil : "\(channel) has \(count) subscribers"
+        }
+    }
+
+    /// When everybody has gone.
+    func end() -> String? {
+        occupied.isEmpty && members.isEmpty ? nil : "still there by the facts: \(occupied) \(members)"
+    }
+}
