@@ -49,6 +49,16 @@ package struct ChannelName: Hashable, Sendable, CustomStringConvertible {
 
     package var description: String { text }
 
+    /// Two users are two channels when their ids differ in a byte. To Swift, `é` of one scalar equals `é` of two; to a client and to
+    /// a signature it does not.
+    package static func == (a: ChannelName, b: ChannelName) -> Bool {
+        a.text == b.text && (a.kind != .serverToUser || a.text.utf8.elementsEqual(b.text.utf8))
+    }
+
+    package func hash(into hasher: inout Hasher) {
+        hasher.combine(text)
+    }
+
     private static func isAllowed(_ byte: UInt8) -> Bool {
         switch byte {
         case UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"),

@@ -3,6 +3,14 @@ import Testing
 
 @Suite("ChannelName")
 struct ChannelNameTests {
+    @Test("channels of users whose ids only look alike are two channels")
+    func lookAlikes() throws {
+        let composed = try #require(ChannelName(serverToUser: "\u{E9}"))
+        let decomposed = try #require(ChannelName(serverToUser: "e\u{301}"))
+        #expect(composed.text == decomposed.text && composed != decomposed)
+        #expect(Set([composed, decomposed, composed]).count == 2)
+    }
+
     @Test(
         "the longest prefix with its hyphen decides the kind",
         arguments: [
