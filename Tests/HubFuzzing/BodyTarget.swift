@@ -8,7 +8,10 @@ enum BodyTarget {
     private static let bodyBytesMax = 2000
 
     @Sendable static func make() -> FuzzTarget {
-        let tokens = ["\r\n", "0\r\n\r\n", "5\r\nabcde\r\n", ";x=y", "ffffffff\r\n", "7d0\r\n", "A: b\r\n", "000", "\r", "\n", " ", "-1", "chunked", "18446744073709551616"]
+        let tokens = [
+            "\r\n", "0\r\n\r\n", "5\r\nabcde\r\n", ";x=y", "ffffffff\r\n", "7d0\r\n", "A: b\r\n", "000", "\r", "\n", " ", "-1", "chunked",
+            "18446744073709551616",
+        ]
         let source = InputSource("bodies", tokens: tokens) { random in
             let head = [UInt8(random.below(256)), UInt8(random.below(256))]
             return head + (random.chance(1, in: 5) ? Array(framing(&random).utf8) : chunks(&random))
@@ -25,7 +28,9 @@ enum BodyTarget {
         var bytes: [UInt8] = []
         for _ in 0..<random.below(6) {
             let count = random.chance(1, in: 20) ? 900 + random.below(300) : 1 + random.below(30)
-            bytes += (String(count, radix: 16, uppercase: random.chance(1, in: 2)) + random.element(of: ["", "", "", ";e", ";e=\"1\"", " "]) + "\r\n").utf8
+            bytes +=
+                (String(count, radix: 16, uppercase: random.chance(1, in: 2)) + random.element(of: ["", "", "", ";e", ";e=\"1\"", " "])
+                + "\r\n").utf8
             bytes += (0..<count).map { _ in UInt8(truncatingIfNeeded: random.next()) }
             bytes += "\r\n".utf8
         }
@@ -87,10 +92,12 @@ enum BodyTarget {
         let length = lines[0] == "-" ? nil : lines[0]
         let coding = lines[1].isEmpty ? nil : lines[1]
         switch HTTPExchange.framing(contentLength: length, transferEncoding: coding, bodyBytesMax: bodyBytesMax) {
-        case .failure(let refusal): return [400, 413].contains(refusal.status) && !refusal.sentence.isEmpty ? nil : "a bad refusal: \(refusal)"
+        case .failure(let refusal):
+            return [400, 413].contains(refusal.status) && !refusal.sentence.isEmpty ? nil : "a bad refusal: \(refusal)"
         case .success(.none): return coding == nil && (length == nil || Int(length ?? "") == 0) ? nil : "a body is taken for none"
         case .success(.chunked): return coding?.lowercased() == "chunked" && length == nil ? nil : "taken for chunked"
-        case .success(.length(let count)): return coding == nil && Int(length ?? "") == count && (1...bodyBytesMax).contains(count) ? nil : "a length of \(count)"
+        case .success(.length(let count)):
+            return coding == nil && Int(length ?? "") == count && (1...bodyBytesMax).contains(count) ? nil : "a length of \(count)"
         }
     }
 }

@@ -8,7 +8,12 @@ package final class CaseRecord {
     private static let byteCount = headerBytes + FuzzTarget.inputBytesMax
     private static let sentenceOffset = 64
 
-    private enum Field: Int { case checked = 0, length = 8, slowestMicroseconds = 16, sentenceLength = 24 }
+    private enum Field: Int {
+        case checked = 0
+        case length = 8
+        case slowestMicroseconds = 16
+        case sentenceLength = 24
+    }
 
     /// Nil when the file cannot be made or mapped.
     package init?(path: String) {

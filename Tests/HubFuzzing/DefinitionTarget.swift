@@ -7,13 +7,19 @@ import HubYAML
 /// Channel definitions.
 enum DefinitionTarget {
     @Sendable static func make() -> FuzzTarget {
-        let tokens = YAMLWords.tokens + ["to: all", "policy: notify", "{{", "}}", "{session}", "{user}", "variants:", "when:", "notification:", "ttl: 5m", "group:", "roles: [a]"]
+        let tokens =
+            YAMLWords.tokens + [
+                "to: all", "policy: notify", "{{", "}}", "{session}", "{user}", "variants:", "when:", "notification:", "ttl: 5m", "group:",
+                "roles: [a]",
+            ]
         let source = InputSource("definitions", tokens: tokens, wellFormed: definition)
         return FuzzTarget(input: source.draw, check: check)
     }
 
     private static func definition(_ random: inout SeededRandom) -> [UInt8] {
-        let channel = random.element(of: ["presence-game-{session}", "private-order-{user}", "presence-{session}-{user}", "news", "private-x", "presence-{nobody}"])
+        let channel = random.element(of: [
+            "presence-game-{session}", "private-order-{user}", "presence-{session}-{user}", "news", "private-x", "presence-{nobody}",
+        ])
         var text = "channel: \(channel)\n"
         if random.chance(1, in: 2) { text += "roles: [hider, seeker]\n" }
         if random.chance(1, in: 3) { text += "join: { identity: \(random.element(of: ["email", "device", "x"])), role: hider }\n" }
@@ -22,7 +28,10 @@ enum DefinitionTarget {
             text += "  e\(index):\n"
             if random.chance(1, in: 4) {
                 text += "    variants:\n"
-                for _ in 0...random.below(3) { text += "      - { \(variant(&random, separator: ", "))\(random.chance(1, in: 2) ? ", when: { phase: \(random.json(depth: 1)) }" : "") }\n" }
+                for _ in 0...random.below(3) {
+                    text +=
+                        "      - { \(variant(&random, separator: ", "))\(random.chance(1, in: 2) ? ", when: { phase: \(random.json(depth: 1)) }" : "") }\n"
+                }
             } else {
                 text += "    " + variant(&random, separator: "\n    ") + "\n"
             }
@@ -33,7 +42,9 @@ enum DefinitionTarget {
     private static func variant(_ random: inout SeededRandom, separator: String) -> String {
         var parts = ["to: " + random.element(of: ["all", "hider", "[hider, seeker]", "\"{user}\"", "nobody"])]
         parts.append("policy: " + random.element(of: ["realtime_only", "sync", "notify", "critical", "both", "push_only", "never"]))
-        if random.chance(2, in: 3) { parts.append("notification: { title: \(random.quoted(random.template())), body: \(random.quoted(random.template())) }") }
+        if random.chance(2, in: 3) {
+            parts.append("notification: { title: \(random.quoted(random.template())), body: \(random.quoted(random.template())) }")
+        }
         if random.chance(1, in: 2) { parts.append("data: " + random.json(depth: 2)) }
         if random.chance(1, in: 3) { parts.append("ttl: " + random.element(of: ["5m", "0s", "1h", "99999999999d", "-1s", "5"])) }
         if random.chance(1, in: 4) { parts.append("group: " + random.quoted(random.template())) }
@@ -47,7 +58,9 @@ enum DefinitionTarget {
         do throws(YAMLError) {
             let set = try DefinitionSet.load([("f.yaml", text)])
             guard try DefinitionSet.load([("f.yaml", text)]) == set else { return "read twice it is two definitions" }
-            return set.definition(named: "f").flatMap { RenderingCheck.check($0, data: ["a": 1, "phase": "endgame", "list": [1, ["b": "x"]]]) }
+            return set.definition(named: "f").flatMap {
+                RenderingCheck.check($0, data: ["a": 1, "phase": "endgame", "list": [1, ["b": "x"]]])
+            }
         } catch {
             return YAMLWords.judge(error, file: "f.yaml", quotedBytesMax: bytes.count)
         }
@@ -57,7 +70,8 @@ enum DefinitionTarget {
 /// Makes the notifications of a definition, with everything there is to name.
 enum RenderingCheck {
     private static let session = Session(
-        app: "1", id: "monday", number: 42, definition: "f", joinCode: "ABC123", attributes: ["city": "Zürich", "zone": ["name": "A"]], createdAt: 0)
+        app: "1", id: "monday", number: 42, definition: "f", joinCode: "ABC123", attributes: ["city": "Zürich", "zone": ["name": "A"]],
+        createdAt: 0)
     private static let participant = Participant(
         app: "1", session: "monday", user: "ann", number: 7, name: "Ann <b>&\"'", email: "ann@example.com", role: "hider", joinedAt: 0)
 
@@ -71,7 +85,9 @@ enum RenderingCheck {
                     definition: definition, event: record, channel: .init(session: "monday", user: "ann"), session: session, data: data)
                 do throws(RenderingError) {
                     let message = try rendering.message(variant, user: "ann", participant: participant)
-                    guard try rendering.message(variant, user: "ann", participant: participant) == message else { return "made twice it is two notifications" }
+                    guard try rendering.message(variant, user: "ann", participant: participant) == message else {
+                        return "made twice it is two notifications"
+                    }
                 } catch {
                     if error.problems.isEmpty { return "a refusal without a reason" }
                 }
@@ -84,14 +100,16 @@ enum RenderingCheck {
 /// What YAML is made of, and how its mistakes have to look.
 enum YAMLWords {
     static let tokens = [
-        "\n", "\n  ", "\n    - ", ": ", "- ", "{ ", " }", "[", "]", ", ", "#", "\"", "'", "|\n", ">\n", "&a ", "*a", "!!str ", "<<: *a", "---\n", "...\n", "%YAML 1.1\n", "~", "null",
+        "\n", "\n  ", "\n    - ", ": ", "- ", "{ ", " }", "[", "]", ", ", "#", "\"", "'", "|\n", ">\n", "&a ", "*a", "!!str ", "<<: *a",
+        "---\n", "...\n", "%YAML 1.1\n", "~", "null",
         "true", "no", "0x10", "1e9", "\t", "? ", "é", "\u{FEFF}", "\u{1}", "\u{85}", "\u{2028}", "{{{{{{{{", "[[[[[[[[", "a: &x [*x]",
     ]
 
     /// - Parameter quotedBytesMax: of the file that a sentence may quote.
     static func judge(_ error: YAMLError, file: String, quotedBytesMax: Int = 2000) -> String? {
         if error.mistakes.isEmpty || error.mistakes.count > YAMLLimits.mistakesMax + 1 { return "\(error.mistakes.count) mistakes" }
-        for mistake in error.mistakes where mistake.line < 1 || mistake.file != file || mistake.message.isEmpty || mistake.message.utf8.count > quotedBytesMax + 1000 {
+        for mistake in error.mistakes
+        where mistake.line < 1 || mistake.file != file || mistake.message.isEmpty || mistake.message.utf8.count > quotedBytesMax + 1000 {
             return "a mistake without a place or a sentence: \(mistake)"
         }
         return nil

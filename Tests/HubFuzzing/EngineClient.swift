@@ -83,7 +83,9 @@ final class EngineClient {
         guard let event = root.find("event")?.string else { return report("no event: \(String(decoding: text, as: UTF8.self))") }
         // Leave members out rather than sending null; ids and data are strings (protocol reference, 1.4).
         for name in ["channel", "user_id"] {
-            if let member = root.find(name), member.kind != .string { return report("\(name) is no string: \(String(decoding: text, as: UTF8.self))") }
+            if let member = root.find(name), member.kind != .string {
+                return report("\(name) is no string: \(String(decoding: text, as: UTF8.self))")
+            }
         }
         let data = root.find("data")
         if event == "pusher:error" {
@@ -111,7 +113,9 @@ final class EngineClient {
             let presence = (try? JSONValue(parsing: data))?["presence"]
             let ids = presence?["ids"]?.arrayValue?.compactMap(\.stringValue) ?? []
             if Set(ids).count != ids.count { report("ids twice: \(data)") }
-            if let presence, presence["count"]?.intValue != Int64(ids.count) || Set(presence["hash"]?.objectValue?.keys.map { $0 } ?? []) != Set(ids) {
+            if let presence,
+                presence["count"]?.intValue != Int64(ids.count) || Set(presence["hash"]?.objectValue?.keys.map { $0 } ?? []) != Set(ids)
+            {
                 report("ids, hash and count differ: \(data)")
             }
             members[channel] = Set(ids)
@@ -119,7 +123,9 @@ final class EngineClient {
             if members[channel] == nil { report("a count of \(channel) without an acknowledgement") }
             counts[channel] = (try? JSONValue(parsing: data))?["subscription_count"]?.intValue.map { Int($0) }
         case "pusher_internal:member_added":
-            if members[channel]?.insert(user(data)).inserted != true { report("\(data) added to \(channel) twice, or without acknowledgement") }
+            if members[channel]?.insert(user(data)).inserted != true {
+                report("\(data) added to \(channel) twice, or without acknowledgement")
+            }
         case "pusher_internal:member_removed":
             if members[channel]?.remove(user(data)) == nil { report("\(data) removed from \(channel) without being there") }
         default:

@@ -13,7 +13,8 @@ final class EngineRig {
     /// One of each kind. What begins with `presence-a` is watched.
     static let users = ["s0", "s1", "s2"]
     static let channels = [
-        "a", "private-a", "presence-a", "presence-b", "private-encrypted-a", "cache-a", "private-cache-a", "presence-cache-a", "private-encrypted-cache-a",
+        "a", "private-a", "presence-a", "presence-b", "private-encrypted-a", "cache-a", "private-cache-a", "presence-cache-a",
+        "private-encrypted-cache-a",
         "#server-to-user-s0", "#server-to-user-s1",
     ]
 
@@ -95,16 +96,22 @@ final class EngineRig {
     // MARK: Events
 
     /// Publishes as the HTTP API does, with a name that tells loop and number.
-    func publish(from loop: Int, on channels: [String], excluded: ConnectionID? = nil, audience: RoleSet = .everybody, attendedUpTo: [UInt64]? = nil) {
+    func publish(
+        from loop: Int, on channels: [String], excluded: ConnectionID? = nil, audience: RoleSet = .everybody, attendedUpTo: [UInt64]? = nil
+    ) {
         published += 1
         let data = "\"\(published)\\é"
         let frames = channels.compactMap { ChannelName(allowingServerToUser: $0) }.map {
-            (channel: $0, frame: Frame.text(ServerEvent.event(name: "e/\(loop)/\(published)", channel: $0, data: DataLiteral(content: data))))
+            (
+                channel: $0,
+                frame: Frame.text(ServerEvent.event(name: "e/\(loop)/\(published)", channel: $0, data: DataLiteral(content: data)))
+            )
         }
         for (channel, _) in frames where channel.kind.isCache { cached[channel.text] = (data, clock.monotonicNanoseconds) }
         engines[loop].publish(
             Publication(
-                app: 0, frames: frames, excluded: excluded, audience: audience, attendedUpTo: attendedUpTo, cacheOrder: directory.nextOrder()))
+                app: 0, frames: frames, excluded: excluded, audience: audience, attendedUpTo: attendedUpTo,
+                cacheOrder: directory.nextOrder()))
     }
 
     /// Ends all connections of a signed-in user; who signs in afterwards is not meant.
@@ -178,7 +185,9 @@ final class EngineRig {
         guard let channel = ChannelName(name) else { return }
         let isKept = clock.monotonicNanoseconds - event.at < UInt64(ChannelEngine.cacheSeconds) * 1_000_000_000
         let found = engine.cachedEvent(app: 0, channel: channel)
-        if found?.data != (isKept ? event.data : nil) { fail("loop \(engine.loop) has cached \(found?.data ?? "nothing") of \(name), not \(event.data)") }
+        if found?.data != (isKept ? event.data : nil) {
+            fail("loop \(engine.loop) has cached \(found?.data ?? "nothing") of \(name), not \(event.data)")
+        }
     }
 
     private func auditWatchers() {
@@ -199,14 +208,24 @@ final class EngineRig {
         let users = Set(there.compactMap { $0.wanted[name] ?? nil })
         let home = engines[engines[0].homeLoop(app: 0, channel: channel)].home
         let summary = home.summary(app: 0, channel: channel)
-        if summary?.subscriptionCount ?? 0 != there.count { fail("\(name) has \(there.count) subscribers, its home counts \(summary?.subscriptionCount ?? 0)") }
-        if facts.isOccupied(name) != (!there.isEmpty && channel.kind != .serverToUser) { fail("by its facts \(name) is \(facts.isOccupied(name) ? "" : "not ")occupied") }
+        if summary?.subscriptionCount ?? 0 != there.count {
+            fail("\(name) has \(there.count) subscribers, its home counts \(summary?.subscriptionCount ?? 0)")
+        }
+        if facts.isOccupied(name) != (!there.isEmpty && channel.kind != .serverToUser) {
+            fail("by its facts \(name) is \(facts.isOccupied(name) ? "" : "not ")occupied")
+        }
         if app.subscriptionCount, !channel.kind.isPresence, !channel.kind.isEncrypted, channel.kind != .serverToUser {
-            for client in there where client.counts[name] != there.count { fail("\(client.id) was told that \(name) has \(client.counts[name] ?? -1) subscribers, not \(there.count)") }
+            for client in there where client.counts[name] != there.count {
+                fail("\(client.id) was told that \(name) has \(client.counts[name] ?? -1) subscribers, not \(there.count)")
+            }
         }
         if channel.kind.isPresence {
-            if Set(home.users(app: 0, channel: channel)) != users || summary?.userCount ?? 0 != users.count { fail("\(name) has \(users), its home says \(home.users(app: 0, channel: channel))") }
-            for client in there where client.members[name] != users { fail("\(client.id) believes \(client.members[name] ?? []) in \(name), there are \(users)") }
+            if Set(home.users(app: 0, channel: channel)) != users || summary?.userCount ?? 0 != users.count {
+                fail("\(name) has \(users), its home says \(home.users(app: 0, channel: channel))")
+            }
+            for client in there where client.members[name] != users {
+                fail("\(client.id) believes \(client.members[name] ?? []) in \(name), there are \(users)")
+            }
         }
         for client in clients { client.forgetEvents() }
         publish(from: choice % engines.count, on: [name])
@@ -227,7 +246,11 @@ final class EngineRig {
             if !engine.connections.isEmpty { fail("connections are left") }
             if !engine.home.summaries(app: 0, prefix: "").isEmpty { fail("channels are left at their home") }
             if !engine.users.isEmpty { fail("users are left at their home") }
-            for name in Self.channels { if let channel = ChannelName(allowingServerToUser: name), engine.channels[0, channel] != nil { fail("\(name) is left on a loop") } }
+            for name in Self.channels {
+                if let channel = ChannelName(allowingServerToUser: name), engine.channels[0, channel] != nil {
+                    fail("\(name) is left on a loop")
+                }
+            }
         }
         if directory.connectionCount(app) != 0 { fail("the app has \(directory.connectionCount(app)) connections left") }
         if let sentence = facts.end() { fail(sentence) }

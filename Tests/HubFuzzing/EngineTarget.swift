@@ -9,7 +9,8 @@ import PusherProtocol
 enum EngineTarget {
     /// What can happen, and how often next to the rest. A new operation is a line here and its function below.
     private static let operations: [(weight: Int, run: @Sendable (EngineRig, inout Operands) -> Void)] = [
-        (8, open), (4, close), (16, subscribe), (3, subscribeWrongly), (7, unsubscribe), (8, clientEvent), (2, appState), (10, publish), (4, narrowPublish),
+        (8, open), (4, close), (16, subscribe), (3, subscribeWrongly), (7, unsubscribe), (8, clientEvent), (2, appState), (10, publish),
+        (4, narrowPublish),
         (3, audience), (3, frame), (1, noise), (1, tooMuch), (24, step), (6, flush), (2, advance), (1, refuse), (2, audit),
         (6, signIn), (1, signInWrongly), (1, terminate),
     ]
@@ -92,7 +93,9 @@ enum EngineTarget {
             channelData = JSONValue.object(["user_id": value, "user_info": id == 0 ? .null : ["name": .string("N\(id)")]]).text
             data["channel_data"] = channelData.map { .string($0) }
         }
-        data["auth"] = .string(SubscriptionAuth.sign(socketID: client.socketID, channel: channel, channelData: channelData, key: EngineRig.key, secret: EngineRig.secret))
+        data["auth"] = .string(
+            SubscriptionAuth.sign(
+                socketID: client.socketID, channel: channel, channelData: channelData, key: EngineRig.key, secret: EngineRig.secret))
         // A repeated subscribe changes nothing, not even the user.
         if client.wanted[channel] == nil { client.wanted[channel] = .some(user) }
         rig.say(client, "pusher:subscribe", data: .object(data))
@@ -104,7 +107,8 @@ enum EngineTarget {
         // Public channels need no signature, so a bad one does not make the subscription wrong.
         guard channel.hasPrefix("p") else { return rig.say(client, "pusher:subscribe", data: ["channel": "a b\"\u{1}"]) }
         let wrong: [JSONValue] = [
-            ["channel": .string(channel)], ["channel": .string(channel), "auth": "key:00"], ["channel": .string(channel), "auth": "nobody:00", "channel_data": "{}"],
+            ["channel": .string(channel)], ["channel": .string(channel), "auth": "key:00"],
+            ["channel": .string(channel), "auth": "nobody:00", "channel_data": "{}"],
             ["channel": .string(channel), "auth": 1],
         ]
         rig.say(client, "pusher:subscribe", data: wrong[operands.below(wrong.count)])
@@ -115,7 +119,8 @@ enum EngineTarget {
         let user = EngineRig.users[operands.below(EngineRig.users.count)]
         let choice = operands.next()
         let watchlist = EngineRig.users.indices.filter { choice & 1 << UInt8($0) != 0 }.map { EngineRig.users[$0] }
-        let userData = JSONValue.object(["id": .string(user), "watchlist": .array(watchlist.map(JSONValue.string)), "user_info": ["x": 1]]).text
+        let userData = JSONValue.object(["id": .string(user), "watchlist": .array(watchlist.map(JSONValue.string)), "user_info": ["x": 1]])
+            .text
         // Signed in once, a connection stays who it is.
         if client.user == nil {
             client.user = user
@@ -134,7 +139,8 @@ enum EngineTarget {
     }
 
     @Sendable private static func terminate(_ rig: EngineRig, _ operands: inout Operands) {
-        rig.terminate(EngineRig.users[operands.below(EngineRig.users.count)], from: operands.below(rig.engines.count), choice: operands.below(16))
+        rig.terminate(
+            EngineRig.users[operands.below(EngineRig.users.count)], from: operands.below(rig.engines.count), choice: operands.below(16))
     }
 
     @Sendable private static func unsubscribe(_ rig: EngineRig, _ operands: inout Operands) {
@@ -179,7 +185,10 @@ enum EngineTarget {
 
     @Sendable private static func frame(_ rig: EngineRig, _ operands: inout Operands) {
         guard let client = operands.speaker(rig) else { return }
-        let texts = ["{\"event\":\"pusher:ping\"}", "{\"event\":\"pusher:pong\",\"data\":null}", "{\"event\":\"x\"}", "{}", "[]", "", "{\"event\":\"pusher:signin\",\"data\":{\"auth\":\"a\",\"user_data\":\"{}\"}}"]
+        let texts = [
+            "{\"event\":\"pusher:ping\"}", "{\"event\":\"pusher:pong\",\"data\":null}", "{\"event\":\"x\"}", "{}", "[]", "",
+            "{\"event\":\"pusher:signin\",\"data\":{\"auth\":\"a\",\"user_data\":\"{}\"}}",
+        ]
         rig.say(client, Array(texts[operands.below(texts.count)].utf8))
     }
 
@@ -195,8 +204,12 @@ enum EngineTarget {
     }
 
     @Sendable private static func step(_ rig: EngineRig, _ operands: inout Operands) { rig.step(operands.below(16)) }
-    @Sendable private static func flush(_ rig: EngineRig, _ operands: inout Operands) { rig.engines[operands.below(rig.engines.count)].flush() }
-    @Sendable private static func advance(_ rig: EngineRig, _ operands: inout Operands) { rig.clock.advance(milliseconds: Int64(operands.next()) * 40) }
+    @Sendable private static func flush(_ rig: EngineRig, _ operands: inout Operands) {
+        rig.engines[operands.below(rig.engines.count)].flush()
+    }
+    @Sendable private static func advance(_ rig: EngineRig, _ operands: inout Operands) {
+        rig.clock.advance(milliseconds: Int64(operands.next()) * 40)
+    }
     @Sendable private static func audit(_ rig: EngineRig, _ operands: inout Operands) { rig.audit(operands.below(16)) }
 }
 

@@ -6,9 +6,11 @@ import PusherProtocol
 /// Frames of clients.
 enum FrameTarget {
     @Sendable static func make() -> FuzzTarget {
-        let tokens = SeededRandom.jsonTokens + [
-            "\"event\":", "\"data\":", "\"channel\":", "\"pusher:subscribe\"", "\"client-a\"", "\"auth\":", "\"channel_data\":", "\"user_data\":", "\"user_id\":\"x\"",
-        ]
+        let tokens =
+            SeededRandom.jsonTokens + [
+                "\"event\":", "\"data\":", "\"channel\":", "\"pusher:subscribe\"", "\"client-a\"", "\"auth\":", "\"channel_data\":",
+                "\"user_data\":", "\"user_id\":\"x\"",
+            ]
         let source = InputSource("frames", tokens: tokens, wellFormed: frame)
         let parser = JSONParser(capacityBytes: FuzzTarget.inputBytesMax)
         return FuzzTarget(input: source.draw) { check($0, parser) }
@@ -17,11 +19,14 @@ enum FrameTarget {
     private static func frame(_ random: inout SeededRandom) -> [UInt8] {
         var members: [String] = []
         let event = random.element(of: [
-            "pusher:ping", "pusher:pong", "pusher:subscribe", "pusher:subscribe", "pusher:unsubscribe", "pusher:signin", "client-a", "client-\u{301}", "client-" + random.word(),
+            "pusher:ping", "pusher:pong", "pusher:subscribe", "pusher:subscribe", "pusher:unsubscribe", "pusher:signin", "client-a",
+            "client-\u{301}", "client-" + random.word(),
             "client-" + String(repeating: "n", count: 190 + random.below(6)), random.word(),
         ])
         if !random.chance(1, in: 40) { members.append(random.quoted("event") + ":" + random.space() + random.quoted(event)) }
-        if random.chance(1, in: 2) { members.append("\"channel\":" + (random.chance(1, in: 10) ? random.json() : random.quoted(random.channel()))) }
+        if random.chance(1, in: 2) {
+            members.append("\"channel\":" + (random.chance(1, in: 10) ? random.json() : random.quoted(random.channel())))
+        }
         if !random.chance(1, in: 10) { members.append("\"data\":" + data(of: event, &random)) }
         if random.chance(1, in: 10) { members.append(random.jsonString() + ":" + random.json()) }
         if random.chance(1, in: 20), !members.isEmpty { members.append(random.element(of: members)) }
@@ -33,7 +38,9 @@ enum FrameTarget {
         guard event.hasPrefix("pusher:"), !random.chance(1, in: 8) else { return random.json() }
         var members: [String] = []
         for name in ["channel", "auth", "channel_data", "user_data"] where random.chance(2, in: 3) {
-            let value = name == "channel" ? random.quoted(random.channel()) : random.chance(1, in: 6) ? random.json() : random.quoted(random.json(depth: 2))
+            let value =
+                name == "channel"
+                ? random.quoted(random.channel()) : random.chance(1, in: 6) ? random.json() : random.quoted(random.json(depth: 2))
             members.append("\"\(name)\":" + value)
         }
         let object = "{" + members.joined(separator: ",") + "}"
@@ -50,7 +57,8 @@ enum FrameTarget {
             data["channel_data"] = channelData.map { .string($0) }
             if auth?.isEmpty == true || channelData?.isEmpty == true { return "an empty string that should be nil" }
             return same(event, as: ["event": "pusher:subscribe", "data": .object(data)], parser)
-        case .unsubscribe(let channel): return same(event, as: ["event": "pusher:unsubscribe", "data": ["channel": .string(channel)]], parser)
+        case .unsubscribe(let channel):
+            return same(event, as: ["event": "pusher:unsubscribe", "data": ["channel": .string(channel)]], parser)
         case .signIn(let auth, let userData):
             return same(event, as: ["event": "pusher:signin", "data": ["auth": .string(auth), "user_data": .string(userData)]], parser)
         case .client(let name, let channel, let data): return client(event, name, channel, data, parser)
@@ -86,8 +94,10 @@ extension SeededRandom {
     /// A channel's name, mostly a valid one.
     mutating func channel() -> String {
         let prefix = element(of: [
-            "", "private-", "presence-", "private-encrypted-", "cache-", "private-cache-", "private-encrypted-cache-", "presence-cache-", "#server-to-user-", "#",
+            "", "private-", "presence-", "private-encrypted-", "cache-", "private-cache-", "private-encrypted-cache-", "presence-cache-",
+            "#server-to-user-", "#",
         ])
-        return prefix + element(of: ["a", "b.c", "x;y,z=@_-", "", "ä", "a b", "a\"b", "a\\", String(repeating: "n", count: 150 + below(60))])
+        return prefix
+            + element(of: ["a", "b.c", "x;y,z=@_-", "", "ä", "a b", "a\"b", "a\\", String(repeating: "n", count: 150 + below(60))])
     }
 }

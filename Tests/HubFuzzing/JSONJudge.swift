@@ -36,13 +36,14 @@ struct JSONJudge {
 
     private mutating func value(depth: Int) -> Bool {
         switch byte {
-        case UInt8(ascii: "{"): container(depth, "}") { judge in
-            guard judge.string() else { return false }
-            judge.skipSpace()
-            guard judge.take(":") else { return false }
-            judge.skipSpace()
-            return judge.value(depth: depth + 1)
-        }
+        case UInt8(ascii: "{"):
+            container(depth, "}") { judge in
+                guard judge.string() else { return false }
+                judge.skipSpace()
+                guard judge.take(":") else { return false }
+                judge.skipSpace()
+                return judge.value(depth: depth + 1)
+            }
         case UInt8(ascii: "["): container(depth, "]") { $0.value(depth: depth + 1) }
         case UInt8(ascii: "\""): string()
         case UInt8(ascii: "t"): word("true")

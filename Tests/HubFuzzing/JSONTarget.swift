@@ -22,7 +22,8 @@ enum JSONTarget {
     private static func deep(_ random: inout SeededRandom) -> String {
         let depth = JSONParser.depthMaxDefault - 2 + random.below(5)
         let isArray = random.chance(1, in: 2)
-        return String(repeating: isArray ? "[" : "{\"a\":", count: depth) + random.json(depth: 1) + String(repeating: isArray ? "]" : "}", count: depth)
+        return String(repeating: isArray ? "[" : "{\"a\":", count: depth) + random.json(depth: 1)
+            + String(repeating: isArray ? "]" : "}", count: depth)
     }
 
     private static func check(_ bytes: [UInt8], _ parser: JSONParser, _ second: JSONParser, asksFoundation: Bool) -> String? {
@@ -52,7 +53,8 @@ enum JSONTarget {
         guard parse(compact, second) == value else { return "the compact text has another value" }
         if let reason = literal(source, compact, second) { return reason }
         // Names that are equal to Swift though their bytes differ become one member of a value.
-        let areNamesPlain = value.objectValue.map { $0.count == Set(root.members.compactMap(\.key.string).map { Array($0.utf8) }).count } ?? true
+        let areNamesPlain =
+            value.objectValue.map { $0.count == Set(root.members.compactMap(\.key.string).map { Array($0.utf8) }).count } ?? true
         for member in root.members where areNamesPlain {
             guard let name = member.key.string, let part = source.member(name) else { return "a member is not found by its name" }
             guard parse(part.bytes, second) == value[name] else { return "a member's text has another value" }

@@ -32,7 +32,8 @@ extension SeededRandom {
     }
 
     private static let troublesomeBytes: [UInt8] = [
-        0x00, 0x01, 0x09, 0x0A, 0x0D, 0x1F, 0x20, 0x22, 0x23, 0x26, 0x2C, 0x2D, 0x2E, 0x2F, 0x3A, 0x3B, 0x3D, 0x5B, 0x5C, 0x5D, 0x7B, 0x7D, 0x7F,
+        0x00, 0x01, 0x09, 0x0A, 0x0D, 0x1F, 0x20, 0x22, 0x23, 0x26, 0x2C, 0x2D, 0x2E, 0x2F, 0x3A, 0x3B, 0x3D, 0x5B, 0x5C, 0x5D, 0x7B, 0x7D,
+        0x7F,
         0x80, 0xBF, 0xC0, 0xC2, 0xE2, 0xED, 0xEF, 0xF0, 0xF4, 0xF5, 0xFE, 0xFF,
     ]
 }
@@ -54,7 +55,8 @@ struct InputSource {
         let bytes: [UInt8]
         switch random.below(20) {
         case 0..<8: bytes = wellFormed(&random)
-        case let draw where draw < 16 || seeds.isEmpty: bytes = random.corrupt(wellFormed(&random), tokens: tokens, other: wellFormed(&random))
+        case let draw where draw < 16 || seeds.isEmpty:
+            bytes = random.corrupt(wellFormed(&random), tokens: tokens, other: wellFormed(&random))
         default: bytes = random.corrupt(random.element(of: seeds), tokens: tokens, other: random.element(of: seeds))
         }
         return bytes.count > FuzzTarget.inputBytesMax ? Array(bytes.prefix(FuzzTarget.inputBytesMax)) : bytes

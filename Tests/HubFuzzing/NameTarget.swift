@@ -4,12 +4,20 @@ import PusherProtocol
 /// Names of channels and events, socket ids, protocol versions and lists of attributes.
 enum NameTarget {
     @Sendable static func make() -> FuzzTarget {
-        let tokens = ["private-", "presence-", "encrypted-", "cache-", "#server-to-user-", "#", ".", ",", ";", "user_count", "é", "e\u{301}", "\"", "\\", "0", "9007199254740991"]
+        let tokens = [
+            "private-", "presence-", "encrypted-", "cache-", "#server-to-user-", "#", ".", ",", ";", "user_count", "é", "e\u{301}", "\"",
+            "\\", "0", "9007199254740991",
+        ]
         let source = InputSource("names", tokens: tokens) { random in
             switch random.below(5) {
             case 0, 1, 2: Array(random.channel().utf8)
             case 3: Array("\(random.next() >> UInt64(random.below(64))).\(random.next() >> UInt64(random.below(64)))".utf8)
-            default: Array(random.element(of: ["7", "4", "3", "8", "", "007", "99999999999999999999", "user_count,subscription_count", "cache, user_count", "pusher:x", "client-y", "٣"]).utf8)
+            default:
+                Array(
+                    random.element(of: [
+                        "7", "4", "3", "8", "", "007", "99999999999999999999", "user_count,subscription_count", "cache, user_count",
+                        "pusher:x", "client-y", "٣",
+                    ]).utf8)
             }
         }
         return FuzzTarget(input: source.draw, check: check)
@@ -40,18 +48,25 @@ enum NameTarget {
 
     private static func serverToUser(_ text: String) -> String? {
         guard let name = ChannelName(allowingServerToUser: text) else { return nil }
-        guard name.kind == .serverToUser, let id = name.userID, !id.isEmpty, ChannelName(serverToUser: id) == name else { return "a wrong channel of a user" }
+        guard name.kind == .serverToUser, let id = name.userID, !id.isEmpty, ChannelName(serverToUser: id) == name else {
+            return "a wrong channel of a user"
+        }
+        if let other = ChannelName(serverToUser: id + "\u{301}"), other == name { return "two channels are one" }
         return name.text.utf8.contains { $0 < 0x20 || $0 == 0x22 || $0 == 0x5C } ? "a name that cannot stand in JSON as it is" : nil
     }
 
     private static func socket(_ text: String) -> String? {
         guard let id = SocketID(text) else { return nil }
-        guard SocketID.isWellFormed(text), id.first < SocketID.numberEnd, id.second < SocketID.numberEnd else { return "a socket id that is none" }
+        guard SocketID.isWellFormed(text), id.first < SocketID.numberEnd, id.second < SocketID.numberEnd else {
+            return "a socket id that is none"
+        }
         return SocketID(id.description) == id ? nil : "written anew it is another socket id"
     }
 
     private static func others(_ text: String) -> String? {
-        if case .accepted(let version) = ProtocolVersion.check(text), !ProtocolVersion.accepted.contains(version.number) { return "version \(version.number)" }
+        if case .accepted(let version) = ProtocolVersion.check(text), !ProtocolVersion.accepted.contains(version.number) {
+            return "version \(version.number)"
+        }
         do throws(ProtocolError) {
             _ = try ChannelAttributes(parsing: text)
         } catch {

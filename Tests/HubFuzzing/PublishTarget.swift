@@ -6,9 +6,11 @@ import PusherProtocol
 /// Bodies of publishes and batches. The first byte of an input says which of the two the rest is.
 enum PublishTarget {
     @Sendable static func make() -> FuzzTarget {
-        let tokens = SeededRandom.jsonTokens + [
-            "\"name\":", "\"data\":", "\"channels\":[", "\"channel\":", "\"socket_id\":\"1.2\"", "\"info\":\"user_count\"", "\"batch\":[", "pusher:",
-        ]
+        let tokens =
+            SeededRandom.jsonTokens + [
+                "\"name\":", "\"data\":", "\"channels\":[", "\"channel\":", "\"socket_id\":\"1.2\"", "\"info\":\"user_count\"",
+                "\"batch\":[", "pusher:",
+            ]
         let source = InputSource("publishes", tokens: tokens) { random in
             let isBatch = random.chance(1, in: 3)
             let text = isBatch ? batch(&random) : event(&random, isItem: false)
@@ -27,18 +29,27 @@ enum PublishTarget {
     }
 
     private static func event(_ random: inout SeededRandom, isItem: Bool) -> String {
-        let name = random.element(of: ["e", "App\\Events\\X", "client-x", "pusher:x", "é", "", String(repeating: "n", count: 196 + random.below(8))])
+        let name = random.element(of: [
+            "e", "App\\Events\\X", "client-x", "pusher:x", "é", "", String(repeating: "n", count: 196 + random.below(8)),
+        ])
         var members = ["\"name\":" + random.quoted(name)]
         if isItem || random.chance(1, in: 3) {
             members.append("\"channel\":" + random.quoted(random.channel()))
         } else {
             let count = random.chance(1, in: 60) ? 98 + random.below(6) : 1 + random.below(4)
-            members.append("\"channels\":[" + (0..<count).map { "\"c\($0 % 40)\($0 % 7 == 6 ? random.word() : "")\"" }.joined(separator: ",") + "]")
+            members.append(
+                "\"channels\":[" + (0..<count).map { "\"c\($0 % 40)\($0 % 7 == 6 ? random.word() : "")\"" }.joined(separator: ",") + "]")
         }
         let data = random.chance(1, in: 100) ? "\"" + String(repeating: "x\\n", count: 495 + random.below(10)) + "\"" : random.json()
         members.append("\"data\":" + random.space() + (random.chance(1, in: 2) ? random.quoted(data) : data))
-        if random.chance(1, in: 5) { members.append("\"socket_id\":" + random.element(of: ["\"1.2\"", "\"9007199254740992.1\"", "\"1\"", "null", "1.2", "\"1.2.3\""])) }
-        if random.chance(1, in: 5) { members.append("\"info\":" + random.element(of: ["\"user_count\"", "\"subscription_count,cache\"", "\"x\"", "\"\"", "null", "[]"])) }
+        if random.chance(1, in: 5) {
+            members.append(
+                "\"socket_id\":" + random.element(of: ["\"1.2\"", "\"9007199254740992.1\"", "\"1\"", "null", "1.2", "\"1.2.3\""]))
+        }
+        if random.chance(1, in: 5) {
+            members.append(
+                "\"info\":" + random.element(of: ["\"user_count\"", "\"subscription_count,cache\"", "\"x\"", "\"\"", "null", "[]"]))
+        }
         members.shuffle(using: &random)
         return "{" + members.joined(separator: ",") + random.space() + "}"
     }
@@ -52,27 +63,37 @@ enum PublishTarget {
                 guard (1...limits.batchMax).contains(requests.count) else { return "a batch of \(requests.count)" }
                 for request in requests { if let reason = judge(request, body, limits, second) { return reason } }
                 let text = JSONText.joined(requests.map { written($0, isItem: true) }, prefix: "{\"batch\":[", suffix: "]}")
-                return try PublishRequest.parse(batch: text, limits: limits, with: parser) == requests ? nil : "written anew it is another batch"
+                return try PublishRequest.parse(batch: text, limits: limits, with: parser) == requests
+                    ? nil : "written anew it is another batch"
             }
             let request = try PublishRequest.parse(event: body, limits: limits, with: parser)
             if let reason = judge(request, body, limits, second) { return reason }
             return try PublishRequest.parse(event: written(request, isItem: false), limits: limits, with: parser) == request
                 ? nil : "written anew it is another publish"
         } catch {
-            guard [400, 413].contains(error.status), !error.message.isEmpty, error.message.utf8.count < 2000 else { return "a bad refusal: \(error)" }
+            guard [400, 413].contains(error.status), !error.message.isEmpty, error.message.utf8.count < 2000 else {
+                return "a bad refusal: \(error)"
+            }
             return nil
         }
     }
 
     private static func judge(_ request: PublishRequest, _ body: [UInt8], _ limits: PublishLimits, _ parser: JSONParser) -> String? {
-        if request.name.isEmpty || request.name.unicodeScalars.count > EventName.charactersMax || EventName.isReserved(request.name) { return "a forbidden name" }
-        if request.channels.isEmpty || request.channels.count > limits.channelsMax || Set(request.channels).count != request.channels.count { return "a wrong list of channels" }
+        if request.name.isEmpty || request.name.unicodeScalars.count > EventName.charactersMax || EventName.isReserved(request.name) {
+            return "a forbidden name"
+        }
+        if request.channels.isEmpty || request.channels.count > limits.channelsMax || Set(request.channels).count != request.channels.count
+        {
+            return "a wrong list of channels"
+        }
         if request.data.contentByteCount > limits.eventDataBytesMax { return "too much data" }
         for channel in request.channels.prefix(2) {
             let frame = ServerEvent.event(name: request.name, channel: channel, data: request.data)
             do {
                 let root = try parser.parse(frame)
-                guard root.find("event")?.string == request.name, root.find("channel")?.string == channel.text else { return "the frame has another event or channel" }
+                guard root.find("event")?.string == request.name, root.find("channel")?.string == channel.text else {
+                    return "the frame has another event or channel"
+                }
                 guard root.find("data")?.stringCount == request.data.contentByteCount else { return "the frame's data has another size" }
                 guard parser.rawString(ofMember: "data", of: root) == request.data.bytes else { return "the frame's data has other bytes" }
             } catch {

@@ -26,12 +26,16 @@ final class RigSink: DeliverySink {
     }
 
     func send(_ frames: [UInt8], to connection: ConnectionID) {
-        guard let client = rig.clients.first(where: { $0.id == connection }) else { return rig.fail("a frame for \(connection), which is gone") }
+        guard let client = rig.clients.first(where: { $0.id == connection }) else {
+            return rig.fail("a frame for \(connection), which is gone")
+        }
         frames.withUnsafeBytes { client.receive($0, isBatch: false) }
     }
 
     func close(_ connection: ConnectionID, code: UInt16, reason: String) {
-        guard let client = rig.clients.first(where: { $0.id == connection }) else { return rig.fail("a close of \(connection), which is gone") }
+        guard let client = rig.clients.first(where: { $0.id == connection }) else {
+            return rig.fail("a close of \(connection), which is gone")
+        }
         if reason.utf8.count > CloseCode.reasonBytesMax || code < 1000 || code >= 4300 { rig.fail("a bad close: \(code) \(reason)") }
         client.closed()
     }

@@ -7,7 +7,10 @@ enum SignatureTarget {
     private static let now: Int64 = 1_767_920_400
 
     @Sendable static func make() -> FuzzTarget {
-        let tokens = ["auth_key=key", "auth_signature=", "auth_timestamp=\(now)", "auth_version=1.0", "body_md5=", "&", "=", "%", "/apps/", "[0]", "[]", "\n", "-1", "é", "İ"]
+        let tokens = [
+            "auth_key=key", "auth_signature=", "auth_timestamp=\(now)", "auth_version=1.0", "body_md5=", "&", "=", "%", "/apps/", "[0]",
+            "[]", "\n", "-1", "é", "İ",
+        ]
         let source = InputSource("signatures", tokens: tokens, wellFormed: request)
         return FuzzTarget(input: source.draw, check: check)
     }
@@ -31,7 +34,9 @@ enum SignatureTarget {
         }
 
         func verify(secret: String = "secret") throws(RequestAuth.Refusal) -> String {
-            try RequestAuth.verify(method: method, path: path, query: query, body: body, nowSeconds: SignatureTarget.now) { $0 == "key" ? secret : nil }
+            try RequestAuth.verify(method: method, path: path, query: query, body: body, nowSeconds: SignatureTarget.now) {
+                $0 == "key" ? secret : nil
+            }
         }
 
         func isAccepted(secret: String = "secret") -> Bool {
@@ -42,14 +47,23 @@ enum SignatureTarget {
     }
 
     private static func request(_ random: inout SeededRandom) -> [UInt8] {
-        let path = random.element(of: ["/apps/1/events", "/apps/1/channels/presence-a b", "/proxy/apps/1/channels", "/", "", "/apps/1/users/é/terminate_connections"])
+        let path = random.element(of: [
+            "/apps/1/events", "/apps/1/channels/presence-a b", "/proxy/apps/1/channels", "/", "", "/apps/1/users/é/terminate_connections",
+        ])
         let method = random.element(of: ["GET", "POST", "PUT", "DELETE"])
         let body = random.chance(1, in: 2) ? Array(random.json().utf8).filter { $0 != 0x0A } : []
         var query: [(name: String, value: String)] = []
-        for _ in 0..<random.below(4) { query.append((random.element(of: ["info", "Filter", "a[0]", "a[1]", "k[]", "", "é"]), random.element(of: ["x", "", "a,b", "user_count", "é"]))) }
+        for _ in 0..<random.below(4) {
+            query.append(
+                (
+                    random.element(of: ["info", "Filter", "a[0]", "a[1]", "k[]", "", "é"]),
+                    random.element(of: ["x", "", "a,b", "user_count", "é"])
+                ))
+        }
         if !random.chance(1, in: 6) {
             let skew = random.chance(1, in: 8) ? Int64(random.below(1400)) - 700 : 0
-            query = RequestAuth.signedQuery(method: method, path: path, query: query, body: body, key: "key", secret: "secret", nowSeconds: now + skew)
+            query = RequestAuth.signedQuery(
+                method: method, path: path, query: query, body: body, key: "key", secret: "secret", nowSeconds: now + skew)
         }
         if random.chance(1, in: 3) { query.shuffle(using: &random) }
         return Array("\(method)\n\(path)\n\(query.map { $0.name + "=" + $0.value }.joined(separator: "&"))\n".utf8) + body
@@ -68,10 +82,13 @@ enum SignatureTarget {
 
     /// What was accepted has to be complete and in time.
     private static func judge(accepted request: Request) -> String? {
-        guard request.value("auth_key") == "key", request.value("auth_version") == "1.0", request.value("auth_signature")?.utf8.count == 64 else {
+        guard request.value("auth_key") == "key", request.value("auth_version") == "1.0", request.value("auth_signature")?.utf8.count == 64
+        else {
             return "accepted without all it needs"
         }
-        guard let time = request.value("auth_timestamp").flatMap({ Int64($0) }), abs(time - now) < RequestAuth.skewSecondsEnd else { return "accepted outside of its time" }
+        guard let time = request.value("auth_timestamp").flatMap({ Int64($0) }), abs(time - now) < RequestAuth.skewSecondsEnd else {
+            return "accepted outside of its time"
+        }
         if let md5 = request.value("body_md5") {
             if md5.lowercased() != Hex.encode(Digest.md5(request.body)) { return "accepted with another body" }
         } else if !request.body.isEmpty {

@@ -14,8 +14,10 @@ enum SocketTarget {
     @Sendable static func make() throws -> FuzzTarget {
         let hub = try FuzzedHub()
         let tokens = [
-            "\r\n", "\r\n\r\n", "Content-Length: 5\r\n", "Transfer-Encoding: chunked\r\n", "Connection: close\r\n", "Upgrade: websocket\r\n", " HTTP/1.1\r\n", "GET ", "POST ", "%00", "%zz",
-            "?", "&", ";", "Expect: 100-continue\r\n", "Host: x\r\n", "0\r\n\r\n", "Sec-WebSocket-Protocol: pusher-channels-protocol-7\r\n", "X: \(String(repeating: "y", count: 300))\r\n",
+            "\r\n", "\r\n\r\n", "Content-Length: 5\r\n", "Transfer-Encoding: chunked\r\n", "Connection: close\r\n",
+            "Upgrade: websocket\r\n", " HTTP/1.1\r\n", "GET ", "POST ", "%00", "%zz",
+            "?", "&", ";", "Expect: 100-continue\r\n", "Host: x\r\n", "0\r\n\r\n", "Sec-WebSocket-Protocol: pusher-channels-protocol-7\r\n",
+            "X: \(String(repeating: "y", count: 300))\r\n",
         ]
         let source = InputSource("sockets", tokens: tokens) { random in
             [UInt8(random.below(256))] + (random.chance(1, in: 2) ? requests(&random) : socket(&random))
@@ -30,12 +32,14 @@ enum SocketTarget {
         for _ in 0...random.below(3) {
             let method = random.element(of: ["GET", "POST", "POST", "PUT", "DELETE", "OPTIONS", "HEAD", "PATCH", "TRACE", "get"])
             let path = random.element(of: [
-                "/apps/1/events", "/apps/1/batch_events", "/apps/1/channels", "/apps/1/channels/presence-a", "/apps/1/channels/presence-a/users", "/health", "/", "/x%20y;z", "/games/join",
+                "/apps/1/events", "/apps/1/batch_events", "/apps/1/channels", "/apps/1/channels/presence-a",
+                "/apps/1/channels/presence-a/users", "/health", "/", "/x%20y;z", "/games/join",
                 "/pusher/auth", "/me", "/apps/1/sessions/s", "/apps/1/users/u/devices/d", "/app/app-key", "/%2e%2e/%00",
             ])
             let body = method == "GET" ? [] : Array(random.json().utf8)
             var query = RequestAuth.signedQuery(
-                method: method, path: path, body: body, key: "app-key", secret: "app-secret", nowSeconds: Int64(Date().timeIntervalSince1970))
+                method: method, path: path, body: body, key: "app-key", secret: "app-secret",
+                nowSeconds: Int64(Date().timeIntervalSince1970))
             if random.chance(1, in: 4) { query.append(("info", random.element(of: ["user_count", "a;b", "%", ""]))) }
             var head = "\(method) \(path)?\(query.map { "\($0.name)=\($0.value)" }.joined(separator: "&")) HTTP/1.1\r\nHost: 127.0.0.1\r\n"
             if random.chance(1, in: 3) { head += "Content-Type: application/json\r\n" }
@@ -50,18 +54,25 @@ enum SocketTarget {
     }
 
     private static func socket(_ random: inout SeededRandom) -> [UInt8] {
-        let path = random.element(of: ["/app/app-key?protocol=7&client=js&version=8.6.0", "/app/app-key", "/app/nobody", "/", "/app/app-key?protocol=x", "/app/app-key/"])
-        var head = "GET \(path) HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n"
+        let path = random.element(of: [
+            "/app/app-key?protocol=7&client=js&version=8.6.0", "/app/app-key", "/app/nobody", "/", "/app/app-key?protocol=x",
+            "/app/app-key/",
+        ])
+        var head =
+            "GET \(path) HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n"
         if random.chance(1, in: 4) { head += "Sec-WebSocket-Protocol: \(random.element(of: ["pusher-channels-protocol-7", "x", ""]))\r\n" }
         if random.chance(1, in: 5) { head += "Sec-WebSocket-Extensions: permessage-deflate\r\nOrigin: http://x\r\n" }
         var bytes = Array((head + "\r\n").utf8)
         for _ in 0..<random.below(6) {
             let text = random.element(of: [
-                "{\"event\":\"pusher:ping\",\"data\":{}}", "{\"event\":\"pusher:subscribe\",\"data\":{\"channel\":\"a\"}}", "{\"event\":\"pusher:unsubscribe\",\"data\":{\"channel\":\"a\"}}",
+                "{\"event\":\"pusher:ping\",\"data\":{}}", "{\"event\":\"pusher:subscribe\",\"data\":{\"channel\":\"a\"}}",
+                "{\"event\":\"pusher:unsubscribe\",\"data\":{\"channel\":\"a\"}}",
                 "{\"event\":\"client-x\",\"channel\":\"a\",\"data\":1}", random.json(), String(repeating: "x", count: random.below(70_000)),
             ])
             let opcode: UInt8 = random.element(of: [1, 1, 1, 1, 2, 0, 8, 9, 10, 3, 11])
-            bytes += frame(opcode | (random.chance(1, in: 6) ? 0 : 0x80) | (random.chance(1, in: 30) ? 0x40 : 0), Array(text.utf8), isMasked: !random.chance(1, in: 20))
+            bytes += frame(
+                opcode | (random.chance(1, in: 6) ? 0 : 0x80) | (random.chance(1, in: 30) ? 0x40 : 0), Array(text.utf8),
+                isMasked: !random.chance(1, in: 20))
         }
         return bytes
     }
@@ -92,10 +103,14 @@ private final class FuzzedHub {
         folder = FileManager.default.temporaryDirectory.appendingPathComponent("tandem-fuzz-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         let configuration = try ConfigurationParser.parse(
-            file: (name: "f.yaml", text: "listen: { port: 0, loops: 2 }\nstore: sqlite:\(folder.path)/t.db\nlimits: { request_timeout: 2s }"))
+            file: (
+                name: "f.yaml", text: "listen: { port: 0, loops: 2 }\nstore: sqlite:\(folder.path)/t.db\nlimits: { request_timeout: 2s }"
+            ))
         // It has a word for most inputs.
         TransportLog.start { _ in }
-        server = try waiting { try await Server(configuration, definitions: .empty, logger: Logger(label: "fuzz") { _ in SwiftLogNoOpLogHandler() }) }
+        server = try waiting {
+            try await Server(configuration, definitions: .empty, logger: Logger(label: "fuzz") { _ in SwiftLogNoOpLogHandler() })
+        }
     }
 
     func check(_ bytes: [UInt8]) -> String? {

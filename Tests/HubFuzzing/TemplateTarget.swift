@@ -8,7 +8,8 @@ import HubYAML
 enum TemplateTarget {
     @Sendable static func make() -> FuzzTarget {
         let tokens = [
-            "{{", "}}", "{{{", "}}}", "{{#", "{{^", "{{/", "{{&", "{{!", "{{>", "{{=<% %>=}}", ".", "(", ")", "a", "data.a", "session.id", "participant.name", "event.time", "uppercased(",
+            "{{", "}}", "{{{", "}}}", "{{#", "{{^", "{{/", "{{&", "{{!", "{{>", "{{=<% %>=}}", ".", "(", ")", "a", "data.a", "session.id",
+            "participant.name", "event.time", "uppercased(",
             "count(", "plusone(", "first(", "\n{\"a\":", "[1,2]", "-9223372036854775808", "é",
         ]
         let source = InputSource("templates", tokens: tokens) { random in
@@ -39,9 +40,16 @@ extension SeededRandom {
     }
 
     private mutating func piece(_ depth: Int) -> String {
-        let names = ["a", "a.b", "data.a", "list", "session", "session.number", "session.attributes.city", "participant.name", "event.time", "user", ".", "nobody", "data"]
+        let names = [
+            "a", "a.b", "data.a", "list", "session", "session.number", "session.attributes.city", "participant.name", "event.time", "user",
+            ".", "nobody", "data",
+        ]
         var name = element(of: names)
-        if chance(1, in: 5) { name = element(of: ["uppercased", "lowercased", "count", "first", "last", "reversed", "plusone", "minusone", "even", "odd", "x"]) + "(\(name))" }
+        if chance(1, in: 5) {
+            name =
+                element(of: ["uppercased", "lowercased", "count", "first", "last", "reversed", "plusone", "minusone", "even", "odd", "x"])
+                + "(\(name))"
+        }
         switch below(6) {
         case 0: return element(of: ["text", " ", "é🎯", "{", "}}", "<b>"])
         case 1 where depth > 0: return "{{#\(name)}}\(template(depth: depth - 1)){{/\(name)}}"

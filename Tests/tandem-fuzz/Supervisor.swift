@@ -67,7 +67,9 @@ struct Supervisor {
         if checked * 2 < child.count { child.residentBytesHalf = resident }
         guard child.killedFor == nil else { return }
         if resident > residentBytesMax { child.killedFor = "uses \(resident >> 20) MB of memory, more than \(residentBytesMax >> 20)" }
-        if Date().timeIntervalSince(child.lastProgress) > Self.hangSeconds { child.killedFor = "hangs: no progress for \(Int(Self.hangSeconds)) s" }
+        if Date().timeIntervalSince(child.lastProgress) > Self.hangSeconds {
+            child.killedFor = "hangs: no progress for \(Int(Self.hangSeconds)) s"
+        }
         if child.killedFor != nil { kill(child.process.processIdentifier, SIGKILL) }
     }
 
@@ -83,13 +85,16 @@ struct Supervisor {
         let seconds = Date().timeIntervalSince(child.started)
         let figures = String(
             format: "%9d inputs %7.1f s %8.0f/s  slowest %.1f ms  memory %d MB at half, %d MB at most", child.record.checked, seconds,
-            Double(child.record.checked) / max(seconds, 0.001), Double(child.record.slowestMicroseconds) / 1000, child.residentBytesHalf >> 20,
+            Double(child.record.checked) / max(seconds, 0.001), Double(child.record.slowestMicroseconds) / 1000,
+            child.residentBytesHalf >> 20,
             child.residentBytesPeak >> 20)
         print(child.name.padding(toLength: 15, withPad: " ", startingAt: 0) + figures)
         let isGood = child.process.terminationReason == .exit && child.process.terminationStatus == 0 && child.killedFor == nil
         if isGood { return true }
         let how = child.process.terminationReason == .exit ? "exit code" : "signal"
-        let sentence = child.killedFor ?? (child.record.sentence.isEmpty ? "ended with \(how) \(child.process.terminationStatus)" : child.record.sentence)
+        let sentence =
+            child.killedFor
+            ?? (child.record.sentence.isEmpty ? "ended with \(how) \(child.process.terminationStatus)" : child.record.sentence)
         try FileManager.default.createDirectory(atPath: output, withIntermediateDirectories: true)
         let file = URL(fileURLWithPath: output).appendingPathComponent("\(child.name)-\(seed)-\(child.record.checked)").path
         try Data(child.record.input).write(to: URL(fileURLWithPath: file))
