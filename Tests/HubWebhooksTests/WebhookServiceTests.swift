@@ -193,7 +193,7 @@ struct WebhookServiceTests {
         service.report([
             try .fact("presence-a", .memberRemoved(user: "ada")), try .fact("presence-a", .vacated), try .fact("b", .occupied),
         ])
-        await service.stop(grace: .seconds(20))
+        await service.stop(grace: .seconds(20) * SlowBuild.factor)
         #expect(try server.requests.map(events) == [["channel_occupied b", "member_removed presence-a", "channel_vacated presence-a"]])
         #expect(store.batches.isEmpty)
         service.report([try .fact("c", .occupied)])
@@ -272,7 +272,7 @@ struct WebhookServiceTests {
         for _ in 0..<3 {
             service.report([try .fact("a", .subscriptionCount(1)), try .clientEvent("private-a", data: String(repeating: "s", count: 2000))])
         }
-        await service.stop(grace: .seconds(20))
+        await service.stop(grace: .seconds(20) * SlowBuild.factor)
         #expect(await service.counters.factsDropped == 3)
         #expect((1...2).contains(log.lines.filter { $0.contains("facts dropped") }.count))
         #expect(!log.lines.contains { $0.contains("sss") || $0.contains(WebhookEndpoint.sampleSecret) || $0.contains("private-a") })
