@@ -10,7 +10,7 @@ import PusherProtocol
 final class EngineRig {
     static let key = "key"
     static let secret = "secret"
-    /// One of each kind. What begins with `presence-a` is watched.
+    /// One of each kind.
     static let users = ["s0", "s1", "s2"]
     static let channels = [
         "a", "private-a", "presence-a", "presence-b", "private-encrypted-a", "cache-a", "private-cache-a", "presence-cache-a",
@@ -27,6 +27,8 @@ final class EngineRig {
     /// Per cache channel: the data of the event published last, and when.
     private var cached: [String: (data: String, at: UInt64)] = [:]
     private var facts = FactStory()
+    /// Channels that have a definition begin with this.
+    private var definedPrefix = "presence-a"
     private let process = ProcessTag(random: 0xDEAD_BEEF_1234)
     private let parser: JSONParser
     private var queues: [[EngineMessage]]
@@ -51,7 +53,7 @@ final class EngineRig {
             engines.append(
                 ChannelEngine(
                     loop: loop, loopCount: loops, directory: directory, process: process, sink: RigSink(self, loop), time: clock,
-                    isWatched: { $0.text.hasPrefix("presence-a") },
+                    isWatched: { [unowned self] in $0.text.hasPrefix(definedPrefix) },
                     post: { [unowned self] to, message in
                         if to == loop { fail("a message to oneself") }
                         queues[loop * loops + to].append(message)
@@ -122,6 +124,12 @@ final class EngineRig {
         for client in clients where client.user == user && !client.isClosed { fail("\(client.id) outlived the end of \(user)") }
     }
 
+    /// Other definitions are in force from now on; one loop hears of it at once, the others at the next audit.
+    func define(_ prefix: String, heardBy loop: Int) {
+        definedPrefix = prefix
+        engines[loop].receive(.definitionsChanged)
+    }
+
     // MARK: Messages between loops
 
     var waits: Bool { queues.contains { !$0.isEmpty } }
@@ -159,7 +167,9 @@ final class EngineRig {
                 case .detached(let id, let channel):
                     if attached.remove("\(id.rawValue) \(channel)") == nil { fail("detached without being attached") }
                 case .disconnected(let id): attached = attached.filter { !$0.hasPrefix("\(id.rawValue) ") }
-                case .state: continue
+                case .stillAttached(let id, _, _, let channel, _):
+                    if !attached.contains("\(id.rawValue) \(channel)") { fail("still attached, but never before") }
+                case .state, .definitionsRead: continue
                 }
             }
             for fact in engine.takeFacts() { if let sentence = facts.follow(fact) { fail(sentence) } }
@@ -171,6 +181,12 @@ final class EngineRig {
     /// Settles and compares what every part believes: homes, loops, members' lists, and who gets a publish.
     func audit(_ choice: Int) {
         settle(choice)
+        for engine in engines { engine.receive(.definitionsChanged) }
+        readReports()
+        let defined = clients.filter { !$0.isClosed }.flatMap { client in
+            client.members.keys.filter { $0.hasPrefix(definedPrefix) }.map { "\(client.id.rawValue) \($0)" }
+        }
+        if attached != Set(defined) { fail("delivery believes that \(attached) are attached, not \(defined)") }
         // Before the audit's own publishes, which make all caches the same.
         for engine in engines { for (name, event) in cached { audit(cache: name, event, of: engine) } }
         for name in Self.channels { audit(channel: name, choice) }

@@ -12,7 +12,7 @@ enum EngineTarget {
         (8, open), (4, close), (16, subscribe), (3, subscribeWrongly), (7, unsubscribe), (8, clientEvent), (2, appState), (10, publish),
         (4, narrowPublish),
         (3, audience), (3, frame), (1, noise), (1, tooMuch), (24, step), (6, flush), (2, advance), (1, refuse), (2, audit),
-        (6, signIn), (1, signInWrongly), (1, terminate),
+        (6, signIn), (1, signInWrongly), (1, terminate), (1, changeDefinitions),
     ]
 
     @Sendable static func make() -> FuzzTarget {
@@ -141,6 +141,10 @@ enum EngineTarget {
     @Sendable private static func terminate(_ rig: EngineRig, _ operands: inout Operands) {
         rig.terminate(
             EngineRig.users[operands.below(EngineRig.users.count)], from: operands.below(rig.engines.count), choice: operands.below(16))
+    }
+
+    @Sendable private static func changeDefinitions(_ rig: EngineRig, _ operands: inout Operands) {
+        rig.define(["presence-a", "presence-", "private-", "#", "none"][operands.below(5)], heardBy: operands.below(rig.engines.count))
     }
 
     @Sendable private static func unsubscribe(_ rig: EngineRig, _ operands: inout Operands) {
