@@ -1,6 +1,7 @@
 import CNGHTTP2
 import COpenSSL
 import Glibc
+import HubTesting
 
 /// A client that shows what libraries hide: SETTINGS, RST_STREAM codes, GOAWAY with its last stream and its text.
 ///
@@ -100,7 +101,7 @@ final class HTTP2Client {
 
     /// Moves bytes until the condition holds. A connection that the server closes ends it too.
     func run(until what: String, seconds: Int = 10, _ condition: () -> Bool) throws {
-        let end = time(nil) + seconds
+        let end = time(nil) + seconds * SlowBuild.factor
         while !condition(), !isClosed {
             guard time(nil) < end else { throw Failure(what: "waited in vain for \(what)") }
             try sendPending()
