@@ -1,3 +1,4 @@
+import HubCore
 import HubCrypto
 import HubTesting
 import PusherProtocol
@@ -34,9 +35,8 @@ enum SignatureTarget {
         }
 
         func verify(secret: String = "secret") throws(RequestAuth.Refusal) -> String {
-            try RequestAuth.verify(method: method, path: path, query: query, body: body, nowSeconds: SignatureTarget.now) {
-                $0 == "key" ? secret : nil
-            }
+            let request = HTTPRequest(method: method, path: path, query: query, body: body)
+            return try RequestAuth.verify(request, nowSeconds: SignatureTarget.now) { $0 == "key" ? HMACKey(secret) : nil }
         }
 
         func isAccepted(secret: String = "secret") -> Bool {
