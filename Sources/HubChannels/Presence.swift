@@ -8,9 +8,9 @@ struct Presence {
         var connections: Set<ConnectionID>
     }
 
-    private var members: [String: Member] = [:]
+    private var members: [ExactText: Member] = [:]
 
-    var userIDs: some Collection<String> { members.keys }
+    var userIDs: [String] { members.keys.map(\.text) }
     var count: Int { members.count }
 
     enum Join: Equatable {
@@ -24,13 +24,14 @@ struct Presence {
     /// Lets a connection in. A further connection of a member is let in even at the limit, and brings its `user_info`
     /// for those who come later.
     mutating func join(_ connection: ConnectionID, as member: PresenceMember, membersMax: Int) -> Join {
-        if members[member.userID] != nil {
-            members[member.userID]?.connections.insert(connection)
-            members[member.userID]?.info = member.userInfo
+        let id = ExactText(member.userID)
+        if members[id] != nil {
+            members[id]?.connections.insert(connection)
+            members[id]?.info = member.userInfo
             return .further
         }
         guard members.count < membersMax else { return .full }
-        members[member.userID] = Member(info: member.userInfo, connections: [connection])
+        members[id] = Member(info: member.userInfo, connections: [connection])
         return .first
     }
 
@@ -44,14 +45,15 @@ struct Presence {
     }
 
     mutating func leave(_ connection: ConnectionID, user: String) -> Leave {
-        guard members[user]?.connections.remove(connection) != nil else { return .unknown }
-        guard members[user]?.connections.isEmpty == true else { return .further }
-        members[user] = nil
+        let id = ExactText(user)
+        guard members[id]?.connections.remove(connection) != nil else { return .unknown }
+        guard members[id]?.connections.isEmpty == true else { return .further }
+        members[id] = nil
         return .last
     }
 
     /// Everybody, the joiner included, as the acknowledgement lists them.
     func snapshot() -> [(id: String, info: [UInt8]?)] {
-        members.map { ($0.key, $0.value.info) }
+        members.map { ($0.key.text, $0.value.info) }
     }
 }

@@ -7,7 +7,7 @@ extension ChannelEngine {
     /// for all, with the changes that came meanwhile.
     struct PendingWatchlist {
         var answersAwaited: Int
-        var isOnline: [String: Bool]
+        var isOnline: [ExactText: Bool]
     }
 
     func signIn(_ connection: Connection, auth: String, userData: String) {
@@ -20,7 +20,7 @@ extension ChannelEngine {
             return complain(to: connection.id, error.message)
         }
         if let current = connection.user {
-            guard current.id == user.id else {
+            guard ExactText(current.id) == ExactText(user.id) else {
                 return complain(to: connection.id, "The connection is signed in as another user already: open a new one")
             }
             return send(ServerEvent.signInSuccess(userData: userData), to: connection.id)
@@ -117,8 +117,8 @@ extension ChannelEngine {
 
     private func firstStatus(of watcher: ConnectionID, online: [String], offline: [String]) {
         guard let connection = connection(watcher), var pending = connection.pendingWatchlist else { return }
-        for user in online { pending.isOnline[user] = true }
-        for user in offline { pending.isOnline[user] = false }
+        for user in online { pending.isOnline[ExactText(user)] = true }
+        for user in offline { pending.isOnline[ExactText(user)] = false }
         pending.answersAwaited -= 1
         if pending.answersAwaited > 0 {
             connection.pendingWatchlist = pending
@@ -128,7 +128,7 @@ extension ChannelEngine {
         let watchlist = connection.user?.watchlist ?? []
         send(
             ServerEvent.watchlistEvents(
-                online: watchlist.filter { pending.isOnline[$0] == true }, offline: watchlist.filter { pending.isOnline[$0] != true }),
+                online: watchlist.filter { pending.isOnline[ExactText($0)] == true }, offline: watchlist.filter { pending.isOnline[ExactText($0)] != true }),
             to: watcher)
     }
 
@@ -137,7 +137,7 @@ extension ChannelEngine {
             guard let connection = connection(watcher) else { continue }
             if connection.pendingWatchlist != nil {
                 // Comes behind the home's answer to `watch`, so it is the newer.
-                connection.pendingWatchlist?.isOnline[user] = isOnline
+                connection.pendingWatchlist?.isOnline[ExactText(user)] = isOnline
             } else {
                 sink.send(frame, to: watcher)
             }

@@ -15,7 +15,7 @@ extension ChannelEngine {
             let reason = "A connection may have at most \(Self.subscriptionsMax) subscriptions"
             return deny(connection, channel: text, type: "LimitReached", reason, status: 403)
         }
-        if let user = name.userID, user != connection.user?.id {
+        if let user = name.userID, connection.user.map({ ExactText($0.id) }) != ExactText(user) {
             return deny(connection, channel: text, type: "AuthError", "Only a connection that is signed in as this user may subscribe", status: 401)
         }
         var member: PresenceMember?

@@ -3,7 +3,14 @@ internal import HubCore
 /// Names a signed-in user in a process that has several apps.
 struct UserKey: Hashable {
     let app: Int
-    let user: String
+    let id: ExactText
+
+    init(app: Int, user: String) {
+        self.app = app
+        id = ExactText(user)
+    }
+
+    var user: String { id.text }
 
     /// The loop that knows where the user is signed in and who watches.
     func home(loopCount: Int) -> Int {

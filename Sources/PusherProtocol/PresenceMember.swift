@@ -1,3 +1,4 @@
+internal import HubCore
 package import HubJSON
 
 /// A peer's data that breaks a rule, in a sentence for that peer. It may quote what the peer itself sent, so it belongs
@@ -93,13 +94,13 @@ package struct SignedInUser: Hashable, Sendable {
         }
         try UserObject.checkID(id, name: "id in user_data", limits: limits)
         var watchlist: [String] = []
-        var seen: Set<String> = []
+        var seen: Set<ExactText> = []
         var isCut = false
         for element in try watchlistElements(object.source.element.find("watchlist")) {
             guard let watched = element.string else {
                 throw ProtocolError(message: "watchlist in user_data must be an array of strings")
             }
-            guard seen.insert(watched).inserted else { continue }
+            guard seen.insert(ExactText(watched)).inserted else { continue }
             if watchlist.count < limits.watchlistMax { watchlist.append(watched) } else { isCut = true }
         }
         return SignedInUser(

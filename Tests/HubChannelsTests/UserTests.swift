@@ -68,6 +68,31 @@ struct UserTests {
         #expect(hub.violations.isEmpty)
     }
 
+    @Test("ids that only look alike are two users: for channels, watchlists, presence and terminating")
+    func lookAlikes() {
+        let (one, two) = ("Zo\u{00EB}", "Zoe\u{0308}")
+        let hub = TestHub(loops: 2)
+        let (first, second, watcher) = (hub.open(0), hub.open(1), hub.open(0))
+        hub.signIn(watcher, id: "w", watchlist: [one, two])
+        hub.settle()
+        #expect(watcher.watched.first?.count == 2)
+        hub.signIn(first, id: one)
+        hub.settle()
+        #expect(watcher.watched.count == 2, "only one of them came")
+        hub.signIn(first, id: two)
+        #expect(first.errors.count == 1, "another user")
+        hub.subscribe(first, "#server-to-user-\(two)")
+        #expect(first.errors.count == 2, "another user's channel")
+        hub.signIn(second, id: two)
+        hub.subscribe(first, "presence-a", user: .string(one))
+        hub.subscribe(second, "presence-a", user: .string(two))
+        hub.settle()
+        #expect(hub.summary("presence-a")?.userCount == 2)
+        hub.engines[0].terminate(app: hub.directory.apps[0], user: two)
+        hub.settle()
+        #expect(first.closeCode == nil && second.closeCode == 4009)
+    }
+
     @Test("before the sign-in nobody is anybody")
     func notSignedIn() {
         let hub = TestHub()
