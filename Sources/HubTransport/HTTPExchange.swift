@@ -37,6 +37,9 @@ final class HTTPExchange {
     private(set) var isRefused = false
     /// The tick of the loop's clock at which the body has to be there; nil where none follows.
     var deadline: UInt32?
+    /// The request was refused while its body was on the way: until this tick what still comes is thrown away, because a peer whose
+    /// connection ends while it writes never reads the answer (RFC 9112, 9.6).
+    var lingersUntil: UInt32?
 
     init(serial: UInt64, request: HTTPRequest, framing: Framing, bodyBytesMax: Int) {
         self.serial = serial

@@ -17,10 +17,19 @@ extension Loop {
             exchanges[late.exchange]?.mustEnd()
             respond(late, .error(408, sentence))
         }
+        for index in exchanges.lingeredEnough(at: tick) {
+            exchanges[index]?.lingersUntil = nil
+            if let wsi = unsafe exchanges.connection(at: index) { unsafe end(wsi) }
+        }
     }
 }
 
 extension ExchangeTable {
+    /// Exchanges whose peers were told some time ago that their requests are refused.
+    func lingeredEnough(at tick: UInt32) -> [Int] {
+        indices.filter { index in self[index]?.lingersUntil.map { Int32(bitPattern: tick &- $0) >= 0 } ?? false }
+    }
+
     /// The exchanges whose body ought to be complete by now.
     func late(at tick: UInt32, loop: Int) -> [HTTPReply] {
         var late: [HTTPReply] = []

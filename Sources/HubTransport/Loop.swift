@@ -128,6 +128,12 @@ package final class Loop {
         }
     }
 
+    /// Ends an HTTP connection.
+    func end(_ wsi: OpaquePointer) {
+        unsafe tandem_lws_kill(wsi)
+        hasNewTimeouts = true
+    }
+
     /// The library refused a write: the socket is dead, and the library closes it on its next round.
     private func fail(_ slot: UInt32, _ state: UnsafeMutablePointer<ConnectionState>) {
         unsafe state.pointee.condition = .closing

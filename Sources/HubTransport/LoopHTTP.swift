@@ -30,6 +30,8 @@ package import HubCore
     /// The connections with an exchange under way.
     var connections: [OpaquePointer] { unsafe entries.compactMap { unsafe $0?.wsi } }
 
+    func connection(at index: Int) -> OpaquePointer? { unsafe entries[index]?.wsi }
+
     func connection(of reply: HTTPReply) -> OpaquePointer? {
         guard unsafe entries.indices.contains(reply.exchange), let entry = unsafe entries[reply.exchange],
             unsafe entry.exchange.serial == reply.serial
@@ -53,14 +55,19 @@ extension Loop {
         switch framing {
         case .failure(let refusal):
             let response = HTTPResponse.error(refusal.status, refusal.sentence)
-            _ = unsafe write(response, to: wsi, isHead: target.method == "HEAD", mustClose: true)
-            return false
+            guard unsafe write(response, to: wsi, isHead: target.method == "HEAD", mustClose: true) else { return false }
+            // The library reads on only where its length is known to be one of a body.
+            guard refusal.status == 413, RequestHead.methodsWithBody.contains(target.method) else { return false }
+            let index = unsafe exchanges.insert(wsi) { HTTPExchange(serial: $0, request: request, framing: .none, bodyBytesMax: 0) }
+            unsafe session.pointee.exchangePlusOne = UInt32(index + 1)
+            linger(index)
+            return true
         case .success(let framing):
             let index = unsafe exchanges.insert(wsi) {
                 HTTPExchange(serial: $0, request: request, framing: framing, bodyBytesMax: options.bodyBytesMax)
             }
             // Without a length the library would take what follows, the next request, for this one's body.
-            exchanges[index]?.hasUnknownEnd = contentLength == nil && ["POST", "PUT", "PATCH"].contains(target.method)
+            exchanges[index]?.hasUnknownEnd = contentLength == nil && RequestHead.methodsWithBody.contains(target.method)
             if framing != .none { exchanges[index]?.deadline = bodyDeadline }
             unsafe session.pointee.exchangePlusOne = UInt32(index + 1)
             return unsafe framing == .none ? dispatch(index, session, wsi) : true
@@ -80,13 +87,21 @@ extension Loop {
         case .incomplete: return true
         case .complete: return unsafe exchange.framing == .chunked ? dispatch(index, session, wsi) : true
         case .refused(let status, let sentence):
-            exchange.isDispatched = true
-            _ = unsafe write(.error(status, sentence), to: wsi, isHead: false, mustClose: true)
-            return false
+            guard unsafe write(.error(status, sentence), to: wsi, isHead: false, mustClose: true) else { return false }
+            linger(index)
+            return true
         }
     }
 
+    /// The answer is written and nothing else will be; what the peer still sends is thrown away for a moment.
+    private func linger(_ index: Int) {
+        exchanges[index]?.isDispatched = true
+        exchanges[index]?.isAnswered = true
+        exchanges[index]?.lingersUntil = tick &+ LoopOptions.lingerTicks
+    }
+
     func requestBodyEnded(_ wsi: OpaquePointer, _ session: UnsafeMutablePointer<LoopSession>) -> Bool {
+        if let index = unsafe exchangeIndex(session), exchanges[index]?.lingersUntil != nil { return false }
         // Told again: bytes of a next request wait behind the body. The library would tell this for ever, and then take that
         // request's head for its body; so whoever does not wait for answers gets the one that is ready, and the connection ends.
         if unsafe session.pointee.bodyEnded {

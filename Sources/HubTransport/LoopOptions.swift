@@ -29,6 +29,8 @@ package struct LoopOptions: Sendable {
     static let headBytesMax: UInt16 = 16_384
     /// How long a keep-alive HTTP connection may be idle.
     static let keepAliveSeconds: Int32 = 75
+    /// How long a peer whose request was refused may go on sending it, in ticks.
+    static let lingerTicks: UInt32 = 8
     /// How long a close frame may wait for a peer that does not read.
     static let closeSeconds: Int32 = 5
     /// How long a stopping loop waits for its connections to end, in ticks.

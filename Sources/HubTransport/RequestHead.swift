@@ -6,6 +6,8 @@ internal import HubCore
 /// It percent-decodes the path and the query, and cuts both at `;` and `&`; the pieces are its header fragments. In a path,
 /// and in a query value, `;` is legal (channel names may have it), so such pieces are put together again with it.
 enum RequestHead {
+    /// Requests that have a body.
+    static let methodsWithBody: Set<String> = ["POST", "PUT", "PATCH"]
     /// Longest header or path piece that is looked at, in bytes.
     static let textBytesMax = 8192
 

@@ -18,6 +18,7 @@ import Testing
         Proof("presence") { try await ProtocolTests().aPersonIsAMemberOnce(loops: 2) },
         Proof("client events") { try await ProtocolTests().clientEvents(loops: 2) },
         Proof("order") { try await ProtocolTests().fiveHundredInOrder(loops: 2) },
+        Proof("bad requests") { try await ProtocolTests().badRequestsAreRefused() },
         Proof("limits of publishing") { try await ProtocolTests().limitsOfPublishing() },
         Proof("refused connections") { try await ProtocolTests().connectionsThatCannotBe(loops: 2) },
         Proof("bad frames, big frames, PING and PONG, close frames") { try await ProtocolTests().badFramesAreAnswered(loops: 2) },

@@ -5,7 +5,7 @@ import Testing
 
 @Suite("HTTP with chunked bodies")
 struct ChunkedHTTPTests {
-    private static let head = "POST /x HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+    static let head = "POST /x HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
     private static let body = "5;name=value\r\nhello\r\n1\r\n \r\n00A\r\n0123456789\r\n0\r\nTrailer: x\r\n\r\n"
 
     @Test("the body is put together, with extensions and trailers left out; the connection ends behind the answer")

@@ -284,4 +284,24 @@ struct HTTPTests {
             #expect(try over.answer().status == 413)
         }
     }
+
+    @Test("whoever sends a refused body to its end reads the answer, whoever never ends it is cut off", arguments: [false, true])
+    func lingering(isChunked: Bool) throws {
+        var options = LoopOptions()
+        options.bodyBytesMax = 1000
+        try withServer(options: options) { server in
+            let size = 8 << 20
+            let head = isChunked ? ChunkedHTTPTests.head + "\(String(size, radix: 16))\r\n" : Self.get("/x", ["Content-Length: \(size)"], method: "POST")
+            let whole = try server.plain()
+            try whole.send(text: head)
+            // More than the sockets' buffers hold: were it not read, this would fail or wait for ever.
+            for _ in 0..<64 { try whole.send(text: String(repeating: "b", count: size / 64)) }
+            #expect(try whole.answer().status == 413)
+            let half = try server.plain()
+            try half.send(text: head + "half")
+            #expect(try half.answer().status == 413)
+            #expect(try half.ends(), "within LoopOptions.lingerTicks")
+            #expect(!server.seen.all.contains { if case .request = $0 { true } else { false } })
+        }
+    }
 }
