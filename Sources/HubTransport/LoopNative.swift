@@ -16,6 +16,9 @@ internal import Synchronization
     private var context: OpaquePointer?
     /// Nil: plain.
     private var tls: LoopTLS?
+    /// Descriptors with lower numbers than the context's own; see `releaseDecoys`.
+    private var decoys: [Int32] = []
+    private static let decoyCount = 16
 
     /// The name libwebsockets uses when a client offers no sub-protocol comes first; then what PusherSwift offers
     /// (`pusher-channels-protocol-7`) and its two elder siblings. Apple's stack fails unless its offer is selected.
@@ -95,12 +98,14 @@ internal import Synchronization
             // A TLS context without a certificate of its own: `configureTLS` is called for it while the library makes it.
             unsafe info.options |= UInt64(LWS_SERVER_OPTION_DO_SSL_GLOBAL_INIT) | UInt64(LWS_SERVER_OPTION_CREATE_VHOST_SSL_CTX)
         }
+        decoys = (0..<Self.decoyCount).map { _ in unsafe Glibc.open("/dev/null", O_RDONLY | O_CLOEXEC) }.filter { $0 >= 0 }
         var loops: UnsafeMutableRawPointer? = unsafe UnsafeMutableRawPointer(loop)
         unsafe context = unsafe withUnsafeMutablePointer(to: &loops) { loops in
             unsafe info.foreign_loops = unsafe loops
             return unsafe lws_create_context(&info)
         }
         guard unsafe context != nil else {
+            releaseDecoys()
             let advice = tls == nil ? "is libwebsockets-evlib-uv installed?" : "are libwebsockets-evlib-uv and OpenSSL 3 installed?"
             throw TransportError("libwebsockets could not start loop \(owner.index); \(advice)")
         }
@@ -137,8 +142,17 @@ internal import Synchronization
         unsafe uv_stop(loop)
     }
 
+    /// Libwebsockets 4.1.6 closes the descriptor of its wake-up pipe twice when a context ends, the second time a little later. Whoever
+    /// opens a file in between would get that number, and lose the file. The system gives out the lowest free number, so some
+    /// lower ones are freed first.
+    private func releaseDecoys() {
+        for decoy in decoys { Glibc.close(decoy) }
+        decoys = []
+    }
+
     /// Ends the context and the handles. On the loop's thread, with no connection left.
     func close() {
+        releaseDecoys()
         if let context = unsafe context { unsafe lws_context_destroy(context) }
         unsafe context = nil
         for unsafe handle in unsafe [UnsafeMutableRawPointer(async), UnsafeMutableRawPointer(prepare), UnsafeMutableRawPointer(timer)] {
