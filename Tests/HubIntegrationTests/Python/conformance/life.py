@@ -5,7 +5,7 @@ import signal
 import time
 
 from client import SUCCEEDED, Client, Ending, Wire
-from hub import PATIENCE, equal, expect
+from hub import IS_SLOW_BUILD, PATIENCE, equal, expect
 from presence import Roster
 
 
@@ -29,8 +29,9 @@ async def c28_slow_reader(s):
         for client in healthy:
             await client.event("bulk", count=published)
             await client.sync()
-        # One megabyte waits at most; the rest is what allocators keep.
-        expect(hub.resident_kilobytes() - before < 32 * 1024, f"{hub.resident_kilobytes() - before} kB more")
+        # One megabyte waits at most; the rest is what allocators keep, and a sanitizer's keeps far more.
+        room = 32 * 1024 * (10 if IS_SLOW_BUILD else 1)
+        expect(hub.resident_kilobytes() - before < room, f"{hub.resident_kilobytes() - before} kB more")
         # Whoever reads on finds whole frames and at their end the reason.
         slow.reader._limit = 1 << 20
         ending = await Ending.of(slow, timeout=PATIENCE * 2)
