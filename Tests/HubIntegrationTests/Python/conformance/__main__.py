@@ -4,7 +4,7 @@
     conformance run [NAME…]      runs all checks, or those whose name begins so, and prints what they found: for people
 
 Needs the environment variables TANDEM (the executable) and CHANNELS (its channel definitions). CONFORMANCE_LOOPS sets the number
-of loops, CONFORMANCE_PATIENCE the seconds after which a wait has failed.
+of loops, TANDEM_TEST_PATIENCE by how much longer than usual it waits.
 """
 
 import asyncio
