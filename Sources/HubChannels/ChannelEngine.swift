@@ -25,6 +25,9 @@ package final class ChannelEngine {
     package let home: HomeRegistry
     /// Of the users this loop is home of.
     var users = UserRegistry()
+    var receiptCursor = ReceiptCursor()
+    /// Channels with events that wait for the PING behind them.
+    var unprobedChannels: [Channel] = []
     private var cache = EventCache()
     let facts: FactLog
     /// What happened this turn that delivery has to know; taken by `takeReports`.
@@ -44,6 +47,8 @@ package final class ChannelEngine {
         package var publications: UInt64 = 0
         package var clientEvents: UInt64 = 0
         package var refusals: UInt64 = 0
+        /// PONGs with a cursor that was never sent.
+        package var strayReceipts: UInt64 = 0
     }
 
     package init(
@@ -68,9 +73,10 @@ package final class ChannelEngine {
     /// - Parameters:
     ///   - key: from the path; nil: the path names no app.
     ///   - version: the `protocol` parameter.
+    ///   - client: the `client` parameter: the name of the library.
     ///   - address: the peer's; asked for only where addresses are limited.
     package func open(
-        _ connection: ConnectionID, key: String?, version: String?, origin: String?, address: () -> String = { "" }
+        _ connection: ConnectionID, key: String?, version: String?, origin: String?, client: String? = nil, address: () -> String = { "" }
     ) {
         guard let key else { return refuse(connection, .pathNotFound) }
         guard let app = directory.app(key: key) else { return refuse(connection, .applicationDoesNotExist) }
@@ -85,7 +91,8 @@ package final class ChannelEngine {
         let address = directory.limits.perAddressMax > 0 ? address() : nil
         if let refusal = directory.admit(app, address: address) { return refuse(connection, refusal) }
         let socketID = process.socketID(of: connection)
-        connections[UInt32(connection.slot)] = Connection(id: connection, app: app, socketID: socketID, address: address)
+        connections[UInt32(connection.slot)] = Connection(
+            id: connection, app: app, socketID: socketID, isBrowser: client == "js", address: address)
         send(ServerEvent.connectionEstablished(socketID: socketID, activityTimeoutSeconds: app.activityTimeoutSeconds), to: connection)
         sink.probe(connection, pingAfter: app.pingInterval, pongWithin: app.pongTimeout)
     }
@@ -97,15 +104,19 @@ package final class ChannelEngine {
         sink.close(connection, code: code.code, reason: code.reason)
         // Nothing is written to it any more, and its peer may be long gone: whoever it stood for is absent from now on, not
         // only when the close handshake is over.
-        closed(connection)
+        switch code {
+        case .pongNotReceived: closed(connection, as: .silent)
+        case .restarting: closed(connection, as: .server)
+        default: closed(connection, as: .clean)
+        }
     }
 
     /// A connection is gone, or is being closed. Safe to call again.
-    package func closed(_ id: ConnectionID) {
+    package func closed(_ id: ConnectionID, as departure: Departure) {
         guard connections[UInt32(id.slot)]?.id == id, let connection = connections.removeValue(forKey: UInt32(id.slot)) else { return }
         for subscription in connection.subscriptions.values { end(subscription, of: connection) }
         signOut(connection)
-        if connection.isWatched { reports.append(.disconnected(id)) }
+        if connection.isWatched { reports.append(.disconnected(id, departure)) }
         directory.release(connection.app, address: connection.address)
     }
 
@@ -129,7 +140,7 @@ package final class ChannelEngine {
         guard let connection = connection(id) else { return }
         switch unsafe ClientEvent.parse(text, with: parser) {
         case .ping: send(ServerEvent.pong(), to: id)
-        case .pong: break
+        case .pong: receivedApplicationPong(connection)
         case .subscribe(let channel, let auth, let channelData):
             subscribe(connection, to: channel, auth: auth, channelData: channelData)
         case .unsubscribe(let channel): unsubscribe(connection, from: channel)
@@ -149,7 +160,7 @@ package final class ChannelEngine {
     package func receivedTooMuch(from id: ConnectionID) {
         complain(to: id, "The message is longer than this server accepts")
         sink.close(id, code: 1009, reason: "message too big")
-        closed(id)
+        closed(id, as: .clean)
     }
 
     /// An error that does not end the connection. Its code is null: clients act on numbers (protocol reference, 1.7).
@@ -183,6 +194,7 @@ package final class ChannelEngine {
             } else {
                 fanOut.append(frame, to: channel, sink: sink)
             }
+            if let receipt = publication.receipt { wantReceipt(receipt, on: channel) }
         }
     }
 
@@ -212,6 +224,7 @@ package final class ChannelEngine {
     /// Ends a turn: what was collected goes out. Called at least a few times a second.
     package func flush() {
         announceCounts()
+        sendProbes()
         fanOut.flushAll(sink: sink)
     }
 
@@ -240,6 +253,9 @@ package final class ChannelEngine {
         case .audience(let id, let channel, let audience):
             connection(id)?.subscriptions[channel]?.audience = audience
         case .user(let message): receive(message)
+        case .prove(let event, let connections): prove(event, by: connections)
+        case .replay(let connection, let channel, let frames, let events):
+            replay(frames, events: events, on: channel, to: connection)
         case .definitionsChanged: definitionsChanged()
         case .query(let question): question(home)
         }
@@ -252,6 +268,10 @@ package final class ChannelEngine {
 
     func homeLoop(app: Int, channel: ChannelName) -> Int {
         ChannelKey(app: app, name: channel).home(loopCount: loopCount)
+    }
+
+    func countStrayReceipt() {
+        counters.strayReceipts += 1
     }
 
     func countClientEvent() {
@@ -267,6 +287,8 @@ final class Connection {
     let id: ConnectionID
     let app: App
     let socketID: SocketID
+    /// Its PONGs can come from the browser's network process while the page is frozen.
+    let isBrowser: Bool
     /// The peer's, where addresses are limited.
     let address: String?
     var subscriptions: [ChannelName: Subscription] = [:]
@@ -274,16 +296,19 @@ final class Connection {
     var user: SignedInUser?
     /// Set while the first status of the users it watches is being collected.
     var pendingWatchlist: ChannelEngine.PendingWatchlist?
+    /// Cursors of the `pusher:ping` events that it has not answered.
+    var applicationPings: [UInt64] = []
     /// Delivery has been told about it.
     var isWatched = false
     /// Client events of the second that began with the first of them.
     var clientEventCount = 0
     var clientEventsSinceNanoseconds: UInt64 = 0
 
-    init(id: ConnectionID, app: App, socketID: SocketID, address: String?) {
+    init(id: ConnectionID, app: App, socketID: SocketID, isBrowser: Bool, address: String?) {
         self.id = id
         self.app = app
         self.socketID = socketID
+        self.isBrowser = isBrowser
         self.address = address
     }
 }

@@ -13,19 +13,22 @@ package struct Publication: Sendable {
     /// For an event with a policy: per loop, the last attendance ticket that was known when its surfaces were decided. Who
     /// subscribed later was decided to be absent and is told by push; the socket must not tell them again.
     package var attendedUpTo: [UInt64]?
+    /// Delivery's number of an event whose receipts it waits for; nil: nobody has to confirm it.
+    package var receipt: UInt64?
     /// Where it stands among all events that are cached (`AppDirectory.nextOrder`); nil: cache channels do not keep it, as
     /// they keep no client event.
     package var cacheOrder: UInt64?
 
     package init(
         app: Int, frames: [(channel: ChannelName, frame: [UInt8])], excluded: ConnectionID?, audience: RoleSet = .everybody,
-        attendedUpTo: [UInt64]? = nil, cacheOrder: UInt64? = nil
+        attendedUpTo: [UInt64]? = nil, receipt: UInt64? = nil, cacheOrder: UInt64? = nil
     ) {
         self.app = app
         self.frames = frames
         self.excluded = excluded
         self.audience = audience
         self.attendedUpTo = attendedUpTo
+        self.receipt = receipt
         self.cacheOrder = cacheOrder
     }
 }
@@ -63,6 +66,10 @@ package enum EngineMessage: Sendable {
     /// From delivery: the roles a connection stands for on a channel.
     case audience(ConnectionID, channel: ChannelName, RoleSet)
     case user(UserMessage)
+    /// From delivery: ask these connections whether they are still alive, for the sake of that event.
+    case prove(event: UInt64, [ConnectionID])
+    /// From delivery: missed events for one connection, as joined frames.
+    case replay(ConnectionID, channel: ChannelName, frames: [UInt8], events: [UInt64])
     /// From delivery: other channel definitions are in force.
     case definitionsChanged
     /// A question about channels this loop is home of.

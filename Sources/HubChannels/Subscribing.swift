@@ -86,7 +86,7 @@ extension ChannelEngine {
         reports.append(
             .attached(
                 connection.id, connection.socketID, app: connection.app.index, channel: subscription.channel,
-                user: subscription.user ?? connection.user?.id, ticket: lastTicket))
+                user: subscription.user ?? connection.user?.id, isBrowser: connection.isBrowser, ticket: lastTicket))
     }
 
     /// The connection has signed in: from now on it stands for that user where no member id says otherwise.

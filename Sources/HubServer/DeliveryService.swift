@@ -183,7 +183,7 @@ final class DeliveryService: EventDesk, AttendanceDesk {
     /// Enters a report in the book; true when it completes a change of the definitions.
     private func handle(_ report: AttendanceReport, loop: Int, _ desk: inout DecisionDesk, _ change: inout DefinitionChange?) async -> Bool {
         switch report {
-        case .attached(let connection, let socketID, let app, let channel, let reportedUser, let ticket):
+        case .attached(let connection, let socketID, let app, let channel, let reportedUser, _, let ticket):
             desk.attendedUpTo[loop] = ticket
             await attach(connection, socketID, app: app, channel: channel, user: reportedUser, &desk)
         case .stillAttached(let connection, let socketID, let app, let channel, let reportedUser):
@@ -195,7 +195,9 @@ final class DeliveryService: EventDesk, AttendanceDesk {
         case .detached(let connection, let channel): desk.attendance.detach(connection, channel: channel.text)
         case .state(let connection, let state):
             desk.attendance.setState(connection, state == .foreground ? .foreground : .background)
-        case .disconnected(let connection):
+        // Nothing that delivery decides waits for a receipt yet.
+        case .probed, .proving, .replayed, .receipt: break
+        case .disconnected(let connection, _):
             desk.attendance.disconnected(connection)
             desk.attendance.unbind(socketID: process.socketID(of: connection).description)
         }

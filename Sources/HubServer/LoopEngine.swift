@@ -42,7 +42,8 @@ final class LoopEngine: LoopDelegate, DeliverySink {
         let components = request.path.split(separator: "/")
         let key = components.count >= 2 && components[components.count - 2] == "app" ? components.last.map(String.init) : nil
         let version = request.query.first { $0.name == "protocol" }?.value
-        engine?.open(connection, key: key, version: version, origin: request.origin) { [loop] in loop.remoteAddress(of: connection) }
+        let client = request.query.first { $0.name == "client" }?.value
+        engine?.open(connection, key: key, version: version, origin: request.origin, client: client) { [loop] in loop.remoteAddress(of: connection) }
     }
 
     func connection(_ connection: ConnectionID, received text: UnsafeRawBufferPointer) {
@@ -61,7 +62,19 @@ final class LoopEngine: LoopDelegate, DeliverySink {
         loop.close(connection, code: code.code, reason: code.reason, farewell: Frame.text(ServerEvent.error(code)))
         slow.append(connection)
     }
-    func connectionClosed(_ connection: ConnectionID) { engine?.closed(connection) }
+
+    func connection(_ connection: ConnectionID, receivedPong payload: UnsafeRawBufferPointer) {
+        unsafe engine?.receivedPong(payload, from: connection)
+    }
+
+    func connectionClosed(_ connection: ConnectionID, end: ConnectionEnd) {
+        // 1000 or no code: the app called its library's disconnect, as it does on its way to the background. A page that is left
+        // or loaded again says 1001.
+        switch end {
+        case .closedByPeer(let code) where code == 1000 || code == 1005: engine?.closed(connection, as: .clean)
+        case .closedByPeer, .closedByServer, .lost: engine?.closed(connection, as: .abnormal)
+        }
+    }
 
     func request(_ request: HTTPRequest, reply: HTTPReply) -> HTTPResponse? {
         guard let router else { return .error(503, "the server is starting: try again in a moment") }
@@ -92,7 +105,7 @@ final class LoopEngine: LoopDelegate, DeliverySink {
         guard let engine else { return }
         engine.flush()
         while let connection = slow.popLast() {
-            engine.closed(connection)
+            engine.closed(connection, as: .abnormal)
             engine.flush()
         }
         let reports = engine.takeReports()

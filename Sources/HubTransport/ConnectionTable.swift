@@ -19,6 +19,11 @@ internal import CLibWebSockets
     var wheelNext: UInt32
     var wheelPrevious: UInt32
     var wheelBucket: UInt16
+    /// Of the close frame that the peer sent; 0: none yet.
+    var peerCloseCode: UInt16
+
+    /// RFC 6455, 7.1.5: what stands for a close frame without a code.
+    static let noCloseCode: UInt16 = 1005
 
     enum Condition: UInt8 {
         /// In the free list; `wheelNext` is the next free slot.
@@ -70,7 +75,8 @@ internal import CLibWebSockets
         unsafe (base + Int(slot)).initialize(
             to: ConnectionState(
                 wsi: wsi, condition: .open, generation: generation, lastInboundTick: tick, pingTick: 0, pingAfterTicks: 0,
-                pongWithinTicks: 0, wheelNext: Self.none, wheelPrevious: Self.none, wheelBucket: UInt16.max))
+                pongWithinTicks: 0, wheelNext: Self.none, wheelPrevious: Self.none, wheelBucket: UInt16.max,
+                peerCloseCode: 0))
         count += 1
         return slot
     }

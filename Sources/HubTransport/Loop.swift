@@ -36,7 +36,9 @@ package final class Loop {
 
     /// An unmasked PING (RFC 6455, 5.5.2). Its payload is one byte because the library does not report a PONG that has none, and
     /// a PONG has the payload of its PING.
-    private static let ping: [UInt8] = [0x89, 0x01, UInt8(ascii: "t")]
+    private static let ping: [UInt8] = [0x89, 0x01, probeMark]
+    /// The first byte of a probe's payload; other payloads are the delegate's.
+    package static let probeMark = UInt8(ascii: "t")
 
     /// What a loop has done since it began. Plain numbers, read on the loop's thread.
     package struct Counters: Sendable {

@@ -34,7 +34,7 @@ let loopCallback:
         case LWS_CALLBACK_ESTABLISHED: return unsafe loop.established(wsi, session) ? 0 : -1
         case LWS_CALLBACK_RECEIVE: return unsafe loop.received(wsi, session, bytes) ? 0 : -1
         case LWS_CALLBACK_RECEIVE_PONG:
-            unsafe loop.receivedPong(session)
+            unsafe loop.receivedPong(session, bytes)
             return 0
         case LWS_CALLBACK_SERVER_WRITEABLE: return unsafe loop.writable(wsi, session) ? 0 : -1
         case LWS_CALLBACK_WS_PEER_INITIATED_CLOSE: return unsafe loop.peerCloses(wsi, session, bytes) ? 0 : -1

@@ -16,6 +16,16 @@ package struct HTTPReply: Sendable, Hashable {
     let serial: UInt64
 }
 
+/// How a WebSocket connection ended.
+package enum ConnectionEnd: Sendable, Equatable {
+    /// The peer sent a close frame; 1005: without a code.
+    case closedByPeer(code: UInt16)
+    /// The server sent its close frame first.
+    case closedByServer
+    /// The socket failed or was shut without a close frame: a network that changed, a process that died.
+    case lost
+}
+
 /// What happens on one loop's connections: the engine above implements it. Every call is made on the loop's own thread, and
 /// none may block.
 package protocol LoopDelegate: AnyObject {
@@ -32,8 +42,10 @@ package protocol LoopDelegate: AnyObject {
     /// The send queue's bound was exceeded; what waited is about to be dropped. The delegate is expected to close with 4100;
     /// the transport does it when the delegate has not.
     func connectionIsSlow(_ connection: ConnectionID)
+    /// A PONG with a payload came; that of the loop's own probes is not reported. The bytes end with the call.
+    func connection(_ connection: ConnectionID, receivedPong payload: UnsafeRawBufferPointer)
     /// The connection is gone; its id will never be valid again.
-    func connectionClosed(_ connection: ConnectionID)
+    func connectionClosed(_ connection: ConnectionID, end: ConnectionEnd)
 
     /// A whole HTTP request. Return the answer, or nil and give it to `Loop.respond` later.
     func request(_ request: HTTPRequest, reply: HTTPReply) -> HTTPResponse?

@@ -49,9 +49,11 @@ extension Loop {
         return true
     }
 
-    func receivedPong(_ session: UnsafeMutablePointer<LoopSession>) {
+    func receivedPong(_ session: UnsafeMutablePointer<LoopSession>, _ payload: UnsafeRawBufferPointer) {
         guard let slot = unsafe slot(of: session) else { return }
         unsafe table.base[Int(slot)].lastInboundTick = tick
+        guard unsafe table.base[Int(slot)].condition != .closing, unsafe payload.first != Self.probeMark else { return }
+        unsafe delegate?.connection(id(slot), receivedPong: payload)
     }
 
     /// Goes on with what waits for this connection; the library calls also without need, and "nothing waits" is normal.
@@ -76,17 +78,25 @@ extension Loop {
         // The answer to our own close frame: the handshake is complete, and the server is the one to end the socket.
         if let slot = unsafe slot(of: session), unsafe table.base[Int(slot)].condition == .closing { return false }
         // No code at all is fine: the library echoes the empty close.
-        if unsafe payload.isEmpty { return true }
+        if unsafe payload.isEmpty {
+            unsafe noteClose(session, code: ConnectionState.noCloseCode)
+            return true
+        }
         var isValid = false
         if payload.count >= 2 {
             let code = unsafe UInt16(payload[0]) << 8 | UInt16(payload[1])
             let isAllowed = (1000...1003).contains(code) || (1007...1014).contains(code) || (3000...4999).contains(code)
             isValid = unsafe isAllowed && String(validating: payload.dropFirst(2), as: UTF8.self) != nil
+            if isValid { unsafe noteClose(session, code: code) }
         }
         if isValid { return true }
         // Written by us, because the library would then wait some seconds for an answer to its own; the peer has closed already.
         if let slot = unsafe slot(of: session) { close(id(slot), code: 1002, reason: "") }
         return false
+    }
+
+    private func noteClose(_ session: UnsafeMutablePointer<LoopSession>, code: UInt16) {
+        if let slot = unsafe slot(of: session) { unsafe table.base[Int(slot)].peerCloseCode = code }
     }
 
     func closed(_ session: UnsafeMutablePointer<LoopSession>) {
@@ -97,8 +107,17 @@ extension Loop {
         queues[slot] = nil
         assemblies[slot] = nil
         // Closed before the delegate hears of it, so that nothing it does can write to a dead connection.
-        unsafe table.base[Int(slot)].condition = .closing
-        delegate?.connectionClosed(connection)
+        let state = unsafe table.base + Int(slot)
+        let end: ConnectionEnd =
+            if unsafe state.pointee.condition == .closing {
+                .closedByServer
+            } else if unsafe state.pointee.peerCloseCode != 0 {
+                unsafe .closedByPeer(code: state.pointee.peerCloseCode)
+            } else {
+                .lost
+            }
+        unsafe state.pointee.condition = .closing
+        delegate?.connectionClosed(connection, end: end)
         table.remove(slot)
     }
 

@@ -134,17 +134,21 @@ package enum ServerEvent {
     }
 
     /// An event of an application, once per publish and channel.
-    /// - Parameter userID: of the member who sent a client event on a presence channel; nil otherwise.
-    package static func event(name: String, channel: ChannelName, data: DataLiteral, userID: String? = nil) -> [UInt8] {
+    /// - Parameters:
+    ///   - userID: of the member who sent a client event on a presence channel; nil otherwise.
+    ///   - eventID: of an event that is also told by push, so that an app can see that both are one; clients pass over it.
+    package static func event(
+        name: String, channel: ChannelName, data: DataLiteral, userID: String? = nil, eventID: String? = nil
+    ) -> [UInt8] {
         var output: [UInt8] = []
-        appendEvent(name: name, channel: channel, dataLiteral: data.bytes, userID: userID, to: &output)
+        appendEvent(name: name, channel: channel, dataLiteral: data.bytes, userID: userID, eventID: eventID, to: &output)
         return output
     }
 
     /// As `event`, appended to a buffer that the caller reuses. Grows it at most once.
     /// - Parameter dataLiteral: one JSON string token with its quotes.
     package static func appendEvent(
-        name: String, channel: ChannelName, dataLiteral: [UInt8], userID: String? = nil, to output: inout [UInt8]
+        name: String, channel: ChannelName, dataLiteral: [UInt8], userID: String? = nil, eventID: String? = nil, to output: inout [UInt8]
     ) {
         output.reserveCapacity(
             output.count + name.utf8.count + channel.text.utf8.count + dataLiteral.count + (userID?.utf8.count ?? 0) + 64)
@@ -157,6 +161,10 @@ package enum ServerEvent {
         if let userID {
             output += ",\"user_id\":".utf8
             appendQuoted(userID, to: &output)
+        }
+        if let eventID {
+            output += ",\"event_id\":".utf8
+            appendQuoted(eventID, to: &output)
         }
         output.append(UInt8(ascii: "}"))
     }

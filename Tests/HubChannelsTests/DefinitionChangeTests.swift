@@ -21,7 +21,7 @@ struct DefinitionChangeTests {
         let reports = hub.engines[0].takeReports()
         #expect(reports.count == 3 && reports.last == .definitionsRead)
         var tickets: [String: UInt64] = [:]
-        for case .attached(_, _, 0, let channel, let user?, let ticket) in reports {
+        for case .attached(_, _, 0, let channel, let user?, _, let ticket) in reports {
             #expect(channel == a)
             tickets[user] = ticket
         }
@@ -34,7 +34,7 @@ struct DefinitionChangeTests {
         hub.settle()
         #expect([first, second].reduce(0) { $0 + $1.published(on: "presence-a").count } == 3)
         hub.close(first)
-        #expect(hub.engines[0].takeReports() == [.disconnected(first.id)])
+        #expect(hub.engines[0].takeReports() == [.disconnected(first.id, .abnormal)])
     }
 
     @Test("who is in a channel that keeps one is reported with the ticket as it was")

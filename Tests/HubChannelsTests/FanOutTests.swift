@@ -139,9 +139,9 @@ struct FanOutTests {
         let socketID = try #require(SocketID(client.socketID))
         #expect(
             hub.engines[0].takeReports() == [
-                .attached(client.id, socketID, app: 0, channel: a, user: "10", ticket: 1),
-                .attached(client.id, socketID, app: 0, channel: b, user: nil, ticket: 2), .detached(client.id, channel: a),
-                .attached(client.id, socketID, app: 0, channel: a, user: "11", ticket: 3), .disconnected(client.id),
+                .attached(client.id, socketID, app: 0, channel: a, user: "10", isBrowser: false, ticket: 1),
+                .attached(client.id, socketID, app: 0, channel: b, user: nil, isBrowser: false, ticket: 2), .detached(client.id, channel: a),
+                .attached(client.id, socketID, app: 0, channel: a, user: "11", isBrowser: false, ticket: 3), .disconnected(client.id, .abnormal),
             ])
         #expect(hub.engines[0].takeReports().isEmpty)
     }

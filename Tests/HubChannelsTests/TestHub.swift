@@ -69,6 +69,11 @@ final class TestClient {
 
     func probed() { probes += 1 }
 
+    /// Payloads of the PINGs it was sent, and what it had been sent before each.
+    private(set) var pings: [(payload: [UInt8], after: Int)] = []
+
+    func pinged(_ payload: [UInt8]) { pings.append((payload, frames.count)) }
+
     func closed(_ code: UInt16) {
         if closeCode != nil { violations.append("closed twice") }
         closeCode = code
@@ -133,22 +138,22 @@ final class RecordingSink: DeliverySink {
     func forgetDeliveries() { deliveries = [] }
 
     func deliver(_ frames: UnsafeRawBufferPointer, to slots: UnsafeBufferPointer<UInt32>) {
-        let texts = Self.split(Array(frames))
-        if texts.isEmpty { violations.append("a delivery of nothing") }
+        let units = Self.split(Array(frames))
+        if units.isEmpty { violations.append("a delivery of nothing") }
         if Set(slots).count != slots.count { violations.append("a slot twice in one delivery") }
-        deliveries.append((Array(slots), frames.count, texts.count))
+        deliveries.append((Array(slots), frames.count, units.count))
         for slot in slots {
             guard let client = clients[slot] else {
                 violations.append("delivery to slot \(slot), which nobody has")
                 continue
             }
-            for text in texts { client.receive(text) }
+            for unit in units { unit.hand(to: client) }
         }
     }
 
     func send(_ frames: [UInt8], to connection: ConnectionID) {
         guard let client = clients[UInt32(connection.slot)], client.id == connection else { return }
-        for text in Self.split(frames) { client.receive(text) }
+        for unit in Self.split(frames) { unit.hand(to: client) }
     }
 
     func close(_ connection: ConnectionID, code: UInt16, reason: String) {
@@ -160,11 +165,24 @@ final class RecordingSink: DeliverySink {
         clients[UInt32(connection.slot)]?.probed()
     }
 
-    private static func split(_ bytes: [UInt8]) -> [String] {
-        var texts: [String] = []
+    private enum Unit {
+        case text(String)
+        case ping([UInt8])
+
+        func hand(to client: TestClient) {
+            switch self {
+            case .text(let text): client.receive(text)
+            case .ping(let payload): client.pinged(payload)
+            }
+        }
+    }
+
+    private static func split(_ bytes: [UInt8]) -> [Unit] {
+        var units: [Unit] = []
         var index = 0
         while index < bytes.count {
-            precondition(bytes[index] == 0x81, "not a whole text frame")
+            let isPing = bytes[index] == 0x89
+            precondition(isPing || bytes[index] == 0x81, "not a whole frame")
             var length = Int(bytes[index + 1])
             index += 2
             if length >= 126 {
@@ -172,10 +190,11 @@ final class RecordingSink: DeliverySink {
                 length = bytes[index..<index + count].reduce(0) { $0 << 8 | Int($1) }
                 index += count
             }
-            texts.append(String(decoding: bytes[index..<index + length], as: UTF8.self))
+            let payload = bytes[index..<index + length]
+            units.append(isPing ? .ping(Array(payload)) : .text(String(decoding: payload, as: UTF8.self)))
             index += length
         }
-        return texts
+        return units
     }
 }
 
@@ -223,7 +242,7 @@ final class TestHub {
     // MARK: Connections
 
     /// A connection that says hello with that key; refused ones are returned as well.
-    func open(_ loop: Int = 0, key: String? = TestHub.key, version: String? = "7", origin: String? = nil, address: String = "") -> TestClient {
+    func open(_ loop: Int = 0, key: String? = TestHub.key, version: String? = "7", origin: String? = nil, client library: String? = nil, address: String = "") -> TestClient {
         let (slot, generation): (Int, UInt32)
         if let free = freeSlots[loop]?.popLast() {
             (slot, generation) = (free.slot, free.generation + 1)
@@ -234,18 +253,23 @@ final class TestHub {
         let client = TestClient(ConnectionID(loop: loop, slot: slot, generation: generation))
         everybody.append(client)
         sinks[loop].insert(client)
-        engines[loop].open(client.id, key: key, version: version, origin: origin) { address }
+        engines[loop].open(client.id, key: key, version: version, origin: origin, client: library) { address }
         return client
     }
 
     /// The connection is gone, as the transport reports it; its slot is used again.
-    func close(_ client: TestClient) {
+    func close(_ client: TestClient, as departure: Departure = .abnormal) {
         let loop = client.id.loop
         // What waits is still handed over on the way out; the transport drops it for who is gone.
-        engines[loop].closed(client.id)
+        engines[loop].closed(client.id, as: departure)
         client.isGone = true
         sinks[loop].remove(client)
         freeSlots[loop, default: []].append((client.id.slot, client.id.generation))
+    }
+
+    /// Answers a PING of the server as a WebSocket stack does.
+    func pong(_ client: TestClient, _ payload: [UInt8]) {
+        payload.withUnsafeBytes { engines[client.id.loop].receivedPong($0, from: client.id) }
     }
 
     func say(_ client: TestClient, _ text: String) {
@@ -306,13 +330,13 @@ final class TestHub {
     /// Publishes as the HTTP API does.
     func publish(
         _ event: String, on channels: [String], from loop: Int = 0, data: String = "{}", excluded: TestClient? = nil,
-        audience: RoleSet = .everybody, attendedUpTo: [UInt64]? = nil, order: UInt64? = nil
+        audience: RoleSet = .everybody, attendedUpTo: [UInt64]? = nil, receipt: UInt64? = nil, order: UInt64? = nil
     ) {
         let frames = channels.compactMap { ChannelName(allowingServerToUser: $0) }.map {
             (channel: $0, frame: Frame.text(ServerEvent.event(name: event, channel: $0, data: DataLiteral(content: data))))
         }
         engines[loop].publish(
-            Publication(app: 0, frames: frames, excluded: excluded?.id, audience: audience, attendedUpTo: attendedUpTo,
+            Publication(app: 0, frames: frames, excluded: excluded?.id, audience: audience, attendedUpTo: attendedUpTo, receipt: receipt,
                 cacheOrder: order ?? directory.nextOrder()))
     }
 

@@ -234,6 +234,6 @@ struct UserTests {
     }
 
     private func users(_ hub: TestHub) -> [String?] {
-        hub.engines[0].takeReports().compactMap { if case .attached(_, _, _, _, let user, _) = $0 { .some(user) } else { nil } }
+        hub.engines[0].takeReports().compactMap { if case .attached(_, _, _, _, let user, _, _) = $0 { .some(user) } else { nil } }
     }
 }

@@ -59,7 +59,8 @@ final class EngineClient {
         }
         var index = 0
         while index < bytes.count {
-            guard bytes[index] == 0x81, index + 2 <= bytes.count else { return report("not a whole text frame") }
+            guard bytes[index] == 0x81 || bytes[index] == 0x89, index + 2 <= bytes.count else { return report("not a whole frame") }
+            let isPing = bytes[index] == 0x89
             var length = Int(bytes[index + 1])
             index += 2
             if length >= 126 {
@@ -68,10 +69,14 @@ final class EngineClient {
                 index += count
             }
             guard index + length <= bytes.count else { return report("a frame ends early") }
-            judge(UnsafeRawBufferPointer(rebasing: bytes[index..<index + length]))
+            let payload = UnsafeRawBufferPointer(rebasing: bytes[index..<index + length])
+            if isPing { newestPing = Array(payload) } else { judge(payload) }
             index += length
         }
     }
+
+    /// What a PONG would bring back.
+    private(set) var newestPing: [UInt8]?
 
     private func judge(_ text: UnsafeRawBufferPointer) {
         let root: JSONElement

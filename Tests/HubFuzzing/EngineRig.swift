@@ -36,6 +36,7 @@ final class EngineRig {
     private var nextSlots: [Int]
     private var attached: Set<String> = []
     private var lastTickets: [UInt64]
+    private var lastCursors: [UInt64]
     private var published = 0
 
     init(loops: Int, parser: JSONParser, configure: (inout App) -> Void) {
@@ -49,6 +50,7 @@ final class EngineRig {
         freeSlots = Array(repeating: [], count: loops)
         nextSlots = Array(repeating: 0, count: loops)
         lastTickets = Array(repeating: 0, count: loops)
+        lastCursors = lastTickets
         for loop in 0..<loops {
             engines.append(
                 ChannelEngine(
@@ -79,10 +81,15 @@ final class EngineRig {
 
     /// The transport reports the end; the slot is used again.
     func close(_ client: EngineClient) {
-        engines[client.id.loop].closed(client.id)
+        engines[client.id.loop].closed(client.id, as: .abnormal)
         client.isGone = true
         freeSlots[client.id.loop].append((client.id.slot, client.id.generation))
         clients.removeAll { $0 === client }
+    }
+
+    /// Answers the newest PING, as a WebSocket stack does.
+    func pong(_ client: EngineClient) {
+        client.newestPing?.withUnsafeBytes { engines[client.id.loop].receivedPong($0, from: client.id) }
     }
 
     func say(_ client: EngineClient, _ bytes: [UInt8]) {
@@ -113,7 +120,7 @@ final class EngineRig {
         engines[loop].publish(
             Publication(
                 app: 0, frames: frames, excluded: excluded, audience: audience, attendedUpTo: attendedUpTo,
-                cacheOrder: directory.nextOrder()))
+                receipt: published % 2 == 0 ? UInt64(published) : nil, cacheOrder: directory.nextOrder()))
     }
 
     /// Ends all connections of a signed-in user; who signs in afterwards is not meant.
@@ -160,16 +167,22 @@ final class EngineRig {
         for (loop, engine) in engines.enumerated() {
             for report in engine.takeReports() {
                 switch report {
-                case .attached(let id, _, _, let channel, _, let ticket):
+                case .attached(let id, _, _, let channel, _, _, let ticket):
                     attached.insert("\(id.rawValue) \(channel)")
                     if ticket <= lastTickets[loop] { fail("ticket \(ticket) after \(lastTickets[loop])") }
                     lastTickets[loop] = ticket
                 case .detached(let id, let channel):
                     if attached.remove("\(id.rawValue) \(channel)") == nil { fail("detached without being attached") }
-                case .disconnected(let id): attached = attached.filter { !$0.hasPrefix("\(id.rawValue) ") }
+                case .disconnected(let id, _): attached = attached.filter { !$0.hasPrefix("\(id.rawValue) ") }
                 case .stillAttached(let id, _, _, let channel, _):
                     if !attached.contains("\(id.rawValue) \(channel)") { fail("still attached, but never before") }
-                case .state, .definitionsRead: continue
+                case .probed(let events, let cursor):
+                    if events.isEmpty { fail("a PING behind nothing") }
+                    if cursor <= lastCursors[loop] { fail("cursor \(cursor) after \(lastCursors[loop])") }
+                    lastCursors[loop] = cursor
+                case .receipt(let id, let cursor, _):
+                    if cursor > lastCursors[loop] { fail("\(id) has read \(cursor), which was never sent") }
+                case .state, .definitionsRead, .proving, .replayed: continue
                 }
             }
             for fact in engine.takeFacts() { if let sentence = facts.follow(fact) { fail(sentence) } }

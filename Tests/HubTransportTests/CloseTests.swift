@@ -27,6 +27,7 @@ struct CloseTests {
             #expect(try peer.ends())
             #expect(server.seen.wait { $0.contains(.closed(connection)) })
             #expect(!server.seen.all.contains(.text(connection, Array("not read any more".utf8))))
+            #expect(server.seen.all.contains(.ended(connection, .closedByServer)))
         }
     }
 
@@ -65,6 +66,7 @@ struct CloseTests {
             #expect(try peer.ends())
             let connection = try server.waitOpened(1)[0]
             #expect(server.seen.wait { $0.contains(.closed(connection)) })
+            #expect(server.seen.all.contains(.ended(connection, .closedByPeer(code: UInt16(code)))))
         }
     }
 
@@ -76,6 +78,8 @@ struct CloseTests {
             let close = try peer.frame()
             #expect(close.opcode == 8 && close.payload.isEmpty)
             #expect(try peer.ends())
+            let connection = try server.waitOpened(1)[0]
+            #expect(server.seen.wait { $0.contains(.ended(connection, .closedByPeer(code: 1005))) })
         }
     }
 
@@ -103,6 +107,7 @@ struct CloseTests {
             let connection = try server.waitOpened(1)[0]
             first.stream.close()
             #expect(server.seen.wait { $0.contains(.closed(connection)) })
+            #expect(server.seen.all.contains(.ended(connection, .lost)))
             let second = try server.client()
             let next = try server.waitOpened(2)[1]
             #expect(next.slot == connection.slot, "the slot is reused")

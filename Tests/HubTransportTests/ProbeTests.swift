@@ -130,4 +130,21 @@ struct ProbeTests {
             #expect(try server.on { $0.counters.pings } == 1)
         }
     }
+
+    @Test("a PONG is reported with its payload, that of a probe is not")
+    func pongs() throws {
+        try withServer { server in
+            let peer = try server.client()
+            let connection = try server.waitOpened(1)[0]
+            try server.on { $0.send([0x89, 0x03] + Array("r17".utf8), to: connection) }
+            let ping = try peer.frame()
+            #expect(ping.opcode == 9 && ping.payload == Array("r17".utf8))
+            try peer.sendFrame(10, [Loop.probeMark])
+            try peer.sendFrame(10, ping.payload)
+            try peer.sendFrame(10, Array(repeating: 0x72, count: 125))
+            #expect(server.seen.wait { $0.contains(.pong(connection, Array(repeating: 0x72, count: 125))) })
+            let pongs = server.seen.all.filter { if case .pong = $0 { true } else { false } }
+            #expect(pongs == [.pong(connection, Array("r17".utf8)), .pong(connection, Array(repeating: 0x72, count: 125))])
+        }
+    }
 }

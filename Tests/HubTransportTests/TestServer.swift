@@ -14,7 +14,9 @@ enum Seen: Equatable, Sendable {
     case tooMuch(ConnectionID)
     case silent(ConnectionID)
     case slow(ConnectionID)
+    case pong(ConnectionID, [UInt8])
     case closed(ConnectionID)
+    case ended(ConnectionID, ConnectionEnd)
     case request(HTTPReply)
 }
 
@@ -84,8 +86,13 @@ private final class TestDelegate: LoopDelegate {
         seen.append(.slow(connection))
     }
 
-    func connectionClosed(_ connection: ConnectionID) {
+    func connection(_ connection: ConnectionID, receivedPong payload: UnsafeRawBufferPointer) {
+        seen.append(.pong(connection, Array(payload)))
+    }
+
+    func connectionClosed(_ connection: ConnectionID, end: ConnectionEnd) {
         behaviour.closed(loop, connection)
+        seen.append(.ended(connection, end))
         seen.append(.closed(connection))
     }
 

@@ -1,0 +1,114 @@
+package import HubCore
+internal import PusherProtocol
+
+/// Proof that a client has read what it was sent: a PING behind it whose payload is a cursor, and the PONG that brings the
+/// cursor back.
+///
+/// RFC 6455 has every WebSocket stack echo a PING's payload, and frames keep their order; so a PONG says that the peer's process
+/// has read everything written to that connection before its PING. Cursors only grow, one counter per loop: one PING is framed
+/// once for all subscribers, and whoever answers only the newest one (which the RFC allows) has answered for all before it.
+struct ReceiptCursor {
+    private(set) var last: UInt64 = 0
+
+    /// Tells receipts from the transport's own probes.
+    private static let mark = UInt8(ascii: "r")
+
+    /// The next cursor and its PING as a frame.
+    mutating func next() -> (cursor: UInt64, ping: [UInt8]) {
+        last += 1
+        let digits = Array(String(last).utf8)
+        return (last, [0x89, UInt8(digits.count + 1), Self.mark] + digits)
+    }
+
+    /// The cursor in a PONG; nil when the payload is none of ours or was never sent.
+    func cursor(in payload: UnsafeRawBufferPointer) -> UInt64? {
+        // As many digits as any cursor has: whoever sends more did not copy them from a PING.
+        guard payload.count >= 2, payload.count <= 21, unsafe payload[0] == Self.mark else { return nil }
+        var value: UInt64 = 0
+        for index in 1..<payload.count {
+            let digit = unsafe payload[index]
+            guard digit >= UInt8(ascii: "0"), digit <= UInt8(ascii: "9") else { return nil }
+            let (product, overflows) = value.multipliedReportingOverflow(by: 10)
+            let (sum, overflowsToo) = product.addingReportingOverflow(UInt64(digit - UInt8(ascii: "0")))
+            if overflows || overflowsToo { return nil }
+            value = sum
+        }
+        return value >= 1 && value <= last ? value : nil
+    }
+}
+
+/// Receipts of events that have a policy: asking for them, and telling delivery who gave them.
+extension ChannelEngine {
+    /// Between two PINGs behind events of one channel, in nanoseconds: a burst of events is acknowledged together.
+    static let probeInterval: UInt64 = 500_000_000
+    /// `pusher:ping` events that a browser may owe an answer; older ones are forgotten.
+    private static let applicationPingsMax = 8
+
+    /// A PING has to follow this event to the channel's subscribers, at the end of the turn or a little later.
+    func wantReceipt(_ event: UInt64, on channel: Channel) {
+        if channel.unprobed.isEmpty { unprobedChannels.append(channel) }
+        channel.unprobed.append(event)
+    }
+
+    /// Puts the PINGs that are due behind their events, into the same write.
+    func sendProbes() {
+        guard !unprobedChannels.isEmpty else { return }
+        let now = time.monotonicNanoseconds
+        unprobedChannels.removeAll { channel in
+            guard channel.probedAt == 0 || now >= channel.probedAt + Self.probeInterval else { return false }
+            let (cursor, ping) = receiptCursor.next()
+            if !channel.slots.isEmpty { fanOut.append(ping, to: channel, sink: sink) }
+            reports.append(.probed(events: channel.unprobed, cursor: cursor))
+            channel.unprobed.removeAll(keepingCapacity: true)
+            channel.probedAt = now
+            return true
+        }
+    }
+
+    /// A PONG came back.
+    package func receivedPong(_ payload: UnsafeRawBufferPointer, from id: ConnectionID) {
+        guard let connection = connection(id), connection.isWatched else { return }
+        guard let cursor = unsafe receiptCursor.cursor(in: payload) else { return countStrayReceipt() }
+        reports.append(.receipt(id, cursor: cursor, byApplication: false))
+    }
+
+    /// A `pusher:pong` came: it answers the oldest `pusher:ping`.
+    func receivedApplicationPong(_ connection: Connection) {
+        guard !connection.applicationPings.isEmpty else { return }
+        reports.append(.receipt(connection.id, cursor: connection.applicationPings.removeFirst(), byApplication: true))
+    }
+
+    /// Asks these connections once more whether they are alive; their answers have the cursor that is reported here.
+    ///
+    /// Browsers are asked by an event as well, because the PONG can come from the browser's network process while the page is
+    /// frozen; stock clients on phones do not answer the event.
+    func prove(_ event: UInt64, by ids: [ConnectionID]) {
+        let (cursor, ping) = receiptCursor.next()
+        reports.append(.proving(event: event, cursor: cursor))
+        let applicationPing = Frame.text(ServerEvent.ping())
+        var slots: ContiguousArray<UInt32> = []
+        for id in ids {
+            guard let connection = connection(id) else { continue }
+            slots.append(UInt32(id.slot))
+            guard connection.isBrowser else { continue }
+            if connection.applicationPings.count == Self.applicationPingsMax { connection.applicationPings.removeFirst() }
+            connection.applicationPings.append(cursor)
+            sink.send(applicationPing, to: id)
+        }
+        if slots.isEmpty { return }
+        unsafe ping.withUnsafeBytes { ping in
+            unsafe slots.withUnsafeBufferPointer { unsafe sink.deliver(ping, to: $0) }
+        }
+    }
+
+    /// Writes missed events to one connection that is subscribed to their channel, with a PING behind them.
+    func replay(_ frames: [UInt8], events: [UInt64], on channel: ChannelName, to id: ConnectionID) {
+        guard let connection = connection(id), let subscription = connection.subscriptions[channel],
+            case .active(let active) = subscription.phase
+        else { return }
+        fanOut.flush(active, sink: sink)
+        let (cursor, ping) = receiptCursor.next()
+        sink.send(frames + ping, to: id)
+        reports.append(.replayed(id, events: events, cursor: cursor))
+    }
+}

@@ -1,0 +1,149 @@
+import HubCore
+import PusherProtocol
+import Testing
+
+@testable import HubChannels
+
+@Suite("Receipts")
+struct ReceiptTests {
+    private static let watched: Set<String> = ["private-a", "private-b", "presence-a"]
+
+    private func reports(_ hub: TestHub, loop: Int = 0) -> [AttendanceReport] {
+        hub.engines[loop].takeReports().filter {
+            switch $0 {
+            case .probed, .proving, .replayed, .receipt: true
+            default: false
+            }
+        }
+    }
+
+    @Test("behind an event that wants receipts goes one PING in the same write, and its PONG is reported with the cursor")
+    func pingBehindEvent() throws {
+        let hub = TestHub(watched: Self.watched)
+        let client = hub.open()
+        hub.subscribe(client, "private-a")
+        hub.sinks[0].forgetDeliveries()
+        hub.publish("e", on: ["private-a"], receipt: 7)
+        hub.settle()
+        #expect(hub.sinks[0].deliveries.map(\.frames) == [2], "one write with event and PING")
+        let ping = try #require(client.pings.first)
+        #expect(client.pings.count == 1 && client.frames.count == ping.after, "the PING is behind the event")
+        #expect(reports(hub) == [.probed(events: [7], cursor: 1)])
+        hub.pong(client, ping.payload)
+        #expect(reports(hub) == [.receipt(client.id, cursor: 1, byApplication: false)])
+        #expect(hub.violations.isEmpty)
+    }
+
+    @Test("events that nobody has to confirm bring no PING")
+    func noPing() {
+        let hub = TestHub(watched: Self.watched)
+        let client = hub.open()
+        hub.subscribe(client, "private-a")
+        hub.publish("e", on: ["private-a"])
+        hub.settle()
+        #expect(client.pings.isEmpty && reports(hub).isEmpty)
+    }
+
+    @Test("a burst shares PINGs: one at once, one half a second later for all the rest, none after that")
+    func coalesced() {
+        let hub = TestHub(watched: Self.watched)
+        let client = hub.open()
+        hub.subscribe(client, "private-a")
+        for event in 1...3 { hub.publish("e", on: ["private-a"], receipt: UInt64(event)) }
+        hub.settle()
+        #expect(reports(hub) == [.probed(events: [1, 2, 3], cursor: 1)])
+        for event in 4...9 {
+            hub.publish("e", on: ["private-a"], receipt: UInt64(event))
+            hub.settle()
+            hub.clock.advance(milliseconds: 50)
+        }
+        #expect(client.pings.count == 1 && reports(hub).isEmpty, "300 ms after the first one")
+        hub.clock.advance(milliseconds: 200)
+        hub.settle()
+        #expect(client.pings.count == 2 && reports(hub) == [.probed(events: [4, 5, 6, 7, 8, 9], cursor: 2)])
+        hub.clock.advance(seconds: 10)
+        hub.settle()
+        #expect(client.pings.count == 2)
+    }
+
+    @Test("a PONG with a cursor that was never sent is counted and nothing else", arguments: ["r2", "r0", "r", "x1", "", "r18446744073709551616", "r-1", "r1 "])
+    func stray(payload: String) {
+        let hub = TestHub(watched: Self.watched)
+        let client = hub.open()
+        hub.subscribe(client, "private-a")
+        hub.publish("e", on: ["private-a"], receipt: 1)
+        hub.settle()
+        _ = reports(hub)
+        hub.pong(client, Array(payload.utf8))
+        #expect(reports(hub).isEmpty && hub.engines[0].counters.strayReceipts == 1)
+    }
+
+    @Test("a subscriber that comes between an event and its PING is told apart by its ticket")
+    func lateSubscriber() {
+        let hub = TestHub(watched: Self.watched)
+        let (early, late) = (hub.open(), hub.open())
+        hub.subscribe(early, "private-a")
+        hub.publish("e", on: ["private-a"], attendedUpTo: [1], receipt: 1)
+        hub.subscribe(late, "private-a")
+        hub.settle()
+        #expect(early.published(on: "private-a") == ["e"] && late.published(on: "private-a").isEmpty)
+        let tickets = hub.engines[0].takeReports().compactMap { if case .attached(let id, _, _, _, _, _, let ticket) = $0 { (id, ticket) } else { nil } }
+        #expect(tickets.map(\.0) == [early.id, late.id] && tickets.map(\.1) == [1, 2])
+    }
+
+    @Test("proof of life on demand: a PING for everybody asked, for browsers an event as well, whose answer counts for more")
+    func prove() throws {
+        let hub = TestHub(watched: Self.watched)
+        let (phone, browser, other) = (hub.open(client: "java-client"), hub.open(client: "js"), hub.open())
+        for client in [phone, browser, other] { hub.subscribe(client, "private-a") }
+        _ = reports(hub)
+        hub.engines[0].receive(.prove(event: 5, [phone.id, browser.id, ConnectionID(loop: 0, slot: 9, generation: 1)]))
+        #expect(reports(hub) == [.proving(event: 5, cursor: 1)])
+        #expect(phone.pings.count == 1 && browser.pings.count == 1 && other.pings.isEmpty)
+        #expect(phone.named("pusher:ping").isEmpty && browser.named("pusher:ping").map { $0["data"] } == ["{}"])
+        hub.pong(browser, try #require(browser.pings.first).payload)
+        hub.say(browser, #"{"event":"pusher:pong","data":{}}"#)
+        hub.say(browser, #"{"event":"pusher:pong","data":{}}"#)
+        hub.say(phone, #"{"event":"pusher:pong","data":{}}"#)
+        #expect(
+            reports(hub) == [
+                .receipt(browser.id, cursor: 1, byApplication: false), .receipt(browser.id, cursor: 1, byApplication: true),
+            ], "a pong that answers no ping proves nothing")
+    }
+
+    @Test("missed events go to one connection only, behind what was published before, with a PING behind them")
+    func replay() throws {
+        let hub = TestHub(watched: Self.watched)
+        let (back, other) = (hub.open(), hub.open())
+        hub.subscribe(back, "private-a")
+        hub.subscribe(other, "private-a")
+        hub.publish("now", on: ["private-a"])
+        let channel = try #require(ChannelName("private-a"))
+        let frames = ["missed-1", "missed-2"].flatMap { Frame.text(ServerEvent.event(name: $0, channel: channel, data: DataLiteral(content: "{}"))) }
+        _ = reports(hub)
+        hub.engines[0].receive(.replay(back.id, channel: channel, frames: frames, events: [3, 4]))
+        hub.settle()
+        #expect(back.published(on: "private-a") == ["now", "missed-1", "missed-2"] && other.published(on: "private-a") == ["now"])
+        #expect(reports(hub) == [.replayed(back.id, events: [3, 4], cursor: 1)])
+        #expect(back.pings.first?.after == back.frames.count)
+        hub.unsubscribe(back, "private-a")
+        hub.engines[0].receive(.replay(back.id, channel: channel, frames: frames, events: [3, 4]))
+        #expect(reports(hub).isEmpty, "nobody is there to read it")
+        #expect(hub.violations.isEmpty)
+    }
+
+    @Test("delivery is told how a connection went")
+    func departures() {
+        let hub = TestHub(watched: Self.watched)
+        let clients = (0..<5).map { _ in hub.open() }
+        for client in clients { hub.subscribe(client, "private-a") }
+        _ = hub.engines[0].takeReports()
+        hub.close(clients[0], as: .clean)
+        hub.close(clients[1], as: .abnormal)
+        hub.engines[0].refuse(clients[2].id, .pongNotReceived)
+        hub.engines[0].refuse(clients[3].id, .restarting)
+        hub.engines[0].refuse(clients[4].id, .terminatedByApplication)
+        let departures = hub.engines[0].takeReports().compactMap { if case .disconnected(_, let departure) = $0 { departure } else { nil } }
+        #expect(departures == [.clean, .abnormal, .silent, .server, .clean])
+    }
+}
