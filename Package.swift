@@ -92,7 +92,15 @@ let package = Package(
         .testTarget(
             name: "HubChannelsTests",
             dependencies: ["HubTesting", "HubCore", "HubCrypto", "HubJSON", "PusherProtocol", "HubChannels"], swiftSettings: strictTests),
-        .testTarget(name: "HubDeliveryTests", dependencies: ["HubTesting", "HubCore", "HubCrypto", "HubDelivery", "HubYAML"], swiftSettings: strictTests),
+        // Delivery's pure parts in a world that goes wrong; `make simulate`.
+        .target(
+            name: "DeliverySimulation", dependencies: ["HubTesting", "HubCore", "HubDelivery"], path: "Tests/DeliverySimulation",
+            swiftSettings: strictTests),
+        .executableTarget(
+            name: "tandem-simulate", dependencies: ["DeliverySimulation"], path: "Tests/tandem-simulate", swiftSettings: strictTests),
+        .testTarget(
+            name: "HubDeliveryTests",
+            dependencies: ["HubTesting", "DeliverySimulation", "HubCore", "HubCrypto", "HubDelivery", "HubYAML"], swiftSettings: strictTests),
         .testTarget(
             name: "HubStorageTests", dependencies: ["HubTesting", "HubCore", "HubDelivery", "HubWebhooks", "HubStorage", grdb],
             swiftSettings: strictTests),
@@ -100,6 +108,7 @@ let package = Package(
             name: "HubAPITests",
             dependencies: [
                 "HubTesting", "HubAPI", "HubCore", "HubCrypto", "HubJSON", "HubYAML", "PusherProtocol", "HubChannels", "HubDelivery",
+                "HubStorage",
             ], swiftSettings: strictTests),
         .testTarget(name: "HubHTTPClientTests", dependencies: ["HubTesting", "HubHTTPClient"], swiftSettings: strictTests),
         .testTarget(

@@ -111,7 +111,7 @@ package final class AnswerBook: Sendable {
 
 /// A key that was free: its holder publishes, and finishes once with the answer.
 struct AnswerClaim: Sendable {
-    fileprivate let key: IdempotencyKey
+    let key: IdempotencyKey
     fileprivate let digest: [UInt8]
     fileprivate let time: any TimeSource
     /// Answers whoever asked first, and all who have waited since.

@@ -7,6 +7,8 @@ package protocol AttendanceDesk: Sendable {
     func bind(socketID: String, app: String, user: String, device: String) async
     /// An app told its state by HTTP.
     func setDeviceState(app: String, user: String, device: String, _ state: AppState) async
+    /// An app told by HTTP that an event arrived. Whoever it stands for is not pushed to any more; written down a moment later.
+    func received(_ receipt: AppReceipt) async
     /// What is known of these people's connections to the session's channel, by user id; people without one are left out.
     func presence(app: String, session: Session, users: [String]) async -> [String: ParticipantPresence]
     /// A participant was added, changed or removed: their connections stand for another role from now on.
@@ -22,5 +24,25 @@ package struct ParticipantPresence: Sendable, Equatable {
     package init(connections: Int, state: AppState) {
         self.connections = connections
         self.state = state
+    }
+}
+
+/// An event, or the notification of it, arrived on a device, says its app.
+package struct AppReceipt: Sendable, Equatable {
+    package var event: String
+    package var app: String
+    package var channel: String
+    package var user: String
+    package var device: String
+    /// The user's place among the event's recipients.
+    package var recipient: Int
+
+    package init(event: String, app: String, channel: String, user: String, device: String, recipient: Int) {
+        self.event = event
+        self.app = app
+        self.channel = channel
+        self.user = user
+        self.device = device
+        self.recipient = recipient
     }
 }

@@ -17,20 +17,33 @@ package struct PublishCommand: Sendable {
     package var app: App
     /// One for `/events`, several for `/batch_events`; in order.
     package var requests: [PublishRequest]
+    package var purpose: PublishPurpose
     /// For a publish with an idempotency key: the answer, which is committed in the same transaction as the events.
     package var answer: (@Sendable ([PublishOutcome]) -> AnswerRecord)?
     /// Called once, from any thread: per request what was made of it, or why nothing at all was done.
     package var respond: @Sendable (Result<[PublishOutcome], PublishRefusal>) -> Void
 
     package init(
-        app: App, requests: [PublishRequest], answer: (@Sendable ([PublishOutcome]) -> AnswerRecord)? = nil,
+        app: App, requests: [PublishRequest], purpose: PublishPurpose = .publish, answer: (@Sendable ([PublishOutcome]) -> AnswerRecord)? = nil,
         respond: @escaping @Sendable (Result<[PublishOutcome], PublishRefusal>) -> Void
     ) {
         self.app = app
         self.requests = requests
+        self.purpose = purpose
         self.answer = answer
         self.respond = respond
     }
+}
+
+/// What is to be done with a publish.
+package enum PublishPurpose: Sendable, Equatable {
+    /// Decided, committed, and let out.
+    case publish
+    /// Decided only, to see whether it would be refused; nothing is committed or let out, and its outcomes mean nothing.
+    case trial
+    /// As `publish`, for one that was scheduled: its row ends in the same transaction. Refused with `PublishRefusal.notWaiting` when
+    /// it does not wait any more.
+    case scheduled(id: String)
 }
 
 /// What one accepted publish became.
@@ -47,7 +60,7 @@ package struct PublishOutcome: Sendable, Equatable {
     }
 }
 
-/// Why a publish was refused; nothing of it was sent.
+/// Why a publish was refused, with 503 when trying again may help; nothing of it was sent.
 package struct PublishRefusal: Error, Sendable, Equatable {
     package var status: Int
     package var sentence: String
@@ -56,4 +69,7 @@ package struct PublishRefusal: Error, Sendable, Equatable {
         self.status = status
         self.sentence = sentence
     }
+
+    /// A scheduled publish was cancelled, or published before.
+    package static let notWaiting = PublishRefusal(status: 409, sentence: "the scheduled publish does not wait any more")
 }

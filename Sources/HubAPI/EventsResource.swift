@@ -14,6 +14,7 @@ struct EventsResource {
     let desk: any EventDesk
     let survey: ChannelSurvey
     let answers: AnswerBook
+    let laterPublishes: LaterPublishes
 
     /// What the answer looks like.
     private enum Form {
@@ -27,8 +28,8 @@ struct EventsResource {
         do {
             requests =
                 isBatch
-                ? try PublishRequest.parse(batch: request.body, limits: Self.limits(app), with: parser)
-                : [try PublishRequest.parse(event: PublishParameters.body(request), limits: Self.limits(app), with: parser)]
+                ? try PublishRequest.parse(batch: request.body, limits: PublishLimits(app), with: parser)
+                : [try PublishRequest.parse(event: PublishParameters.body(request), limits: PublishLimits(app), with: parser)]
         } catch {
             return .error(error.status, error.message)
         }
@@ -43,24 +44,33 @@ struct EventsResource {
         do {
             event = try PublishRequest.parse(
                 name: request.parameter("name"), socketID: request.parameter("socket_id"), data: request.body, channel: channel,
-                limits: Self.limits(app))
+                limits: PublishLimits(app))
         } catch {
             return .error(error.status, error.message)
         }
         return publish([event], request, app: app, .deprecated, later: later)
     }
 
-    private static func limits(_ app: App) -> PublishLimits {
-        var limits = PublishLimits()
-        limits.eventDataBytesMax = app.eventDataBytesMax
-        return limits
-    }
-
     private func publish(
         _ requests: [PublishRequest], _ request: HTTPRequest, app: App, _ form: Form, later: @escaping @Sendable (HTTPResponse) -> Void
     ) -> HTTPResponse? {
+        var key: IdempotencyKey?
         if let text = request.headers["idempotency-key"] ?? requests.first?.idempotencyKey {
-            guard let key = IdempotencyKey(text, app: app.id) else { return .error(400, IdempotencyKey.rule) }
+            key = IdempotencyKey(text, app: app.id)
+            guard key != nil else { return .error(400, IdempotencyKey.rule) }
+        }
+        if requests.contains(where: { $0.deliverAt != nil }) {
+            do {
+                if let times = try laterPublishes.deliveryTimes(requests) {
+                    let digest = key.map { _ in IdempotencyKey.digest(of: request) }
+                    laterPublishes.keep(requests, at: times, key, digest: digest, app: app, isBatch: form == .batch, later: later)
+                    return nil
+                }
+            } catch {
+                return error.response
+            }
+        }
+        if let key {
             publishOnce(requests, key, digest: IdempotencyKey.digest(of: request), app: app, form, later: later)
             return nil
         }
@@ -123,7 +133,7 @@ struct EventsResource {
         }
     }
 
-    private static var tooMany: HTTPResponse {
+    static var tooMany: HTTPResponse {
         .error(503, "too many publishes are waiting to be stored: try again in a moment")
     }
 
@@ -195,5 +205,13 @@ struct EventsResource {
             members["event_ids"] = .object(Dictionary(ids, uniquingKeysWith: { first, _ in first }))
         }
         return members
+    }
+}
+
+extension PublishLimits {
+    /// The app's own.
+    init(_ app: App) {
+        self.init()
+        eventDataBytesMax = app.eventDataBytesMax
     }
 }

@@ -2,11 +2,13 @@ internal import HubChannels
 internal import HubCore
 internal import HubDelivery
 
-/// `PUT /me/state` and `PUT|DELETE /me/device`: an app speaks for the device that its participant token was issued to.
+/// `PUT /me/state`, `PUT|DELETE /me/device`, `GET /me/events` and `POST /me/receipts`: an app speaks for the device that its participant token was issued to.
 struct MeResource: Sendable {
     let bearers: BearerCheck
     let desk: any AttendanceDesk
     let shelf: DeviceShelf
+    let history: HistoryResource
+    let receipts: ReceiptsResource
 
     /// For apps that cannot say it over the socket, for instance in the last moment before they are suspended.
     func state(_ request: HTTPRequest) async throws -> HTTPResponse {
@@ -33,5 +35,17 @@ struct MeResource: Sendable {
             return .json([:])
         default: throw APIError.methodNotAllowed(request.method, allowed: ["PUT", "DELETE"])
         }
+    }
+
+    func events(_ request: HTTPRequest) async throws -> HTTPResponse {
+        guard request.method == "GET" || request.method == "HEAD" else {
+            throw APIError.methodNotAllowed(request.method, allowed: ["GET", "HEAD"])
+        }
+        return try await history.own(request, try await bearers.bearer(of: request))
+    }
+
+    func receipt(_ request: HTTPRequest) async throws -> HTTPResponse {
+        guard request.method == "POST" else { throw APIError.methodNotAllowed(request.method, allowed: ["POST"]) }
+        return try await receipts.respond(to: request, try await bearers.bearer(of: request))
     }
 }

@@ -14,7 +14,7 @@ package struct ParticipantAPI: Sendable {
     ///   - defaultEnvironment: of APNs tokens that come without one.
     ///   - wrongJoinCodesPerMinute: per address; 0: no limit.
     package init(
-        directory: any Directory, apps: AppDirectory, desk: any AttendanceDesk, time: any TimeSource,
+        directory: any Directory, store: any DeliveryStore, apps: AppDirectory, desk: any AttendanceDesk, time: any TimeSource,
         definitions: @escaping @Sendable () -> DefinitionSet, defaultEnvironment: APNsEnvironment, wrongJoinCodesPerMinute: Int
     ) {
         let shelf = DeviceShelf(directory: directory, time: time, defaultEnvironment: defaultEnvironment)
@@ -23,7 +23,9 @@ package struct ParticipantAPI: Sendable {
             directory: directory, desk: desk, apps: apps, shelf: shelf, gate: WrongCodeGate(wrongMax: wrongJoinCodesPerMinute), time: time,
             definitions: definitions)
         auth = PusherAuthResource(bearers: bearers, directory: directory, desk: desk, definitions: definitions)
-        me = MeResource(bearers: bearers, desk: desk, shelf: shelf)
+        me = MeResource(
+            bearers: bearers, desk: desk, shelf: shelf, history: HistoryResource(store: store),
+            receipts: ReceiptsResource(store: store, desk: desk))
     }
 
     /// Nil when the path is none of these routes. The path is percent-decoded; a slash at its end does not count.
@@ -34,6 +36,8 @@ package struct ParticipantAPI: Sendable {
             case ["pusher", "auth"]: return try await auth.channel(request)
             case ["pusher", "user-auth"]: return try await auth.user(request)
             case ["me", "state"]: return try await me.state(request)
+            case ["me", "events"]: return try await me.events(request)
+            case ["me", "receipts"]: return try await me.receipt(request)
             case ["me", "device"]: return try await me.device(request)
             case _ where path.count == 5 && Array(path[..<3]) == ["api", "scenarios", "sessions"] && path[4] == "join":
                 return try await joining.respond(to: request, joinCode: path[3])

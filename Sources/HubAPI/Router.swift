@@ -27,14 +27,16 @@ package final class Router {
     private static let bodyDepthMax = 32
 
     package init(
-        engine: ChannelEngine, desk: any EventDesk, answers: AnswerBook, survey: ChannelSurvey, backend: BackendAPI, participants: ParticipantAPI,
+        engine: ChannelEngine, desk: any EventDesk, schedule: any ScheduleDesk, answers: AnswerBook, survey: ChannelSurvey, backend: BackendAPI, participants: ParticipantAPI,
         time: any TimeSource, bodyBytesMax: Int, corsOrigins: [String], isReady: @escaping @Sendable () -> Bool
     ) {
         parser = JSONParser(capacityBytes: bodyBytesMax, depthMax: Self.bodyDepthMax)
         cors = CrossOrigin(origins: corsOrigins)
         directory = engine.directory
         signers = engine.directory.apps.map { $0.secrets.mapValues { HMACKey($0) } }
-        events = EventsResource(engine: engine, desk: desk, survey: survey, answers: answers)
+        events = EventsResource(
+            engine: engine, desk: desk, survey: survey, answers: answers,
+            laterPublishes: LaterPublishes(desk: desk, schedule: schedule, answers: answers, time: time))
         channels = ChannelsResource(engine: engine, survey: survey)
         users = UsersResource(engine: engine)
         self.backend = backend
@@ -86,7 +88,7 @@ package final class Router {
         case ("events", 1), ("batch_events", 1):
             guard method == "POST" else { return methodNotAllowed(request, "POST") }
             return events.publish(request, app: app, isBatch: path[0] == "batch_events", parser: parser, later: later)
-        case ("channels", 1...3): return channelRoute(request, method, app: app, path, later: later)
+        case ("channels", 1...3) where path.count < 3 || path[2] != "history": return channelRoute(request, method, app: app, path, later: later)
         case ("connections", 1):
             guard method == "GET" else { return methodNotAllowed(request, "GET, HEAD") }
             return .json(["connections": .int(Int64(directory.connectionCount(app)))])
@@ -123,7 +125,7 @@ package final class Router {
     ) -> HTTPResponse? {
         let resource = path.count == 3 ? path[2] : nil
         guard resource == nil || ["users", "events", "stats"].contains(resource) else {
-            return .error(404, "a channel has only /users, /stats and /events below it")
+            return .error(404, "a channel has only /users, /history, /stats and /events below it")
         }
         let allowed = resource == "events" ? "POST" : "GET"
         guard method == allowed else { return methodNotAllowed(request, allowed == "GET" ? "GET, HEAD" : allowed) }

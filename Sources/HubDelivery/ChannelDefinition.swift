@@ -11,6 +11,10 @@ package struct ChannelDefinition: Sendable, Equatable {
     package var roles: [String]
     package var join: JoinRule
     package var scope: SuppressScope
+    /// Who comes back to a channel is sent what they missed.
+    package var replays: Bool
+    package var quietHours: QuietHours?
+    package var alerts: AlertLimits
     /// By the event's name on the socket. Other events of the channel are ordinary ones.
     package var events: [String: EventDefinition]
 

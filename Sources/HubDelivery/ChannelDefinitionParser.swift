@@ -23,7 +23,9 @@ package enum ChannelDefinitionParser {
 
     private static func read(_ root: YAMLNode?, _ reader: YAMLReader, file: String) -> ChannelDefinition? {
         guard let root,
-            let map = reader.map(root, YAMLMap.topLevel, keys: ["channel", "roles", "join", "suppress_scope", "events"])
+            let map = reader.map(
+                root, YAMLMap.topLevel,
+                keys: ["channel", "roles", "join", "suppress_scope", "replay", "quiet_hours", "alerts", "events"])
         else { return nil }
         let name = name(ofFile: file)
         if name.isEmpty || !name.unicodeScalars.allSatisfy(isNameCharacter) {
@@ -35,6 +37,10 @@ package enum ChannelDefinitionParser {
         let join = readJoin(map, reader, roles: roles)
         let scope = map["suppress_scope"].flatMap { reader.choice($0, "suppress_scope", SuppressScope.self) } ?? .participant
 
+        let replays = map.bool("replay") ?? false
+        let quietHours = readQuietHours(map, reader)
+        let alerts = readAlerts(map)
+
         var events: [String: EventDefinition] = [:]
         if let node = map.required("events", "list its events, each with to: and policy:"),
             let entries = reader.entries(node, "events")
@@ -44,7 +50,8 @@ package enum ChannelDefinitionParser {
         }
         guard let pattern else { return nil }
         return ChannelDefinition(
-            name: name, file: file, pattern: pattern, roles: roles, join: join, scope: scope, events: events)
+            name: name, file: file, pattern: pattern, roles: roles, join: join, scope: scope, replays: replays, quietHours: quietHours,
+            alerts: alerts, events: events)
     }
 
     private static func readPattern(_ map: YAMLMap, _ reader: YAMLReader) -> ChannelPattern? {
@@ -82,6 +89,45 @@ package enum ChannelDefinitionParser {
             reader.nonEmptyString(node, "join.role").flatMap { reader.knownRole($0, node, "join.role", roles) }
         }
         return .init(identity: identity == .device ? .device : .email, role: role)
+    }
+
+    private static func readQuietHours(_ map: YAMLMap, _ reader: YAMLReader) -> QuietHours? {
+        guard let hours = map.map("quiet_hours", keys: ["from", "to", "timezone"]) else { return nil }
+        func minutes(_ key: String) -> Int? {
+            guard let node = hours.required(key, "write \(key): \"22:00\""), let text = reader.nonEmptyString(node, hours.path(key))
+            else { return nil }
+            if let minutes = QuietHours.minutes(text) { return minutes }
+            reader.note(node, "\(hours.path(key)): expected a time of the day such as \"22:00\", found \(YAMLNode.quoted(text))")
+            return nil
+        }
+        let (from, to) = (minutes("from"), minutes("to"))
+        var timezone: String?
+        if let node = hours.required("timezone", "write the one of most recipients, such as timezone: Europe/Berlin") {
+            timezone = reader.nonEmptyString(node, hours.path("timezone"))
+            if let name = timezone, !QuietHours.isKnown(timezone: name) {
+                reader.note(
+                    node,
+                    "\(hours.path("timezone")): this machine knows no time zone \(YAMLNode.quoted(name)); "
+                        + "write a name of the time zone database, such as Europe/Berlin")
+            }
+        }
+        guard let from, let to, let timezone else { return nil }
+        if from == to { reader.note(hours.node, "quiet_hours: from and to are the same; quiet hours end some time of the day") }
+        return QuietHours(from: from, to: to, timezone: timezone)
+    }
+
+    private static func readAlerts(_ map: YAMLMap) -> AlertLimits {
+        var limits = AlertLimits.standard
+        guard let alerts = map.map("alerts", keys: ["burst", "every", "per_day"]) else { return limits }
+        limits.burst = alerts.int("burst", in: 1...AlertLimits.burstMax) ?? limits.burst
+        if let node = alerts["every"], let every = alerts.duration("every") {
+            if every > AlertLimits.everyMax {
+                alerts.reader.note(node, "\(alerts.path("every")): at most 1d; to allow few alerts a day, write per_day:")
+            }
+            limits.every = every
+        }
+        limits.perDay = alerts.int("per_day") ?? limits.perDay
+        return limits
     }
 
     /// `JoinIdentity` belongs to the stores and lists no cases.

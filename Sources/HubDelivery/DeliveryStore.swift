@@ -73,6 +73,8 @@ package struct DeliveryRecord: Sendable, Equatable {
     package var providerID: String?
     /// The gateway's last answer in short: `UNREGISTERED`, `http 503`, …
     package var outcome: String?
+    /// Set by who has made an attempt, for the `update` that writes it down; never read back.
+    package var attempt: DeliveryAttempt?
 
     package init(
         nid: String, event: String, app: String, user: String, device: String, state: DeliveryState, reason: String,
@@ -94,21 +96,29 @@ package struct DeliveryRecord: Sendable, Equatable {
 }
 
 /// The durable side of delivery: the contract every store fulfils. Callable from any thread.
-package protocol DeliveryStore: Sendable {
-    /// Commits events with their delivery rows, and the answers that tell of them, in one transaction, and returns the events
-    /// with their sequences set. When it returns, all of it survives a crash of the process.
-    /// - Parameter answers: each takes the place of an older one with the same app and key.
-    func commit(
-        _ batch: [(event: EventRecord, deliveries: [DeliveryRecord])], answers: [AnswerRecord]
-    ) async throws -> [EventRecord]
+package protocol DeliveryStore: FanoutStore, ScheduledStore, TrailStore, ReceiptStore {
+    /// Commits events with their delivery rows and recipients, the answers that tell of them, and the end of the scheduled
+    /// publishes that they come from, in one transaction, and returns the events with their sequences set. When it returns, all
+    /// of it survives a crash of the process.
+    /// - Parameters:
+    ///   - answers: each takes the place of an older one with the same app and key.
+    ///   - scheduled: each has to wait still. Also to be given where no event is committed: a publish without a policy.
+    /// - Throws: `ScheduleError.notWaiting` with all that do not wait; the rest can be committed again without those.
+    func commit(_ batch: [EventCommit], answers: [AnswerRecord], scheduled: [ScheduledTake]) async throws -> [EventRecord]
     /// The deliveries in an open state, soonest due first, at most `limit`. For start-up.
     func openDeliveries(limit: Int) async throws -> [DeliveryRecord]
-    /// Writes states, attempts, due times, provider ids and outcomes of known rows, in one transaction.
+    /// Writes the lease of deliveries that are about to be sent, like `update`, save for those that have ended meanwhile.
+    /// - Returns: those that were leased, in order. Only these may be sent.
+    func lease(_ deliveries: [DeliveryRecord]) async throws -> [DeliveryRecord]
+    /// Writes states, attempts, due times, provider ids and outcomes of known rows that are open, in one transaction, and adds the
+    /// records' `attempt` to what is kept for the trail. What has ended meanwhile stays as it ended.
     func update(_ deliveries: [DeliveryRecord]) async throws
     /// One event's rows, ordered by user and device. For the trail and for tests.
     func deliveries(event: String) async throws -> [DeliveryRecord]
     func event(id: String) async throws -> EventRecord?
-    /// Removes ended events and their rows committed before `cutoff` (milliseconds since 1970), at most `limit` events.
+    /// Removes ended events and what belongs to them, committed before `cutoff` (milliseconds since 1970), and scheduled publishes
+    /// that ended before it: at most `limit` of each. An event with an open delivery or an open fan-out has not ended.
+    /// - Returns: the larger of both counts: `limit` means that there may be more.
     func prune(before cutoff: Int64, limit: Int) async throws -> Int
     /// The answer kept under a key of the app, unless it was given before `cutoff` (milliseconds since 1970).
     func answer(app: String, key: String, since cutoff: Int64) async throws -> AnswerRecord?
@@ -118,8 +128,8 @@ package protocol DeliveryStore: Sendable {
 }
 
 extension DeliveryStore {
-    /// Commits events that no kept answer tells of.
-    package func commit(_ batch: [(event: EventRecord, deliveries: [DeliveryRecord])]) async throws -> [EventRecord] {
-        try await commit(batch, answers: [])
+    /// Commits events of publishes that were not scheduled.
+    package func commit(_ batch: [EventCommit], answers: [AnswerRecord] = []) async throws -> [EventRecord] {
+        try await commit(batch, answers: answers, scheduled: [])
     }
 }

@@ -16,6 +16,8 @@ package struct PushMessage: Sendable, Equatable {
     package var nid: String
     package var event: String
     package var kind: Kind
+    /// Whether it can be held back, and by what.
+    package var policy: Policy
     package var title: String?
     package var body: String?
     package var image: String?
@@ -34,14 +36,16 @@ package struct PushMessage: Sendable, Equatable {
     /// The event's position in its channel; 0 before it is committed.
     package var sequence: Int64
 
+    /// - Parameter policy: nil: one under which nothing visible is held back.
     package init(
-        nid: String, event: String, kind: Kind, title: String?, body: String?, image: String? = nil,
+        nid: String, event: String, kind: Kind, policy: Policy? = nil, title: String?, body: String?, image: String? = nil,
         data: [String: JSONValue] = [:], apns: [String: JSONValue] = [:], android: [String: JSONValue] = [:],
         group: String? = nil, expiresAt: Int64, committedAt: Int64, sequence: Int64 = 0
     ) {
         self.nid = nid
         self.event = event
         self.kind = kind
+        self.policy = policy ?? (kind == .silent ? .sync : .critical)
         self.title = title
         self.body = body
         self.image = image

@@ -54,7 +54,7 @@ package struct Rendering {
         context.participant = participant
         var problems: [String] = []
         let message = PushMessage(
-            nid: nid, event: event.id, kind: kind, title: variant.notification?.title.render(context, problems: &problems),
+            nid: nid, event: event.id, kind: kind, policy: variant.policy, title: variant.notification?.title.render(context, problems: &problems),
             body: variant.notification?.body.render(context, problems: &problems),
             image: variant.notification?.image?.render(context, problems: &problems),
             data: members(variant.data, context, &problems), apns: members(variant.apns, context, &problems),

@@ -5,28 +5,72 @@ internal import HubDelivery
 internal import PusherProtocol
 
 /// What delivery knows, and what it makes of an event: a value without I/O, owned by the delivery task.
-struct DecisionDesk: Sendable {
+struct DecisionDesk {
     var attendance = Attendance()
+    var escalation = Escalation()
+    var replays = Replays()
+    private var arrivals: [Arrival] = []
     /// Per loop, the last attendance ticket that has been entered in the book.
     var attendedUpTo: [UInt64]
+    private(set) var lastNumber: UInt64 = 0
+    /// Of the newest events, because those of a session have mostly the same recipients.
+    private var snapshots: [RecipientSnapshot] = []
+    private static let snapshotsMax = 8
+    /// How much of the spread one recipient gets: 0 up to 1.
+    private let fraction: @Sendable () -> Double
 
-    init(loopCount: Int) {
+    /// - Parameter fraction: drawn for each recipient of a large audience; 0 up to 1.
+    init(loopCount: Int, fraction: @escaping @Sendable () -> Double = { Double.random(in: 0..<1) }) {
+        self.fraction = fraction
         attendedUpTo = Array(repeating: 0, count: loopCount)
+    }
+
+    mutating func arrived(_ arrival: Arrival) { arrivals.append(arrival) }
+
+    /// Who came since the last call to channels that replay.
+    mutating func takeArrivals() -> [Arrival] {
+        defer { arrivals = [] }
+        return arrivals
+    }
+
+    /// The next name of an event between delivery and the loops.
+    mutating func nextNumber() -> UInt64 {
+        lastNumber += 1
+        return lastNumber
+    }
+
+    /// The list of recipients as the store keeps it.
+    mutating func snapshot(of users: [String]) -> RecipientSnapshot {
+        if let index = snapshots.firstIndex(where: { $0.users == users }) { return snapshots[index] }
+        let snapshot = RecipientSnapshot(users: users)
+        if snapshots.count == Self.snapshotsMax { snapshots.removeFirst() }
+        snapshots.append(snapshot)
+        return snapshot
     }
 
     /// What an event became.
     struct Decided {
         /// Nil: the event has no policy for anybody, and nothing is kept of it.
         var event: EventRecord?
+        /// Rows that are made with the event: pushes that are due at once, and ends.
         var deliveries: [DeliveryRecord] = []
+        /// Everybody whom the event is to reach for certain, in the order in which the store counts them.
+        var recipients: [String] = []
+        /// Of each recipient.
+        var notes: [RecipientNote] = []
+        /// Whose receipts are awaited.
+        var targets: [Escalation.Target] = []
         /// Whose sockets get the frame.
         var roles = RoleSet.everybody
     }
 
+    /// - Parameters:
+    ///   - now: wall clock, in milliseconds since 1970.
+    ///   - monotonic: milliseconds on the clock of the attendance book.
     /// - Throws: `PublishRefusal` when the data lacks what the definition's texts need; nothing has been sent then.
     func decide(
         _ definition: EventDefinition, request: PublishRequest, channel: ChannelName, audience: EventAudience, excluded: ConnectionID?,
-        now: Int64, random: [UInt8]
+        now: Int64, monotonic: Int64, random: [UInt8]
     ) throws(PublishRefusal) -> Decided {
         let data = request.data.contentValue ?? .null
         let channelUser = audience.placeholders.user
@@ -53,57 +97,89 @@ struct DecisionDesk: Sendable {
                 else { continue }
                 // Rendered for everybody, also for who is told by the socket: what a publish lacks must not show only when somebody leaves.
                 if variant.isPersonal { _ = try rendering.message(variant, user: entry.user, participant: entry.participant) }
-                decided.deliveries += try decide(entry, variant, event, excluded: excluded, scope: audience.definition.scope, rendering: &rendering)
+                try decide(
+                    entry, variant, event, excluded: excluded, scope: audience.definition.scope, monotonic: monotonic, rendering: &rendering,
+                    into: &decided)
             }
         } catch {
             throw PublishRefusal(status: 400, sentence: "\(error)")
         }
+        spread(&decided)
         return decided
     }
 
     private func decide(
         _ entry: EventAudience.Entry, _ variant: EventVariant, _ event: EventRecord, excluded: ConnectionID?, scope: SuppressScope,
-        rendering: inout Rendering
-    ) throws(RenderingError) -> [DeliveryRecord] {
+        monotonic: Int64, rendering: inout Rendering, into decided: inout Decided
+    ) throws(RenderingError) {
         // Whoever published over their own socket knows already, on all their devices.
         let isActor = excluded.map { attendance.connections(app: event.app, channel: event.channel, user: entry.user).contains($0) } ?? false
         let decision = Decision.make(
             Decision.Input(
                 policy: variant.policy, expiresAt: event.committedAt + variant.ttlMilliseconds, now: event.committedAt, isActor: isActor,
-                isInAudience: true, scope: scope,
-                attachments: attendance.attachments(app: event.app, channel: event.channel, user: entry.user), devices: entry.devices))
+                scope: scope, devices: entry.devices,
+                reach: { attendance.state(app: event.app, channel: event.channel, user: entry.user, device: $0, now: monotonic) }))
+        let recipient = decided.recipients.count
+        decided.recipients.append(entry.user)
+        decided.notes.append(RecipientNote(state: decision.state, choice: choice(decision, policy: variant.policy, devices: entry.devices)))
+        if isActor || variant.policy == .realtimeOnly { return }
         let nid = NotificationID.make(event: event.id, app: event.app, user: entry.user)
-        switch decision.state {
-        case .due:
+        for awaited in decision.awaited {
+            decided.targets.append(
+                Escalation.Target(
+                    user: entry.user, device: awaited.device, policy: variant.policy, wait: awaited.wait.milliseconds,
+                    lifetime: variant.ttlMilliseconds, recipient: recipient, reason: awaited.reason))
+        }
+        if !decision.pushes.isEmpty {
             let message = try rendering.message(variant, user: entry.user, participant: entry.participant)
-            return decision.pushes.map { push in
-                let wait = push.wait.components.seconds * 1000 + push.wait.components.attoseconds / 1_000_000_000_000_000
-                return DeliveryRecord(
-                    nid: nid, event: event.id, app: event.app, user: entry.user, device: push.device, state: .due, reason: push.reason,
-                    dueAt: event.committedAt + wait, message: message)
-            }
-        case .undeliverable, .expired:
-            return [
+            decided.deliveries += decision.pushes.map { push in
                 DeliveryRecord(
-                    nid: nid, event: event.id, app: event.app, user: entry.user, device: "", state: decision.state ?? .undeliverable,
-                    reason: decision.reason, dueAt: event.committedAt)
-            ]
-        // Told by the socket, or not to be told: no row each, so that a full session costs one row and not one per person.
-        default: return []
+                    nid: nid, event: event.id, app: event.app, user: entry.user, device: push.device, state: .due, reason: push.reason,
+                    dueAt: event.committedAt, message: message)
+            }
+        } else if let end = decision.end {
+            decided.deliveries.append(
+                DeliveryRecord(
+                    nid: nid, event: event.id, app: event.app, user: entry.user, device: "", state: end, reason: decision.reason,
+                    dueAt: event.committedAt))
+        }
+    }
+
+    private func spread(_ decided: inout Decided) {
+        guard decided.recipients.count > Policy.spreadRecipientsMin else { return }
+        for index in decided.targets.indices {
+            let target = decided.targets[index]
+            decided.targets[index].wait = target.policy.spread(
+                .milliseconds(target.wait), recipients: decided.recipients.count, fraction: fraction()
+            ).milliseconds
+        }
+    }
+
+    private func choice(_ decision: Decision, policy: Policy, devices: [Device]) -> RecipientNote.Choice {
+        if policy == .realtimeOnly { return .socketOnly }
+        if !decision.awaited.isEmpty { return .awaited }
+        if !decision.pushes.isEmpty { return .pushed }
+        switch decision.end {
+        case .cancelled: return .actor
+        case .expired: return .expired
+        case .undeliverable: return devices.isEmpty ? .noDevice : devices.contains { $0.token != nil } ? .permissionDenied : .noToken
+        default: return .seen
         }
     }
 
     func presence(app: String, channel: String, users: [String]) -> [String: ParticipantPresence] {
         var presence: [String: ParticipantPresence] = [:]
         for user in users {
-            let attachments = attendance.attachments(app: app, channel: channel, user: user).filter(\.isSubscribed)
-            guard !attachments.isEmpty else { continue }
-            let states = attachments.map(\.state)
-            let state: AppState = states.contains(.foreground) ? .foreground : states.contains(.unknown) ? .unknown : .background
-            presence[user] = ParticipantPresence(connections: attachments.count, state: state)
+            guard let known = attendance.presence(app: app, channel: channel, user: user) else { continue }
+            presence[user] = ParticipantPresence(connections: known.connections, state: known.state)
         }
         return presence
     }
+}
+
+extension Duration {
+    /// Whole milliseconds, rounded down.
+    var milliseconds: Int64 { components.seconds * 1000 + components.attoseconds / 1_000_000_000_000_000 }
 }
 
 /// Whom an event concerns, read from the directory.

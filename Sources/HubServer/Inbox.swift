@@ -53,6 +53,8 @@ final class Inbox<Item: Sendable>: Sendable {
         }
     }
 
+    var isClosed: Bool { state.withLock { $0.isClosed } }
+
     /// Takes nothing more; what is there is still worked off.
     func close() {
         let waiter = state.withLock { state in

@@ -7,22 +7,23 @@ internal import Logging
 ///
 /// A delivery's lease is durable before its first byte leaves, so whatever happens in between is known to have possibly
 /// happened: after a crash it is sent again under the same ids, which the devices fold into one.
+///
+/// Before its first attempt a delivery is ruled on: quiet hours, alert limits and the silent budget make it wait, durably, or end
+/// it. That is this actor's own time; no publish waits for it.
 actor Outbox {
     private let gateway: any PushGateway
     private let directory: any HubDelivery.Directory
     private let store: any DeliveryStore
     private let time: any TimeSource
     private let logger: Logger
-    /// Due now, in order.
-    private var ready: [DeliveryRecord] = []
-    /// Waiting for their time.
-    private var later: [DeliveryRecord] = []
+    private var queue = DeliveryQueue()
+    private var rules: PushRules
     private var inFlight = 0
     private var isPumping = false
     private var isClosed = false
     /// More was committed than is kept in memory: the store has the rest.
     private var hasOverflowed = false
-    private var timer: Task<Void, Never>?
+    private var timer: (dueAt: Int64, task: Task<Void, Never>)?
 
     /// Deliveries kept in memory; beyond it they wait in the store.
     static let queuedMax = 100_000
@@ -34,11 +35,13 @@ actor Outbox {
     static let leaseMilliseconds: Int64 = 30_000
 
     init(
-        gateway: any PushGateway, directory: any HubDelivery.Directory, store: any DeliveryStore, time: any TimeSource, logger: Logger
+        gateway: any PushGateway, directory: any HubDelivery.Directory, store: any DeliveryStore, definitions: DefinitionSet,
+        time: any TimeSource, logger: Logger
     ) {
         self.gateway = gateway
         self.directory = directory
         self.store = store
+        rules = PushRules(definitions: definitions)
         self.time = time
         self.logger = logger
     }
@@ -55,99 +58,177 @@ actor Outbox {
                 if delivery.state == .leased { delivery.dueAt = now }
                 return delivery
             })
-        await pump()
+        pump()
+    }
+
+    /// Rules by other definitions from now on.
+    func change(to definitions: DefinitionSet) {
+        rules.definitions = definitions
     }
 
     /// Takes deliveries that are committed in the state `due`.
-    func enqueue(_ deliveries: [DeliveryRecord]) async {
-        if hasOverflowed || ready.count + later.count + deliveries.count > Self.queuedMax {
+    func enqueue(_ deliveries: [DeliveryRecord]) {
+        if hasOverflowed || queue.count + deliveries.count > Self.queuedMax {
             hasOverflowed = true
         } else {
-            add(deliveries)
+            for delivery in deliveries { queue.insert(delivery) }
         }
-        await pump()
+        pump()
+    }
+
+    /// Forgets deliveries that have been cancelled in the store.
+    func drop(_ deliveries: [DeliveryRecord]) {
+        for delivery in deliveries { _ = queue.remove(nid: delivery.nid, device: delivery.device) }
     }
 
     /// Sends nothing more; what was not sent stays open in the store. What the gateways still answer is written down.
     func close() {
         isClosed = true
-        timer?.cancel()
-        ready = []
-        later = []
+        timer?.task.cancel()
+        queue.removeAll()
     }
 
     /// Deliveries in the gateways' hands.
     var sending: Int { inFlight }
 
+    /// Takes deliveries from the store.
     private func add(_ deliveries: [DeliveryRecord]) {
         let now = time.wallMilliseconds
         for delivery in deliveries {
-            if delivery.dueAt <= now { ready.append(delivery) } else { later.append(delivery) }
+            guard queue.count < Self.queuedMax else {
+                hasOverflowed = true
+                return
+            }
+            rules.restore(delivery, now: now)
+            queue.insert(delivery)
         }
-        arm()
     }
 
     private func arm() {
-        timer?.cancel()
+        // Who waits for a free place is called when an answer frees one.
+        let soonest = isClosed || inFlight >= Self.inFlightMax ? nil : queue.nextDue()
+        if timer?.dueAt == soonest { return }
+        timer?.task.cancel()
         timer = nil
-        guard !isClosed, let soonest = later.map(\.dueAt).min() else { return }
+        guard let soonest else { return }
         let wait = max(0, soonest - time.wallMilliseconds)
-        timer = Task { [weak self] in
+        let task = Task { [weak self] in
             do { try await Task.sleep(for: .milliseconds(wait)) } catch { return }
             await self?.wake()
         }
+        timer = (soonest, task)
     }
 
-    private func wake() async {
-        // This runs in the timer's task: arming the next one must not cancel it, or the store's reads below would fail.
+    private func wake() {
         timer = nil
-        let now = time.wallMilliseconds
-        ready += later.filter { $0.dueAt <= now }
-        later.removeAll { $0.dueAt <= now }
-        arm()
-        await pump()
+        pump()
     }
 
-    /// One caller at a time works the queue off; the others only add to it.
-    private func pump() async {
-        guard !isPumping else { return }
+    /// Has the queue worked off by a task of its own, one at a time, so that nobody who adds to the queue waits for it.
+    private func pump() {
+        guard !isPumping, !isClosed else { return }
         isPumping = true
-        defer { isPumping = false }
-        while !isClosed, inFlight < Self.inFlightMax {
-            if ready.isEmpty, later.isEmpty, inFlight == 0, hasOverflowed { await reload() }
-            guard !ready.isEmpty else { return }
-            var batch = Array(ready.prefix(min(Self.leaseMax, Self.inFlightMax - inFlight)))
-            ready.removeFirst(batch.count)
-            let now = time.wallMilliseconds
-            for index in batch.indices {
-                batch[index].state = .leased
-                batch[index].attempts += 1
-                batch[index].dueAt = now + Self.leaseMilliseconds
-            }
-            inFlight += batch.count
-            do {
-                try await store.update(batch)
-                for delivery in batch { await send(delivery) }
-            } catch {
-                logger.error("deliveries could not be leased; trying again", metadata: ["error": "\(error)"])
-                inFlight -= batch.count
-                for index in batch.indices {
-                    batch[index].attempts -= 1
-                    batch[index].dueAt = now + 1000
-                }
-                later += batch
-                arm()
-                return
-            }
+        Task {
+            await work()
+            isPumping = false
+            arm()
         }
     }
 
+    private func work() async {
+        var hasReloaded = false
+        while !isClosed, inFlight < Self.inFlightMax {
+            let due = await takeDue(limit: min(Self.leaseMax, Self.inFlightMax - inFlight))
+            if due.isEmpty {
+                guard hasOverflowed, inFlight == 0, !hasReloaded else { return }
+                hasReloaded = true
+                await reload()
+                continue
+            }
+            hasReloaded = false
+            let outcome = rules.rule(due, now: time.wallMilliseconds)
+            // In the queue before anything is awaited, so that whatever is cancelled meanwhile is found there.
+            for delivery in outcome.waiting { queue.insert(delivery) }
+            let ended = outcome.ended + displaced(outcome.displaced)
+            let isLeased = await lease(outcome.sending)
+            let isWritten = await write(outcome.waiting.filter { queue.contains($0) } + ended)
+            for delivery in ended { log(delivery) }
+            if !isLeased || !isWritten { return }
+        }
+    }
+
+    /// What is due, with all that is needed to rule on it.
+    private func takeDue(limit: Int) async -> [DeliveryRecord] {
+        let due = queue.takeDue(now: time.wallMilliseconds, limit: limit)
+        let unknown = Set(due.filter { rules.needsEvent(of: $0) }.map(\.event))
+        if unknown.isEmpty { return due }
+        // Back while the events are read, so that whatever is cancelled meanwhile is found.
+        for delivery in due { queue.insert(delivery) }
+        for event in unknown {
+            do {
+                rules.learn(event: event, channel: try await store.event(id: event)?.channel, now: time.wallMilliseconds)
+            } catch {
+                logger.error("an event could not be read; its pushes go by the standard limits", metadata: ["event": "\(event)", "error": "\(error)"])
+                rules.learn(event: event, channel: nil, now: time.wallMilliseconds)
+            }
+        }
+        // What came in meanwhile may be unknown again: it is for the next round.
+        let again = queue.takeDue(now: time.wallMilliseconds, limit: limit)
+        for delivery in again where rules.needsEvent(of: delivery) { queue.insert(delivery) }
+        return again.filter { !rules.needsEvent(of: $0) }
+    }
+
+    /// Takes from the queue what is not to be sent any more.
+    private func displaced(_ names: [(nid: String, device: String?)]) -> [DeliveryRecord] {
+        names.flatMap { queue.remove(nid: $0.nid, device: $0.device) }.map { delivery in
+            var delivery = delivery
+            delivery.state = .cancelled
+            delivery.outcome = PushBudget.Reason.displaced.rawValue
+            return delivery
+        }
+    }
+
+    /// - Returns: false when the store cannot be written; they are tried again in a second.
+    private func lease(_ deliveries: [DeliveryRecord]) async -> Bool {
+        if deliveries.isEmpty { return true }
+        let now = time.wallMilliseconds
+        let batch = deliveries.map { delivery in
+            var delivery = delivery
+            delivery.state = .leased
+            delivery.attempts += 1
+            delivery.dueAt = now + Self.leaseMilliseconds
+            return delivery
+        }
+        inFlight += batch.count
+        do {
+            let leased = try await store.lease(batch)
+            inFlight -= batch.count - leased.count
+            for delivery in leased { await send(delivery) }
+            return true
+        } catch {
+            logger.error("deliveries could not be leased; trying again", metadata: ["error": "\(error)"])
+            inFlight -= batch.count
+            if isClosed { return false }
+            for var delivery in deliveries {
+                delivery.dueAt = now + 1000
+                queue.insert(delivery)
+            }
+            return false
+        }
+    }
+
+    /// Takes from the store what did not fit: the soonest due, in the place of what is here.
     private func reload() async {
+        queue.removeAll()
+        // What is committed from now on may come after what is read.
+        hasOverflowed = false
         do {
             let open = try await store.openDeliveries(limit: Self.queuedMax)
-            hasOverflowed = open.count == Self.queuedMax
+            if isClosed { return }
+            if open.count == Self.queuedMax { hasOverflowed = true }
             add(open)
         } catch {
+            hasOverflowed = true
             logger.error("open deliveries could not be read", metadata: ["error": "\(error)"])
         }
     }
@@ -166,15 +247,17 @@ actor Outbox {
         guard device.notifications else { return await finish(delivery, .undeliverable, outcome: "permission denied") }
         let target = PushTarget(
             device: device.id, provider: device.provider, platform: device.platform, token: token, environment: device.environment)
-        gateway.send(message, to: target) { outcome in
-            Task { await self.settle(delivery, token: token, provider: device.provider, outcome) }
+        var sent = delivery
+        sent.attempt = DeliveryAttempt(number: delivery.attempts, startedAt: time.wallMilliseconds, endedAt: 0, answer: "")
+        gateway.send(message, to: target) { [sent] outcome in
+            Task { await self.settle(sent, token: token, provider: device.provider, outcome) }
         }
     }
 
-    private func settle(_ delivery: DeliveryRecord, token: String?, provider: PushProvider?, _ outcome: PushOutcome) async {
+    private func settle(_ tried: DeliveryRecord, token: String?, provider: PushProvider?, _ outcome: PushOutcome) async {
+        var delivery = tried
         switch outcome {
         case .accepted(let providerID):
-            var delivery = delivery
             delivery.providerID = providerID
             await finish(delivery, .accepted, outcome: "accepted")
         case .dead(let reason, let since):
@@ -203,34 +286,53 @@ actor Outbox {
     private func finish(_ delivery: DeliveryRecord, _ state: DeliveryState, outcome: String) async {
         var delivery = delivery
         delivery.state = state
-        delivery.outcome = outcome
+        note(outcome, of: &delivery)
         inFlight -= 1
-        await write(delivery)
+        await write([delivery])
+        log(delivery)
+        pump()
+    }
+
+    private func log(_ ended: DeliveryRecord) {
         logger.debug(
-            "push ended", metadata: ["push.nid": "\(delivery.nid)", "push.state": "\(state.rawValue)", "push.outcome": "\(outcome)"])
-        await pump()
+            "push ended",
+            metadata: [
+                "push.nid": "\(ended.nid)", "push.state": "\(ended.state.rawValue)", "push.outcome": "\(ended.outcome ?? "")",
+            ])
     }
 
     private func postpone(_ delivery: DeliveryRecord, until due: Int64, reason: String) async {
         var delivery = delivery
         delivery.state = .retry
         delivery.dueAt = due
-        delivery.outcome = reason
+        note(reason, of: &delivery)
         inFlight -= 1
-        await write(delivery)
-        if !isClosed {
-            later.append(delivery)
-            arm()
-        }
-        await pump()
+        await write([delivery])
+        // Written down; the next attempt is another one.
+        delivery.attempt = nil
+        if !isClosed { queue.insert(delivery) }
+        pump()
     }
 
-    /// An outcome that cannot be written leaves the lease in the store: the delivery is repeated after the next start.
-    private func write(_ delivery: DeliveryRecord) async {
+    private func note(_ outcome: String, of delivery: inout DeliveryRecord) {
+        delivery.outcome = outcome
+        // Nil where no gateway was asked.
+        delivery.attempt?.endedAt = time.wallMilliseconds
+        delivery.attempt?.answer = outcome
+    }
+
+    /// An outcome that cannot be written leaves the store as it was: the delivery is repeated after the next start.
+    @discardableResult
+    private func write(_ deliveries: [DeliveryRecord]) async -> Bool {
+        if deliveries.isEmpty { return true }
         do {
-            try await store.update([delivery])
+            try await store.update(deliveries)
+            return true
         } catch {
-            logger.error("the outcome of a push could not be stored", metadata: ["push.nid": "\(delivery.nid)", "error": "\(error)"])
+            logger.error(
+                "the outcome of pushes could not be stored",
+                metadata: ["push.nid": "\(deliveries.first?.nid ?? "")", "count": "\(deliveries.count)", "error": "\(error)"])
+            return false
         }
     }
 }

@@ -27,7 +27,13 @@ package final class Server: Sendable {
     private let isDraining: Flag
     let logger: Logger
     private let deliveryTask: Task<Void, Never>
+    private let escalator: Escalator
+    private let escalatorTask: Task<Void, Never>
+    private let replayer: Replayer
+    private let replayerTask: Task<Void, Never>
     private let retentionTask: Task<Void, Never>
+    private let scheduled: ScheduledPublishes
+    private let scheduledTask: Task<Void, Never>
 
     /// Starts everything and listens. What a crash left open is taken up before the first connection comes in.
     package init(_ configuration: Configuration, definitions: DefinitionSet, logger: Logger) async throws(ServerError) {
@@ -38,20 +44,24 @@ package final class Server: Sendable {
         for warning in certificate?.warnings(now: time.wallSeconds) ?? [] { logger.warning("\(warning)") }
         let gateway = try Self.gateway(configuration, time: time, logger: logger)
         let store = try Self.store(configuration, time: time, logger: logger)
-        let outbox = Outbox(gateway: gateway, directory: store, store: store, time: time, logger: logger)
+        let outbox = Outbox(gateway: gateway, directory: store, store: store, definitions: definitions, time: time, logger: logger)
         let isDraining = Flag()
         do {
             let loops = try LoopGroup(count: configuration.loopCount, options: Self.options(configuration, certificate: certificate))
             let ports = EnginePorts(loops.handles)
+            let reader = AudienceReader(directory: store)
+            let escalator = Escalator(reader: reader, store: store, outbox: outbox, time: time, logger: logger)
+            let replayer = Replayer(store: store, time: time, logger: logger)
             let delivery = DeliveryService(
-                definitions: definitions, directory: store, store: store, apps: apps, outbox: outbox, ports: ports, process: process,
-                time: time, logger: logger)
+                definitions: definitions, directory: store, store: store, apps: apps, outbox: outbox, escalator: escalator, replayer: replayer,
+                ports: ports, process: process, time: time, logger: logger)
+            let scheduled = ScheduledPublishes(store: store, apps: apps, desk: delivery, time: time, logger: logger)
             let participants = ParticipantAPI(
-                directory: store, apps: apps, desk: delivery, time: time, definitions: { delivery.currentDefinitions },
+                directory: store, store: store, apps: apps, desk: delivery, time: time, definitions: { delivery.currentDefinitions },
                 defaultEnvironment: configuration.push.apnsSandboxByDefault ? .sandbox : .production,
                 wrongJoinCodesPerMinute: configuration.limits.wrongJoinCodesPerMinute)
             let backend = BackendAPI(
-                directory: store, desk: delivery, time: time, definitions: { delivery.currentDefinitions },
+                directory: store, store: store, desk: delivery, time: time, definitions: { delivery.currentDefinitions },
                 defaultEnvironment: configuration.push.apnsSandboxByDefault ? .sandbox : .production)
             let answers = AnswerBook(time: time) { try await store.answer(app: $0, key: $1, since: $2) }
             let webhooks = try Self.webhooks(configuration, store: store, time: time, logger: logger)
@@ -62,13 +72,20 @@ package final class Server: Sendable {
                     loop: loop.index, loopCount: ports.count, directory: apps, process: process, sink: engineOfLoop, time: time,
                     isWatched: delivery.isDefined, post: { loop, message in ports.post(message, to: loop) })
                 let router = Router(
-                    engine: engine, desk: delivery, answers: answers, survey: ChannelSurvey(loopCount: ports.count) { ports.post($1, to: $0) },
+                    engine: engine, desk: delivery, schedule: scheduled, answers: answers, survey: ChannelSurvey(loopCount: ports.count) { ports.post($1, to: $0) },
                     backend: backend, participants: participants, time: time, bodyBytesMax: configuration.bodyBytesMax,
                     corsOrigins: configuration.corsOrigins, isReady: { !isDraining.isSet })
                 engineOfLoop.start(engine: engine, router: router)
                 return engineOfLoop
             }
-            deliveryTask = Task { await delivery.run() }
+            let recovered = try await Recovery(reader: reader, store: store, definitions: definitions, loopCount: ports.count, time: time)
+                .events()
+            if !recovered.isEmpty { logger.info("waiting for receipts of events left open", metadata: ["events": "\(recovered.count)"]) }
+            delivery.recover(recovered)
+            escalatorTask = Task { await escalator.run() }
+            replayerTask = Task { await replayer.run { delivery.replay($0, frames: $1) } }
+            deliveryTask = Task { await delivery.run(wasAway: !recovered.isEmpty) }
+            scheduledTask = Task { await scheduled.run() }
             try await outbox.resume()
             try await webhooks?.resume()
             acceptor = try Acceptor(
@@ -76,6 +93,9 @@ package final class Server: Sendable {
             self.loops = loops
             self.ports = ports
             self.delivery = delivery
+            self.escalator = escalator
+            self.replayer = replayer
+            self.scheduled = scheduled
             self.webhooks = webhooks
         } catch {
             throw ServerError(.failed, "\(error)")
@@ -101,9 +121,16 @@ package final class Server: Sendable {
         isDraining.set()
         acceptor.stop()
         await drain()
+        // What is due from now on is published after the next start.
+        scheduled.close()
+        await scheduledTask.value
         // Publishes that were taken are committed and answered before the loops end.
         delivery.close()
+        replayer.close()
+        await replayerTask.value
         await deliveryTask.value
+        escalator.close()
+        await escalatorTask.value
         retentionTask.cancel()
         await outbox.close()
         // Beside each other, for each may take a second.

@@ -13,7 +13,7 @@ package enum PushMessageCoding {
     package static func encode(_ message: PushMessage) -> JSONValue {
         var members: [String: JSONValue] = [
             "v": .int(version), "nid": .string(message.nid), "event": .string(message.event),
-            "kind": .string(message.kind.rawValue), "expires_at": .int(message.expiresAt),
+            "kind": .string(message.kind.rawValue), "policy": .string(message.policy.rawValue), "expires_at": .int(message.expiresAt),
             "committed_at": .int(message.committedAt), "sequence": .int(message.sequence),
         ]
         members["title"] = message.title.map(JSONValue.string)
@@ -36,9 +36,14 @@ package enum PushMessageCoding {
         guard let kind = PushMessage.Kind(rawValue: try required("kind", of: members, \.stringValue)) else {
             throw unreadable("its `kind` is unknown")
         }
+        // Absent from what earlier versions wrote.
+        let policy = try optional("policy", of: members, \.stringValue).map { name throws(StorageError) in
+            guard let policy = Policy(rawValue: name) else { throw unreadable("its `policy` is unknown") }
+            return policy
+        }
         return PushMessage(
             nid: try required("nid", of: members, \.stringValue), event: try required("event", of: members, \.stringValue),
-            kind: kind, title: try optional("title", of: members, \.stringValue),
+            kind: kind, policy: policy, title: try optional("title", of: members, \.stringValue),
             body: try optional("body", of: members, \.stringValue), image: try optional("image", of: members, \.stringValue),
             data: try optional("data", of: members, \.objectValue) ?? [:],
             apns: try optional("apns", of: members, \.objectValue) ?? [:],

@@ -50,10 +50,12 @@ package struct PublishRequest: Hashable, Sendable {
     package let attributes: ChannelAttributes
     /// The member `idempotency_key` of a single event, as it was sent: for libraries that cannot set headers.
     package let idempotencyKey: String?
+    /// When to publish it, in milliseconds since 1970; nil: now.
+    package let deliverAt: Int64?
 
     package init(
         name: String, channels: [ChannelName], data: DataLiteral, excludedSocketID: SocketID? = nil,
-        attributes: ChannelAttributes = [], idempotencyKey: String? = nil
+        attributes: ChannelAttributes = [], idempotencyKey: String? = nil, deliverAt: Int64? = nil
     ) {
         self.name = name
         self.channels = channels
@@ -61,6 +63,7 @@ package struct PublishRequest: Hashable, Sendable {
         self.excludedSocketID = excludedSocketID
         self.attributes = attributes
         self.idempotencyKey = idempotencyKey
+        self.deliverAt = deliverAt
     }
 
     /// One event as the deprecated route has it: the name and the socket id as parameters, the whole body as the data.
@@ -144,7 +147,8 @@ package struct PublishRequest: Hashable, Sendable {
         try checkSize(literal.contentByteCount, at: place, limits: limits)
         return PublishRequest(
             name: name, channels: channels, data: literal, excludedSocketID: try socketID(source.element, at: place),
-            attributes: try attributes(source.element, at: place), idempotencyKey: idempotencyKey)
+            attributes: try attributes(source.element, at: place), idempotencyKey: idempotencyKey,
+            deliverAt: try DeliveryTime.parse(source.element, at: place))
     }
 
     private static func checkSize(_ byteCount: Int, at place: String, limits: PublishLimits) throws(PublishError) {

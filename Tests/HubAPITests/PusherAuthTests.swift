@@ -256,7 +256,7 @@ struct PusherAuthTests {
 
     @Test(
         "other paths are somebody else's",
-        arguments: ["/", "/pusher", "/me", "/me/events", "/api/scenarios/sessions/A", "/apps/1/sessions/s"])
+        arguments: ["/", "/pusher", "/me", "/me/event", "/api/scenarios/sessions/A", "/apps/1/sessions/s"])
     func otherPaths(path: String) async throws {
         let hub = try Hub()
         #expect(await hub.open.respond(to: HTTPRequest(method: "GET", path: path)) == nil)

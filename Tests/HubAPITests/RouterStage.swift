@@ -14,6 +14,9 @@ final class RouterStage {
     let clock = ManualClock()
     let desk = ScriptedDesk()
     let engine: ChannelEngine
+    let schedule: StoringSchedule
+    /// Its folder goes with it.
+    private let events: TestEvents
     private let router: Router
     private let sink = SilentSink()
 
@@ -32,8 +35,10 @@ final class RouterStage {
             if case .query(let question) = message { question(Self.home()) }
         }
         let desk = desk
+        events = hub.events
+        schedule = StoringSchedule(store: hub.events.store)
         router = Router(
-            engine: engine, desk: desk, answers: AnswerBook(time: clock) { try desk.recall(app: $0, key: $1, since: $2) }, survey: survey,
+            engine: engine, desk: desk, schedule: schedule, answers: AnswerBook(time: clock) { try desk.recall(app: $0, key: $1, since: $2) }, survey: survey,
             backend: hub.backend, participants: hub.open, time: clock, bodyBytesMax: Router.bodyBytesMin, corsOrigins: origins,
             isReady: { true })
     }
@@ -117,6 +122,7 @@ final class ScriptedDesk: EventDesk {
         var isBroken = false
         var refusal: PublishRefusal?
         var taken: [PublishCommand] = []
+        var trials: [PublishCommand] = []
         var held: [PublishCommand] = []
         var kept: [String: AnswerRecord] = [:]
         var recalls = 0
@@ -125,6 +131,7 @@ final class ScriptedDesk: EventDesk {
     private let state = Mutex(State())
 
     var taken: Int { state.withLock { $0.taken.count } }
+    var trials: Int { state.withLock { $0.trials.count } }
     var lastRequest: PublishRequest? { state.withLock { $0.taken.last?.requests.first } }
     var recalls: Int { state.withLock { $0.recalls } }
     func hold() { state.withLock { $0.holds = true } }
@@ -137,6 +144,10 @@ final class ScriptedDesk: EventDesk {
     func submit(_ command: PublishCommand) -> Bool {
         let (isTaken, answersNow) = state.withLock { state in
             if state.isFull { return (false, false) }
+            if command.purpose == .trial {
+                state.trials.append(command)
+                return (true, true)
+            }
             state.taken.append(command)
             if state.holds { state.held.append(command) }
             return (true, !state.holds)
@@ -159,11 +170,14 @@ final class ScriptedDesk: EventDesk {
             PublishOutcome(events: request.channels.filter(isDefined).map { ($0, "event-\(taken)-\($0.text)") })
         }
         let refusal = state.withLock { state in
-            if state.refusal == nil, let answer = command.answer?(outcomes) { state.kept["\(answer.app) \(answer.key)"] = answer }
+            if state.refusal == nil, command.purpose != .trial, let answer = command.answer?(outcomes) { state.kept["\(answer.app) \(answer.key)"] = answer }
             return state.refusal
         }
         command.respond(refusal.map { .failure($0) } ?? .success(outcomes))
     }
+
+    /// As the store would after a publish that another one kept.
+    func keep(_ answer: AnswerRecord) { state.withLock { $0.kept["\(answer.app) \(answer.key)"] = answer } }
 
     func recall(app: String, key: String, since: Int64) throws -> AnswerRecord? {
         try state.withLock { state in
@@ -174,6 +188,23 @@ final class ScriptedDesk: EventDesk {
     }
 
     struct BrokenStore: Error {}
+}
+
+/// Writes publishes for later into a store, where nobody looks for what is due.
+final class StoringSchedule: ScheduleDesk {
+    let store: any DeliveryStore
+    private let failure = Mutex<(any Error)?>(nil)
+
+    init(store: any DeliveryStore) {
+        self.store = store
+    }
+
+    func fail(_ error: (any Error)?) { failure.withLock { $0 = error } }
+
+    func schedule(_ publishes: [ScheduledPublish], answers: [AnswerRecord]) async throws {
+        if let error = failure.withLock({ $0 }) { throw error }
+        try await store.schedule(publishes, answers: answers)
+    }
 }
 
 /// Nobody is connected.

@@ -25,6 +25,7 @@ final class RecordingDesk: AttendanceDesk {
         case bind(socketID: String, app: String, user: String, device: String)
         case state(app: String, user: String, device: String, AppState)
         case roster(app: String, session: String, user: String)
+        case received(AppReceipt)
     }
 
     private let recorded = Mutex<[Call]>([])
@@ -43,6 +44,7 @@ final class RecordingDesk: AttendanceDesk {
     func presence(app: String, session: Session, users: [String]) async -> [String: ParticipantPresence] {
         present.withLock { $0.filter { users.contains($0.key) } }
     }
+    func received(_ receipt: AppReceipt) async { recorded.withLock { $0.append(.received(receipt)) } }
     func rosterChanged(app: String, session: String, user: String) async {
         recorded.withLock { $0.append(.roster(app: app, session: session, user: user)) }
     }
@@ -52,6 +54,7 @@ final class RecordingDesk: AttendanceDesk {
 struct Hub {
     let clock: ManualClock
     let directory: MemoryDirectory
+    let events: TestEvents
     let desk = RecordingDesk()
     let apps: AppDirectory
     let backend: BackendAPI
@@ -92,33 +95,38 @@ struct Hub {
         let definitions = try DefinitionSet.load(files.map { (file: $0.0, text: $0.1) })
         self.clock = clock
         self.directory = directory ?? MemoryDirectory(now: clock.wallMilliseconds)
+        events = try TestEvents(clock: clock)
         apps = AppDirectory([
             App(index: 0, id: "1", secrets: secrets), App(index: 1, id: "2", secrets: ["other-key": "other-secret"]), disabled,
         ])
         backend = BackendAPI(
-            directory: self.directory, desk: desk, time: clock, definitions: { definitions }, defaultEnvironment: environment)
+            directory: self.directory, store: events.store, desk: desk, time: clock, definitions: { definitions },
+            defaultEnvironment: environment)
         open = ParticipantAPI(
-            directory: self.directory, apps: apps, desk: desk, time: clock, definitions: { definitions }, defaultEnvironment: environment,
-            wrongJoinCodesPerMinute: wrongCodes)
+            directory: self.directory, store: events.store, apps: apps, desk: desk, time: clock, definitions: { definitions },
+            defaultEnvironment: environment, wrongJoinCodesPerMinute: wrongCodes)
     }
 
     /// A request of app 1's backend.
-    func call(_ method: String, _ path: String, _ body: JSONValue? = nil, app: String = "1") async throws -> Answer {
+    func call(
+        _ method: String, _ path: String, _ body: JSONValue? = nil, query: [String: String] = [:], app: String = "1"
+    ) async throws -> Answer {
         let components = path.split(separator: "/").map(String.init)
-        let request = HTTPRequest(method: method, path: "/apps/\(app)/\(path)", body: body?.serialized() ?? [])
+        let request = HTTPRequest(
+            method: method, path: "/apps/\(app)/\(path)", query: query.map { (name: $0.key, value: $0.value) }, body: body?.serialized() ?? [])
         let app = try #require(apps.app(id: app))
         return Answer(try #require(await backend.respond(to: request, app: app, pathComponents: components)))
     }
 
     /// A request of an app.
     func send(
-        _ method: String, _ path: String, _ body: JSONValue? = nil, form: String? = nil, token: String? = nil,
+        _ method: String, _ path: String, _ body: JSONValue? = nil, form: String? = nil, query: [String: String] = [:], token: String? = nil,
         headers: [String: String] = [:], from address: String = "192.0.2.1"
     ) async throws -> Answer {
         var headers = headers
         if let token { headers["authorization"] = "Bearer \(token)" }
         let request = HTTPRequest(
-            method: method, path: path, headers: headers, body: form.map { Array($0.utf8) } ?? body?.serialized() ?? [],
+            method: method, path: path, query: query.map { (name: $0.key, value: $0.value) }, headers: headers, body: form.map { Array($0.utf8) } ?? body?.serialized() ?? [],
             remoteAddress: address)
         return Answer(try #require(await open.respond(to: request)))
     }
@@ -142,6 +150,14 @@ struct Hub {
     /// Joins and returns the token.
     func token(_ more: [String: JSONValue] = [:], code: String = "ABC123", email: String = "ann@example.com") async throws -> String {
         try #require(try await join(more, code: code, email: email)["token"]?.stringValue)
+    }
+}
+
+extension Hub {
+    /// Joins; the participant's token and user id.
+    func participant(_ more: [String: JSONValue] = [:], email: String = "ann@example.com") async throws -> (token: String, user: String) {
+        let answer = try await join(more, email: email)
+        return (try #require(answer["token"]?.stringValue), try #require(answer["user_id"]?.stringValue))
     }
 }
 

@@ -39,6 +39,20 @@ struct DefinitionTests {
         #expect(definition.events["secret"]?.variants.first?.audience == .roles(["hider", "seeker"]))
     }
 
+    @Test("quiet hours, alert limits and replay are read, and have defaults")
+    func limits() throws {
+        func definition(_ keys: String) throws -> ChannelDefinition {
+            try #require(try DefinitionSet.load([("g.yaml", "channel: presence-g-{session}\n\(keys)\nevents: {}")]).definition(named: "g"))
+        }
+        let plain = try definition("")
+        #expect(!plain.replays && plain.quietHours == nil && plain.alerts == AlertLimits(burst: 5, every: .seconds(10), perDay: 0))
+        let full = try definition(
+            "replay: true\nquiet_hours: { from: \"22:00\", to: 08:30, timezone: Europe/Berlin }\nalerts: { burst: 2, every: 1m, per_day: 9 }")
+        #expect(full.replays && full.quietHours == QuietHours(from: 1320, to: 510, timezone: "Europe/Berlin"))
+        #expect(full.alerts == AlertLimits(burst: 2, every: .seconds(60), perDay: 9))
+        #expect(try definition("alerts: { per_day: 3 }").alerts == AlertLimits(burst: 5, every: .seconds(10), perDay: 3))
+    }
+
     @Test("the first variant that fits a recipient wins")
     func variants() throws {
         let definition = try #require(try DefinitionSet.load([("hs.yaml", hideAndSeek)]).definition(named: "hs"))
@@ -112,6 +126,36 @@ struct DefinitionTests {
     }
 
     static let mistakes: [(String, [String])] = [
+        (
+            "channel: presence-g-{session}\nreplay: yes\nquiet_hours: { from: 22, to: \"24:00\", timezone: Europe/Berlim }\nevents: {}",
+            [
+                "game.yaml:2: replay: expected true or false, found the text \"yes\"",
+                "game.yaml:3: quiet_hours.from: expected a time of the day such as \"22:00\", found \"22\"",
+                "game.yaml:3: quiet_hours.to: expected a time of the day such as \"22:00\", found \"24:00\"",
+                "game.yaml:3: quiet_hours.timezone: this machine knows no time zone \"Europe/Berlim\"; write a name of the time zone database, such as Europe/Berlin",
+            ]
+        ),
+        (
+            "channel: presence-g-{session}\nquiet_hours: { form: \"22:00\", to: \"22:00\" }\nevents: {}",
+            [
+                "game.yaml:2: unknown key \"form\" in quiet_hours; did you mean \"from\"? known keys: from, to, timezone",
+                "game.yaml:2: quiet_hours has no from: write from: \"22:00\"",
+                "game.yaml:2: quiet_hours has no timezone: write the one of most recipients, such as timezone: Europe/Berlin",
+            ]
+        ),
+        (
+            "channel: presence-g-{session}\nquiet_hours: { from: \"22:00\", to: \"22:00\", timezone: UTC }\nevents: {}",
+            ["game.yaml:2: quiet_hours: from and to are the same; quiet hours end some time of the day"]
+        ),
+        (
+            "channel: presence-g-{session}\nalerts: { burst: 0, every: 2d, per_day: -1, max: 1 }\nevents: {}",
+            [
+                "game.yaml:2: alerts.burst: expected a whole number from 1 to 1000, found the number 0",
+                "game.yaml:2: alerts.every: at most 1d; to allow few alerts a day, write per_day:",
+                "game.yaml:2: alerts.per_day: expected a whole number from 0, found the number -1",
+                "game.yaml:2: unknown key \"max\" in alerts; known keys: burst, every, per_day",
+            ]
+        ),
         ("", ["game.yaml:1: the file is empty; write channel: and events:"]),
         ("events: {}", ["game.yaml:1: the file has no channel: write channel: presence-NAME-{session}"]),
         ("channel: presence-g-{session}", ["game.yaml:1: the file has no events: list its events, each with to: and policy:"]),
@@ -123,7 +167,7 @@ struct DefinitionTests {
         (
             "channel: presence-g-{session}\nevent: {}\nevents: {}",
             [
-                "game.yaml:2: unknown key \"event\" in the file; did you mean \"events\"? known keys: channel, roles, join, suppress_scope, events"
+                "game.yaml:2: unknown key \"event\" in the file; did you mean \"events\"? known keys: channel, roles, join, suppress_scope, replay, quiet_hours, alerts, events"
             ]
         ),
         (

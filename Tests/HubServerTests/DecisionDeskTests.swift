@@ -34,15 +34,16 @@ struct DecisionDeskTests {
     private let clock = ManualClock()
 
     private func publish(
-        _ event: String, data: String, present: [(user: String, slot: Int)] = [], excluded: ConnectionID? = nil
+        _ event: String, data: String, present: [(user: String, slot: Int)] = [], excluded: ConnectionID? = nil,
+        people: [(user: String, role: String)] = [("h", "hider"), ("s", "seeker")], fraction: Double = 0
     ) throws -> DecisionDesk.Decided {
         let set = try DefinitionSet.load([("game.yaml", Self.yaml)])
         let (definition, placeholders) = try #require(set.match(channel: channel))
-        var desk = DecisionDesk(loopCount: 1)
+        var desk = DecisionDesk(loopCount: 1, fraction: { fraction })
         for (user, slot) in present {
             desk.attendance.attach(ConnectionID(loop: 0, slot: slot, generation: 1), app: "1", channel: channel, user: user, device: nil)
         }
-        let entries = [("h", "hider"), ("s", "seeker")].map { user, role in
+        let entries = people.map { user, role in
             let participant = Participant(app: "1", session: "7", user: user, number: 1, name: user, email: nil, role: role, joinedAt: 0)
             let device = Device(
                 app: "1", user: user, id: "d", platform: .android, provider: .fcm, token: "t-\(user)", environment: .production, registeredAt: 0)
@@ -54,7 +55,7 @@ struct DecisionDeskTests {
         return try desk.decide(
             try #require(definition.events[event]),
             request: PublishRequest(name: event, channels: [name], data: DataLiteral(content: data), excludedSocketID: nil, attributes: []),
-            channel: name, audience: audience, excluded: excluded, now: clock.wallMilliseconds, random: Array(repeating: 7, count: 10))
+            channel: name, audience: audience, excluded: excluded, now: clock.wallMilliseconds, monotonic: 0, random: Array(repeating: 7, count: 10))
     }
 
     @Test("an event for one role goes to that role only, on both surfaces")
@@ -65,10 +66,31 @@ struct DecisionDeskTests {
         #expect(decided.roles == RoleSet.role(0).union(decided.roles) && decided.roles.isDisjoint(with: [.role(1), .unmatched]))
     }
 
-    @Test("who is there gets the socket and no row; who is not gets a push")
+    @Test("who is there gets the socket, and time to confirm it; who is not gets a push at once")
     func surfaces() throws {
         let decided = try publish("greeted", data: #"{"word":"hi"}"#, present: [("h", 1)])
         #expect(decided.deliveries.map(\.user) == ["s"] && decided.deliveries.first?.state == .due && decided.roles == .everybody)
+        #expect(
+            decided.targets == [
+                Escalation.Target(user: "h", device: nil, policy: .notify, wait: 5000, lifetime: 14_400_000, recipient: 0, reason: "live")
+            ])
+        #expect(decided.recipients == ["h", "s"])
+        #expect(decided.notes == [RecipientNote(state: .live, choice: .awaited), RecipientNote(state: .absent, choice: .pushed)])
+    }
+
+    @Test(
+        "a big audience's deadlines are spread, never later than the policy's and never less than half of it",
+        arguments: [0, 0.5, 0.999_999])
+    func spread(fraction: Double) throws {
+        let people = (0...Policy.spreadRecipientsMin).map { (user: "u\($0)", role: "hider") }
+        let present = people.enumerated().map { (user: $1.user, slot: $0) }
+        for (event, data, wait, width) in [("asked", #"{"radius":3}"#, 2000.0, 500.0), ("greeted", #"{"word":"hi"}"#, 5000, 2500)] {
+            let decided = try publish(event, data: data, present: present, people: people, fraction: fraction)
+            #expect(decided.targets.count == people.count)
+            #expect(Set(decided.targets.map(\.wait)) == [Int64(wait - width * fraction)])
+            let few = try publish(event, data: data, present: present, people: Array(people.dropLast()), fraction: fraction)
+            #expect(Set(few.targets.map(\.wait)) == [Int64(wait)])
+        }
     }
 
     @Test("a value that the data lacks is a 400 that names it, whoever is there", arguments: ["asked", "greeted"])
@@ -84,7 +106,8 @@ struct DecisionDeskTests {
     func actor() throws {
         let excluded = ConnectionID(loop: 0, slot: 1, generation: 1)
         let decided = try publish("offer", data: "{}", present: [("h", 1)], excluded: excluded)
-        #expect(decided.deliveries.map(\.user) == ["s"])
+        #expect(decided.deliveries.map(\.user) == ["s"] && decided.targets.isEmpty)
+        #expect(decided.notes.first?.choice == .actor)
     }
 
     @Test("push_only has no socket, realtime_only has no record")

@@ -21,7 +21,7 @@ struct RetentionTests {
             EventRecord(
                 id: "e\(index)", app: "1", channel: "c", name: "n", data: "d", policy: .critical, committedAt: born, expiresAt: born)
         }
-        _ = try await store.commit(events.map { ($0, []) }, answers: (0..<count).map { answer("k\($0)", at: born) })
+        _ = try await store.commit(events.map { EventCommit($0) }, answers: (0..<count).map { answer("k\($0)", at: born) })
         let open = try await stage.commitPush(event: "open")
         let retention = Retention(store: store, time: clock, logger: Logger(label: "test"))
         clock.advance(milliseconds: AnswerRecord.lifeMilliseconds)

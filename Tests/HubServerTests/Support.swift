@@ -55,41 +55,61 @@ final class TestStore {
         do { try FileManager.default.removeItem(at: folder) } catch { print("left behind: \(folder.path)") }
     }
 
-    func outbox(_ gateway: any PushGateway) -> Outbox {
-        Outbox(gateway: gateway, directory: store, store: store, time: clock, logger: Logger(label: "test"))
+    func outbox(_ gateway: any PushGateway, definitions: DefinitionSet = .empty) -> Outbox {
+        Outbox(
+            gateway: gateway, directory: store, store: store, definitions: definitions, time: clock, logger: Logger(label: "test"))
     }
 
-    func device(user: String = "u", token: String? = "token-of-u", notifications: Bool = true) async throws {
+    func device(user: String = "u", id: String = "d", token: String? = "token-of-u", notifications: Bool = true) async throws {
         _ = try await store.putDevice(
             Device(
-                app: "1", user: user, id: "d", platform: .android, provider: .fcm, token: token, environment: .production,
+                app: "1", user: user, id: id, platform: .android, provider: .fcm, token: token, environment: .production,
                 notifications: notifications, registeredAt: clock.wallMilliseconds))
     }
 
     /// Commits one event with one push that is due now, or after the delay.
     func commitPush(
-        event: String = "e1", user: String = "u", lifeMilliseconds: Int64 = 600_000, delayMilliseconds: Int64 = 0
+        event: String = "e1", policy: Policy = .critical, group: String? = nil, user: String = "u", lifeMilliseconds: Int64 = 600_000,
+        delayMilliseconds: Int64 = 0
     ) async throws -> DeliveryRecord {
+        let pushes = try await commitPushes(
+            event: event, policy: policy, group: group, user: user, devices: ["d"], lifeMilliseconds: lifeMilliseconds,
+            delayMilliseconds: delayMilliseconds)
+        return pushes[0]
+    }
+
+    /// Commits one event with a push for each device.
+    func commitPushes(
+        event: String, policy: Policy, group: String? = nil, user: String = "u", devices: [String], lifeMilliseconds: Int64 = 600_000,
+        delayMilliseconds: Int64 = 0
+    ) async throws -> [DeliveryRecord] {
         let now = clock.wallMilliseconds
         let message = PushMessage(
-            nid: "nid-\(event)", event: event, kind: .alert, title: "t", body: "b", expiresAt: now + lifeMilliseconds, committedAt: now)
-        let delivery = DeliveryRecord(
-            nid: "nid-\(event)", event: event, app: "1", user: user, device: "d", state: .due, reason: "absent",
-            dueAt: now + delayMilliseconds, message: message)
+            nid: "nid-\(event)", event: event, kind: policy == .sync ? .silent : .alert, policy: policy, title: "t", body: "b", group: group,
+            expiresAt: now + lifeMilliseconds, committedAt: now)
+        let deliveries = devices.map { device in
+            DeliveryRecord(
+                nid: "nid-\(event)", event: event, app: "1", user: user, device: device, state: .due, reason: "absent",
+                dueAt: now + delayMilliseconds, message: message)
+        }
         let record = EventRecord(
-            id: event, app: "1", channel: "presence-quiz-1", name: "n", data: "{}", policy: .critical, committedAt: now,
+            id: event, app: "1", channel: "presence-quiz-1", name: "n", data: "{}", policy: policy, committedAt: now,
             expiresAt: now + lifeMilliseconds)
-        _ = try await store.commit([(record, [delivery])])
-        return delivery
+        _ = try await store.commit([EventCommit(record, deliveries)])
+        return deliveries
     }
 
     /// The event's one row once it is as wanted; whatever it is after the time limit.
     func row(_ event: String = "e1", until isDone: (DeliveryRecord) -> Bool) async throws -> DeliveryRecord? {
+        try await rows(event) { $0.first.map(isDone) ?? false }.first
+    }
+
+    /// The event's rows by device once they are as wanted; whatever they are after the time limit.
+    func rows(_ event: String, until isDone: ([DeliveryRecord]) -> Bool) async throws -> [DeliveryRecord] {
         let end = ContinuousClock.now + .seconds(60)
         while true {
-            let row = try await store.deliveries(event: event).first
-            if let row, isDone(row) { return row }
-            if ContinuousClock.now > end { return row }
+            let rows = try await store.deliveries(event: event)
+            if isDone(rows) || ContinuousClock.now > end { return rows }
             try await Task.sleep(for: .milliseconds(5))
         }
     }

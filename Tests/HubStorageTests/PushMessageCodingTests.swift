@@ -15,7 +15,19 @@ struct PushMessageCodingTests {
         }
         #expect(
             PushMessageCoding.encode(bare).text
-                == #"{"committed_at":0,"event":"e","expires_at":-1,"kind":"silent","nid":"n","sequence":7,"v":1}"#)
+                == #"{"committed_at":0,"event":"e","expires_at":-1,"kind":"silent","nid":"n","policy":"sync","sequence":7,"v":1}"#)
+    }
+
+    @Test("a policy is kept, and its absence holds nothing visible back", arguments: Policy.allCases)
+    func policy(policy: Policy) throws {
+        var message = PushMessage.sample(event: "e1")
+        message.policy = policy
+        var members = try #require(PushMessageCoding.encode(message).objectValue)
+        #expect(try PushMessageCoding.decode(.object(members)).policy == policy)
+        members["policy"] = nil
+        #expect(try PushMessageCoding.decode(.object(members)).policy == .critical)
+        members["kind"] = "silent"
+        #expect(try PushMessageCoding.decode(.object(members)).policy == .sync)
     }
 
     @Test("members of a later version are passed over, null is absence")
@@ -35,7 +47,7 @@ struct PushMessageCodingTests {
             ("v", nil, "`v` is missing"), ("v", 2, "its form is 2"), ("v", 0, "its form is 0"),
             ("v", "1", "`v` has the wrong type"),
             ("nid", nil, "`nid` is missing"), ("nid", 5, "`nid`"), ("event", nil, "`event`"),
-            ("kind", "secret", "`kind` is unknown"),
+            ("kind", "secret", "`kind` is unknown"), ("policy", "secret", "`policy` is unknown"), ("policy", 1, "`policy` has"),
             ("title", ["secret"], "`title`"), ("data", "secret", "`data`"), ("expires_at", "secret", "`expires_at`"),
             ("committed_at", nil, "`committed_at`"), ("sequence", .double(1.5), "`sequence`"),
         ] as [(String, JSONValue?, String)])

@@ -1,5 +1,6 @@
 import Foundation
 import GRDB
+import HubDelivery
 import HubStorage
 import HubWebhooks
 import Testing
@@ -71,7 +72,7 @@ struct SQLiteFileTests {
     func olderSchema() async throws {
         let path = folder.file()
         let first = try SQLiteStore(path: path, time: TestClock())
-        _ = try await first.commit([(.sample("e1"), [])])
+        _ = try await first.commit([EventCommit(.sample("e1"))])
         try await first.close()
         let queue = try DatabaseQueue(path: path)
         try await queue.write { db in

@@ -60,7 +60,7 @@ struct SQLiteStoreTests {
         let session = try await store.makeSession(joinCode: "CODE")
         let ada = try await store.join(session, "ada@example.org")
         let device = try await store.putDevice(.sample(user: ada.user))
-        _ = try await store.commit([(.sample("e1"), [.sample(event: "e1", user: ada.user, message: .sample(event: "e1"))])])
+        _ = try await store.commit([.init(.sample("e1"), [.sample(event: "e1", user: ada.user, message: .sample(event: "e1"))])])
         let deliveries = try await store.openDeliveries(limit: 10)
         try await store.close()
         await #expect(throws: StorageError.self) { _ = try await store.session(joinCode: "CODE") }
@@ -73,8 +73,8 @@ struct SQLiteStoreTests {
             #expect(try await store.openDeliveries(limit: 10) == deliveries)
             #expect(deliveries.first?.message?.sequence == 1)
         }
-        #expect(try await again.commit([(.sample("e2"), [])]).first?.sequence == 2)
-        #expect(try await beside.commit([(.sample("e3"), [])]).first?.sequence == 3)
+        #expect(try await again.commit([.init(.sample("e2"))]).first?.sequence == 2)
+        #expect(try await beside.commit([.init(.sample("e3"))]).first?.sequence == 3)
     }
 
     @Test("what was committed survives SIGKILL")
@@ -86,7 +86,7 @@ struct SQLiteStoreTests {
                 for index in 0..<100 {
                     group.addTask {
                         _ = try await store.commit(
-                            [(.sample("e\(index)"), [.sample(event: "e\(index)", message: .sample(event: "e\(index)"))])],
+                            [.init(.sample("e\(index)"), [.sample(event: "e\(index)", message: .sample(event: "e\(index)"))])],
                             answers: [.sample("k\(index)")])
                     }
                 }
@@ -110,13 +110,13 @@ struct SQLiteStoreTests {
     func migration() async throws {
         let path = folder.file()
         let first = try open()
-        _ = try await first.commit([(.sample("e1"), [])])
+        _ = try await first.commit([.init(.sample("e1"))])
         try await first.close()
         try await DatabaseQueue(path: path).write { db in
             try db.execute(sql: "DROP TABLE answer; DELETE FROM grdb_migrations WHERE identifier = 'answers'")
         }
         let store = try open()
-        #expect(try await store.commit([(.sample("e2"), [])], answers: [.sample("k")]).map(\.sequence) == [2])
+        #expect(try await store.commit([.init(.sample("e2"))], answers: [.sample("k")]).map(\.sequence) == [2])
         #expect(try await store.answer(app: "1", key: "k", since: 0) == .sample("k"))
     }
 
@@ -127,7 +127,7 @@ struct SQLiteStoreTests {
         let store = try SQLiteStore(path: path, time: clock) { error in reports.withLock { $0.append(error) } }
         let devices = ["json", "form", "fine", "object"]
         _ = try await store.commit([
-            (.sample("e1"), devices.map { .sample(event: "e1", device: $0, message: .sample(event: "e1")) })
+            .init(.sample("e1"), devices.map { .sample(event: "e1", device: $0, message: .sample(event: "e1")) })
         ])
         let raw = try DatabaseQueue(path: path)
         try await raw.write { db in
@@ -154,11 +154,11 @@ struct SQLiteStoreTests {
     @Test("a failing statement's error shows nothing that was to be stored")
     func errorsHideValues() async throws {
         let store = try open()
-        _ = try await store.commit([(.sample("e1"), [])])
+        _ = try await store.commit([.init(.sample("e1"))])
         var event = EventRecord.sample("e1")
         event.data = "SECRET-PAYLOAD"
         let delivery = DeliveryRecord.sample(event: "SECRET-EVENT", message: .sample(event: "SECRET-MESSAGE"))
-        for batch in [[(event: event, deliveries: [])], [(event: .sample("e2"), deliveries: [delivery])]] {
+        for batch in [[EventCommit(event)], [EventCommit(.sample("e2"), [delivery])]] {
             let error = try #require(await #expect(throws: StorageError.self) { _ = try await store.commit(batch) })
             var dumped = ""
             dump(error, to: &dumped)
@@ -187,7 +187,7 @@ struct SQLiteStoreTests {
                             var event = EventRecord.sample("e-\(round)-\(index)")
                             if round == 3 && index == 9 { event.data = large }
                             do {
-                                return .success(try await store.commit([(event, [.sample(event: event.id)])]))
+                                return .success(try await store.commit([.init(event, [.sample(event: event.id)])]))
                             } catch { return .failure(error) }
                         }
                     }
@@ -203,7 +203,7 @@ struct SQLiteStoreTests {
             // The cause, for every caller of the transaction, and not its consequence.
             precondition(!failures.contains { "\($0)".contains("aborted") }, "\(failures)")
             limitFileSize(bytes: nil)
-            accepted += try await store.commit([(.sample("after"), [])])
+            accepted += try await store.commit([.init(.sample("after"))])
             precondition(accepted.map(\.sequence).sorted() == Array(1...Int64(accepted.count)), "\(accepted.count)")
             for event in accepted {
                 let stored = try await store.event(id: event.id)
@@ -220,7 +220,7 @@ struct SQLiteStoreTests {
             for index in 0..<50 {
                 group.addTask {
                     do {
-                        _ = try await store.commit([(.sample("e\(index)"), [])])
+                        _ = try await store.commit([.init(.sample("e\(index)"))])
                         return nil
                     } catch {
                         return (error as? StorageError)?.code ?? .database
@@ -232,7 +232,7 @@ struct SQLiteStoreTests {
         #expect(codes.contains(nil) && codes.contains(.queueFull))
         #expect(codes.allSatisfy { $0 == nil || $0 == .queueFull })
         // Nothing refused was written, nothing accepted was lost.
-        #expect(try await store.commit([(.sample("last"), [])]).first?.sequence == Int64(codes.count { $0 == nil } + 1))
+        #expect(try await store.commit([.init(.sample("last"))]).first?.sequence == Int64(codes.count { $0 == nil } + 1))
     }
 
     /// Prints a number and judges nothing: disks differ.
@@ -248,7 +248,7 @@ struct SQLiteStoreTests {
                         for index in 0..<commitsPerCaller {
                             let id = "e-\(caller)-\(index)"
                             _ = try await store.commit([
-                                (.sample(id, channel: "c\(caller % 8)"), [.sample(event: id, message: .sample(event: id))])
+                                .init(.sample(id, channel: "c\(caller % 8)"), [.sample(event: id, message: .sample(event: id))])
                             ])
                         }
                     }

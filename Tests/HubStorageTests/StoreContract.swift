@@ -17,7 +17,8 @@ struct StoreContract: Sendable, CustomTestStringConvertible {
 
     var testDescription: String { name }
 
-    static let all = sessions + participants + joins + devices + deliveries + answers + webhooks + concurrency
+    static let all =
+        sessions + participants + joins + devices + deliveries + fanouts + history + trails + scheduled + receipts + answers + webhooks + concurrency
 }
 
 extension Directory {

@@ -27,11 +27,11 @@ extension StoreContract {
             #expect(try await store.pruneAnswers(before: 4_000, keeping: 10, limit: 10) == (0, 0))
         },
         StoreContract("answers and events are committed together or not at all") { store in
-            let committed = try await store.commit([(.sample("e1"), [])], answers: [.sample("k1"), .sample("k2")])
+            let committed = try await store.commit([.init(.sample("e1"))], answers: [.sample("k1"), .sample("k2")])
             #expect(committed.map(\.sequence) == [1])
             #expect(try await store.answer(app: "1", key: "k2", since: 0) != nil)
             await #expect(throws: (any Error).self) {
-                _ = try await store.commit([(.sample("e2"), []), (.sample("e1"), [])], answers: [.sample("k3")])
+                _ = try await store.commit([.init(.sample("e2")), .init(.sample("e1"))], answers: [.sample("k3")])
             }
             #expect(try await store.event(id: "e2") == nil)
             #expect(try await store.answer(app: "1", key: "k3", since: 0) == nil)

@@ -10,7 +10,7 @@ extension StoreContract {
             let pushed = DeliveryRecord.sample(event: "e1", user: "b", device: "d2", message: .sample(event: "e1", user: "b"))
             let told = DeliveryRecord.sample(event: "e1", user: "b", device: "", state: .socket)
             let other = DeliveryRecord.sample(event: "e1", user: "a", device: "d9", state: .undeliverable)
-            let committed = try await store.commit([(event, [pushed, told, other])])
+            let committed = try await store.commit([.init(event, [pushed, told, other])])
             event.sequence = 1
             #expect(committed == [event])
             #expect(try await store.event(id: "e1") == event)
@@ -25,46 +25,46 @@ extension StoreContract {
             for (index, policy) in Policy.allCases.enumerated() {
                 var event = EventRecord.sample("p\(index)")
                 event.policy = policy
-                _ = try await store.commit([(event, [])])
+                _ = try await store.commit([.init(event)])
                 #expect(try await store.event(id: "p\(index)")?.policy == policy)
             }
             let rows = DeliveryState.allCases.map { DeliveryRecord.sample(event: "s", device: $0.rawValue, state: $0) }
-            _ = try await store.commit([(.sample("s"), rows)])
+            _ = try await store.commit([.init(.sample("s"), rows)])
             #expect(Set(try await store.deliveries(event: "s").map(\.state)) == Set(DeliveryState.allCases))
             #expect(Set(try await store.openDeliveries(limit: 100).map(\.state)) == Set(DeliveryState.open))
         },
         StoreContract("sequences count from 1 per app and channel, in the order of the batch") { store in
             let first = try await store.commit([
-                (.sample("e1", channel: "a"), []), (.sample("e2", channel: "b"), []), (.sample("e3", channel: "a"), []),
+                .init(.sample("e1", channel: "a")), .init(.sample("e2", channel: "b")), .init(.sample("e3", channel: "a")),
             ])
             #expect(first.map(\.sequence) == [1, 1, 2])
             let second = try await store.commit([
-                (.sample("e4", channel: "a"), []), (.sample("e5", app: "2", channel: "a"), []),
+                .init(.sample("e4", channel: "a")), .init(.sample("e5", app: "2", channel: "a")),
             ])
             #expect(second.map(\.sequence) == [3, 1])
         },
         StoreContract("a batch is committed entirely or not at all, and leaves no gap") { store in
-            _ = try await store.commit([(.sample("e1"), [])])
+            _ = try await store.commit([.init(.sample("e1"))])
             await #expect(throws: (any Error).self) {
-                _ = try await store.commit([(.sample("e2"), [.sample(event: "e2")]), (.sample("e1"), [])])
+                _ = try await store.commit([.init(.sample("e2"), [.sample(event: "e2")]), .init(.sample("e1"))])
             }
             #expect(try await store.event(id: "e2") == nil)
             #expect(try await store.openDeliveries(limit: 10) == [])
-            #expect(try await store.commit([(.sample("e3"), [])]).map(\.sequence) == [2])
+            #expect(try await store.commit([.init(.sample("e3"))]).map(\.sequence) == [2])
         },
         StoreContract("open deliveries come soonest due first, up to the limit") { store in
             let rows = [(300, "c"), (100, "a"), (200, "b"), (50, "ended")].map { due, device in
                 DeliveryRecord.sample(
                     event: "e", device: device, state: device == "ended" ? .accepted : .retry, dueAt: Int64(due))
             }
-            _ = try await store.commit([(.sample("e"), rows)])
+            _ = try await store.commit([.init(.sample("e"), rows)])
             #expect(try await store.openDeliveries(limit: 10).map(\.device) == ["a", "b", "c"])
             #expect(try await store.openDeliveries(limit: 2).map(\.device) == ["a", "b"])
             #expect(try await store.openDeliveries(limit: 0) == [])
         },
         StoreContract("an update writes what became of a delivery and nothing else") { store in
             _ = try await store.commit([
-                (.sample("e"), [.sample(event: "e", message: .sample(event: "e")), .sample(event: "e", device: "d2")])
+                .init(.sample("e"), [.sample(event: "e", message: .sample(event: "e")), .sample(event: "e", device: "d2")])
             ])
             var delivery = try #require(try await store.deliveries(event: "e").first)
             let message = delivery.message
@@ -87,15 +87,18 @@ extension StoreContract {
             try await store.update([delivery])
             #expect(try await store.deliveries(event: "e").first == delivery)
             #expect(try await store.openDeliveries(limit: 10).map(\.device) == ["d2"])
+            // It has ended: whoever did not hear of it in time opens it no more.
+            try await store.update([written])
+            #expect(try await store.deliveries(event: "e").first == delivery)
             try await store.update([])
         },
         StoreContract("pruning removes old ended events, oldest first, and keeps the channel's count") { store in
             _ = try await store.commit([
-                (.sample("open", committedAt: 1), [.sample(event: "open"), .sample(event: "open", device: "x", state: .socket)]),
-                (.sample("a", committedAt: 2), [.sample(event: "a", state: .accepted)]),
-                (.sample("b", committedAt: 3), []),
-                (.sample("c", committedAt: 4), [.sample(event: "c", state: .failed)]),
-                (.sample("edge", committedAt: 10), []),
+                .init(.sample("open", committedAt: 1), [.sample(event: "open"), .sample(event: "open", device: "x", state: .socket)]),
+                .init(.sample("a", committedAt: 2), [.sample(event: "a", state: .accepted)]),
+                .init(.sample("b", committedAt: 3)),
+                .init(.sample("c", committedAt: 4), [.sample(event: "c", state: .failed)]),
+                .init(.sample("edge", committedAt: 10)),
             ])
             #expect(try await store.prune(before: 10, limit: 0) == 0)
             #expect(try await store.prune(before: 10, limit: 2) == 2)
@@ -108,7 +111,7 @@ extension StoreContract {
             #expect(try await store.event(id: "edge") != nil)
             try await store.update([.sample(event: "open", state: .expired)])
             #expect(try await store.prune(before: 11, limit: 5) == 2)
-            #expect(try await store.commit([(.sample("d"), [])]).map(\.sequence) == [6])
+            #expect(try await store.commit([.init(.sample("d"))]).map(\.sequence) == [6])
         },
     ]
 
@@ -137,18 +140,18 @@ extension StoreContract {
             #expect(users.count == 51)
         },
         StoreContract("concurrent commits of one channel get gap-free sequences, failing ones none") { store in
-            _ = try await store.commit([(.sample("taken"), [])])
+            _ = try await store.commit([.init(.sample("taken"))])
             let sequences = try await withThrowingTaskGroup(of: Int64?.self) { group in
                 for index in 0..<300 {
                     group.addTask {
                         if index.isMultiple(of: 7) {
                             await #expect(throws: (any Error).self) {
-                                _ = try await store.commit([(.sample("e\(index)"), []), (.sample("taken"), [])])
+                                _ = try await store.commit([.init(.sample("e\(index)")), .init(.sample("taken"))])
                             }
                             return nil
                         }
                         return try await store.commit([
-                            (.sample("e\(index)"), [.sample(event: "e\(index)", message: .sample(event: "e\(index)"))])
+                            .init(.sample("e\(index)"), [.sample(event: "e\(index)", message: .sample(event: "e\(index)"))])
                         ]).first?.sequence
                     }
                 }

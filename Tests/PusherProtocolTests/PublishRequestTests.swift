@@ -224,6 +224,28 @@ struct PublishRequestTests {
         }
     }
 
+    @Test("deliver_at is milliseconds or a time with its zone, of an event or of a batch's items")
+    func deliveryTimes() throws {
+        func time(_ value: String) throws(PublishError) -> Int64? {
+            try event(#"{"name":"n","channel":"c","data":"d","deliver_at":\#(value)}"#).deliverAt
+        }
+        #expect(try time("null") == nil && time("0") == 0 && time("1767920400250") == 1_767_920_400_250)
+        #expect(try time(#""1767920400250""#) == 1_767_920_400_250 && time("9223372036854775807") == .max)
+        #expect(try time(#""2026-01-09T01:00:00.25Z""#) == 1_767_920_400_250 && time(#""2026-01-09T02:00:00.250+01:00""#) == 1_767_920_400_250)
+        #expect(try event(#"{"name":"n","channel":"c","data":"d"}"#).deliverAt == nil)
+        for value in ["-1", "1.5", "1e3", "9223372036854775808", "true", "[]", "{}", #""""#, #""tomorrow""#, #""2026-01-09T01:00:00""#, #""-5""#] {
+            #expect { try time(value) } throws: { error in
+                "\(error)".hasPrefix("deliver_at must be milliseconds since 1970, such as") && (error as? PublishError)?.status == 400
+            }
+        }
+        let items = try batch(
+            #"{"batch":[{"name":"n","channel":"c","data":"d"},{"name":"n","channel":"c","data":"d","deliver_at":7}]}"#)
+        #expect(items.map(\.deliverAt) == [nil, 7])
+        #expect { try batch(#"{"batch":[{"name":"n","channel":"c","data":"d","deliver_at":"soon"}]}"#) } throws: { error in
+            "\(error)".hasPrefix("batch[0].deliver_at must be")
+        }
+    }
+
     @Test("truncated, damaged and random bodies never crash, and accepted data is always one JSON string")
     func random() throws {
         let seed = UInt64.random(in: 0...UInt64.max)

@@ -7,20 +7,22 @@ package import HubDelivery
 extension SQLiteStore {
     /// All of it or nothing. An event whose id is already there fails the call.
     package func commit(
-        _ batch: [(event: EventRecord, deliveries: [DeliveryRecord])], answers: [AnswerRecord]
+        _ batch: [EventCommit], answers: [AnswerRecord], scheduled: [ScheduledTake]
     ) async throws -> [EventRecord] {
         // Written out here, on the caller's thread: the writer's time is everybody's.
         let entries = batch.map { entry in
-            (event: entry.event, deliveries: entry.deliveries.map { ($0, $0.message.map(Self.messageText)) })
+            (event: entry.event, deliveries: Self.written(entry.deliveries), fanout: entry.recipients.flatMap(FanoutColumns.init))
         }
-        let rows = batch.reduce(answers.count) { $0 + 1 + $1.deliveries.count }
-        return try await write(rows: rows) { db in
+        let rows = entries.reduce(answers.count + scheduled.count) { $0 + 1 + $1.deliveries.count + ($1.fanout == nil ? 0 : 1) }
+        return try await write(rows: rows) { [lists] db in
+            try Self.take(scheduled, db)
             for answer in answers { try Self.insert(answer, db) }
             return try entries.map { entry in
                 var event = entry.event
                 event.sequence = try Self.nextSequence(db, app: event.app, channel: event.channel)
                 try Self.insert(event, db)
-                for (delivery, messageText) in entry.deliveries { try Self.insert(delivery, messageText, db) }
+                for delivery in entry.deliveries { _ = try Self.insert(delivery, db) }
+                if let fanout = entry.fanout { try Self.insert(fanout, of: event, lists: lists, db) }
                 return event
             }
         }
@@ -50,20 +52,38 @@ extension SQLiteStore {
         return open
     }
 
-    /// A row that is not there (pruned meanwhile) is passed over. A row's message and reason stay as committed.
+    package func lease(_ deliveries: [DeliveryRecord]) async throws -> [DeliveryRecord] {
+        if deliveries.isEmpty { return [] }
+        return try await write(rows: deliveries.count) { db in
+            let statement = try db.cachedStatement(
+                sql: """
+                    UPDATE delivery SET state = ?, due_at = ?, attempts = ?
+                    WHERE event = ? AND user = ? AND device = ? AND state IN (\(SQLiteStore.openStates))
+                    """)
+            return try deliveries.filter { delivery in
+                try statement.execute(arguments: [
+                    delivery.state.rawValue, delivery.dueAt, delivery.attempts, delivery.event, delivery.user, delivery.device,
+                ])
+                return db.changesCount > 0
+            }
+        }
+    }
+
+    /// A row that is not there (pruned meanwhile) or has ended (a receipt came) is passed over. A row's message and reason stay as committed.
     package func update(_ deliveries: [DeliveryRecord]) async throws {
         if deliveries.isEmpty { return }
         try await write(rows: deliveries.count) { db in
             let statement = try db.cachedStatement(
                 sql: """
                     UPDATE delivery SET state = ?, due_at = ?, attempts = ?, provider_id = ?, outcome = ?
-                    WHERE event = ? AND user = ? AND device = ?
+                    WHERE event = ? AND user = ? AND device = ? AND state IN (\(SQLiteStore.openStates))
                     """)
             for delivery in deliveries {
                 try statement.execute(arguments: [
                     delivery.state.rawValue, delivery.dueAt, delivery.attempts, delivery.providerID, delivery.outcome,
                     delivery.event, delivery.user, delivery.device,
                 ])
+                if let attempt = delivery.attempt { try Self.append(attempt, to: delivery, db) }
             }
         }
     }
@@ -82,41 +102,35 @@ extension SQLiteStore {
     }
 
     package func event(id: String) async throws -> EventRecord? {
-        try await read { db in
-            try Row.fetchOne(db.cachedStatement(sql: "SELECT * FROM event WHERE id = ?"), arguments: [id])
-                .map { row in
-                    EventRecord(
-                        id: row["id"], app: row["app"], channel: row["channel"], sequence: row["sequence"],
-                        name: row["name"], data: String(decoding: row["data"] as Data, as: UTF8.self),
-                        policy: try decodeColumn(row, "policy", of: "event"), committedAt: row["committed_at"],
-                        expiresAt: row["expires_at"])
-                }
-        }
+        try await read { db in try Self.event(db, id: id) }
     }
 
-    /// An event has ended when none of its deliveries is open.
     package func prune(before cutoff: Int64, limit: Int) async throws -> Int {
         guard limit > 0 else { return 0 }
         // The events it deletes belong to nobody's wait but its own: it counts as one row of the queue.
         return try await write { db in
-            // Deliveries go with their event: foreign key.
-            try db.cachedStatement(
-                sql: """
-                    DELETE FROM event WHERE id IN (
-                      SELECT id FROM event
-                      WHERE committed_at < ? AND NOT EXISTS (
-                        SELECT 1 FROM delivery WHERE event = event.id AND state IN (\(SQLiteStore.openStates)))
-                      ORDER BY committed_at LIMIT ?)
-                    """
-            ).execute(arguments: [cutoff, limit])
-            return db.changesCount
+            let ended = try String.fetchAll(
+                db.cachedStatement(
+                    sql: """
+                        SELECT id FROM event
+                        WHERE committed_at < ? AND NOT EXISTS (
+                          SELECT 1 FROM delivery WHERE event = event.id AND state IN (\(SQLiteStore.openStates)))
+                        AND NOT EXISTS (SELECT 1 FROM fanout WHERE event = event.id AND is_open = 1)
+                        ORDER BY committed_at LIMIT ?
+                        """), arguments: [cutoff, limit])
+            let snapshots = try RecipientLists.numbers(ofEvents: ended, db)
+            // Deliveries and fan-outs go with their event: foreign key.
+            let statement = try db.cachedStatement(sql: "DELETE FROM event WHERE id = ?")
+            for id in ended { try statement.execute(arguments: [id]) }
+            try RecipientLists.deleteUnused(snapshots, db)
+            return max(ended.count, try Self.pruneScheduled(before: cutoff, limit: limit, db))
         }
     }
 }
 
 extension SQLiteStore {
     /// Written as the partial index has it, or SQLite would not recognise the index as fitting.
-    private static var openStates: String { "'waiting', 'due', 'leased', 'retry'" }
+    static var openStates: String { "'waiting', 'due', 'leased', 'retry'" }
 
     static var openDeliveriesSQL: String {
         """
@@ -148,26 +162,42 @@ extension SQLiteStore {
         ])
     }
 
-    private static func insert(_ delivery: DeliveryRecord, _ messageText: String?, _ db: Database) throws {
+    static func written(_ deliveries: [DeliveryRecord]) -> [WrittenDelivery] {
+        deliveries.map { WrittenDelivery(record: $0, messageText: $0.message.map { PushMessageCoding.encode($0).text }) }
+    }
+
+    /// - Parameter ignoringKnown: leaves a row that is there as it is; otherwise such a row fails the call.
+    /// - Returns: whether the row was not there.
+    static func insert(_ delivery: WrittenDelivery, ignoringKnown: Bool = false, _ db: Database) throws -> Bool {
+        let record = delivery.record
         try db.cachedStatement(
             sql: """
                 INSERT INTO delivery
                   (event, user, device, nid, app, state, reason, due_at, attempts, message, provider_id, outcome)
                 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                \(ignoringKnown ? "ON CONFLICT (event, user, device) DO NOTHING" : "")
                 """
         ).execute(arguments: [
-            delivery.event, delivery.user, delivery.device, delivery.nid, delivery.app, delivery.state.rawValue,
-            delivery.reason, delivery.dueAt, delivery.attempts, messageText, delivery.providerID, delivery.outcome,
+            record.event, record.user, record.device, record.nid, record.app, record.state.rawValue, record.reason, record.dueAt,
+            record.attempts, delivery.messageText, record.providerID, record.outcome,
         ])
+        return db.changesCount > 0
     }
 
-    private static func messageText(_ message: PushMessage) -> String {
-        PushMessageCoding.encode(message).text
+    static func event(_ db: Database, id: String) throws -> EventRecord? {
+        try Row.fetchOne(db.cachedStatement(sql: "SELECT * FROM event WHERE id = ?"), arguments: [id]).map(event(row:))
+    }
+
+    static func event(row: Row) throws(StorageError) -> EventRecord {
+        EventRecord(
+            id: row["id"], app: row["app"], channel: row["channel"], sequence: row["sequence"], name: row["name"],
+            data: String(decoding: row["data"] as Data, as: UTF8.self), policy: try decodeColumn(row, "policy", of: "event"),
+            committedAt: row["committed_at"], expiresAt: row["expires_at"])
     }
 
     /// The row's delivery, and what kept it from being read entirely. The message's sequence is the event's: when the
     /// text was written, the event did not have one yet.
-    private static func delivery(row: Row) -> (delivery: DeliveryRecord, problem: StorageError?) {
+    static func delivery(row: Row) -> (delivery: DeliveryRecord, problem: StorageError?) {
         var delivery = DeliveryRecord(
             nid: row["nid"], event: row["event"], app: row["app"], user: row["user"], device: row["device"],
             state: .failed, reason: row["reason"], dueAt: row["due_at"], attempts: row["attempts"],
@@ -192,4 +222,10 @@ extension SQLiteStore {
         }
         return try PushMessageCoding.decode(value)
     }
+}
+
+/// A delivery with its message as it is stored.
+struct WrittenDelivery: Sendable {
+    let record: DeliveryRecord
+    let messageText: String?
 }

@@ -45,7 +45,7 @@ extension SQLiteStore {
         try await read { db in
             try Row.fetchAll(
                 db.cachedStatement(
-                    sql: "SELECT * FROM device WHERE app = ? AND user = ? ORDER BY registered_at DESC, id"),
+                    sql: "SELECT \(Self.deviceColumns) FROM device WHERE app = ? AND user = ? ORDER BY registered_at DESC, id"),
                 arguments: [app, user]
             ).map(Self.device(row:))
         }
@@ -74,17 +74,23 @@ extension SQLiteStore {
 
     private static func device(_ db: Database, app: String, user: String, id: String) throws -> Device? {
         try Row.fetchOne(
-            db.cachedStatement(sql: "SELECT * FROM device WHERE app = ? AND user = ? AND id = ?"),
+            db.cachedStatement(sql: "SELECT \(deviceColumns) FROM device WHERE app = ? AND user = ? AND id = ?"),
             arguments: [app, user, id]
         ).map(device(row:))
     }
 
+    static let deviceColumns = """
+        device.app, device.user, device.id, device.platform, device.provider, device.token, device.environment, device.locale,
+        device.notifications, device.registered_at
+        """
+
+    /// - Parameter row: of `deviceColumns`, by position: looking names up takes longer than reading all values.
     static func device(row: Row) throws -> Device {
         Device(
-            app: row["app"], user: row["user"], id: row["id"],
-            platform: try decodeColumn(row, "platform", of: "device"),
-            provider: try decodeColumn(row, "provider", of: "device"), token: row["token"],
-            environment: try decodeColumn(row, "environment", of: "device"), locale: row["locale"],
-            notifications: row["notifications"], registeredAt: row["registered_at"])
+            app: row[0], user: row[1], id: row[2],
+            platform: try decodeColumn(row, "platform", at: 3, of: "device"),
+            provider: try decodeColumn(row, "provider", at: 4, of: "device"), token: row[5],
+            environment: try decodeColumn(row, "environment", at: 6, of: "device"), locale: row[7],
+            notifications: row[8], registeredAt: row[9])
     }
 }

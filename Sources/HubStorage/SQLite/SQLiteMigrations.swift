@@ -14,6 +14,10 @@ enum SQLiteMigrations {
         }
         migrator.registerMigration("answers") { db in try db.execute(sql: answers) }
         migrator.registerMigration("webhooks") { db in try db.execute(sql: webhooks) }
+        migrator.registerMigration("fanouts") { db in try db.execute(sql: fanouts) }
+        migrator.registerMigration("scheduled") { db in try db.execute(sql: scheduled) }
+        migrator.registerMigration("attempts") { db in try db.execute(sql: "ALTER TABLE delivery ADD COLUMN attempts_log TEXT") }
+        migrator.registerMigration("lists") { db in try db.execute(sql: lists) }
         return migrator
     }
 
@@ -140,5 +144,75 @@ enum SQLiteMigrations {
           time_ms INTEGER NOT NULL,
           body BLOB NOT NULL              -- as it is sent and was signed
         ) STRICT;
+        """
+
+    /// `snapshot` is a list of recipients, written once and never changed. `snapshot_user` finds the short lists that a user
+    /// is on; a long one would cost the commit a row for each of thousands, and there are few of those to look through. It
+    /// has no foreign key, since that would need an index of its own: whoever deletes a list deletes its rows.
+    ///
+    /// `fanout.number` is the position of `FanoutStore.events`, and within a channel in the order of the sequences. App,
+    /// channel and expiry are the event's, repeated so that one index answers who missed what. The columns that are read
+    /// most stand first: SQLite then leaves the pages of the long ones alone. Those written later begin as empty blobs and
+    /// keep their size from the first write on, so that SQLite rewrites only the pages that changed.
+    private static let fanouts = """
+        CREATE TABLE snapshot (
+          number INTEGER PRIMARY KEY AUTOINCREMENT,
+          key BLOB NOT NULL UNIQUE,
+          count INTEGER NOT NULL,
+          users BLOB NOT NULL             -- RecipientSnapshot.encoded, without that of its base
+        ) STRICT;
+
+        CREATE TABLE snapshot_user (
+          user TEXT NOT NULL,
+          snapshot INTEGER NOT NULL,
+          PRIMARY KEY (user, snapshot)
+        ) STRICT, WITHOUT ROWID;
+
+        CREATE TABLE fanout (
+          number INTEGER PRIMARY KEY AUTOINCREMENT,
+          event TEXT NOT NULL UNIQUE REFERENCES event (id) ON DELETE CASCADE,
+          app TEXT NOT NULL,
+          channel TEXT NOT NULL,
+          committed_at INTEGER NOT NULL,
+          expires_at INTEGER NOT NULL,
+          snapshot INTEGER NOT NULL REFERENCES snapshot (number),
+          count INTEGER NOT NULL,
+          is_large INTEGER NOT NULL,      -- its list is not in snapshot_user
+          is_open INTEGER NOT NULL,
+          confirmed BLOB NOT NULL,        -- PlaceSet
+          pushed BLOB NOT NULL,           -- PlaceSet
+          received BLOB NOT NULL,         -- ReceiptTimes
+          notes BLOB NOT NULL             -- NoteCoding
+        ) STRICT;
+        CREATE INDEX fanout_open ON fanout (number) WHERE is_open = 1;
+        CREATE INDEX fanout_living ON fanout (app, channel, expires_at);
+        CREATE INDEX fanout_snapshot ON fanout (snapshot);
+        CREATE INDEX fanout_large ON fanout (app, number) WHERE is_large = 1;
+        """
+
+    private static let scheduled = """
+        CREATE TABLE scheduled (
+          id TEXT NOT NULL PRIMARY KEY,
+          app TEXT NOT NULL,
+          deliver_at INTEGER NOT NULL,
+          request BLOB NOT NULL,
+          idempotency_key TEXT,
+          created_at INTEGER NOT NULL,
+          state TEXT NOT NULL,
+          ended_at INTEGER,
+          outcome TEXT
+        ) STRICT;
+        CREATE INDEX scheduled_due ON scheduled (deliver_at, id) WHERE state = 'waiting';
+        CREATE INDEX scheduled_app ON scheduled (app, deliver_at, id) WHERE state = 'waiting';
+        CREATE INDEX scheduled_failed ON scheduled (app, ended_at) WHERE state = 'failed';
+        CREATE INDEX scheduled_ended ON scheduled (ended_at) WHERE ended_at IS NOT NULL;
+        """
+
+    /// A long list that is another one with people added at the end holds only those: who joins a session of thousands would
+    /// otherwise cost the next event the whole list again. `depth` counts how many rows stand before it.
+    private static let lists = """
+        ALTER TABLE snapshot ADD COLUMN base INTEGER REFERENCES snapshot (number);
+        ALTER TABLE snapshot ADD COLUMN depth INTEGER NOT NULL DEFAULT 0;
+        CREATE INDEX snapshot_base ON snapshot (base) WHERE base IS NOT NULL;
         """
 }

@@ -85,16 +85,16 @@ extension SQLiteStore {
     package func roster(app: String, session: String) async throws -> [RosterEntry] {
         // Both queries see the same snapshot.
         try await read { db in
-            let rows = try Row.fetchAll(
+            let rows = try Row.fetchCursor(
                 db.cachedStatement(
                     sql: """
-                        SELECT device.* FROM participant
+                        SELECT \(Self.deviceColumns) FROM participant
                         JOIN device ON device.app = participant.app AND device.user = participant.user
                         WHERE participant.app = ? AND participant.session = ?
                         ORDER BY device.registered_at DESC, device.id
                         """), arguments: [app, session])
             var devices: [String: [Device]] = [:]
-            for row in rows {
+            while let row = try rows.next() {
                 let device = try Self.device(row: row)
                 devices[device.user, default: []].append(device)
             }
@@ -121,7 +121,7 @@ private struct Email {
 extension SQLiteStore {
     private static func recognise(_ email: Email, _ db: Database, _ session: Session) throws -> Participant? {
         try Row.fetchOne(
-            db.cachedStatement(sql: "SELECT * FROM participant WHERE app = ? AND session = ? AND email_key = ?"),
+            db.cachedStatement(sql: "SELECT \(participantColumns) FROM participant WHERE app = ? AND session = ? AND email_key = ?"),
             arguments: [session.app, session.id, email.key]
         ).map(participant(row:))
     }
@@ -129,14 +129,14 @@ extension SQLiteStore {
     /// Who joined with this device; otherwise the participant it is registered for, the newest registration first.
     private static func recognise(device: String, _ db: Database, _ session: Session) throws -> Participant? {
         let joined = try Row.fetchOne(
-            db.cachedStatement(sql: "SELECT * FROM participant WHERE app = ? AND session = ? AND device = ?"),
+            db.cachedStatement(sql: "SELECT \(participantColumns) FROM participant WHERE app = ? AND session = ? AND device = ?"),
             arguments: [session.app, session.id, device])
         let row =
             try joined
             ?? Row.fetchOne(
                 db.cachedStatement(
                     sql: """
-                        SELECT participant.* FROM device
+                        SELECT \(participantColumns) FROM device
                         JOIN participant ON participant.app = device.app AND participant.user = device.user
                         WHERE device.app = ? AND device.id = ? AND participant.session = ?
                         ORDER BY device.registered_at DESC LIMIT 1
@@ -183,16 +183,16 @@ extension SQLiteStore {
 
     private static func participant(_ db: Database, app: String, session: String, user: String) throws -> Participant? {
         try Row.fetchOne(
-            db.cachedStatement(sql: "SELECT * FROM participant WHERE app = ? AND session = ? AND user = ?"),
+            db.cachedStatement(sql: "SELECT \(participantColumns) FROM participant WHERE app = ? AND session = ? AND user = ?"),
             arguments: [app, session, user]
         ).map(participant(row:))
     }
 
     private static func participants(_ db: Database, app: String, session: String) throws -> [Participant] {
-        try Row.fetchAll(
-            db.cachedStatement(sql: "SELECT * FROM participant WHERE app = ? AND session = ? ORDER BY number"),
-            arguments: [app, session]
-        ).map(participant(row:))
+        let rows = try Row.fetchCursor(
+            db.cachedStatement(sql: "SELECT \(participantColumns) FROM participant WHERE app = ? AND session = ? ORDER BY number"),
+            arguments: [app, session])
+        return try Array(rows.map(participant(row:)))
     }
 
     private static func requireParticipant(_ participant: Participant?) throws -> Participant {
@@ -202,9 +202,14 @@ extension SQLiteStore {
         return participant
     }
 
+    private static let participantColumns = """
+        participant.app, participant.session, participant.user, participant.number, participant.name, participant.email, participant.role,
+        participant.joined_at
+        """
+
+    /// - Parameter row: of `participantColumns`, by position: looking names up takes longer than reading all values.
     private static func participant(row: Row) -> Participant {
         Participant(
-            app: row["app"], session: row["session"], user: row["user"], number: row["number"], name: row["name"],
-            email: row["email"], role: row["role"], joinedAt: row["joined_at"])
+            app: row[0], session: row[1], user: row[2], number: row[3], name: row[4], email: row[5], role: row[6], joinedAt: row[7])
     }
 }

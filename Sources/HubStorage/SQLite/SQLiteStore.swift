@@ -21,13 +21,15 @@ package final class SQLiteStore: Directory, DeliveryStore, WebhookStore, Sendabl
     let time: any TimeSource
     private let writes: GroupCommit<Database>
     let onUnreadableRow: @Sendable (StorageError) -> Void
+    let snapshots = SnapshotCache()
+    let lists = RecipientLists()
 
     /// Opens the database file, creating it and its folder when they are missing.
     /// - Parameters:
     ///   - time: stamps new sessions and participants.
     ///   - writeLimits: the bounds of the write queue.
-    ///   - onUnreadableRow: told of each stored delivery that this version cannot read, on any thread. The row itself is
-    ///     then `failed` and says so in its outcome.
+    ///   - onUnreadableRow: told of each stored row that this version cannot read, on any thread. A delivery is then `failed`
+    ///     and says so in its outcome; of a fan-out, `FanoutStore` says what it counts as.
     package init(
         path: String, synchronous: Synchronous = .full, time: any TimeSource,
         writeLimits: GroupCommitLimits = GroupCommitLimits(),
@@ -102,12 +104,33 @@ extension SQLiteStore {
             try Row.fetchAll(db, sql: "EXPLAIN QUERY PLAN " + SQLiteStore.openDeliveriesSQL).map { $0["detail"] }
         }
     }
+
+    /// For tests: how SQLite answers what is asked of fan-outs and scheduled publishes.
+    package func fanoutPlans() async throws -> [String: [String]] {
+        let queries = [
+            "open": SQLiteStore.openFanoutsSQL, "missed": SQLiteStore.missedSQL, "own": SQLiteStore.ownEventsSQL,
+            "large": SQLiteStore.largeEventsSQL, "due": SQLiteStore.dueScheduledSQL, "scheduled": SQLiteStore.scheduledOfAppSQL,
+            "next": SQLiteStore.nextScheduledSQL,
+        ]
+        return try await read { db in
+            try queries.mapValues { sql in
+                let statement = try db.makeStatement(sql: "EXPLAIN QUERY PLAN " + sql)
+                // The plan does not depend on the values.
+                let values = Array(repeating: Int64?.none, count: sql.count { $0 == "?" })
+                return try Row.fetchAll(statement, arguments: StatementArguments(values)).map { $0["detail"] }
+            }
+        }
+    }
 }
 
 /// A value of a closed set from a text column.
 /// - Throws: `StorageError.Code.unreadableRow`, naming the column.
-func decodeColumn<Value: RawRepresentable<String>>(_ row: Row, _ column: String, of table: String) throws(StorageError) -> Value {
-    guard let value = Value(rawValue: row[column]) else {
+/// - Parameter position: the column's place in the row; nil: it is looked up by its name.
+func decodeColumn<Value: RawRepresentable<String>>(
+    _ row: Row, _ column: String, at position: Int? = nil, of table: String
+) throws(StorageError) -> Value {
+    let text: String = if let position { row[position] } else { row[column] }
+    guard let value = Value(rawValue: text) else {
         throw StorageError(.unreadableRow, "a row of the table `\(table)` has an unknown `\(column)`; repair or delete it")
     }
     return value

@@ -89,15 +89,24 @@ def routes():
 
 # First words of paths that have others behind them.
 WORDS_OF_PARTICIPANTS = ("me", "pusher", "app", "api", "users", "games")
-WORDS_OF_BACKENDS = ("channels", "users", "sessions", "events", "devices", "connections")
+WORDS_OF_BACKENDS = ("channels", "users", "sessions", "events", "devices", "connections", "scheduled")
+
+
+# Publishes that wait, to be cancelled one by one.
+SCHEDULED = 30
 
 
 def judged():
     """schemathesis sends what the schemas allow and what they forbid, and compares every answer with the page."""
     create_session("wednesday", "KNOWN1")
     with tempfile.NamedTemporaryFile() as statuses:
+        token = join("KNOWN1", "Ada")["token"]
+        event = {"name": "session-started", "channel": "presence-quiz-wednesday", "data": "{}"}
+        later = {"deliver_at": (int(time.time()) + 3600) * 1000}
         environment = os.environ | {
-            "PARTICIPANT_TOKEN": join("KNOWN1", "Ada")["token"], "PYTHONPATH": str(HERE), "STATUSES": statuses.name,
+            "EVENT": expect(signed("POST", "/events", event))["event_id"],
+            "SCHEDULED": " ".join(expect(signed("POST", "/events", event | later))["scheduled_id"] for _ in range(SCHEDULED)),
+            "PARTICIPANT_TOKEN": token, "PYTHONPATH": str(HERE), "STATUSES": statuses.name,
             # The order of sets decides what is generated.
             "PYTHONHASHSEED": "0"}
         judge = subprocess.run(

@@ -7,6 +7,7 @@ import hmac
 import itertools
 import json
 import os
+import re
 import time
 import urllib.parse
 
@@ -47,7 +48,8 @@ schemathesis.auth.set_from_requests(ParticipantToken()).apply_to(path_regex=r"^/
 
 # Well-formed names of nothing would only ever show the 404, so half of them become the names of what openapi.py has created.
 # No example has these names, so nothing but that creates or ends them.
-KNOWN = {"session": "wednesday", "join_code": "KNOWN1"}
+KNOWN = {"session": "wednesday", "join_code": "KNOWN1", "event": os.environ["EVENT"]}
+SCHEDULED = os.environ["SCHEDULED"].split()
 NUMBERS = itertools.count(1)
 
 
@@ -66,6 +68,11 @@ def before_call(context, case, kwargs):
     for name, known in KNOWN.items():
         if len(parameters.get(name, "")) % 2:
             parameters[name] = known
+    if len(parameters.get("scheduled", "")) % 2:
+        # Each can be cancelled once; the last one stays to be looked at.
+        parameters["scheduled"] = SCHEDULED.pop() if case.method == "DELETE" and len(SCHEDULED) > 1 else SCHEDULED[0]
+    if case.operation.path == "/me/receipts" and len(case.body.get("event_id") or "") % 2 and not case.body.get("nid"):
+        case.body |= {"event_id": KNOWN["event"]}
     if case.operation.path == "/pusher/auth" and len(case.body["channel_name"]) % 2:
         case.body["channel_name"] = f"presence-quiz-{KNOWN['session']}"
 
@@ -90,6 +97,10 @@ BEYOND_SCHEMAS = (
     # A number from 2^53 on.
     "socket_id is not valid",
     "the body is not valid JSON: bad number, or one beyond 64 bits",
+    # The clock has a word in it, too.
+    "deliver_at ",
+    "some events of the batch have a deliver_at",
+    "info tells what a channel is like now",
 )
 # What is not looked at in the body beside a header that says the same.
 HEADER_FIRST = {"X-Client-Id": "device_id", "Idempotency-Key": "idempotency_key"}
@@ -98,7 +109,7 @@ HEADER_FIRST = {"X-Client-Id": "device_id", "Idempotency-Key": "idempotency_key"
 @schemathesis.hook
 def filter_failure(context, failure, case, response):
     if isinstance(failure, RejectedPositiveData):
-        return not response.json()["error"].startswith(BEYOND_SCHEMAS)
+        return not re.sub(r"^batch\[\d+\]\.", "", response.json()["error"]).startswith(BEYOND_SCHEMAS)
     if isinstance(failure, AcceptedNegativeData):
         return not any(member in failure.message and case.headers.get(header) for header, member in HEADER_FIRST.items())
     return True

@@ -113,12 +113,13 @@ def without_token():
 
 
 def several_sockets():
-    """A has two sockets: both get the event, and one in the foreground keeps the push away; a lost one does not count."""
+    """A has two sockets, of two devices: both get the event, and one in the foreground keeps the push away; a lost one does not count."""
     gateways = Gateways()
     create_session(SESSION, CODE)
     a = join(CODE, "Ada", device_token=FCM_A, device_platform="android")
+    laptop = join(CODE, "Ada", headers={"X-Client-Id": "laptop"})
     first = PysherClient()
-    received = PysherClient.record(first.subscribe_authorized(CHANNEL, a), EVENT)
+    received = PysherClient.record(first.subscribe_authorized(CHANNEL, laptop), EVENT)
     second = open_ios(a)
     wait_for(lambda: roster(SESSION)["Ada"]["connections"] == 2, "two connections")
 

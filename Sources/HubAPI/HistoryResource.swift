@@ -1,0 +1,79 @@
+internal import HubChannels
+internal import HubCore
+internal import HubDelivery
+internal import PusherProtocol
+
+/// `GET /apps/{app}/channels/{channel}/history` and `GET /me/events`: everything that was pushed can also be fetched.
+///
+/// Events without a policy are not kept, and so are in neither.
+struct HistoryResource: Sendable {
+    let store: any DeliveryStore
+
+    /// Events of one page.
+    static let pageMax = 200
+    static let pageUsual = 100
+    /// Bytes of data after which a page ends, however few events it has then.
+    static let pageDataBytesMax = 1 << 20
+
+    /// The channel's events, whomever they were for.
+    func channel(_ request: HTTPRequest, app: String, channel text: String) async throws -> HTTPResponse {
+        guard request.method == "GET" else { throw APIError.methodNotAllowed(request.method, allowed: ["GET", "HEAD"]) }
+        guard let channel = ChannelName(text) else { throw APIError(400, "the channel's name is not allowed: \(ChannelName.rule)") }
+        let query = PageQuery(request: request)
+        let after = try query.number("after", in: 0...Int64.max, otherwise: 0)
+        let limit = try query.limit(max: Self.pageMax, otherwise: Self.pageUsual)
+        // One more than asked tells whether there is more.
+        let found = try await store.history(app: app, channel: channel.text, after: after, limit: limit + 1)
+        let page = found.prefix(Self.fitting(found.prefix(limit).lazy.map(\.data)))
+        return .json([
+            "events": .array(page.map { .object(Self.members($0)) }),
+            "more": .bool(page.count < found.count),
+        ])
+    }
+
+    /// The participant's own events, over all channels.
+    func own(_ request: HTTPRequest, _ bearer: Bearer) async throws -> HTTPResponse {
+        let query = PageQuery(request: request)
+        let after = try query.number("after", in: 0...Int64.max, otherwise: 0)
+        let limit = try query.limit(max: Self.pageMax, otherwise: Self.pageUsual)
+        let user = bearer.participant.user
+        let found = try await store.events(app: bearer.app.id, user: user, after: after, limit: limit)
+        let page = found.entries.prefix(Self.fitting(found.entries.lazy.map(\.event.data)))
+        let isCut = page.count < found.entries.count
+        let entries = page.map { entry in
+            var members = Self.members(entry.event)
+            members["position"] = .int(entry.position)
+            members["channel"] = .string(entry.event.channel)
+            members["nid"] = .string(NotificationID.make(event: entry.event.id, app: bearer.app.id, user: user))
+            return JSONValue.object(members)
+        }
+        return .json([
+            "events": .array(entries),
+            "position": .int(isCut ? page.last?.position ?? after : found.position),
+            "more": .bool(isCut || found.isMore),
+        ])
+    }
+
+    /// How many of them make a page: at least one.
+    private static func fitting(_ data: some Sequence<String>) -> Int {
+        var (count, bytes) = (0, 0)
+        for text in data {
+            bytes += text.utf8.count
+            if count > 0, bytes > pageDataBytesMax { break }
+            count += 1
+        }
+        return count
+    }
+
+    static func members(_ event: EventRecord) -> [String: JSONValue] {
+        [
+            "event_id": .string(event.id),
+            "sequence": .int(event.sequence),
+            "name": .string(event.name),
+            "data": .string(event.data),
+            "policy": .string(event.policy.rawValue),
+            "committed_at": .string(Timestamp.iso8601(milliseconds: event.committedAt)),
+            "expires_at": .string(Timestamp.iso8601(milliseconds: event.expiresAt)),
+        ]
+    }
+}

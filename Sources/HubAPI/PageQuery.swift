@@ -1,0 +1,21 @@
+internal import HubCore
+
+/// Numbers in a request's query, read with their bounds.
+struct PageQuery {
+    let request: HTTPRequest
+
+    /// - Returns: `fallback` when the request has no such parameter.
+    func number(_ name: String, in range: ClosedRange<Int64>, otherwise fallback: Int64) throws(APIError) -> Int64 {
+        guard let text = request.parameter(name) else { return fallback }
+        guard let number = Int64(text), range.contains(number) else {
+            let bound = range.upperBound == .max ? "from \(range.lowerBound) on" : "from \(range.lowerBound) to \(range.upperBound)"
+            throw APIError(400, "\(name) must be a number \(bound)")
+        }
+        return number
+    }
+
+    /// Entries of a page.
+    func limit(max: Int, otherwise fallback: Int) throws(APIError) -> Int {
+        Int(try number("limit", in: 1...Int64(max), otherwise: Int64(fallback)))
+    }
+}

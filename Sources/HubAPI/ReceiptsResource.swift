@@ -1,0 +1,48 @@
+internal import HubChannels
+internal import HubCore
+internal import HubDelivery
+
+/// `POST /me/receipts`: an app says that it got an event, or the notification of it.
+struct ReceiptsResource: Sendable {
+    let store: any DeliveryStore
+    let desk: any AttendanceDesk
+
+    /// Both settle the recipient: a notification that was opened had arrived.
+    private enum Status: String, CaseIterable {
+        case received, opened
+    }
+
+    private static let idCharactersMax = 64
+
+    func respond(to request: HTTPRequest, _ bearer: Bearer) async throws -> HTTPResponse {
+        let body = try JSONBody(request.body)
+        guard let status = try body.choice("status", of: Status.allCases) else {
+            throw APIError(400, "status is missing: send \"received\" or \"opened\"")
+        }
+        let (app, user) = (bearer.app.id, bearer.participant.user)
+        guard let event = try await eventID(body, app: app, user: user),
+            let target = try await store.receiptTarget(event: event, app: app, user: user)
+        else {
+            // The same for an id that nobody has and for one of somebody else.
+            throw APIError(404, "no event of yours has this id: send the nid of a notification, or the event_id of an event, as it came")
+        }
+        await desk.received(
+            AppReceipt(
+                event: event, app: app, channel: target.event.channel, user: user, device: bearer.device, recipient: target.recipient))
+        return .json([
+            "event_id": .string(event),
+            "nid": .string(NotificationID.make(event: event, app: app, user: user)),
+            "status": .string(status.rawValue),
+        ])
+    }
+
+    private func eventID(_ body: JSONBody, app: String, user: String) async throws -> String? {
+        if let nid = try body.string("nid", charactersMax: Self.idCharactersMax) {
+            return try await store.eventID(nid: nid.lowercased(), app: app, user: user)
+        }
+        guard let event = try body.string("event_id", charactersMax: Self.idCharactersMax) else {
+            throw APIError(400, "nid is missing: send the nid of the notification, or the event_id of the event")
+        }
+        return event.lowercased()
+    }
+}

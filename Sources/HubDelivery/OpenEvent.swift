@@ -1,0 +1,198 @@
+internal import HubCore
+
+/// An event that some of its targets have not confirmed yet.
+///
+/// A class, so that a receipt changes one element of it and copies nothing. Owned by one `Escalation`.
+final class OpenEvent {
+    enum Phase: UInt8 {
+        case waiting
+        /// An app that says nothing of its state has answered: it has to give a sign of life once more.
+        case provisional
+        case settled
+    }
+
+    /// The event was written once more, with a PING behind it.
+    struct Replay {
+        let connection: ConnectionID
+        let cursor: UInt64
+        let at: Int64
+    }
+
+    /// The last replays to one user that are remembered; a receipt of an older one counts for nothing.
+    static let replaysMax = 8
+    /// Questions for a sign of life go out together, at most one each 500 ms and event.
+    private static let proofInterval: Int64 = 500
+
+    let opening: Escalation.Opening
+    let committedAt: Int64
+    private(set) var phases: [Phase]
+    private(set) var unsettled: Int
+    /// When each target's push is due.
+    private var dues: [Int64]
+    /// The first target of each user.
+    private let firstTarget: [String: Int]
+    /// The targets by the due times that they began with, and how far that list has been gone through.
+    private let order: [Int32]
+    private var orderHead = 0
+    /// The targets whose due times have been moved, and those that have to be asked for proof.
+    private var moved = Agenda()
+    private var proofs = Agenda()
+    /// When the event was written to a target that is provisional, where it was not at the commit.
+    private var writtenAgain: [Int: Int64] = [:]
+    /// Targets that were given time for a replay: each once.
+    private var extended: Set<Int> = []
+
+    /// Per loop, the cursor behind the event.
+    var cursors: [UInt64?]
+    /// Per loop, the cursors of later questions for a sign of life, and when they were asked.
+    var asks: [[(cursor: UInt64, at: Int64)]]
+    var askedAt: Int64
+    /// By user.
+    var replays: [String: [Replay]] = [:]
+    /// The event's time on the agenda.
+    var scheduled: Int64?
+    /// Recipients to be told of.
+    var confirmations: [Int] = []
+
+    init(_ opening: Escalation.Opening, committedAt: Int64) {
+        self.opening = opening
+        self.committedAt = committedAt
+        phases = Array(repeating: .waiting, count: opening.targets.count)
+        let dues = opening.targets.map { committedAt + min($0.wait, max(0, $0.lifetime - Decision.lastCallMilliseconds)) }
+        self.dues = dues
+        order = dues.indices.map { Int32($0) }.sorted { (dues[Int($0)], $0) < (dues[Int($1)], $1) }
+        var firstTarget: [String: Int] = [:]
+        firstTarget.reserveCapacity(opening.targets.count)
+        for (index, target) in opening.targets.enumerated() where firstTarget[target.user] == nil { firstTarget[target.user] = index }
+        self.firstTarget = firstTarget
+        cursors = Array(repeating: nil, count: opening.attendedUpTo.count)
+        asks = Array(repeating: [], count: opening.attendedUpTo.count)
+        askedAt = committedAt
+        unsettled = opening.targets.count
+    }
+
+    /// The user's targets.
+    func targets(of user: String) -> Range<Int> {
+        guard let first = firstTarget[user] else { return 0..<0 }
+        var end = first
+        while end < opening.targets.count, opening.targets[end].user == user { end += 1 }
+        return first..<end
+    }
+
+    /// Whether none of the user's targets is waited for any more.
+    func isSettled(userOf index: Int) -> Bool {
+        targets(of: opening.targets[index].user).allSatisfy { phases[$0] == .settled }
+    }
+
+    // MARK: Receipts
+
+    /// When the event was written to this seat, if a receipt with that cursor says that it was read; nil: it does not.
+    func timeWritten(to seat: Attendance.KnownSeat, readBy receipt: Escalation.Receipt) -> Int64? {
+        let replay = replays[seat.user]?.last { $0.connection == receipt.connection && receipt.cursor >= $0.cursor }
+        if let replay { return replay.at }
+        let loop = receipt.connection.loop
+        // Who subscribed after the commit was not sent the event, whatever it answers.
+        guard seat.ticket <= opening.attendedUpTo[loop], opening.number >= seat.firstEvent, let cursor = cursors[loop] else { return nil }
+        return receipt.cursor >= cursor ? committedAt : nil
+    }
+
+    /// Whether the receipt answers a question that was asked so late that an app in the background would not have answered.
+    func isProof(_ receipt: Escalation.Receipt, of index: Int, writtenAt: Int64) -> Bool {
+        let asked = max(writtenAgain[index] ?? committedAt, writtenAt) + DeviceState.afterglow.milliseconds
+        return asks[receipt.connection.loop].contains { $0.at >= asked && receipt.cursor >= $0.cursor }
+    }
+
+    func settle(_ index: Int) {
+        phases[index] = .settled
+        unsettled -= 1
+    }
+
+    /// Puts the push off until a later sign of life can be had.
+    func provision(_ index: Int, writtenAt: Int64) {
+        let target = opening.targets[index]
+        let times = target.policy.provisionalTimes
+        // The event must not expire meanwhile: then the push is sent sooner, and without a question where no answer would count.
+        let latest = committedAt + target.lifetime - Decision.lastCallMilliseconds
+        let due = max(dues[index], min(writtenAt + times.due.milliseconds, latest))
+        let answerTime = (times.due - times.prove).milliseconds
+        let prove = max(writtenAt + DeviceState.afterglow.milliseconds, min(writtenAt + times.prove.milliseconds, due - answerTime))
+        phases[index] = .provisional
+        if writtenAt != committedAt { writtenAgain[index] = writtenAt }
+        move(index, to: due)
+        let sinceCommit = prove - committedAt
+        let rounded = committedAt + (sinceCommit + Self.proofInterval - 1) / Self.proofInterval * Self.proofInterval
+        if rounded < due { proofs.add(rounded, UInt64(index)) }
+    }
+
+    private func move(_ index: Int, to due: Int64) {
+        dues[index] = due
+        moved.add(due, UInt64(index))
+    }
+
+    // MARK: Time
+
+    /// When `takeProofs` or `takeDue` has something to give next.
+    var nextTime: Int64? {
+        while orderHead < order.count, phases[Int(order[orderHead])] == .settled { orderHead += 1 }
+        while let first = moved.first, !isDue(Int(first.number), at: first.at) { moved.removeFirst() }
+        while let first = proofs.first, phases[Int(first.number)] != .provisional { proofs.removeFirst() }
+        let ordered = orderHead < order.count ? firstDue(order[orderHead]) : nil
+        return [ordered, moved.first?.at, proofs.first?.at].compactMap { $0 }.min()
+    }
+
+    /// What the target's due time was to begin with.
+    private func firstDue(_ index: Int32) -> Int64 {
+        let target = opening.targets[Int(index)]
+        return committedAt + min(target.wait, max(0, target.lifetime - Decision.lastCallMilliseconds))
+    }
+
+    private func isDue(_ index: Int, at time: Int64) -> Bool { phases[index] != .settled && dues[index] == time }
+
+    /// The users who have to be asked for a sign of life now, each once.
+    func takeProofs(now: Int64) -> [String] {
+        var users: [String] = []
+        while let first = proofs.first, first.at <= now {
+            proofs.removeFirst()
+            let index = Int(first.number)
+            if phases[index] == .provisional { users.append(opening.targets[index].user) }
+        }
+        guard users.count > 1 else { return users }
+        var seen: Set<String> = []
+        return users.filter { seen.insert($0).inserted }
+    }
+
+    /// Settles the targets whose time has come, and returns them.
+    func takeDue(now: Int64) -> [Int] {
+        var due: [Int] = []
+        while orderHead < order.count, firstDue(order[orderHead]) <= now {
+            let index = Int(order[orderHead])
+            orderHead += 1
+            if isDue(index, at: firstDue(Int32(index))), !extend(index, now: now) {
+                settle(index)
+                due.append(index)
+            }
+        }
+        while let first = moved.first, first.at <= now {
+            moved.removeFirst()
+            let index = Int(first.number)
+            // A push that was moved onto the time it had already stands in both lists.
+            if isDue(index, at: first.at), !extend(index, now: now) {
+                settle(index)
+                due.append(index)
+            }
+        }
+        return due
+    }
+
+    /// Whether the event was written again, just now, to a connection that came back: its receipt is on the way.
+    private func extend(_ index: Int, now: Int64) -> Bool {
+        let target = opening.targets[index]
+        guard phases[index] == .waiting, let replayed = replays[target.user]?.last?.at, !extended.contains(index) else { return false }
+        let grace = target.policy == .critical ? Escalation.replayGraceMilliseconds.critical : Escalation.replayGraceMilliseconds.other
+        let due = min(replayed + grace, committedAt + target.lifetime - Decision.lastCallMilliseconds)
+        guard due > now else { return false }
+        extended.insert(index)
+        move(index, to: due)
+        return true
+    }
+}

@@ -1,0 +1,132 @@
+internal import HubAPI
+internal import HubChannels
+internal import HubCore
+internal import HubDelivery
+internal import Logging
+internal import PusherProtocol
+
+/// Publishes what was scheduled when its time has come, by the way of every other publish.
+///
+/// What waits is in the store alone. A publish takes its row with it in the transaction of its commit, so a crash leaves either
+/// the row, which is due at the next start, or what it became. One task, which sleeps until the soonest is due.
+final class ScheduledPublishes: ScheduleDesk {
+    private let inbox = Inbox<Void>()
+    private let alarm = Alarm()
+    private let store: any DeliveryStore
+    private let apps: AppDirectory
+    private let desk: any EventDesk
+    private let time: any TimeSource
+    private let logger: Logger
+
+    /// Publishes that are handed over together.
+    static let batchMax = 64
+    /// How long after something that may pass by itself it is tried again, in milliseconds.
+    static let retryMilliseconds: Int64 = 1000
+    /// The longest sleep, in milliseconds: times are those of the wall clock, which an operator may set meanwhile.
+    static let sleepMillisecondsMax: Int64 = 30_000
+
+    init(store: any DeliveryStore, apps: AppDirectory, desk: any EventDesk, time: any TimeSource, logger: Logger) {
+        self.store = store
+        self.apps = apps
+        self.desk = desk
+        self.time = time
+        self.logger = logger
+    }
+
+    func schedule(_ publishes: [ScheduledPublish], answers: [AnswerRecord]) async throws {
+        try await store.schedule(publishes, answers: answers)
+        wake()
+    }
+
+    private func wake() {
+        // One is enough, and one more for what comes while it is being worked off.
+        _ = inbox.offer((), limit: 1)
+    }
+
+    /// What is being published is finished; nothing else is begun.
+    func close() { inbox.close() }
+
+    /// Works until `close`. Call once.
+    func run() async {
+        wake()
+        while await inbox.next() != nil {
+            var next: Int64?
+            do {
+                let isHeldUp = try await publishDue()
+                next = isHeldUp ? time.wallMilliseconds + Self.retryMilliseconds : try await store.nextScheduledAt()
+            } catch {
+                logger.error("scheduled events could not be read; trying again", metadata: ["error": "\(error)"])
+                next = time.wallMilliseconds + Self.retryMilliseconds
+            }
+            let now = time.wallMilliseconds
+            alarm.set(at: next.map { min($0, now + Self.sleepMillisecondsMax) }, now: now) { [weak self] in self?.wake() }
+        }
+        alarm.set(at: nil, now: time.wallMilliseconds) {}
+    }
+
+    /// - Returns: whether something that is due could not be published for now.
+    private func publishDue() async throws -> Bool {
+        while true {
+            let due = try await store.dueScheduled(now: time.wallMilliseconds, limit: Self.batchMax)
+            guard !due.isEmpty else { return false }
+            var isHeldUp = false
+            for (publish, refusal) in await handOver(due) {
+                switch refusal {
+                // Cancelled in the last moment.
+                case nil, PublishRefusal.notWaiting: break
+                case let refusal? where refusal.status == 503: isHeldUp = true
+                case let refusal?: try await fail(publish, refusal.sentence)
+                }
+            }
+            if isHeldUp || inbox.isClosed { return isHeldUp }
+        }
+    }
+
+    /// In order, without waiting for one before the next, so that they are committed together.
+    private func handOver(_ due: [ScheduledPublish]) async -> [(ScheduledPublish, PublishRefusal?)] {
+        let (answers, continuation) = AsyncStream.makeStream(of: (Int, PublishRefusal?).self)
+        for (index, publish) in due.enumerated() {
+            do throws(PublishRefusal) {
+                let command = try command(publish) { continuation.yield((index, $0)) }
+                if !desk.submit(command) {
+                    continuation.yield((index, PublishRefusal(status: 503, sentence: "too many publishes are waiting to be stored")))
+                }
+            } catch {
+                continuation.yield((index, error))
+            }
+        }
+        var answered: [(ScheduledPublish, PublishRefusal?)] = []
+        for await (index, refusal) in answers {
+            answered.append((due[index], refusal))
+            if answered.count == due.count { break }
+        }
+        return answered
+    }
+
+    /// Everything is checked again: the app, its limits, and by delivery the session and the data, as of now.
+    private func command(
+        _ publish: ScheduledPublish, answer: @escaping @Sendable (PublishRefusal?) -> Void
+    ) throws(PublishRefusal) -> PublishCommand {
+        guard let app = apps.app(id: publish.app) else {
+            throw PublishRefusal(status: 404, sentence: "the app is not in the configuration any more")
+        }
+        guard app.isEnabled else { throw PublishRefusal(status: 403, sentence: "the app is disabled") }
+        let request: PublishRequest
+        do {
+            request = try ScheduledRequest.decode(publish.request, app: app)
+        } catch {
+            throw PublishRefusal(status: error.status, sentence: error.message)
+        }
+        return PublishCommand(app: app, requests: [request], purpose: .scheduled(id: publish.id)) { result in
+            if case .failure(let refusal) = result { answer(refusal) } else { answer(nil) }
+        }
+    }
+
+    private func fail(_ publish: ScheduledPublish, _ sentence: String) async throws {
+        // The reason may quote the event's data, which has no place in a log.
+        logger.warning(
+            "a scheduled event was refused when its time came: see GET /apps/{app}/scheduled?state=failed",
+            metadata: ["app": "\(publish.app)", "scheduled.id": "\(publish.id)"])
+        try await store.failScheduled(id: publish.id, outcome: sentence, now: time.wallMilliseconds)
+    }
+}

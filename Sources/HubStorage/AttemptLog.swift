@@ -1,0 +1,30 @@
+package import HubDelivery
+
+/// The stored form of a delivery's attempts: a line each, `number start end answer`, added at the end.
+///
+/// A column of the delivery and not a table: nearly every push has one attempt, which is written with its outcome.
+package enum AttemptLog {
+    /// A log that has this many bytes gets no further line.
+    package static let bytesMax = 4_096
+    package static let answerCharactersMax = 200
+
+    package static func line(_ attempt: DeliveryAttempt) -> String {
+        let answer = attempt.answer.prefix(answerCharactersMax).map { $0.isNewline || $0 == "\u{0}" ? " " : $0 }
+        return "\(attempt.number) \(attempt.startedAt) \(attempt.endedAt) \(String(answer))\n"
+    }
+
+    /// - Returns: in the order of their numbers, of one number what was written last; and whether every line could be read.
+    package static func decode(_ text: String) -> (attempts: [DeliveryAttempt], isComplete: Bool) {
+        var attempts: [Int: DeliveryAttempt] = [:]
+        var isComplete = true
+        for line in text.split(separator: "\n") {
+            let parts = line.split(separator: " ", maxSplits: 3, omittingEmptySubsequences: false)
+            guard parts.count == 4, let number = Int(parts[0]), let start = Int64(parts[1]), let end = Int64(parts[2]) else {
+                isComplete = false
+                continue
+            }
+            attempts[number] = DeliveryAttempt(number: number, startedAt: start, endedAt: end, answer: String(parts[3]))
+        }
+        return (attempts.values.sorted { $0.number < $1.number }, isComplete)
+    }
+}

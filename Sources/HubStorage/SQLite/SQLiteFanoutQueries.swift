@@ -1,0 +1,225 @@
+import Foundation
+import GRDB
+package import HubDelivery
+
+extension SQLiteStore {
+    /// Fan-outs of one channel that `missed` looks at: those that expire last.
+    static let missedCandidatesMax = 1_000
+    /// Events of large sessions that one call of `events` looks at, and lists that it reads for them.
+    static let largeCandidatesMax = 5_000
+    static let listsReadMax = 32
+    /// Events of one page.
+    static let pageMax = 1_000
+
+    package func openFanouts(after position: Int64, limit: Int) async throws -> [OpenFanout] {
+        guard limit > 0 else { return [] }
+        let (open, lost, problems) = try await read { db in
+            var lists = Lists(cache: snapshots, db: db)
+            var open: [OpenFanout] = []
+            var lost: [FanoutSettlement] = []
+            let rows = try Row.fetchCursor(db.cachedStatement(sql: SQLiteStore.openFanoutsSQL), arguments: [position])
+            while open.count < limit, let row = try rows.next() {
+                let id: String = row["event"]
+                do throws(StorageError) {
+                    let event = try Self.event(row: row)
+                    let bits = FanoutBits(row: row)
+                    guard let list = try lists.list(row["snapshot"], ofEvent: id, count: bits.count) else {
+                        lost.append(FanoutSettlement(event: id, isClosed: true))
+                        continue
+                    }
+                    let notes = NoteCoding.decode([UInt8](row["notes"] as Data), count: bits.count)
+                    if bits.isUnreadable || notes == nil { lists.problems.append(FanoutBits.unreadable(event: id)) }
+                    open.append(
+                        OpenFanout(
+                            position: row["number"], event: event, users: list.users,
+                            notes: notes ?? Array(repeating: Self.unknownNote, count: bits.count), confirmed: bits.confirmed,
+                            pushed: bits.pushed))
+                } catch {
+                    lists.problems.append(error)
+                    lost.append(FanoutSettlement(event: id, isClosed: true))
+                }
+            }
+            return (open, lost, lists.problems)
+        }
+        // Ended, so that the next start does not stumble over them again.
+        if !lost.isEmpty { try await settle(lost) }
+        for problem in problems { onUnreadableRow(problem) }
+        return open
+    }
+
+    package func missed(app: String, channel: String, user: String, now: Int64, limit: Int) async throws -> [MissedEvent] {
+        guard limit > 0 else { return [] }
+        return try await reading { db, lists in
+            var candidates: [(number: Int64, place: Int)] = []
+            let rows = try Row.fetchCursor(
+                db.cachedStatement(sql: SQLiteStore.missedSQL), arguments: [app, channel, now, Self.missedCandidatesMax])
+            while let row = try rows.next() {
+                guard let place = try lists.list(row["snapshot"])?.place(of: user) else { continue }
+                let confirmed = PlaceSet(bytes: [UInt8](row["confirmed"] as Data), count: FanoutBits.count(row))
+                if confirmed?.contains(place) != true { candidates.append((row["number"], place)) }
+            }
+            var missed: [MissedEvent] = []
+            let statement = try db.cachedStatement(
+                sql: "SELECT fanout.count, pushed, notes, event.* FROM fanout JOIN event ON event.id = fanout.event WHERE number = ?")
+            for candidate in candidates.sorted(by: { $0.number < $1.number }) where missed.count < limit {
+                guard let row = try Row.fetchOne(statement, arguments: [candidate.number]) else { continue }
+                let count = FanoutBits.count(row)
+                let note = NoteCoding.note(candidate.place, in: [UInt8](row["notes"] as Data), count: count) ?? Self.unknownNote
+                guard note.choice != .actor, let event = lists.event(row) else { continue }
+                let pushed = PlaceSet(bytes: [UInt8](row["pushed"] as Data), count: count)
+                missed.append(
+                    MissedEvent(event: event, recipient: candidate.place, note: note, isPushed: pushed?.contains(candidate.place) ?? false))
+            }
+            return missed
+        }
+    }
+
+    package func history(app: String, channel: String, after sequence: Int64, limit: Int) async throws -> [EventRecord] {
+        guard limit > 0 else { return [] }
+        return try await reading { db, lists in
+            try Row.fetchAll(
+                db.cachedStatement(
+                    sql: "SELECT * FROM event WHERE app = ? AND channel = ? AND sequence > ? ORDER BY sequence LIMIT ?"),
+                arguments: [app, channel, sequence, limit]
+            ).compactMap { lists.event($0) }
+        }
+    }
+
+    /// Costs a look at each of the user's own events after the position that had a short list, and at a bounded number of
+    /// events with a long one: an index entry and a look into a list in memory, each.
+    package func events(app: String, user: String, after position: Int64, limit: Int) async throws -> UserEvents {
+        let limit = min(limit, Self.pageMax)
+        guard limit > 0 else { return UserEvents(entries: [], position: position, isMore: true) }
+        return try await reading { db, lists in
+            var found = try Row.fetchAll(
+                db.cachedStatement(sql: SQLiteStore.ownEventsSQL), arguments: [user, app, position, limit + 1]
+            ).map { (number: $0["number"] as Int64, event: $0["event"] as String) }
+            var isCut = found.count > limit
+            // Nothing behind this has been looked at.
+            var end = found.last?.number ?? .max
+            if !isCut { end = .max }
+
+            var (looked, matches) = (0, 0)
+            let rows = try Row.fetchCursor(db.cachedStatement(sql: SQLiteStore.largeEventsSQL), arguments: [app, position, end])
+            while let row = try rows.next() {
+                let number: Int64 = row["number"]
+                guard looked < Self.largeCandidatesMax, matches <= limit, lists.readCount < Self.listsReadMax else {
+                    (end, isCut) = (number - 1, true)
+                    break
+                }
+                looked += 1
+                if try lists.list(row["snapshot"])?.place(of: user) != nil {
+                    found.append((number, row["event"]))
+                    matches += 1
+                }
+            }
+            found = found.filter { $0.number <= end }.sorted { $0.number < $1.number }
+            if found.count > limit {
+                found = Array(found.prefix(limit))
+                (end, isCut) = (found.last?.number ?? position, true)
+            }
+            if !isCut {
+                end = max(position, try Int64.fetchOne(db.cachedStatement(sql: "SELECT MAX(number) FROM fanout")) ?? 0)
+            }
+            let statement = try db.cachedStatement(sql: "SELECT * FROM event WHERE id = ?")
+            let entries = try found.compactMap { found in
+                try Row.fetchOne(statement, arguments: [found.event]).flatMap { lists.event($0) }
+                    .map { UserEvents.Entry(position: found.number, event: $0) }
+            }
+            return UserEvents(entries: entries, position: end, isMore: isCut)
+        }
+    }
+
+    /// Runs `work` beside the writer, and reports afterwards what could not be read.
+    func reading<Value: Sendable>(_ work: @Sendable (Database, inout Lists) throws -> Value) async throws -> Value {
+        let (value, problems) = try await read { db in
+            var lists = Lists(cache: snapshots, db: db)
+            return (try work(db, &lists), lists.problems)
+        }
+        for problem in problems { onUnreadableRow(problem) }
+        return value
+    }
+}
+
+extension SQLiteStore {
+    /// What an unreadable note counts as: nobody is missed for it.
+    static var unknownNote: RecipientNote { RecipientNote(state: nil, choice: .awaited) }
+
+    static var openFanoutsSQL: String {
+        """
+        SELECT fanout.*, event.id, event.sequence, event.name, event.data, event.policy
+        FROM fanout JOIN event ON event.id = fanout.event WHERE is_open = 1 AND number > ? ORDER BY number
+        """
+    }
+
+    static var missedSQL: String {
+        """
+        SELECT number, snapshot, count, confirmed FROM fanout WHERE app = ? AND channel = ? AND expires_at > ?
+        ORDER BY expires_at DESC LIMIT ?
+        """
+    }
+
+    /// The cross join and the plus sign keep SQLite from walking all events of the app: it does not know how few are a user's.
+    static var ownEventsSQL: String {
+        """
+        SELECT fanout.number, fanout.event FROM snapshot_user CROSS JOIN fanout ON fanout.snapshot = snapshot_user.snapshot
+        WHERE snapshot_user.user = ? AND +fanout.app = ? AND fanout.number > ? ORDER BY fanout.number LIMIT ?
+        """
+    }
+
+    static var largeEventsSQL: String {
+        "SELECT number, event, snapshot FROM fanout WHERE app = ? AND is_large = 1 AND number > ? AND number <= ? ORDER BY number"
+    }
+}
+
+/// The lists of recipients that one read meets, each looked up once, and what of the rows could not be read.
+struct Lists {
+    let cache: SnapshotCache
+    let db: Database
+    /// Lists that were not in memory.
+    private(set) var readCount = 0
+    var problems: [StorageError] = []
+    private var met: [Int64: SnapshotCache.Entry?] = [:]
+
+    init(cache: SnapshotCache, db: Database) {
+        self.cache = cache
+        self.db = db
+    }
+
+    /// Nil when the list cannot be read.
+    mutating func list(_ number: Int64) throws(StorageError) -> SnapshotCache.Entry? {
+        if let known = met[number] { return known }
+        var entry = cache.entry(number)
+        if entry == nil {
+            readCount += 1
+            var problem: StorageError?
+            do {
+                entry = try cache.load(number, db, problem: &problem)
+            } catch {
+                throw (error as? DatabaseError).map(StorageError.init) ?? StorageError(.database, "a list of recipients: \(error)")
+            }
+            if let problem { problems.append(problem) }
+        }
+        met[number] = .some(entry)
+        return entry
+    }
+
+    /// The list of one event; nil also when it is not as long as the event's row says.
+    mutating func list(_ number: Int64, ofEvent event: String, count: Int) throws(StorageError) -> SnapshotCache.Entry? {
+        guard let list = try list(number) else { return nil }
+        if list.users.count == count { return list }
+        problems.append(
+            StorageError(.unreadableRow, "a list of recipients does not fit its event; who was told is unknown (event \(event))"))
+        return nil
+    }
+
+    /// The event of a row with its columns; nil when it cannot be read.
+    mutating func event(_ row: Row) -> EventRecord? {
+        do throws(StorageError) {
+            return try SQLiteStore.event(row: row)
+        } catch {
+            problems.append(error)
+            return nil
+        }
+    }
+}

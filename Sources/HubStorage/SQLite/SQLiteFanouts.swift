@@ -1,0 +1,152 @@
+import Foundation
+import GRDB
+package import HubDelivery
+
+extension SQLiteStore {
+    package func settle(_ settlements: [FanoutSettlement]) async throws {
+        _ = try await escalate([], settlements)
+    }
+
+    package func escalate(_ deliveries: [DeliveryRecord], _ settlements: [FanoutSettlement]) async throws -> [DeliveryRecord] {
+        if deliveries.isEmpty && settlements.isEmpty { return [] }
+        let written = Self.written(deliveries)
+        let (inserted, problems) = try await write(rows: deliveries.count + settlements.count) { db in
+            let inserted = try written.filter { try Self.insert($0, ignoringKnown: true, db) }.map(\.record)
+            return (inserted, try settlements.compactMap { try Self.settle($0, db) })
+        }
+        for problem in problems { onUnreadableRow(problem) }
+        return inserted
+    }
+
+    package func cancelDeliveries(event: String, users: [String]) async throws -> [DeliveryRecord] {
+        if users.isEmpty { return [] }
+        return try await write(rows: users.count) { db in
+            let statement = try db.cachedStatement(
+                sql: """
+                    UPDATE delivery SET state = 'cancelled', outcome = 'receipt'
+                    WHERE event = ? AND user = ? AND state IN ('waiting', 'due', 'retry')
+                    RETURNING event, user, device, nid, app, state, reason, due_at, attempts, NULL AS message, provider_id, outcome
+                    """)
+            return try users.flatMap { user in
+                try Row.fetchAll(statement, arguments: [event, user]).map { Self.delivery(row: $0).delivery }
+            }
+        }
+    }
+
+    // MARK: Inside a transaction
+
+    static func insert(_ fanout: FanoutColumns, of event: EventRecord, lists: RecipientLists, _ db: Database) throws {
+        try db.cachedStatement(
+            sql: """
+                INSERT INTO fanout
+                  (event, app, channel, committed_at, expires_at, snapshot, count, is_large, is_open, confirmed, pushed, received, notes)
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, x'', ?, x'', ?)
+                """
+        ).execute(arguments: [
+            event.id, event.app, event.channel, event.committedAt, event.expiresAt, try lists.number(of: fanout.snapshot, db),
+            fanout.snapshot.users.count, fanout.isLarge, fanout.isOpen, fanout.pushed.stored, Data(fanout.notes),
+        ])
+    }
+
+    /// - Returns: what could not be read of the row, and was begun anew.
+    private static func settle(_ settlement: FanoutSettlement, _ db: Database) throws -> StorageError? {
+        guard
+            let row = try Row.fetchOne(
+                db.cachedStatement(
+                    sql: "SELECT number, committed_at, count, is_open, confirmed, pushed, received FROM fanout WHERE event = ?"),
+                arguments: [settlement.event])
+        else { return nil }
+        var fanout = FanoutBits(row: row)
+        let old = fanout
+        fanout.apply(settlement)
+        if fanout != old || fanout.isUnreadable {
+            try db.cachedStatement(sql: "UPDATE fanout SET confirmed = ?, pushed = ?, received = ? WHERE number = ?")
+                .execute(arguments: [
+                    fanout.confirmed.stored, fanout.pushed.stored, Data(fanout.received?.bytes ?? []), row["number"] as Int64,
+                ])
+        }
+        if settlement.isClosed && row["is_open"] {
+            try db.cachedStatement(sql: "UPDATE fanout SET is_open = 0 WHERE number = ?").execute(arguments: [row["number"] as Int64])
+        }
+        return fanout.isUnreadable ? FanoutBits.unreadable(event: settlement.event) : nil
+    }
+}
+
+/// A fan-out as it is inserted, made on the caller's thread.
+struct FanoutColumns: Sendable {
+    let snapshot: RecipientSnapshot
+    let isOpen: Bool
+    let pushed: PlaceSet
+    let notes: [UInt8]
+
+    /// Users of a list that `snapshot_user` names one by one: what a list's first commit may cost in rows.
+    static let smallUsersMax = 64
+
+    /// Nil when there is nobody.
+    init?(_ opening: FanoutOpening) {
+        guard !opening.notes.isEmpty else { return nil }
+        snapshot = opening.snapshot
+        isOpen = opening.notes.contains { $0.choice == .awaited }
+        var places = PlaceSet(count: opening.notes.count)
+        for (place, note) in opening.notes.enumerated() where note.choice == .pushed { places.insert(place) }
+        pushed = places
+        notes = NoteCoding.encode(opening.notes)
+    }
+
+    static func isLarge(_ snapshot: RecipientSnapshot) -> Bool { snapshot.users.count > smallUsersMax }
+    var isLarge: Bool { Self.isLarge(snapshot) }
+}
+
+/// What a fan-out's row says of its recipients.
+struct FanoutBits: Equatable {
+    let count: Int
+    let committedAt: Int64
+    var confirmed: PlaceSet
+    var pushed: PlaceSet
+    /// Nil: no receipt was written down.
+    var received: ReceiptTimes?
+    /// Something in the row was not readable and counts as empty.
+    let isUnreadable: Bool
+
+    /// More recipients than an event can have: a row that says so is damaged, and must not make the process reserve memory.
+    static let countMax = 1 << 24
+
+    init(row: Row) {
+        count = Self.count(row)
+        committedAt = row["committed_at"]
+        let confirmed = PlaceSet(bytes: [UInt8](row["confirmed"] as Data), count: count)
+        let pushed = PlaceSet(bytes: [UInt8](row["pushed"] as Data), count: count)
+        let times = [UInt8](row["received"] as Data)
+        received = times.isEmpty ? nil : ReceiptTimes(bytes: times, count: count)
+        isUnreadable = confirmed == nil || pushed == nil || received == nil && !times.isEmpty
+        self.confirmed = confirmed ?? PlaceSet(count: count)
+        self.pushed = pushed ?? PlaceSet(count: count)
+    }
+
+    mutating func apply(_ settlement: FanoutSettlement) {
+        for confirmation in settlement.confirmed {
+            let place = confirmation.recipient
+            guard (0..<count).contains(place), !confirmed.contains(place) else { continue }
+            confirmed.insert(place)
+            if received == nil { received = ReceiptTimes(count: count) }
+            received?.set(place, milliseconds: confirmation.at - committedAt)
+        }
+        for place in settlement.pushed where (0..<count).contains(place) { pushed.insert(place) }
+    }
+
+    /// How many recipients a row counts; none when that cannot be.
+    static func count(_ row: Row) -> Int {
+        let count: Int = row["count"]
+        return (0...countMax).contains(count) ? count : 0
+    }
+
+    static func unreadable(event: String) -> StorageError {
+        StorageError(
+            .unreadableRow, "who was told of an event cannot be read entirely; some may be told again (event \(event))")
+    }
+}
+
+extension PlaceSet {
+    /// As a column: of the empty set no bytes at all.
+    fileprivate var stored: Data { isEmpty ? Data() : Data(bytes) }
+}

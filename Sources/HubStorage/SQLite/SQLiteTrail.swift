@@ -1,0 +1,109 @@
+import Foundation
+import GRDB
+package import HubDelivery
+
+extension SQLiteStore {
+    /// Costs a look-up per recipient of the page, and for a large session one into its list in memory.
+    package func trail(event id: String, user: String?, from first: Int, limit: Int) async throws -> EventTrail? {
+        let (first, limit) = (max(0, first), min(max(0, limit), EventTrail.pageMax))
+        return try await reading { db, lists in
+            guard let event = try Self.event(db, id: id) else { return nil }
+            guard let fanout = try TrailOfFanout(db, id: id, lists: &lists) else {
+                return try Self.trailOfDeliveries(db, event, user: user, from: first, limit: limit, lists: &lists)
+            }
+            let start = min(first, fanout.count)
+            let page = start..<min(fanout.count, start + limit)
+            let places = user.map { fanout.place(of: $0).map { [$0] } ?? [] } ?? Array(page)
+            var trail = EventTrail(event: event, isOpen: fanout.isOpen, recipientCount: fanout.count, recipients: [], next: nil)
+            for place in places {
+                var recipient = fanout.recipient(place, committedAt: event.committedAt)
+                recipient.deliveries = try Self.trail(db, event: id, user: recipient.user, lists: &lists)
+                trail.recipients.append(recipient)
+            }
+            if user == nil && page.upperBound < fanout.count { trail.next = page.upperBound }
+            return trail
+        }
+    }
+
+    /// Of an event without recipients, or whose list cannot be read: what the delivery rows tell.
+    private static func trailOfDeliveries(
+        _ db: Database, _ event: EventRecord, user: String?, from first: Int, limit: Int, lists: inout Lists
+    ) throws -> EventTrail {
+        let count = try Int.fetchOne(
+            db.cachedStatement(sql: "SELECT COUNT(DISTINCT user) FROM delivery WHERE event = ?"), arguments: [event.id])
+        let users =
+            try user.map { [$0] }
+            ?? String.fetchAll(
+                db.cachedStatement(sql: "SELECT DISTINCT user FROM delivery WHERE event = ? ORDER BY user LIMIT ? OFFSET ?"),
+                arguments: [event.id, limit, first])
+        var trail = EventTrail(event: event, isOpen: false, recipientCount: count ?? 0, recipients: [], next: nil)
+        for user in users {
+            let deliveries = try Self.trail(db, event: event.id, user: user, lists: &lists)
+            if deliveries.isEmpty { continue }
+            trail.recipients.append(
+                EventTrail.Recipient(
+                    user: user, note: nil, isConfirmed: false, confirmedAt: nil, isPushed: true, deliveries: deliveries))
+        }
+        if user == nil && first + users.count < trail.recipientCount { trail.next = first + users.count }
+        return trail
+    }
+
+    private static func trail(_ db: Database, event: String, user: String, lists: inout Lists) throws -> [EventTrail.Delivery] {
+        try Row.fetchAll(
+            db.cachedStatement(
+                sql: """
+                    SELECT event, user, device, nid, app, state, reason, due_at, attempts, NULL AS message, provider_id, outcome,
+                      attempts_log
+                    FROM delivery WHERE event = ? AND user = ? ORDER BY device
+                    """), arguments: [event, user]
+        ).map { row in
+            let log = AttemptLog.decode(row["attempts_log"] ?? "")
+            if !log.isComplete {
+                lists.problems.append(
+                    StorageError(.unreadableRow, "some attempts of a delivery cannot be read (event \(event), nid \(row["nid"] as String))"))
+            }
+            return EventTrail.Delivery(record: delivery(row: row).delivery, attempts: log.attempts)
+        }
+    }
+
+    static func append(_ attempt: DeliveryAttempt, to delivery: DeliveryRecord, _ db: Database) throws {
+        try db.cachedStatement(
+            sql: """
+                UPDATE delivery SET attempts_log = COALESCE(attempts_log, '') || ?
+                WHERE event = ? AND user = ? AND device = ? AND COALESCE(length(attempts_log), 0) < \(AttemptLog.bytesMax)
+                """
+        ).execute(arguments: [AttemptLog.line(attempt), delivery.event, delivery.user, delivery.device])
+    }
+}
+
+/// A fan-out with everything that the trail needs of it.
+private struct TrailOfFanout {
+    let list: SnapshotCache.Entry
+    let bits: FanoutBits
+    let notes: [RecipientNote]?
+    let isOpen: Bool
+
+    /// Nil when there is none, or its list cannot be read.
+    init?(_ db: Database, id: String, lists: inout Lists) throws {
+        guard
+            let row = try Row.fetchOne(db.cachedStatement(sql: "SELECT * FROM fanout WHERE event = ?"), arguments: [id])
+        else { return nil }
+        bits = FanoutBits(row: row)
+        guard let list = try lists.list(row["snapshot"], ofEvent: id, count: bits.count) else { return nil }
+        self.list = list
+        notes = NoteCoding.decode([UInt8](row["notes"] as Data), count: bits.count)
+        isOpen = row["is_open"]
+        if bits.isUnreadable || notes == nil { lists.problems.append(FanoutBits.unreadable(event: id)) }
+    }
+
+    var count: Int { bits.count }
+    func place(of user: String) -> Int? { list.place(of: user) }
+
+    /// Without the deliveries.
+    func recipient(_ place: Int, committedAt: Int64) -> EventTrail.Recipient {
+        EventTrail.Recipient(
+            user: list.users[place], note: notes?[place], isConfirmed: bits.confirmed.contains(place),
+            confirmedAt: bits.received?.milliseconds(place).map { committedAt + $0 }, isPushed: bits.pushed.contains(place),
+            deliveries: [])
+    }
+}

@@ -1,0 +1,74 @@
+import GRDB
+import HubCore
+import HubDelivery
+import Synchronization
+
+/// Long lists of recipients with everybody's place, kept in memory: whoever comes back after a failure asks for the same few.
+///
+/// A list never changes and its number is never given again, so nothing here goes out of date.
+final class SnapshotCache: Sendable {
+    /// A list that was read.
+    final class Entry: Sendable {
+        let users: [String]
+        private let places: [ExactText: Int]
+
+        init(_ users: [String]) {
+            self.users = users
+            places = Dictionary(users.enumerated().map { (ExactText($1), $0) }, uniquingKeysWith: { first, _ in first })
+        }
+
+        /// The user's place in the list; nil when it is not on it.
+        func place(of user: String) -> Int? { places[ExactText(user)] }
+    }
+
+    private struct State {
+        var kept: [Int64: (entry: Entry, usedAt: UInt64)] = [:]
+        var users = 0
+        var clock: UInt64 = 0
+        var unreadable: Set<Int64> = []
+    }
+
+    /// Users of all kept lists together: about 20 MB.
+    static let usersMax = 200_000
+    /// Lists that were found unreadable and are not reported again.
+    static let unreadableMax = 1_000
+    private let state = Mutex(State())
+
+    func entry(_ number: Int64) -> Entry? {
+        state.withLock { state in
+            state.clock += 1
+            state.kept[number]?.usedAt = state.clock
+            return state.kept[number]?.entry
+        }
+    }
+
+    /// Reads a list that is not kept, and keeps it when it is long.
+    /// - Returns: nil when it cannot be read; `problem` then says so, the first time.
+    func load(_ number: Int64, _ db: Database, problem: inout StorageError?) throws -> Entry? {
+        guard let snapshot = try RecipientLists.read(number, db) else {
+            let isNew = state.withLock { state in
+                state.unreadable.count < Self.unreadableMax && state.unreadable.insert(number).inserted
+            }
+            if isNew {
+                problem = StorageError(
+                    .unreadableRow, "a list of recipients cannot be read; who was told of its events is unknown (list \(number))")
+            }
+            return nil
+        }
+        let entry = Entry(snapshot.users)
+        if FanoutColumns.isLarge(snapshot) { keep(entry, number) }
+        return entry
+    }
+
+    private func keep(_ entry: Entry, _ number: Int64) {
+        state.withLock { state in
+            state.clock += 1
+            if let old = state.kept.updateValue((entry, state.clock), forKey: number) { state.users -= old.entry.users.count }
+            state.users += entry.users.count
+            while state.users > Self.usersMax, state.kept.count > 1, let oldest = state.kept.min(by: { $0.value.usedAt < $1.value.usedAt }) {
+                state.kept[oldest.key] = nil
+                state.users -= oldest.value.entry.users.count
+            }
+        }
+    }
+}

@@ -1,0 +1,144 @@
+import HubCore
+import HubDelivery
+
+/// A device and the person who holds it: what it does is nobody's business, and the hub learns only what comes over the wire.
+struct SimDevice {
+    enum Kind {
+        /// Tells its state; suspended soon after it left the screen.
+        case app
+        /// Tells its state over HTTP, which keeps no order with its socket.
+        case httpApp
+        /// Says nothing.
+        case stockApp
+        /// Tells its state, and shows what comes in the background as well.
+        case workingApp
+        /// A page that tells its state; frozen soon after it was hidden.
+        case page
+        case stockPage
+        /// Stock clients that run on while nobody looks: beyond what receipts can tell.
+        case unattendedPage, stockRunner
+
+        var declares: Bool { self == .app || self == .httpApp || self == .workingApp || self == .page }
+        var isBrowser: Bool { self == .page || self == .stockPage || self == .unattendedPage }
+        var runsUnseen: Bool { self == .workingApp || self == .unattendedPage || self == .stockRunner }
+    }
+
+    enum Mode { case looking, hidden, suspended, gone }
+
+    let person: Int
+    let channel: Int
+    let name: String
+    let kind: Kind
+    let hasToken: Bool
+    /// Comes and goes all the time.
+    let flaps: Bool
+    var mode = Mode.gone
+    /// Changes with every change of mode, so that planned steps of an older one are dropped.
+    var step = 0
+    var connection: Int?
+    /// Nothing passes before.
+    var stalledUntil: Int64 = 0
+    /// Read while nobody looked.
+    var unseen: [Int] = []
+    /// The connections that the delivery task knows of, in the order in which it learned of them.
+    var attached: [Int] = []
+    /// Connections that the app lost sight of, and that its network stack still answers.
+    var leaks: [Int] = []
+}
+
+struct SimPerson {
+    let name: String
+    let channel: Int
+    let place: Int
+    let devices: Range<Int>
+    let record: [Device]
+}
+
+struct SimChannel {
+    let name: String
+    let scope: SuppressScope
+    let replays: Bool
+    /// Whether the definition's alert limits and the silent budget apply.
+    let isLimited: Bool
+    let quietHours: QuietHours?
+    var people: [Int] = []
+    var firstDevice = 0
+}
+
+enum Downstream {
+    /// `replay`: the cursor behind it; 0: it was written when it was published.
+    case frame(Int, replay: UInt64)
+    case ping(UInt64)
+    case applicationPing(UInt64)
+}
+
+enum Upstream {
+    case subscribe
+    case pong(UInt64, read: Int, byApplication: Bool)
+    case state(AppState, keepsWorking: Bool)
+    case close
+}
+
+/// A socket with its two streams; bytes keep their order in each.
+final class SimConnection {
+    let id: ConnectionID
+    let device: Int
+    let life: Int
+    var isOpenAtServer = true
+    var isOpenAtClient = true
+    var isCut = false
+    var ticket: UInt64 = 0
+    /// What the app has said, as the loop knows and as the delivery task knows.
+    var loopState: AppState = .unknown
+    var attachedUserState: AppState = .unknown
+    var keepsWorking = false
+    var downAt: Int64 = 0
+    var upAt: Int64 = 0
+    /// Arrived, and not read by the program.
+    var buffer: [Downstream] = []
+    /// Events that the program has read, in order, and how many of them the hub has a receipt for.
+    var read: [(event: Int, replay: UInt64)] = []
+    var receipted = 0
+    /// When the peer last could have answered.
+    var responsiveAt: Int64 = 0
+
+    init(id: ConnectionID, device: Int, life: Int) {
+        self.id = id
+        self.device = device
+        self.life = life
+    }
+}
+
+/// What the delivery task finds in its inbox.
+enum Report {
+    case attached(Int, ticket: UInt64)
+    case state(Int, AppState, keepsWorking: Bool)
+    /// By HTTP, of a device.
+    case deviceState(Int, AppState)
+    case disconnected(Int, mayReturn: Bool)
+    case probed(loop: Int, [UInt64], cursor: UInt64)
+    case proving(loop: Int, UInt64, cursor: UInt64)
+    case replayed(Int, [Int], cursor: UInt64)
+    case receipt(Int, cursor: UInt64, read: Int, byApplication: Bool)
+    case publish(Int)
+}
+
+/// One push on its way to a gateway; the store's row.
+struct Row {
+    let event: Int
+    /// Of all devices.
+    let device: Int
+    var isDone = false
+    /// In which life of the server it went to the gateway last.
+    var sentInLife: Int?
+}
+
+/// What one turn of the delivery task writes: all of it or nothing.
+struct Transaction {
+    var publishes: [(event: Int, opening: Escalation.Opening?, rows: [Int], attendedUpTo: [UInt64])] = []
+    var rows: [(event: Int, device: Int)] = []
+    var settled: [(event: Int, recipients: [Int])] = []
+    var closed: [Int] = []
+
+    var isEmpty: Bool { publishes.isEmpty && rows.isEmpty && settled.isEmpty && closed.isEmpty }
+}

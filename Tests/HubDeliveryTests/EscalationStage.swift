@@ -1,0 +1,60 @@
+import HubCore
+import HubDelivery
+
+extension ConnectionID {
+    static func of(_ slot: Int, loop: Int = 0) -> ConnectionID { ConnectionID(loop: loop, slot: slot, generation: 1) }
+}
+
+/// The pure parts together, as the delivery task drives them: attendance and escalation of one channel `c` of app `1`.
+struct EscalationStage {
+    var book = Attendance()
+    var escalation = Escalation()
+    private var lastTicket: UInt64 = 0
+    private var lastNumber: UInt64 = 0
+
+    mutating func attach(
+        _ id: ConnectionID, _ user: String, device: String? = nil, _ state: AppState = .unknown, isBrowser: Bool = false,
+        keepsWorking: Bool = false
+    ) {
+        lastTicket += 1
+        book.attach(id, app: "1", channel: "c", user: user, device: device, ticket: lastTicket, isBrowser: isBrowser)
+        if state != .unknown { book.setState(id, state, keepsWorking: keepsWorking) }
+    }
+
+    /// Opens an event for users or `user/device`, committed at `now`; its number names it `e1`, `e2`, …
+    @discardableResult
+    mutating func publish(
+        _ policy: Policy = .notify, to users: [String], wait: Int64 = 5000, lifetime: Int64 = 600_000, channel: String = "c", at now: Int64 = 0
+    ) -> UInt64 {
+        lastNumber += 1
+        var recipients: [String] = []
+        let targets = users.map { text in
+            let parts = text.split(separator: "/").map(String.init)
+            if recipients.last != parts[0] { recipients.append(parts[0]) }
+            return Escalation.Target(
+                user: parts[0], device: parts.count > 1 ? parts[1] : nil, policy: policy, wait: wait, lifetime: lifetime,
+                recipient: recipients.count - 1, reason: "live")
+        }
+        escalation.open(
+            .init(number: lastNumber, event: "e\(lastNumber)", app: "1", channel: channel, attendedUpTo: [lastTicket, lastTicket], targets: targets),
+            now: now)
+        return lastNumber
+    }
+
+    mutating func pong(_ id: ConnectionID, _ cursor: UInt64, byApplication: Bool = false) {
+        escalation.received(.init(connection: id, cursor: cursor, byApplication: byApplication), seats: book.seats(of: id))
+    }
+
+    /// What happens up to then, as words: `push e1 ann`, `prove e1 ann`, `confirmed e1 0`, `closed e1`.
+    mutating func advance(to now: Int64) -> [String] {
+        escalation.advance(now: now).flatMap { effect -> [String] in
+            switch effect {
+            case .push(let event, let targets, let settled):
+                targets.map { "push \(event) \($0.user)\($0.device.map { "/\($0)" } ?? "")" } + [settled.isEmpty ? "unsettled" : "settled \(settled)"]
+            case .prove(_, let event, _, _, let users): ["prove \(event) \(users.joined(separator: " "))"]
+            case .confirmed(let event, let recipients): ["confirmed \(event) \(recipients)"]
+            case .closed(let event): ["closed \(event)"]
+            }
+        }
+    }
+}

@@ -1,0 +1,249 @@
+import HubCore
+import HubDelivery
+import HubTesting
+import Testing
+
+@testable import HubServer
+
+private let hour: Int64 = 3_600_000
+
+/// What the outbox holds back, and for how long. The clock begins at two in the night in Berlin.
+@Suite("Outbox rules")
+struct OutboxRulesTests {
+    private static let yaml = """
+        channel: presence-quiz-{session}
+        quiet_hours: { from: "22:00", to: "08:00", timezone: Europe/Berlin }
+        alerts: { burst: 2, every: 1m }
+        events:
+          n: { to: all, policy: notify, notification: { title: a, body: b } }
+        """
+    private let quiet: DefinitionSet
+
+    init() throws {
+        quiet = try DefinitionSet.load([("quiz.yaml", Self.yaml)])
+    }
+
+    /// Five alerts of one participant: all that go out at once.
+    private func spend(_ test: TestStore, _ outbox: Outbox) async throws {
+        for number in 0..<5 { await outbox.enqueue([try await test.commitPush(event: "first\(number)", policy: .notify)]) }
+        _ = try await test.row("first4") { $0.state == .accepted }
+    }
+
+    @Test("a sixth alert within a second waits its turn, and a critical one does not")
+    func cap() async throws {
+        let test = try TestStore()
+        try await test.device()
+        let gateway = ScriptedGateway()
+        let outbox = test.outbox(gateway)
+        try await spend(test, outbox)
+        await outbox.enqueue([try await test.commitPush(event: "sixth", policy: .notify)])
+        let waiting = try #require(try await test.row("sixth") { $0.outcome != nil })
+        #expect(waiting.state == .due && waiting.outcome == "alert cap" && waiting.attempts == 0)
+        #expect(waiting.dueAt == test.clock.wallMilliseconds + 10_000)
+        await outbox.enqueue([try await test.commitPush(event: "critical", policy: .critical)])
+        _ = try await test.row("critical") { $0.state == .accepted }
+        #expect(gateway.sent.count == 6)
+
+        test.clock.advance(seconds: 10)
+        await outbox.enqueue([])
+        #expect(try await test.row("sixth") { $0.state == .accepted }?.attempts == 1)
+        await outbox.close()
+    }
+
+    @Test("the newest of a group takes the place of the one that waits", arguments: [Policy.notify, .critical])
+    func displaced(newest: Policy) async throws {
+        let test = try TestStore()
+        try await test.device()
+        let gateway = ScriptedGateway()
+        let outbox = test.outbox(gateway)
+        try await spend(test, outbox)
+        await outbox.enqueue([try await test.commitPush(event: "older", policy: .notify, group: "g")])
+        _ = try await test.row("older") { $0.outcome != nil }
+        test.clock.advance(milliseconds: 1)
+        await outbox.enqueue([try await test.commitPush(event: "newer", policy: newest, group: "g")])
+        let row = try #require(try await test.row("older") { $0.state == .cancelled })
+        #expect(row.state == .cancelled && row.outcome == "displaced" && row.attempts == 0)
+        test.clock.advance(seconds: 10)
+        await outbox.enqueue([])
+        #expect(try await test.row("newer") { $0.state == .accepted }?.state == .accepted)
+        #expect(gateway.sent.map(\.message.event).filter { $0 == "older" || $0 == "newer" } == ["newer"])
+        await outbox.close()
+    }
+
+    @Test("in quiet hours alerts wait until their end, over a restart, and the newest of a group replaces the older")
+    func quietHours() async throws {
+        let test = try TestStore()
+        try await test.device()
+        let first = test.outbox(ScriptedGateway(), definitions: quiet)
+        let end = test.clock.wallMilliseconds + 6 * hour
+        await first.enqueue([
+            try await test.commitPush(event: "e1", policy: .notify, group: "g", lifeMilliseconds: 12 * hour),
+            try await test.commitPush(event: "alone", policy: .pushOnly, lifeMilliseconds: 12 * hour),
+            try await test.commitPush(event: "short", policy: .notify, lifeMilliseconds: hour),
+        ])
+        for event in ["e1", "alone"] {
+            let row = try #require(try await test.row(event) { $0.outcome != nil })
+            #expect(row.state == .due && row.dueAt == end && row.outcome == "quiet hours")
+        }
+        #expect(try await test.row("short") { $0.state == .cancelled }?.outcome == "quiet hours")
+        await first.close()
+
+        // Another process, in the same night.
+        test.clock.advance(milliseconds: hour)
+        let gateway = ScriptedGateway()
+        let second = test.outbox(gateway, definitions: quiet)
+        try await second.resume()
+        await second.enqueue([
+            try await test.commitPush(event: "e2", policy: .notify, group: "g", lifeMilliseconds: 12 * hour),
+            try await test.commitPush(event: "critical", policy: .critical),
+        ])
+        #expect(try await test.row("e1") { $0.state == .cancelled }?.outcome == "displaced")
+        _ = try await test.row("critical") { $0.state == .accepted }
+        #expect(gateway.sent.map(\.message.event) == ["critical"])
+        await second.close()
+
+        test.clock.advance(milliseconds: end - test.clock.wallMilliseconds)
+        try await test.outbox(gateway, definitions: quiet).resume()
+        for event in ["alone", "e2"] { #expect(try await test.row(event) { $0.state == .accepted }?.attempts == 1) }
+        #expect(gateway.sent.map(\.message.event) == ["critical", "alone", "e2"])
+    }
+
+    @Test("other definitions are in force from when they are changed")
+    func change() async throws {
+        let test = try TestStore()
+        try await test.device()
+        let outbox = test.outbox(ScriptedGateway())
+        await outbox.enqueue([try await test.commitPush(event: "e1", policy: .notify)])
+        _ = try await test.row("e1") { $0.state == .accepted }
+        await outbox.change(to: quiet)
+        await outbox.enqueue([try await test.commitPush(event: "e2", policy: .notify, lifeMilliseconds: 12 * hour)])
+        #expect(try await test.row("e2") { $0.outcome != nil }?.outcome == "quiet hours")
+        await outbox.change(to: .empty)
+        await outbox.enqueue([try await test.commitPush(event: "e3", policy: .notify)])
+        #expect(try await test.row("e3") { $0.state == .accepted }?.state == .accepted)
+        await outbox.close()
+    }
+
+    @Test("several devices of one participant are one alert")
+    func devices() async throws {
+        let test = try TestStore()
+        for device in ["a", "b"] { try await test.device(id: device, token: "token-\(device)") }
+        let gateway = ScriptedGateway()
+        let outbox = test.outbox(gateway)
+        for number in 0..<5 {
+            let pushes = try await test.commitPushes(event: "e\(number)", policy: .notify, devices: ["a", "b"])
+            // One of them is due later, as where devices are waited for one by one.
+            for push in pushes { await outbox.enqueue([push]) }
+        }
+        for number in 0..<5 {
+            #expect(try await test.rows("e\(number)") { $0.map(\.state) == [.accepted, .accepted] }.map(\.state) == [.accepted, .accepted])
+        }
+        await outbox.enqueue(try await test.commitPushes(event: "sixth", policy: .notify, devices: ["a", "b"]))
+        #expect(try await test.rows("sixth") { $0.map(\.outcome) == ["alert cap", "alert cap"] }.map(\.outcome) == ["alert cap", "alert cap"])
+        test.clock.advance(seconds: 10)
+        await outbox.enqueue([])
+        #expect(try await test.rows("sixth") { $0.map(\.state) == [.accepted, .accepted] }.map(\.state) == [.accepted, .accepted])
+        #expect(gateway.sent.count == 12)
+        await outbox.close()
+    }
+
+    @Test("a device gets one silent push in 20 minutes, the newest")
+    func silent() async throws {
+        let test = try TestStore()
+        for device in ["a", "b"] { try await test.device(id: device, token: "token-\(device)") }
+        let gateway = ScriptedGateway()
+        let outbox = test.outbox(gateway)
+        for number in 0..<4 {
+            let devices = number == 0 ? ["a"] : ["a", "b"]
+            await outbox.enqueue(
+                try await test.commitPushes(event: "e\(number)", policy: .sync, group: "g", devices: devices, lifeMilliseconds: hour))
+            _ = try await test.rows("e\(number)") { rows in rows.allSatisfy { $0.outcome != nil } }
+            test.clock.advance(seconds: 1)
+        }
+        #expect(try await test.rows("e1") { $0.map(\.state) == [.cancelled, .accepted] }.map(\.state) == [.cancelled, .accepted])
+        #expect(try await test.store.deliveries(event: "e2").map(\.state) == [.cancelled, .cancelled])
+        #expect(try await test.store.deliveries(event: "e2").map(\.outcome) == ["displaced", "displaced"])
+        #expect(try await test.store.deliveries(event: "e3").map(\.outcome) == ["silent budget", "silent budget"])
+        #expect(gateway.sent.map { "\($0.message.event) \($0.target.device)" } == ["e0 a", "e1 b"])
+        test.clock.advance(seconds: 20 * 60)
+        await outbox.enqueue([])
+        #expect(try await test.rows("e3") { $0.map(\.state) == [.accepted, .accepted] }.map(\.state) == [.accepted, .accepted])
+        #expect(gateway.sent.count == 4)
+        await outbox.close()
+    }
+
+    @Test("a silent push is not needed beside an alert of its group")
+    func alertPending() async throws {
+        let test = try TestStore()
+        try await test.device()
+        let gateway = ScriptedGateway()
+        await test.outbox(gateway).enqueue([
+            try await test.commitPush(event: "silent", policy: .sync, group: "g"),
+            try await test.commitPush(event: "alert", policy: .notify, group: "g"),
+        ])
+        #expect(try await test.row("silent") { $0.state == .cancelled }?.outcome == "alert pending")
+        _ = try await test.row("alert") { $0.state == .accepted }
+        #expect(gateway.sent.map(\.message.event) == ["alert"])
+    }
+
+    @Test("a receipt ends what waits")
+    func receipt() async throws {
+        let test = try TestStore()
+        try await test.device()
+        let gateway = ScriptedGateway()
+        let outbox = test.outbox(gateway, definitions: quiet)
+        await outbox.enqueue([try await test.commitPush(policy: .notify, lifeMilliseconds: 12 * hour)])
+        _ = try await test.row { $0.outcome != nil }
+        await outbox.drop(try await test.store.cancelDeliveries(event: "e1", users: ["u"]))
+        test.clock.advance(milliseconds: 7 * hour)
+        await outbox.enqueue([try await test.commitPush(event: "e2", policy: .notify)])
+        _ = try await test.row("e2") { $0.state == .accepted }
+        #expect(try await test.row { _ in true }?.outcome == "receipt")
+        #expect(gateway.sent.map(\.message.event) == ["e2"])
+        await outbox.close()
+    }
+}
+
+@Suite("DeliveryQueue")
+struct DeliveryQueueTests {
+    private func delivery(_ nid: String, device: String = "d", dueAt: Int64, committedAt: Int64 = 0) -> DeliveryRecord {
+        DeliveryRecord(
+            nid: nid, event: nid, app: "1", user: "u", device: device, state: .due, reason: "absent", dueAt: dueAt,
+            message: PushMessage(nid: nid, event: nid, kind: .alert, title: nil, body: nil, expiresAt: .max, committedAt: committedAt))
+    }
+
+    @Test("the soonest due come first, of one time the older event, each once")
+    func order() {
+        var queue = DeliveryQueue()
+        var expected: [(Int64, Int64, String)] = []
+        for number in 0..<500 {
+            let (dueAt, committedAt) = (Int64(number * 7919 % 101), Int64(number * 31 % 17))
+            expected.append((dueAt, committedAt, "n\(number)"))
+            queue.insert(delivery("n\(number)", dueAt: 5, committedAt: 0))
+            queue.insert(delivery("n\(number)", dueAt: dueAt, committedAt: committedAt))
+        }
+        #expect(queue.count == 500 && queue.nextDue() == 0)
+        var taken = queue.takeDue(now: 50, limit: 100)
+        #expect(taken.count == 100)
+        taken += queue.takeDue(now: 50, limit: 1000)
+        #expect(taken.allSatisfy { $0.dueAt <= 50 } && queue.nextDue() == 51)
+        taken += queue.takeDue(now: 1000, limit: 1000)
+        #expect(queue.count == 0 && queue.nextDue() == nil)
+        let order = expected.enumerated().sorted { ($0.element.0, $0.element.1, $0.offset) < ($1.element.0, $1.element.1, $1.offset) }
+        #expect(taken.map(\.nid) == order.map(\.element.2))
+    }
+
+    @Test("what is removed does not come, on one device or on all")
+    func remove() {
+        var queue = DeliveryQueue()
+        for round in 0..<5000 {
+            for device in ["a", "b", "c"] { queue.insert(delivery("n", device: device, dueAt: Int64(5000 - round))) }
+            queue.insert(delivery("m\(round)", dueAt: 1))
+            #expect(queue.remove(nid: "m\(round)").count == 1)
+        }
+        #expect(queue.count == 3)
+        #expect(queue.remove(nid: "n", device: "b").map(\.device) == ["b"] && queue.remove(nid: "n", device: "b").isEmpty)
+        #expect(queue.contains(delivery("n", device: "a", dueAt: 0)) && !queue.contains(delivery("n", device: "b", dueAt: 0)))
+        #expect(queue.takeDue(now: 5000, limit: 10).map(\.device) == ["a", "c"])
+    }
+}
