@@ -12,7 +12,7 @@ SANITIZER :=
 FUZZ_SANITIZER = $(if $(SANITIZER),--sanitize=$(SANITIZER))
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
-.PHONY: help deps test-deps test-python bench-deps build run test test-sanitizers fuzz bench gateways clean
+.PHONY: help deps test-deps test-python bench-deps build run test test-sanitizers fuzz simulate bench one-surface gateways clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 24
@@ -48,8 +48,16 @@ fuzz: deps ## attack the parsers with seeded inputs: SEED=1 COUNT=10000000 SANIT
 	$(SWIFT) build -c release -Xswiftc -enable-testing --product tandem-fuzz --scratch-path .build/fuzz$(SANITIZER) $(FUZZ_SANITIZER)
 	ASAN_OPTIONS=detect_leaks=0:quarantine_size_mb=16 .build/fuzz$(SANITIZER)/release/tandem-fuzz --count $(COUNT) $(if $(SEED),--seed $(SEED))
 
+PAIRS ?= 1000000
+simulate: deps ## try delivery against crashes, bad networks and people: SEED=, PAIRS=, BREAK=RULE
+	$(SWIFT) run -c release tandem-simulate $(if $(SEED),--seed $(SEED)) --pairs $(PAIRS) $(if $(BREAK),--break $(BREAK))
+
 bench: bench-deps build ## measure instructions, writes, allocations and memory against their gates
 	loadtest/bench/bench.sh
+
+one-surface: test-deps build ## try on real sockets that nobody is missed and nobody told twice
+	$(SWIFT) build -c release --product tandem-gateways
+	loadtest/one-surface.sh
 
 gateways: deps ## run simulated FCM and APNs ends; then: . gateways/gateways.env
 	$(SWIFT) run tandem-gateways --data gateways

@@ -1,0 +1,300 @@
+"""Exactly one surface, tried on a real server: see loadtest/README.md. Settings: SEED, PARTICIPANTS, EVENTS, RECIPIENTS, KEEP."""
+
+import json
+import os
+import random
+import shutil
+import signal
+import sys
+import tempfile
+import threading
+import time
+
+import decide
+import wire
+from judge import DEADLINES, WINDOWS, Judge, Person, percentile, read_logs
+from plan import Plan
+from programs import Client, Gateways, Hub, Programs, raise_descriptor_limit
+
+# The longest a push may take after the last event: a silent app's receipt of `notify` is provisional for 40 s.
+DRAIN_SECONDS = 46
+DECIDE_LIVE = 0.2
+DECIDE_MS_MAX = 150.0
+DUPLICATES_MAX = 0.001
+RESCUE_SLACK = 0.5
+FINDINGS_SHOWN = 12
+
+
+def setting(name, default):
+    text = os.environ.get(name, "")
+    try:
+        return int(text) if text else default
+    except ValueError:
+        raise SystemExit(f"one-surface: {name} is a whole number, not {text!r}")
+
+
+def say(text):
+    print(text, flush=True)
+
+
+class Run:
+    def __init__(self, programs, folder, binaries, plan):
+        self.programs, self.folder, self.plan = programs, folder, plan
+        here = os.path.dirname(os.path.abspath(__file__))
+        self.channels = os.path.join(here, "channels")
+        self.gateways = Gateways(programs, binaries["tandem-gateways"], folder)
+        self.hub = Hub(programs, binaries["tandem"], folder, self.channels, self.gateways)
+        self.clients, self.outages, self.failures = [], [], []
+        self.user_seconds = 0.0
+        self.publish_retries = 0
+
+    def prepare(self):
+        self.hub.start()
+        arena = [person for person in self.plan.people if not person["stage"]]
+        stage = [person for person in self.plan.people if person["stage"]]
+        self.targets = []
+        if arena:
+            self.targets.append(decide.register(self.hub.port, "arena", "main", arena))
+        if stage:
+            self.targets.append(decide.register(self.hub.port, "stage", "small", stage))
+        for person in self.plan.people:
+            person["signs_in"] = not person["stage"]
+        for number, process in enumerate(self.plan.processes):
+            people = [self.plan.people[index] for index in process["people"]]
+            client = Client(
+                self.programs, self.folder, number,
+                {"port": self.hub.port, "seed": self.plan.seed * 1000 + number, "spread": 4, "people": people})
+            client.plan, client.stops = process, []
+            self.clients.append(client)
+        expected = sum(person["connects"] for person in self.plan.people)
+        decide.wait_subscribed(self.clients, expected, 90)
+        return expected
+
+    def perform(self):
+        """All that the plan says, from now on; returns when the last push can have been sent."""
+        self.start = time.time() + 5
+        for client in self.clients:
+            client.go(self.start)
+        threads = [threading.Thread(target=self._guard, args=(self._stops, client), daemon=True) for client in self.clients if client.plan["stops"]]
+        for event in self.plan.events:
+            threads.append(threading.Thread(target=self._guard, args=(self._publish, event), daemon=True))
+        for thread in threads:
+            thread.start()
+        self._wait(self.start)
+        self.user_seconds -= self.hub.cpu()
+        end = self.start + self.plan.seconds
+        # In the main thread, because the hub is to end with the thread that starts it.
+        agenda = [(self.start + moment, self._kill) for moment in self.plan.kills]
+        agenda += [(self.start + self.plan.seconds * part / 5, self._progress) for part in range(1, 5)] + [(end, self._progress)]
+        for moment, work in sorted(agenda, key=lambda item: item[0]):
+            self._wait(moment)
+            work()
+        for thread in threads:
+            thread.join(timeout=60)
+        self.user_seconds += self.hub.cpu()
+        if self.failures:
+            raise SystemExit(self.failures[0])
+        say(f"  waiting {DRAIN_SECONDS} s for what may still be pushed")
+        self._wait(time.time() + DRAIN_SECONDS)
+        self.gateways.wait_quiet(20)
+        self.end = time.time()
+        for client in self.clients:
+            client.finish()
+        self.gateways.poll()
+
+    def _guard(self, work, *arguments):
+        """What fails in a thread, fails the run."""
+        try:
+            work(*arguments)
+        except (Exception, SystemExit) as error:
+            self.failures.append(f"one-surface: {work.__name__}: {error!r}")
+
+    @staticmethod
+    def _wait(moment):
+        while (left := moment - time.time()) > 0:
+            time.sleep(min(left, 1.0))
+
+    def _stops(self, client):
+        for begin, finish in client.plan["stops"]:
+            self._wait(self.start + begin)
+            since = client.freeze()
+            self._wait(self.start + finish)
+            client.stops.append((since, client.thaw()))
+
+    def _kill(self):
+        self.user_seconds += self.hub.cpu()
+        killed = time.time()
+        self.hub.kill()
+        self.hub.start()
+        self.outages.append((killed, time.time()))
+        say(f"  {killed - self.start:5.0f} s: the server was killed (-9), and listens again {self.outages[-1][1] - killed:.2f} s later")
+
+    def _progress(self):
+        done = sum("answered" in event for event in self.plan.events)
+        say(f"  {time.time() - self.start:5.0f} s: {done} events, {len(self.gateways.requests):,} pushes")
+
+    def _publish(self, event):
+        """As a backend publishes: with an Idempotency-Key, and again when there was no answer."""
+        self._wait(self.start + event["at"])
+        body = json.dumps({"name": event["name"], "channels": self.targets, "data": json.dumps({"n": event["n"]})}).encode()
+        headers = [("Idempotency-Key", f"event-{event['n']}")]
+        event["sent"], event["tries"] = time.time(), 0
+        caller = wire.Caller(self.hub.port, timeout=15)
+        while time.time() < event["sent"] + 60:
+            event["tries"] += 1
+            try:
+                status, answer = caller.call(wire.signed("POST", f"/apps/{wire.APP}/events", body, headers))
+            except OSError:
+                status, answer = 0, None
+            if status == 200:
+                event["answered"] = time.time()
+                caller.close()
+                return
+            if status and status not in (409, 503):
+                raise SystemExit(f"one-surface: a publish was refused: {status} {answer}")
+            time.sleep(0.1)
+        raise SystemExit(f"one-surface: event {event['n']} got no answer within 60 s")
+
+
+class Report:
+    """Numbers beside their targets; remembers whether one was missed."""
+
+    def __init__(self):
+        self.is_missed = False
+
+    def line(self, what, value, target="", met=None):
+        verdict = "" if met is None else "ok" if met else "MISSED"
+        self.is_missed |= met is False
+        say(f"  {what:<62}{value:>16}  {target:<14}{verdict}")
+
+
+def report(run, judge, facts, oddities, report):
+    plan, counts = run.plan, judge.counts
+    pairs = counts["pairs"]
+    say("\nPairs of event and participant")
+    report.line("pairs", f"{pairs:,}")
+    for name in ("told by the socket", "told by a notification", "told by both"):
+        report.line(name, f"{counts[name]:,}")
+    for name in sorted(counts):
+        if name.startswith("sync:"):
+            report.line(name, f"{counts[name]:,}")
+    late = counts["told by the socket alone, later than a push would have been"]
+    report.line("told by the socket alone, later than a push would have been", f"{late:,}", "0", late == 0)
+    report.line("lost", f"{counts['lost']:,}", "0", counts["lost"] == 0)
+    say("\nTold twice (policies critical and notify; both means both surfaces)")
+    duplicates = sum(judge.duplicates.values())
+    report.line("duplicates: seen on the screen, and notified as well", f"{duplicates:,}")
+    for why, count in judge.duplicates.most_common():
+        report.line(f"  {why}", f"{count:,}")
+    report.line("share of the pairs", f"{duplicates / pairs:.3%}")
+    share = (duplicates - sum(judge.duplicates[why] for why in WINDOWS)) / pairs
+    report.line("share of the pairs without crashes and provisional ends", f"{share:.3%}", f"<= {DUPLICATES_MAX:.1%}", share <= DUPLICATES_MAX)
+    unexplained = judge.duplicates["UNEXPLAINED"]
+    report.line("unexplained", f"{unexplained:,}", "0", unexplained == 0)
+    report.line("notified first, then read by the returning app (same event id)", f"{sum(judge.later.values()):,}")
+    for why, count in judge.later.most_common():
+        report.line(f"  {why}", f"{count:,}")
+    for name in ("read more than once on the socket (one event id)", "sent more than once to a gateway (one id)"):
+        report.line(name, f"{counts[name]:,}")
+    say("\nPushes to people who were looking at the app all the time")
+    outside = judge.surplus["outside"]
+    report.line("outside of crash windows", f"{outside:,}", "0", outside == 0)
+    report.line("inside (from a kill until 35 s after the restart)", f"{judge.surplus['inside']:,}")
+    report.line("  of these, whose apps tell their state", f"{judge.surplus['inside, telling their state']:,}")
+    report.line("because their client process did not get to run", f"{judge.surplus['client did not run']:,}")
+    say("\nSeconds from the publish's answer to the push at the gateway, outside of crash windows: p50 / p99 / pushes")
+    for (row, policy), waits in sorted(judge.rescues.items()):
+        p50, p99 = percentile(waits, 0.5), percentile(waits, 0.99)
+        most = DEADLINES.get(policy, 0) + RESCUE_SLACK if row == "stopped, socket open" and policy in ("critical", "notify") else None
+        report.line(
+            f"{row}: {policy}", f"{p50:.2f} / {p99:.2f} / {len(waits)}", f"p99 <= {most}" if most else "", p99 <= most if most else None)
+    for policy in ("critical", "notify"):
+        if not judge.rescues["stopped, socket open", policy]:
+            report.line(f"stopped, socket open: {policy}", "none", "some", False)
+    say("\nThe server")
+    report.line("user CPU while events were published, us per pair", f"{run.user_seconds / pairs * 1e6:.1f}")
+    waits = [event["answered"] - event["sent"] for event in plan.events if event["tries"] == 1]
+    if waits:
+        report.line("a publish's answer, ms, p50 / max, of those asked once", f"{percentile(waits, 0.5) * 1000:.0f} / {max(waits) * 1000:.0f}")
+    report.line("publishes that were asked again", str(sum(event["tries"] > 1 for event in plan.events)))
+    for name, count in sorted(facts.items()):
+        report.line(name, f"{count:,}")
+    for name in sorted(counts):
+        if name.startswith("gateway answered"):
+            report.line(name, f"{counts[name]:,}")
+    for text in sorted(set(oddities))[:5]:
+        say(f"  the hub complained: {text}")
+    if judge.findings:
+        say(f"\nFindings ({len(judge.findings)}; at most {FINDINGS_SHOWN} are shown; loadtest/README.md says how to read them)")
+        for finding in judge.findings[:FINDINGS_SHOWN]:
+            say(f"  - {finding}")
+
+
+def keep(run, judge):
+    """What the verdict was made of, beside the logs; `KEEP=1` leaves it there."""
+    with open(os.path.join(run.folder, "run.json"), "w") as file:
+        json.dump({
+            "people": run.plan.people, "events": run.plan.events, "outages": run.outages, "pushes": run.gateways.requests, "end": run.end,
+            "clients": [{"log": client.log, "users": client.users, "stops": client.stops} for client in run.clients]}, file)
+    with open(os.path.join(run.folder, "findings.txt"), "w") as file:
+        file.write("\n".join(judge.findings) + "\n")
+
+
+def main():
+    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    binaries = {}
+    for name in ("tandem", "tandem-gateways"):
+        binaries[name] = os.path.join(root, ".build", "release", name)
+        if not os.access(binaries[name], os.X_OK):
+            raise SystemExit(f"one-surface: {binaries[name]} is missing: run `make one-surface`, which builds it")
+    seed = setting("SEED", random.SystemRandom().randrange(1_000_000))
+    participants, events = setting("PARTICIPANTS", 2000), setting("EVENTS", 100)
+    recipients = setting("RECIPIENTS", 10_000)
+    raise_descriptor_limit(max(participants, recipients) + 1000)
+    plan = Plan(seed, participants, events)
+    folder = tempfile.mkdtemp(prefix="tandem-one-surface-")
+    programs = Programs()
+    # Also where whoever starts this has Ctrl-C ignored, as shells do for what they run in the background.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    outcome, run = Report(), None
+    try:
+        run = Run(programs, folder, binaries, plan)
+        say(f"one-surface: SEED={seed} PARTICIPANTS={participants} EVENTS={events}; load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
+        say("People join and connect")
+        connected = run.prepare()
+        say(f"  {connected:,} of {participants:,} are connected, by {len(run.clients)} processes; {len(plan.processes) - 3} of these get stopped")
+        say(f"{events} events in {plan.seconds:.0f} s")
+        run.perform()
+        people = {person["user"]: Person(person) for person in plan.people}
+        facts, oddities = read_logs(people, run.clients, run.end)
+        judge = Judge(people, plan.events, run.gateways.requests, run.outages, run.end)
+        judge.judge()
+        run.hub.kill()
+        report(run, judge, facts, oddities, outcome)
+        keep(run, judge)
+        if recipients:
+            say("\nDeciding one event")
+            median, times, cpu, live = decide.measure(
+                programs, binaries["tandem"], folder, run.channels, run.gateways, recipients, int(recipients * DECIDE_LIVE), say)
+            outcome.line(
+                f"ms to decide, commit and answer for {recipients:,}, {live:,} of them live", f"{median:.0f}", f"<= {DECIDE_MS_MAX:.0f}",
+                median <= DECIDE_MS_MAX)
+            outcome.line("  all rounds", " ".join(f"{value:.0f}" for value in sorted(times)))
+            outcome.line("user CPU of the server, us per recipient", f"{cpu:.1f}")
+        say(f"\n{'A target was missed' if outcome.is_missed else 'All targets are met'} (SEED={seed})")
+    except KeyboardInterrupt:
+        say("\none-surface: interrupted")
+        sys.exit(130)
+    finally:
+        if run:
+            run.gateways.stopping.set()
+        programs.end()
+        if os.environ.get("KEEP"):
+            say(f"logs are kept in {folder}")
+        else:
+            shutil.rmtree(folder, ignore_errors=True)
+    sys.exit(1 if outcome.is_missed else 0)
+
+
+main()

@@ -1,0 +1,118 @@
+"""What goes over the wire: WebSocket frames (RFC 6455), signed and bearer requests. Shares nothing with the hub."""
+
+import base64
+import hashlib
+import hmac
+import json
+import os
+import socket
+import struct
+import time
+import urllib.parse
+
+APP, KEY, SECRET = "1", "surface-key", "surface-secret"
+TEXT, CLOSE, PING, PONG = 0x1, 0x8, 0x9, 0xA
+
+
+def client_frame(opcode, payload):
+    """Masked, as a client has to; the mask is zero, which is legal and keeps the payload readable."""
+    if len(payload) < 126:
+        head = struct.pack("!BB", 0x80 | opcode, 0x80 | len(payload))
+    else:
+        head = struct.pack("!BBH", 0x80 | opcode, 0x80 | 126, len(payload))
+    return head + b"\0\0\0\0" + payload
+
+
+def take_frames(buffer):
+    """Cuts whole server frames off the front of a bytearray; returns (opcode, payload) pairs."""
+    frames, position, end = [], 0, len(buffer)
+    while end - position >= 2:
+        length, start = buffer[position + 1], position + 2
+        if length == 126:
+            if end - position < 4:
+                break
+            (length,), start = struct.unpack_from("!H", buffer, position + 2), position + 4
+        elif length == 127:
+            if end - position < 10:
+                break
+            (length,), start = struct.unpack_from("!Q", buffer, position + 2), position + 10
+        if end < start + length:
+            break
+        frames.append((buffer[position] & 0x0F, bytes(buffer[start:start + length])))
+        position = start + length
+    del buffer[:position]
+    return frames
+
+
+def upgrade(port, client):
+    nonce = base64.b64encode(os.urandom(16)).decode()
+    return (
+        f"GET /app/{KEY}?protocol=7&client={client}&version=8.4.0 HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nUpgrade: websocket\r\n"
+        f"Connection: Upgrade\r\nSec-WebSocket-Key: {nonce}\r\nSec-WebSocket-Version: 13\r\n\r\n").encode()
+
+
+def request(method, path, body=b"", headers=()):
+    head = [f"{method} {path} HTTP/1.1", "Host: 127.0.0.1", f"Content-Length: {len(body)}"]
+    return ("\r\n".join(head + [f"{name}: {value}" for name, value in headers]) + "\r\n\r\n").encode() + body
+
+
+def signed(method, path, body=b"", headers=()):
+    """A backend's request, signed as the pusher-http libraries do it."""
+    query = f"auth_key={KEY}&auth_timestamp={int(time.time())}&auth_version=1.0"
+    if body:
+        query += f"&body_md5={hashlib.md5(body).hexdigest()}"
+    signature = hmac.new(SECRET.encode(), f"{method}\n{path}\n{query}".encode(), hashlib.sha256).hexdigest()
+    return request(method, f"{path}?{query}&auth_signature={signature}", body, [("Content-Type", "application/json"), *headers])
+
+
+def authorisation(path, token, **form):
+    """An app's request for the signature of a subscription, or of its sign-in."""
+    return request(
+        "POST", path, urllib.parse.urlencode(form).encode(),
+        [("Authorization", f"Bearer {token}"), ("Content-Type", "application/x-www-form-urlencoded")])
+
+
+def take_answer(buffer):
+    """Cuts one whole HTTP answer off the front of a bytearray: (status, body), or None while it is not complete."""
+    end = buffer.find(b"\r\n\r\n")
+    if end < 0:
+        return None
+    head = bytes(buffer[:end]).decode("latin-1").split("\r\n")
+    length = next((int(line.split(":", 1)[1]) for line in head if line.lower().startswith("content-length:")), 0)
+    if len(buffer) < end + 4 + length:
+        return None
+    body = bytes(buffer[end + 4:end + 4 + length])
+    del buffer[:end + 4 + length]
+    return int(head[0].split()[1]), body
+
+
+class Caller:
+    """One keep-alive connection for one thread; asks again on a new one only when the caller does."""
+
+    def __init__(self, port, timeout=10):
+        self.port, self.timeout, self.socket = port, timeout, None
+
+    def call(self, data):
+        """Returns (status, JSON). Raises OSError when there was no answer: what was asked may have been done all the same."""
+        try:
+            if self.socket is None:
+                self.socket = socket.create_connection(("127.0.0.1", self.port), timeout=self.timeout)
+                self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self.socket.sendall(data)
+            buffer = bytearray()
+            while True:
+                chunk = self.socket.recv(1 << 18)
+                if not chunk:
+                    raise ConnectionError("the other side closed")
+                buffer += chunk
+                answer = take_answer(buffer)
+                if answer:
+                    return answer[0], json.loads(answer[1]) if answer[1] else None
+        except OSError:
+            self.close()
+            raise
+
+    def close(self):
+        if self.socket is not None:
+            self.socket.close()
+            self.socket = None
