@@ -109,7 +109,9 @@ class Clock:
         self._file.write_bytes(bytes(24))
         with open(self._file, "r+b") as file:
             self._memory = mmap.mmap(file.fileno(), 24)
-        compiler = next(filter(None, map(shutil.which, ("cc", "clang", "gcc"))), None)
+        # Swift brings its own, also where only a link to `swift` is on the path.
+        beside_swift = os.path.join(os.path.dirname(os.path.realpath(shutil.which("swift") or "/")), "clang")
+        compiler = next(filter(None, map(shutil.which, ("cc", "clang", "gcc", beside_swift))), None)
         expect(compiler, "there is no C compiler")
         source = pathlib.Path(__file__).with_name("clock.c")
         subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-o", self._library, source], check=True)
