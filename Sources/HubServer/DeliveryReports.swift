@@ -120,7 +120,7 @@ extension DeliveryService {
             let isLookedAt = seat.state == .foreground || seat.keepsWorking
             for item in replay.items where !desk.escalation.isWaiting(event: item.event, user: item.user) {
                 escalator.post(.confirmed(event: item.event, recipients: [item.recipient], at: time.wallMilliseconds))
-                if isLookedAt { escalator.post(.late(event: item.event, user: item.user)) }
+                if isLookedAt, !item.isForBoth { escalator.post(.late(event: item.event, user: item.user)) }
             }
         }
     }

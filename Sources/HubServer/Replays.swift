@@ -10,6 +10,8 @@ struct Arrival: Sendable {
     let app: String
     let channel: ChannelName
     let user: String
+    /// When it was entered in the book, in milliseconds since 1970: what is decided later reaches it live.
+    var at: Int64 = 0
 }
 
 /// What a connection that came back is sent once more.
@@ -19,6 +21,8 @@ struct Replay: Sendable {
         let user: String
         /// The user's place among the event's recipients.
         let recipient: Int
+        /// The event is told on both surfaces: reading it on the one does not take it off the other.
+        let isForBoth: Bool
     }
 
     let arrival: Arrival
@@ -94,7 +98,7 @@ final class Replayer: Sendable {
                 do {
                     let missed = try await store.missed(
                         app: arrival.app, channel: arrival.channel.text, user: arrival.user, now: time.wallMilliseconds, limit: Replays.eventsMax)
-                        .filter { $0.event.policy != .pushOnly && $0.note.choice != .socketOnly }
+                        .filter { $0.event.committedAt <= arrival.at && $0.event.policy != .pushOnly && $0.note.choice != .socketOnly }
                     guard !missed.isEmpty else { continue }
                     let frames = missed.flatMap { missed in
                         Frame.text(
@@ -102,7 +106,7 @@ final class Replayer: Sendable {
                                 name: missed.event.name, channel: arrival.channel, data: DataLiteral(content: missed.event.data),
                                 eventID: missed.event.id))
                     }
-                    let items = missed.map { Replay.Item(event: $0.event.id, user: arrival.user, recipient: $0.recipient) }
+                    let items = missed.map { Replay.Item(event: $0.event.id, user: arrival.user, recipient: $0.recipient, isForBoth: $0.event.policy == .both) }
                     send(Replay(arrival: arrival, items: items), frames)
                 } catch {
                     logger.error("what somebody missed could not be read", metadata: ["error": "\(error)"])

@@ -18,7 +18,7 @@ internal import Synchronization
     private var tls: LoopTLS?
     /// Descriptors with lower numbers than the context's own; see `releaseDecoys`.
     private var decoys: [Int32] = []
-    private static let decoyCount = 16
+    private static let decoyCount = 32
 
     /// The name libwebsockets uses when a client offers no sub-protocol comes first; then what PusherSwift offers
     /// (`pusher-channels-protocol-7`) and its two elder siblings. Apple's stack fails unless its offer is selected.
