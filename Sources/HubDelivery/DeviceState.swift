@@ -64,9 +64,10 @@ extension Policy {
         }
     }
 
-    /// When a receipt of an app that says nothing of its state has to be proven by a later sign of life, and when the push is
-    /// due without one; after the event was written. Such an app still answers for some seconds after it left the screen.
-    package var provisionalTimes: (prove: Duration, due: Duration) {
+    /// When a receipt of an app that says nothing of its state is asked to be proven for the last time, and when the push is due
+    /// without a proof; after the event was written. It is asked for the first time as soon as an answer proves something, after
+    /// `DeviceState.afterglow`: until then a crash forgets the receipt. Who does not answer then has the longer time to come back.
+    package var provisionalTimes: (lastAsk: Duration, due: Duration) {
         self == .critical ? (DeviceState.afterglow, .seconds(25)) : (.seconds(35), .seconds(40))
     }
 }

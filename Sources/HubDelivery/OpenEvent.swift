@@ -114,14 +114,16 @@ final class OpenEvent {
         // The event must not expire meanwhile: then the push is sent sooner, and without a question where no answer would count.
         let latest = committedAt + target.lifetime - Decision.lastCallMilliseconds
         let due = max(dues[index], min(writtenAt + times.due.milliseconds, latest))
-        let answerTime = (times.due - times.prove).milliseconds
-        let prove = max(writtenAt + DeviceState.afterglow.milliseconds, min(writtenAt + times.prove.milliseconds, due - answerTime))
+        let answerTime = (times.due - times.lastAsk).milliseconds
+        let first = writtenAt + DeviceState.afterglow.milliseconds
+        let last = max(first, min(writtenAt + times.lastAsk.milliseconds, due - answerTime))
         phases[index] = .provisional
         if writtenAt != committedAt { writtenAgain[index] = writtenAt }
         move(index, to: due)
-        let sinceCommit = prove - committedAt
-        let rounded = committedAt + (sinceCommit + Self.proofInterval - 1) / Self.proofInterval * Self.proofInterval
-        if rounded < due { proofs.add(rounded, UInt64(index)) }
+        for ask in first == last ? [first] : [first, last] {
+            let rounded = committedAt + (ask - committedAt + Self.proofInterval - 1) / Self.proofInterval * Self.proofInterval
+            if rounded < due { proofs.add(rounded, UInt64(index)) }
+        }
     }
 
     private func move(_ index: Int, to due: Int64) {
