@@ -61,6 +61,8 @@ struct DeliveryServiceTests {
         stage.submit(usual)
         try await run(stage) { () async throws in
             #expect(await eventually { [waiting, cancelled, plain, usual].allSatisfy { $0.result != nil } })
+            // The answers come with the commit, the pushes after it, and stopping leaves to the next start what was not sent.
+            #expect(await eventually { stage.gateway.sent.count >= 2 })
         }
         #expect(cancelled.refusal == .notWaiting)
         let history = try await stage.test.store.history(app: "1", channel: "presence-game-7", after: 0, limit: 9)
