@@ -12,9 +12,11 @@ package enum Digest {
     /// As above, for bytes that are no array.
     package static func md5(_ message: some Sequence<UInt8>) -> [UInt8] { md5(Array(message)) }
 
+    /// SHA-256, 32 bytes, of bytes that are no array.
+    package static func sha256(_ message: some Sequence<UInt8>) -> [UInt8] { sha256(Array(message)) }
+
     /// SHA-256, 32 bytes.
-    package static func sha256(_ message: some Sequence<UInt8>) -> [UInt8] {
-        let message = Array(message)
+    package static func sha256(_ message: [UInt8]) -> [UInt8] {
         var output = [UInt8](repeating: 0, count: Int(SHA256_DIGEST_LENGTH))
         unsafe SHA256(message, message.count, &output)
         return output

@@ -7,7 +7,15 @@ package enum NotificationID {
     /// - Parameters:
     ///   - event: a UUID; `app`: digits. Neither has a line break, which makes the joined text unambiguous.
     package static func make(event: String, app: String, user: String) -> String {
-        UUIDText.format(Array(Digest.sha256("\(event)\n\(app)\n\(user)".utf8).prefix(UUIDText.byteCount)))
+        var (event, app, user) = (event, app, user)
+        var message: [UInt8] = []
+        message.reserveCapacity(event.utf8.count + app.utf8.count + user.utf8.count + 2)
+        event.withUTF8 { unsafe message.append(contentsOf: $0) }
+        message.append(UInt8(ascii: "\n"))
+        app.withUTF8 { unsafe message.append(contentsOf: $0) }
+        message.append(UInt8(ascii: "\n"))
+        user.withUTF8 { unsafe message.append(contentsOf: $0) }
+        return UUIDText.format(Digest.sha256(message))
     }
 }
 
@@ -32,15 +40,23 @@ package enum EventID {
 enum UUIDText {
     static let byteCount = 16
 
-    /// `xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx` in lower case.
+    /// The first 16 bytes as `xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx`, in lower case.
     static func format(_ bytes: [UInt8]) -> String {
-        precondition(bytes.count == byteCount, "\(bytes.count) bytes")
-        let digits = Hex.encode(bytes).utf8
-        var text: [UInt8] = []
-        for (index, digit) in digits.enumerated() {
-            if [8, 12, 16, 20].contains(index) { text.append(UInt8(ascii: "-")) }
-            text.append(digit)
+        precondition(bytes.count >= byteCount, "\(bytes.count) bytes")
+        return unsafe String(unsafeUninitializedCapacity: 2 * byteCount + 4) { text in
+            var next = 0
+            for index in 0..<byteCount {
+                if index == 4 || index == 6 || index == 8 || index == 10 {
+                    unsafe text[next] = UInt8(ascii: "-")
+                    next += 1
+                }
+                unsafe text[next] = digit(bytes[index] >> 4)
+                unsafe text[next + 1] = digit(bytes[index] & 15)
+                next += 2
+            }
+            return next
         }
-        return String(decoding: text, as: UTF8.self)
     }
+
+    private static func digit(_ value: UInt8) -> UInt8 { value < 10 ? UInt8(ascii: "0") + value : UInt8(ascii: "a") - 10 + value }
 }

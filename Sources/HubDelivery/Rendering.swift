@@ -44,8 +44,12 @@ package struct Rendering {
     package mutating func message(_ variant: EventVariant, user: String, participant: Participant?) throws(RenderingError)
         -> PushMessage?
     {
+        try message(variant, participant: participant, nid: NotificationID.make(event: event.id, app: event.app, user: user))
+    }
+
+    /// As above, for who knows the recipient's `NotificationID` already.
+    package mutating func message(_ variant: EventVariant, participant: Participant?, nid: String) throws(RenderingError) -> PushMessage? {
         guard let kind = variant.policy.pushKind else { return nil }
-        let nid = NotificationID.make(event: event.id, app: event.app, user: user)
         if var message = shared[variant.index] {
             message.nid = nid
             return message

@@ -123,19 +123,22 @@ struct DecisionDesk {
         decided.recipients.append(entry.user)
         decided.notes.append(RecipientNote(state: decision.state, choice: choice(decision, policy: variant.policy, devices: entry.devices)))
         if isActor || variant.policy == .realtimeOnly { return }
-        let nid = NotificationID.make(event: event.id, app: event.app, user: entry.user)
         for awaited in decision.awaited {
             decided.targets.append(
                 Escalation.Target(
                     user: entry.user, device: awaited.device, policy: variant.policy, wait: awaited.wait.milliseconds,
                     lifetime: variant.ttlMilliseconds, recipient: recipient, reason: awaited.reason))
         }
+        // Not of who is awaited: the digest is a good part of deciding.
+        if decision.pushes.isEmpty && decision.end == nil { return }
+        let nid = NotificationID.make(event: event.id, app: event.app, user: entry.user)
         if !decision.pushes.isEmpty {
-            let message = try rendering.message(variant, user: entry.user, participant: entry.participant)
-            decided.deliveries += decision.pushes.map { push in
-                DeliveryRecord(
-                    nid: nid, event: event.id, app: event.app, user: entry.user, device: push.device, state: .due, reason: push.reason,
-                    dueAt: event.committedAt, message: message)
+            let message = try rendering.message(variant, participant: entry.participant, nid: nid)
+            for push in decision.pushes {
+                decided.deliveries.append(
+                    DeliveryRecord(
+                        nid: nid, event: event.id, app: event.app, user: entry.user, device: push.device, state: .due, reason: push.reason,
+                        dueAt: event.committedAt, message: message))
             }
         } else if let end = decision.end {
             decided.deliveries.append(
