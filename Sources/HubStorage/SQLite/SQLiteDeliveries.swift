@@ -21,7 +21,7 @@ extension SQLiteStore {
                 var event = entry.event
                 event.sequence = try Self.nextSequence(db, app: event.app, channel: event.channel)
                 try Self.insert(event, db)
-                for delivery in entry.deliveries { _ = try Self.insert(delivery, db) }
+                try Self.insert(entry.deliveries, db)
                 if let fanout = entry.fanout { try Self.insert(fanout, of: event, lists: lists, db) }
                 return event
             }
@@ -163,25 +163,29 @@ extension SQLiteStore {
     }
 
     static func written(_ deliveries: [DeliveryRecord]) -> [WrittenDelivery] {
-        deliveries.map { WrittenDelivery(record: $0, messageText: $0.message.map { PushMessageCoding.encode($0).text }) }
+        var writer = PushMessageCoding.Writer()
+        return deliveries.map { delivery in
+            WrittenDelivery(delivery, messageText: delivery.message.map { writer.text($0) })
+        }
     }
 
-    /// - Parameter ignoringKnown: leaves a row that is there as it is; otherwise such a row fails the call.
-    /// - Returns: whether the row was not there.
-    static func insert(_ delivery: WrittenDelivery, ignoringKnown: Bool = false, _ db: Database) throws -> Bool {
-        let record = delivery.record
-        try db.cachedStatement(
+    /// - Parameter ignoringKnown: leaves rows that are there as they are; otherwise such a row fails the call.
+    /// - Returns: the positions of those that were not there.
+    @discardableResult
+    static func insert(_ deliveries: [WrittenDelivery], ignoringKnown: Bool = false, _ db: Database) throws -> [Int] {
+        if deliveries.isEmpty { return [] }
+        // Looked up once: for thousands of rows, hashing its text costs as much as running it.
+        let statement = try db.cachedStatement(
             sql: """
                 INSERT INTO delivery
                   (event, user, device, nid, app, state, reason, due_at, attempts, message, provider_id, outcome)
                 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
                 \(ignoringKnown ? "ON CONFLICT (event, user, device) DO NOTHING" : "")
-                """
-        ).execute(arguments: [
-            record.event, record.user, record.device, record.nid, record.app, record.state.rawValue, record.reason, record.dueAt,
-            record.attempts, delivery.messageText, record.providerID, record.outcome,
-        ])
-        return db.changesCount > 0
+                """)
+        return try deliveries.indices.filter { index in
+            try statement.execute(arguments: deliveries[index].arguments)
+            return !ignoringKnown || db.changesCount > 0
+        }
     }
 
     static func event(_ db: Database, id: String) throws -> EventRecord? {
@@ -224,8 +228,19 @@ extension SQLiteStore {
     }
 }
 
-/// A delivery with its message as it is stored.
+/// A delivery as it is inserted, made on the caller's thread: the writer's time is everybody's.
 struct WrittenDelivery: Sendable {
-    let record: DeliveryRecord
-    let messageText: String?
+    let arguments: StatementArguments
+
+    /// - Parameter messageText: the message as it is stored.
+    init(_ record: DeliveryRecord, messageText: String?) {
+        // Values and no existentials, which would cost as much again.
+        let values: [DatabaseValue] = [
+            record.event.databaseValue, record.user.databaseValue, record.device.databaseValue, record.nid.databaseValue,
+            record.app.databaseValue, record.state.rawValue.databaseValue, record.reason.databaseValue, record.dueAt.databaseValue,
+            record.attempts.databaseValue, messageText?.databaseValue ?? .null, record.providerID?.databaseValue ?? .null,
+            record.outcome?.databaseValue ?? .null,
+        ]
+        arguments = StatementArguments(values)
+    }
 }

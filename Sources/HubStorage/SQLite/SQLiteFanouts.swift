@@ -11,7 +11,7 @@ extension SQLiteStore {
         if deliveries.isEmpty && settlements.isEmpty { return [] }
         let written = Self.written(deliveries)
         let (inserted, problems) = try await write(rows: deliveries.count + settlements.count) { db in
-            let inserted = try written.filter { try Self.insert($0, ignoringKnown: true, db) }.map(\.record)
+            let inserted = try Self.insert(written, ignoringKnown: true, db).map { deliveries[$0] }
             return (inserted, try settlements.compactMap { try Self.settle($0, db) })
         }
         for problem in problems { onUnreadableRow(problem) }
