@@ -102,7 +102,7 @@ let package = Package(
             name: "HubDeliveryTests",
             dependencies: ["HubTesting", "DeliverySimulation", "HubCore", "HubCrypto", "HubDelivery", "HubYAML"], swiftSettings: strictTests),
         .testTarget(
-            name: "HubStorageTests", dependencies: ["HubTesting", "HubCore", "HubDelivery", "HubWebhooks", "HubStorage", grdb],
+            name: "HubStorageTests", dependencies: ["HubTesting", "HubCore", "HubJSON", "HubDelivery", "HubWebhooks", "HubStorage", grdb],
             swiftSettings: strictTests),
         .testTarget(
             name: "HubAPITests",

@@ -1,5 +1,6 @@
 import HubCore
 import HubDelivery
+import HubJSON
 import HubStorage
 import Testing
 
@@ -16,6 +17,22 @@ struct PushMessageCodingTests {
         #expect(
             PushMessageCoding.encode(bare).text
                 == #"{"committed_at":0,"event":"e","expires_at":-1,"kind":"silent","nid":"n","policy":"sync","sequence":7,"v":1}"#)
+    }
+
+    @Test("messages written one after another are read as they were, whether they share a text or not")
+    func writer() throws {
+        var writer = PushMessageCoding.Writer()
+        for round in 0..<3 {
+            // One text more than is remembered.
+            for text in 0...PushMessageCoding.Writer.knownMax {
+                var message = PushMessage.sample(event: "e1")
+                message.nid = "\(round)\"\(text)"
+                message.title = "title \(text)"
+                let written = try JSONValue(parsing: writer.text(message))
+                #expect(written == PushMessageCoding.encode(message))
+                #expect(try PushMessageCoding.decode(written) == message)
+            }
+        }
     }
 
     @Test("a policy is kept, and its absence holds nothing visible back", arguments: Policy.allCases)

@@ -165,7 +165,7 @@ extension SQLiteStore {
     static func written(_ deliveries: [DeliveryRecord]) -> [WrittenDelivery] {
         var writer = PushMessageCoding.Writer()
         return deliveries.map { delivery in
-            WrittenDelivery(delivery, messageText: delivery.message.map { writer.text($0) })
+            WrittenDelivery(record: delivery, messageText: delivery.message.map { writer.text($0) })
         }
     }
 
@@ -174,18 +174,8 @@ extension SQLiteStore {
     @discardableResult
     static func insert(_ deliveries: [WrittenDelivery], ignoringKnown: Bool = false, _ db: Database) throws -> [Int] {
         if deliveries.isEmpty { return [] }
-        // Looked up once: for thousands of rows, hashing its text costs as much as running it.
-        let statement = try db.cachedStatement(
-            sql: """
-                INSERT INTO delivery
-                  (event, user, device, nid, app, state, reason, due_at, attempts, message, provider_id, outcome)
-                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-                \(ignoringKnown ? "ON CONFLICT (event, user, device) DO NOTHING" : "")
-                """)
-        return try deliveries.indices.filter { index in
-            try statement.execute(arguments: deliveries[index].arguments)
-            return !ignoringKnown || db.changesCount > 0
-        }
+        let insertion = try DeliveryInsertion(ignoringKnown: ignoringKnown, db)
+        return try deliveries.indices.filter { try insertion.insert(deliveries[$0]) }
     }
 
     static func event(_ db: Database, id: String) throws -> EventRecord? {
@@ -228,19 +218,8 @@ extension SQLiteStore {
     }
 }
 
-/// A delivery as it is inserted, made on the caller's thread: the writer's time is everybody's.
+/// A delivery with its message as it is stored.
 struct WrittenDelivery: Sendable {
-    let arguments: StatementArguments
-
-    /// - Parameter messageText: the message as it is stored.
-    init(_ record: DeliveryRecord, messageText: String?) {
-        // Values and no existentials, which would cost as much again.
-        let values: [DatabaseValue] = [
-            record.event.databaseValue, record.user.databaseValue, record.device.databaseValue, record.nid.databaseValue,
-            record.app.databaseValue, record.state.rawValue.databaseValue, record.reason.databaseValue, record.dueAt.databaseValue,
-            record.attempts.databaseValue, messageText?.databaseValue ?? .null, record.providerID?.databaseValue ?? .null,
-            record.outcome?.databaseValue ?? .null,
-        ]
-        arguments = StatementArguments(values)
-    }
+    let record: DeliveryRecord
+    let messageText: String?
 }
