@@ -37,9 +37,14 @@ package final class GroupCommit<Transaction>: Sendable {
     private let state = Mutex(State())
     private let limits: GroupCommitLimits
     private let writer: Writer
+    private let tidyUp: @Sendable () async -> Void
 
-    package init(limits: GroupCommitLimits = GroupCommitLimits(), writer: @escaping Writer) {
+    /// - Parameter tidyUp: runs behind every transaction, once its callers have their results; the next one waits for it.
+    package init(
+        limits: GroupCommitLimits = GroupCommitLimits(), tidyUp: @escaping @Sendable () async -> Void = {}, writer: @escaping Writer
+    ) {
         self.limits = limits
+        self.tidyUp = tidyUp
         self.writer = writer
     }
 
@@ -96,6 +101,7 @@ package final class GroupCommit<Transaction>: Sendable {
             } catch {
                 for call in calls { call.settle(.failure(error)) }
             }
+            await tidyUp()
         }
     }
 

@@ -1,4 +1,5 @@
 import HubStorage
+import HubTesting
 import Synchronization
 import Testing
 
@@ -28,8 +29,10 @@ private final class FakeStore: Sendable {
     func letGo() { state.withLock { $0.isHeld = false } }
     func failNextCommit() { state.withLock { $0.failsNextCommit = true } }
 
-    func groupCommit(_ limits: GroupCommitLimits = GroupCommitLimits()) -> GroupCommit<Ledger> {
-        GroupCommit(limits: limits) { calls in
+    func groupCommit(
+        _ limits: GroupCommitLimits = GroupCommitLimits(), tidyUp: @escaping @Sendable () async -> Void = {}
+    ) -> GroupCommit<Ledger> {
+        GroupCommit(limits: limits, tidyUp: tidyUp) { calls in
             self.state.withLock { $0.isStarted = true }
             while self.state.withLock({ $0.isHeld }) { try await Task.sleep(for: .milliseconds(1)) }
             let ledger = Ledger()
@@ -98,6 +101,20 @@ struct GroupCommitTests {
         let writes = store.groupCommit()
         for value in 0..<3 { #expect(try await writes.run { $0.written.append(value); return value } == value) }
         #expect(store.committed == [[0], [1], [2]])
+    }
+
+    @Test("a call does not wait for the tidying up behind its transaction, and the next transaction does")
+    func tidiesUp() async throws {
+        let store = FakeStore()
+        let isTidy = Mutex(false)
+        let writes = store.groupCommit(tidyUp: { _ = await eventually { isTidy.withLock { $0 } } })
+        #expect(try await writes.run { $0.written.append(0); return 0 } == 0)
+        let next = Task { try await writes.run { $0.written.append(1) } }
+        try await waitUntil { writes.waitingRows == 1 }
+        #expect(store.committed == [[0]])
+        isTidy.withLock { $0 = true }
+        try await next.value
+        #expect(store.committed == [[0], [1]])
     }
 
     @Test("a transaction takes no more calls than its limit")

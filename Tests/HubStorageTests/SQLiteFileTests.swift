@@ -2,6 +2,7 @@ import Foundation
 import GRDB
 import HubDelivery
 import HubStorage
+import HubTesting
 import HubWebhooks
 import Testing
 
@@ -32,6 +33,24 @@ struct SQLiteFileTests {
         _ = try await store.makeSession()
         #expect(try permissions(folder.file("a/b")) == 0o700)
         for suffix in ["", "-wal", "-shm"] { #expect(try permissions(path + suffix) == 0o600) }
+    }
+
+    @Test("what was committed moves from the log into the file, behind the answers")
+    func emptiesLog() async throws {
+        let path = folder.file()
+        let store = try SQLiteStore(path: path, time: TestClock())
+        let before = try size(path)
+        let event = EventRecord.sample("e1")
+        // Fewer pages than SQLite moves by itself.
+        let deliveries = (0..<2_000).map { DeliveryRecord.sample(event: event.id, user: "\($0)") }
+        _ = try await store.commit([EventCommit(event, deliveries)])
+        let isMoved = await eventually { (try? size(path)).map { $0 > before + 100_000 } ?? false }
+        #expect(isMoved)
+        #expect(try await store.deliveries(event: event.id).count == deliveries.count)
+    }
+
+    private func size(_ path: String) throws -> Int {
+        try #require(try FileManager.default.attributesOfItem(atPath: path)[.size] as? NSNumber).intValue
     }
 
     @Test("a file in the place of the folder is refused")

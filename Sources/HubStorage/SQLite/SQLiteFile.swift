@@ -24,7 +24,10 @@ enum SQLiteFile {
             let pool = try DatabasePool(path: path, configuration: configuration)
             try SQLiteMigrations.migrator.migrate(pool)
             // Only here: GRDB sets NORMAL when it turns WAL on, after every hook that runs earlier.
-            try pool.writeWithoutTransaction { db in try db.execute(sql: "PRAGMA synchronous = \(synchronous.rawValue)") }
+            try pool.writeWithoutTransaction { db in
+                try db.execute(sql: "PRAGMA synchronous = \(synchronous.rawValue)")
+                try db.execute(sql: "PRAGMA wal_autocheckpoint = \(Checkpoints.logPagesMax)")
+            }
             return pool
         } catch let error as StorageError {
             throw error

@@ -39,8 +39,12 @@ package final class SQLiteStore: Directory, DeliveryStore, WebhookStore, Sendabl
         self.pool = pool
         self.time = time
         self.onUnreadableRow = onUnreadableRow
-        writes = GroupCommit(limits: writeLimits) { calls in
-            try await pool.write { db in try calls.map { try Self.perform($0, in: db) } }
+        let checkpoints = Checkpoints(pool: pool)
+        writes = GroupCommit(limits: writeLimits, tidyUp: { await checkpoints.runIfDue() }) { calls in
+            try await pool.write { db in
+                defer { checkpoints.noteChanges(total: db.totalChangesCount) }
+                return try calls.map { try Self.perform($0, in: db) }
+            }
         }
     }
 
