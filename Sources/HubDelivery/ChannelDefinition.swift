@@ -79,7 +79,7 @@ package struct EventVariant: Sendable, Equatable {
     }
 
     /// `ttl` in milliseconds.
-    package var ttlMilliseconds: Int64 { ttl.components.seconds * 1000 + ttl.components.attoseconds / 1_000_000_000_000_000 }
+    package var ttlMilliseconds: Int64 { ttl.milliseconds }
 }
 
 /// Whom an event is for.

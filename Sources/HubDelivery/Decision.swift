@@ -1,3 +1,5 @@
+internal import HubCore
+
 /// Whether an app is on the screen, as far as it told.
 package enum AppState: String, Sendable, CaseIterable {
     case foreground, background

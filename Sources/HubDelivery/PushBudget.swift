@@ -1,3 +1,5 @@
+internal import HubCore
+
 /// How many visible pushes one participant gets: a definition's `alerts`.
 package struct AlertLimits: Sendable, Equatable {
     /// So many at once, and one more each `every`.

@@ -1,3 +1,5 @@
+internal import HubCore
+
 extension Policy {
     /// Events to more recipients than this are spread.
     package static let spreadRecipientsMin = 1000

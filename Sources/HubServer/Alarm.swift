@@ -1,3 +1,4 @@
+internal import HubCore
 internal import Synchronization
 
 /// Wakes one task at the soonest of the times it was set to.

@@ -180,11 +180,6 @@ struct DecisionDesk {
     }
 }
 
-extension Duration {
-    /// Whole milliseconds, rounded down.
-    var milliseconds: Int64 { components.seconds * 1000 + components.attoseconds / 1_000_000_000_000_000 }
-}
-
 /// Whom an event concerns, read from the directory.
 struct EventAudience: Sendable {
     struct Entry: Sendable {
