@@ -69,6 +69,8 @@ package struct DeliveryRecord: Sendable, Equatable {
     package var attempts: Int
     /// Set for pushes only.
     package var message: PushMessage?
+    /// Where a push goes that was sent to an address and not to a registered device.
+    package var address: DirectAddress?
     /// What the gateway called it: FCM's message name or APNs' id.
     package var providerID: String?
     /// The gateway's last answer in short: `UNREGISTERED`, `http 503`, …
@@ -78,7 +80,8 @@ package struct DeliveryRecord: Sendable, Equatable {
 
     package init(
         nid: String, event: String, app: String, user: String, device: String, state: DeliveryState, reason: String,
-        dueAt: Int64, attempts: Int = 0, message: PushMessage? = nil, providerID: String? = nil, outcome: String? = nil
+        dueAt: Int64, attempts: Int = 0, message: PushMessage? = nil, address: DirectAddress? = nil, providerID: String? = nil,
+        outcome: String? = nil
     ) {
         self.nid = nid
         self.event = event
@@ -90,8 +93,27 @@ package struct DeliveryRecord: Sendable, Equatable {
         self.dueAt = dueAt
         self.attempts = attempts
         self.message = message
+        self.address = address
         self.providerID = providerID
         self.outcome = outcome
+    }
+}
+
+/// A token, topic or condition that a backend named itself.
+package struct DirectAddress: Sendable, Equatable {
+    package var provider: PushProvider
+    package var platform: DevicePlatform
+    package var environment: APNsEnvironment
+    package var form: TargetForm
+    /// The token, topic or condition.
+    package var text: String
+
+    package init(provider: PushProvider, platform: DevicePlatform, environment: APNsEnvironment, form: TargetForm, text: String) {
+        self.provider = provider
+        self.platform = platform
+        self.environment = environment
+        self.form = form
+        self.text = text
     }
 }
 

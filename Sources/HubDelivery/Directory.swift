@@ -84,16 +84,27 @@ package struct Device: Sendable, Equatable {
     package var provider: PushProvider
     /// Nil: the device is known, but cannot be reached by push (no token yet, or the gateway called it dead).
     package var token: String?
+    /// What the token is: an ordinary one, or a Firebase installation id.
+    package var form: TargetForm
     package var environment: APNsEnvironment
     package var locale: String?
+    /// The device's time zone by its IANA name, such as `Europe/Berlin`.
+    package var timezone: String?
+    package var appVersion: String?
     /// False: the person has not allowed notifications.
     package var notifications: Bool
     /// When this very token value was registered, milliseconds since 1970: decides whether a 410 is about it.
     package var registeredAt: Int64
+    /// When the app last told its token, the same or another; milliseconds since 1970.
+    package var refreshedAt: Int64
+    /// When the gateway last accepted a push to this very token in this environment, to within a day; nil: never yet.
+    package var lastAcceptedAt: Int64?
 
+    /// - Parameter refreshedAt: nil: with the registration.
     package init(
-        app: String, user: String, id: String, platform: DevicePlatform, provider: PushProvider, token: String?,
-        environment: APNsEnvironment, locale: String? = nil, notifications: Bool = true, registeredAt: Int64
+        app: String, user: String, id: String, platform: DevicePlatform, provider: PushProvider, token: String?, form: TargetForm = .token,
+        environment: APNsEnvironment, locale: String? = nil, timezone: String? = nil, appVersion: String? = nil,
+        notifications: Bool = true, registeredAt: Int64, refreshedAt: Int64? = nil, lastAcceptedAt: Int64? = nil
     ) {
         self.app = app
         self.user = user
@@ -101,10 +112,15 @@ package struct Device: Sendable, Equatable {
         self.platform = platform
         self.provider = provider
         self.token = token
+        self.form = form
         self.environment = environment
         self.locale = locale
+        self.timezone = timezone
+        self.appVersion = appVersion
         self.notifications = notifications
         self.registeredAt = registeredAt
+        self.refreshedAt = refreshedAt ?? registeredAt
+        self.lastAcceptedAt = lastAcceptedAt
     }
 }
 
@@ -153,7 +169,7 @@ package protocol Directory: Sendable {
     func deleteParticipant(app: String, session: String, user: String) async throws -> Bool
 
     /// Creates or replaces a device. A token has one owner: whoever else had it under the same provider loses it.
-    /// `registeredAt` is kept when the token value is unchanged.
+    /// `registeredAt` and `lastAcceptedAt` are kept when the token value is unchanged, the latter also only in the same environment.
     func putDevice(_ device: Device) async throws -> Device
     func device(app: String, user: String, id: String) async throws -> Device?
     func devices(app: String, user: String) async throws -> [Device]
@@ -162,6 +178,10 @@ package protocol Directory: Sendable {
     /// `deadSince` (milliseconds since 1970; nil: the gateway gave no time, and the token goes). The device row stays.
     /// True when the token was removed.
     func removeToken(_ token: String, provider: PushProvider, deadSince: Int64?) async throws -> Bool
+
+    /// The gateway accepted a push to this token: it is alive, and belongs to this environment.
+    /// - Parameter at: milliseconds since 1970.
+    func noteAccepted(token: String, provider: PushProvider, environment: APNsEnvironment, at: Int64) async throws
 
     /// Everybody in the session with all their devices, newest registration first, in one read.
     func roster(app: String, session: String) async throws -> [RosterEntry]

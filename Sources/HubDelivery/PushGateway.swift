@@ -27,6 +27,10 @@ package struct PushMessage: Sendable, Equatable {
     package var apns: [String: JSONValue]
     /// From the definition: `priority`, `channel_id` and other members of FCM's android block.
     package var android: [String: JSONValue]
+    /// FCM's webpush block: `headers`, `data`, `notification`, `fcm_options`.
+    package var webpush: [String: JSONValue]
+    /// The message's own `fcm_options`: `analytics_label`.
+    package var fcmOptions: [String: JSONValue]
     /// Replaces an older notification of the same group on the device.
     package var group: String?
     /// Milliseconds since 1970; after it the notification is worth nothing.
@@ -40,6 +44,7 @@ package struct PushMessage: Sendable, Equatable {
     package init(
         nid: String, event: String, kind: Kind, policy: Policy? = nil, title: String?, body: String?, image: String? = nil,
         data: [String: JSONValue] = [:], apns: [String: JSONValue] = [:], android: [String: JSONValue] = [:],
+        webpush: [String: JSONValue] = [:], fcmOptions: [String: JSONValue] = [:],
         group: String? = nil, expiresAt: Int64, committedAt: Int64, sequence: Int64 = 0
     ) {
         self.nid = nid
@@ -52,6 +57,8 @@ package struct PushMessage: Sendable, Equatable {
         self.data = data
         self.apns = apns
         self.android = android
+        self.webpush = webpush
+        self.fcmOptions = fcmOptions
         self.group = group
         self.expiresAt = expiresAt
         self.committedAt = committedAt
@@ -59,23 +66,44 @@ package struct PushMessage: Sendable, Equatable {
     }
 }
 
+/// What the text of a push's target is.
+package enum TargetForm: String, Sendable, CaseIterable {
+    /// A registration token of FCM, or a device token of APNs.
+    case token
+    /// A Firebase installation id.
+    case fid
+    /// A topic of FCM, without `/topics/`.
+    case topic
+    /// An expression over topics of FCM.
+    case condition
+}
+
 /// Where one push goes: resolved when it is sent, because tokens change between decision and sending.
 package struct PushTarget: Sendable, Equatable {
+    /// The app whose credentials send it.
+    package var app: String
     /// Tandem's own device id: part of the stable request id, never shown to the gateway.
     package var device: String
     package var provider: PushProvider
     package var platform: DevicePlatform
     package var token: String
+    package var form: TargetForm
     package var environment: APNsEnvironment
+    /// The gateway has accepted this very token before, in this environment.
+    package var isProven: Bool
 
     package init(
-        device: String, provider: PushProvider, platform: DevicePlatform, token: String, environment: APNsEnvironment
+        app: String = "", device: String, provider: PushProvider, platform: DevicePlatform, token: String, form: TargetForm = .token,
+        environment: APNsEnvironment, isProven: Bool = false
     ) {
+        self.app = app
         self.device = device
         self.provider = provider
         self.platform = platform
         self.token = token
+        self.form = form
         self.environment = environment
+        self.isProven = isProven
     }
 }
 

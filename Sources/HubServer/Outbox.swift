@@ -237,6 +237,13 @@ actor Outbox {
     private func send(_ delivery: DeliveryRecord) async {
         guard let message = delivery.message else { return await finish(delivery, .failed, outcome: "no message") }
         guard message.expiresAt > time.wallMilliseconds else { return await finish(delivery, .expired, outcome: "expired") }
+        if let address = delivery.address {
+            // A backend named it: there is no device whose token could have changed.
+            let target = PushTarget(
+                app: delivery.app, device: delivery.device, provider: address.provider, platform: address.platform, token: address.text,
+                form: address.form, environment: address.environment)
+            return hand(message, of: delivery, to: target)
+        }
         let device: Device?
         do {
             device = try await directory.device(app: delivery.app, user: delivery.user, id: delivery.device)
@@ -246,11 +253,16 @@ actor Outbox {
         guard let device, let token = device.token else { return await finish(delivery, .undeliverable, outcome: "no token") }
         guard device.notifications else { return await finish(delivery, .undeliverable, outcome: "permission denied") }
         let target = PushTarget(
-            device: device.id, provider: device.provider, platform: device.platform, token: token, environment: device.environment)
+            app: delivery.app, device: device.id, provider: device.provider, platform: device.platform, token: token, form: device.form,
+            environment: device.environment, isProven: device.lastAcceptedAt != nil)
+        hand(message, of: delivery, to: target)
+    }
+
+    private func hand(_ message: PushMessage, of delivery: DeliveryRecord, to target: PushTarget) {
         var sent = delivery
         sent.attempt = DeliveryAttempt(number: delivery.attempts, startedAt: time.wallMilliseconds, endedAt: 0, answer: "")
         gateway.send(message, to: target) { [sent] outcome in
-            Task { await self.settle(sent, token: token, provider: device.provider, outcome) }
+            Task { await self.settle(sent, token: target.token, provider: target.provider, outcome) }
         }
     }
 

@@ -23,6 +23,8 @@ package enum PushMessageCoding {
         if !message.data.isEmpty { members["data"] = .object(message.data) }
         if !message.apns.isEmpty { members["apns"] = .object(message.apns) }
         if !message.android.isEmpty { members["android"] = .object(message.android) }
+        if !message.webpush.isEmpty { members["webpush"] = .object(message.webpush) }
+        if !message.fcmOptions.isEmpty { members["fcm_options"] = .object(message.fcmOptions) }
         return .object(members)
     }
 
@@ -76,6 +78,8 @@ package enum PushMessageCoding {
             data: try optional("data", of: members, \.objectValue) ?? [:],
             apns: try optional("apns", of: members, \.objectValue) ?? [:],
             android: try optional("android", of: members, \.objectValue) ?? [:],
+            webpush: try optional("webpush", of: members, \.objectValue) ?? [:],
+            fcmOptions: try optional("fcm_options", of: members, \.objectValue) ?? [:],
             group: try optional("group", of: members, \.stringValue),
             expiresAt: try required("expires_at", of: members, \.intValue),
             committedAt: try required("committed_at", of: members, \.intValue),

@@ -156,7 +156,10 @@ final class MemoryDirectory: Directory {
         try use { state in
             var device = device
             let old = state.devices.first { ($0.app, $0.user, $0.id) == (device.app, device.user, device.id) }
-            if let old, old.token == device.token, old.provider == device.provider { device.registeredAt = old.registeredAt }
+            if let old, old.token == device.token, old.provider == device.provider { 
+                device.registeredAt = old.registeredAt
+                if old.environment == device.environment { device.lastAcceptedAt = old.lastAcceptedAt }
+            }
             state.devices.removeAll { ($0.app, $0.user, $0.id) == (device.app, device.user, device.id) }
             for index in state.devices.indices
             where device.token != nil && state.devices[index].token == device.token && state.devices[index].provider == device.provider {
@@ -182,6 +185,8 @@ final class MemoryDirectory: Directory {
             return state.devices.count < count
         }
     }
+
+    func noteAccepted(token: String, provider: PushProvider, environment: APNsEnvironment, at: Int64) async throws {}
 
     func removeToken(_ token: String, provider: PushProvider, deadSince: Int64?) async throws -> Bool { false }
 

@@ -8,16 +8,19 @@ extension StoreContract {
             var event = EventRecord.sample("e1")
             event.data = "{\"nul\":\"\u{0}\",\"text\":\"äöü 🎯\\u0000\"}"
             let pushed = DeliveryRecord.sample(event: "e1", user: "b", device: "d2", message: .sample(event: "e1", user: "b"))
+            var direct = DeliveryRecord.sample(event: "e1", user: "b", device: "d3", message: .sample(event: "e1", user: "b"))
+            direct.address = DirectAddress(provider: .apns, platform: .ios, environment: .sandbox, form: .token, text: "ab\"12")
             let told = DeliveryRecord.sample(event: "e1", user: "b", device: "", state: .socket)
             let other = DeliveryRecord.sample(event: "e1", user: "a", device: "d9", state: .undeliverable)
-            let committed = try await store.commit([.init(event, [pushed, told, other])])
+            let committed = try await store.commit([.init(event, [pushed, direct, told, other])])
             event.sequence = 1
             #expect(committed == [event])
             #expect(try await store.event(id: "e1") == event)
             #expect(try await store.event(id: "e2") == nil)
             var stored = pushed
             stored.message?.sequence = 1
-            #expect(try await store.deliveries(event: "e1") == [other, told, stored])
+            direct.message?.sequence = 1
+            #expect(try await store.deliveries(event: "e1") == [other, told, stored, direct])
             #expect(try await store.deliveries(event: "e2") == [])
             #expect(try await store.commit([]) == [])
         },

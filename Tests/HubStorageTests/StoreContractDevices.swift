@@ -13,6 +13,10 @@ extension StoreContract {
             device.locale = nil
             device.environment = .production
             device.platform = .web
+            device.form = .fid
+            device.timezone = "Europe/Zurich"
+            device.appVersion = "3.1"
+            device.refreshedAt = 900
             #expect(try await store.putDevice(device) == device)
             #expect(try await store.devices(app: "1", user: "ada") == [device])
             #expect(try await store.device(app: "2", user: "ada", id: "phone") == nil)
@@ -33,6 +37,19 @@ extension StoreContract {
             device.provider = .apns
             #expect(try await store.putDevice(device).registeredAt == 300)
             #expect(try await store.device(app: "1", user: "ada", id: "phone")?.registeredAt == 300)
+        },
+        StoreContract("what a gateway accepted is known of the token, until it is another one or of the other environment") { store in
+            let device = Device.sample(user: "ada", provider: .apns)
+            _ = try await store.putDevice(device)
+            try await store.noteAccepted(token: "token-a", provider: .apns, environment: .production, at: 700)
+            let proven = try #require(try await store.device(app: "1", user: "ada", id: "phone"))
+            #expect(proven.environment == .production && proven.lastAcceptedAt == 700 && proven.registeredAt == 100)
+            var again = device
+            again.environment = .production
+            #expect(try await store.putDevice(again).lastAcceptedAt == 700)
+            #expect(try await store.putDevice(device).lastAcceptedAt == nil)
+            try await store.noteAccepted(token: "token-a", provider: .fcm, environment: .production, at: 800)
+            #expect(try await store.device(app: "1", user: "ada", id: "phone") == device)
         },
         StoreContract("a token has one owner under its provider, over all users and apps") { store in
             _ = try await store.putDevice(.sample(user: "ada", id: "phone"))

@@ -79,7 +79,8 @@ extension PushMessage {
                 "nested": ["list": [1, .double(2.5), true, .null, "x\u{0}y"], "big": .int(.max), "small": .int(.min)],
                 "whole": .double(5),
             ],
-            apns: ["sound": "default", "content-available": 1], android: ["channel_id": "game"], group: "g.q3",
+            apns: ["sound": "default", "content-available": 1], android: ["channel_id": "game"],
+            webpush: ["headers": ["Urgency": "high"]], fcmOptions: ["analytics_label": "quiz"], group: "g.q3",
             expiresAt: 61_000, committedAt: 1_000, sequence: 0)
     }
 }

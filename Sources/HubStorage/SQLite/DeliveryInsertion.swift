@@ -16,8 +16,8 @@ struct DeliveryInsertion {
         statement = try db.cachedStatement(
             sql: """
                 INSERT INTO delivery
-                  (event, user, device, nid, app, state, reason, due_at, attempts, message, provider_id, outcome)
-                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                  (event, user, device, nid, app, state, reason, due_at, attempts, message, provider_id, outcome, address)
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
                 \(ignoringKnown ? "ON CONFLICT (event, user, device) DO NOTHING" : "")
                 """)
     }
@@ -34,6 +34,7 @@ struct DeliveryInsertion {
         try bind(delivery.messageText, at: 10)
         try bind(record.providerID, at: 11)
         try bind(record.outcome, at: 12)
+        try bind(record.address.map(DirectAddressCoding.text), at: 13)
         let code = unsafe sqlite3_step(handle)
         let failure = code == SQLITE_DONE ? nil : failure(code)
         // Says again what failed, if something did.

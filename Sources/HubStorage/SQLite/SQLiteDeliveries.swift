@@ -198,6 +198,7 @@ extension SQLiteStore {
             providerID: row["provider_id"], outcome: row["outcome"])
         do throws(StorageError) {
             delivery.state = try decodeColumn(row, "state", of: "delivery")
+            if let text = row["address"] as String? { delivery.address = try DirectAddressCoding.decode(text) }
             if let text = row["message"] as String? {
                 delivery.message = try message(text: text)
                 delivery.message?.sequence = row["sequence"]

@@ -18,6 +18,7 @@ enum SQLiteMigrations {
         migrator.registerMigration("scheduled") { db in try db.execute(sql: scheduled) }
         migrator.registerMigration("attempts") { db in try db.execute(sql: "ALTER TABLE delivery ADD COLUMN attempts_log TEXT") }
         migrator.registerMigration("lists") { db in try db.execute(sql: lists) }
+        migrator.registerMigration("addresses") { db in try db.execute(sql: addresses) }
         return migrator
     }
 
@@ -214,5 +215,16 @@ enum SQLiteMigrations {
         ALTER TABLE snapshot ADD COLUMN base INTEGER REFERENCES snapshot (number);
         ALTER TABLE snapshot ADD COLUMN depth INTEGER NOT NULL DEFAULT 0;
         CREATE INDEX snapshot_base ON snapshot (base) WHERE base IS NOT NULL;
+        """
+
+    /// `address`: of a push to what a backend named itself, as DirectAddressCoding writes it.
+    private static let addresses = """
+        ALTER TABLE device ADD COLUMN form TEXT NOT NULL DEFAULT 'token';
+        ALTER TABLE device ADD COLUMN timezone TEXT;
+        ALTER TABLE device ADD COLUMN app_version TEXT;
+        ALTER TABLE device ADD COLUMN refreshed_at INTEGER;
+        UPDATE device SET refreshed_at = registered_at;
+        ALTER TABLE device ADD COLUMN accepted_at INTEGER;
+        ALTER TABLE delivery ADD COLUMN address TEXT;
         """
 }
