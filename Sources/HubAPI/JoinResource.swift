@@ -2,7 +2,8 @@ internal import HubChannels
 internal import HubCore
 internal import HubDelivery
 
-/// `POST /api/scenarios/sessions/{join_code}/join`: somebody comes into a session by its code, and gets a participant token.
+/// `POST /api/scenarios/sessions/{join_code}/join` and `POST /games/join`: somebody comes into a session by its code, and gets a
+/// participant token.
 struct JoinResource: Sendable {
     let directory: any Directory
     let desk: any AttendanceDesk
@@ -12,15 +13,28 @@ struct JoinResource: Sendable {
     let time: any TimeSource
     let definitions: @Sendable () -> DefinitionSet
 
-    func respond(to request: HTTPRequest, joinCode: String) async throws -> HTTPResponse {
+    /// - Parameter code: from the path; nil: the body's `join_code`.
+    func respond(to request: HTTPRequest, joinCode code: String?) async throws -> HTTPResponse {
         guard request.method == "POST" else { throw APIError.methodNotAllowed(request.method, allowed: ["POST"]) }
+        var body: JSONBody?
+        if code == nil { body = try JSONBody(request.body) }
+        let joinCode = try code ?? body?.requiredString("join_code", charactersMax: Field.joinCodeCharactersMax) ?? ""
         let (session, app) = try await self.session(joinCode: joinCode, address: request.remoteAddress)
-        let body = try JSONBody(request.body)
+        return try await join(session, app, body ?? JSONBody(request.body), ownID: request.headers["x-client-id"])
+    }
+
+    private func join(_ session: Session, _ app: App, _ body: JSONBody, ownID header: String?) async throws -> HTTPResponse {
         let name = try Field.name(body)
-        guard let email = try Field.email(body) else { throw APIError(400, "email is missing: send the participant's e-mail") }
-        let ownID = try Self.deviceID(request, body)
+        let given = try Field.email(body)
+        let ownID = try Self.deviceID(header, body)
         let channels = SessionChannel(definitions: definitions())
         let rule = try channels.definition(of: session).join
+        if given == nil, rule.identity == .email || ownID == nil {
+            let instead = rule.identity == .device ? ", or the installation's own name as X-Client-Id" : ""
+            throw APIError(400, "email is missing: send the participant's e-mail\(instead)")
+        }
+        let email = given ?? ""
+        if rule.requiresToken { try await requireToken(body, app: app, ownID: ownID) }
 
         let participant: Participant
         do {
@@ -31,14 +45,14 @@ struct JoinResource: Sendable {
             throw Self.wrongCode
         }
         await desk.rosterChanged(app: app.id, session: session.id, user: participant.user)
-        let device = try await register(body, ownID: ownID, participant: participant)
+        let device = try await register(body, ownID: ownID, participant: participant, adopts: rule.identity == .device)
         let token = ParticipantToken.issue(
             app: app, session: session.id, user: participant.user, device: device, nowSeconds: time.wallSeconds)
         return .json([
             "id": .int(participant.number),
             "session_id": .int(session.clientNumber),
             "name": .string(participant.name),
-            "email": .string(participant.email ?? email),
+            "email": JSONValue(orNull: participant.email ?? given),
             "joined_at": .string(Timestamp.iso8601(milliseconds: participant.joinedAt)),
             "user_id": .string(participant.user),
             "channel": JSONValue(orNull: channels.name(session: session.id, definition: session.definition, user: participant.user)),
@@ -61,9 +75,9 @@ struct JoinResource: Sendable {
     }
 
     /// The installation's own name for itself; nil when it sends none.
-    private static func deviceID(_ request: HTTPRequest, _ body: JSONBody) throws(APIError) -> String? {
+    private static func deviceID(_ header: String?, _ body: JSONBody) throws(APIError) -> String? {
         let inBody = try body.string("device_id", charactersMax: Field.deviceIDCharactersMax)
-        guard let id = [request.headers["x-client-id"], inBody].compactMap(\.self).first(where: { !$0.isEmpty }) else { return nil }
+        guard let id = [header, inBody].compactMap(\.self).first(where: { !$0.isEmpty }) else { return nil }
         return try Field.deviceID(id)
     }
 
@@ -72,12 +86,16 @@ struct JoinResource: Sendable {
     ///
     /// An installation that does not name itself is called after its platform. Ids belong to one user, so the next token of the
     /// same phone replaces this one instead of making a second device; two phones of one person and one platform need ids of their own.
-    private func register(_ body: JSONBody, ownID: String?, participant: Participant) async throws -> String {
+    /// - Parameter adopts: an installation that sends no token brings along the one it registered before.
+    private func register(_ body: JSONBody, ownID: String?, participant: Participant, adopts: Bool) async throws -> String {
         let registration = try? DeviceRegistration(body, names: .join)
         // The platform counts even beside a token that is no good: the next one then finds the same device.
         let platform = registration?.inferredPlatform ?? (try? DeviceRegistration.platform(body, names: .join))
         let device = ownID ?? Self.derivedID(platform)
-        guard let registration, registration.token != nil else { return device }
+        guard let registration, registration.token != nil else {
+            if adopts, let ownID { try await adopt(ownID, by: participant) }
+            return device
+        }
         let owner = DeviceRegistration.Owner(app: participant.app, user: participant.user, device: device)
         let former = try await shelf.stored(owner)
         do {
@@ -87,6 +105,25 @@ struct JoinResource: Sendable {
             return device
         }
         return device
+    }
+
+    /// The installation is the participant's from now on, token and all.
+    private func adopt(_ id: String, by participant: Participant) async throws {
+        guard var device = try await directory.installation(app: participant.app, id: id), device.user != participant.user else { return }
+        let former = device.user
+        device.user = participant.user
+        _ = try await directory.putDevice(device)
+        if former == WaitingDevices.owner(ofInstallation: id) {
+            _ = try await directory.deleteDevice(app: participant.app, user: former, id: id)
+        }
+    }
+
+    /// For definitions that let nobody in who cannot be pushed to: a usable token in the body, or one that was registered before.
+    private func requireToken(_ body: JSONBody, app: App, ownID: String?) async throws {
+        let registration = try DeviceRegistration(body, names: .join)
+        if registration.token != nil { return }
+        if let ownID, try await directory.installation(app: app.id, id: ownID) != nil { return }
+        throw APIError(400, "device_token is missing: nobody joins this session without a device that can be notified")
     }
 
     static func derivedID(_ platform: DevicePlatform?) -> String {

@@ -5,6 +5,7 @@ package import HubDelivery
 /// The routes for apps: joining, which is open to whoever has a code, and those with a participant token. Any thread.
 package struct ParticipantAPI: Sendable {
     private let joining: JoinResource
+    private let waiting: WaitingDevices
     private let auth: PusherAuthResource
     private let me: MeResource
 
@@ -22,6 +23,7 @@ package struct ParticipantAPI: Sendable {
         joining = JoinResource(
             directory: directory, desk: desk, apps: apps, shelf: shelf, gate: WrongCodeGate(wrongMax: wrongJoinCodesPerMinute), time: time,
             definitions: definitions)
+        waiting = WaitingDevices(apps: apps, shelf: shelf, gate: RegistrationGate(), time: time)
         auth = PusherAuthResource(bearers: bearers, directory: directory, desk: desk, definitions: definitions)
         me = MeResource(
             bearers: bearers, desk: desk, shelf: shelf, history: HistoryResource(store: store),
@@ -33,6 +35,8 @@ package struct ParticipantAPI: Sendable {
         let path = request.path.split(separator: "/").map(String.init)
         do {
             switch path {
+            case ["games"]: return try await waiting.respond(to: request)
+            case ["games", "join"]: return try await joining.respond(to: request, joinCode: nil)
             case ["pusher", "auth"]: return try await auth.channel(request)
             case ["pusher", "user-auth"]: return try await auth.user(request)
             case ["me", "state"]: return try await me.state(request)

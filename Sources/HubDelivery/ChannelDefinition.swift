@@ -23,10 +23,13 @@ package struct ChannelDefinition: Sendable, Equatable {
         package var identity: JoinIdentity
         /// The role of who joins; nil: none.
         package var role: String?
+        /// Nobody joins without a device that can be pushed to.
+        package var requiresToken: Bool
 
-        package init(identity: JoinIdentity, role: String?) {
+        package init(identity: JoinIdentity, role: String?, requiresToken: Bool = false) {
             self.identity = identity
             self.role = role
+            self.requiresToken = requiresToken
         }
     }
 }

@@ -83,12 +83,13 @@ package enum ChannelDefinitionParser {
     }
 
     private static func readJoin(_ map: YAMLMap, _ reader: YAMLReader, roles: [String]) -> ChannelDefinition.JoinRule {
-        guard let join = map.map("join", keys: ["identity", "role"]) else { return .init(identity: .email, role: nil) }
+        guard let join = map.map("join", keys: ["identity", "role", "device_token"]) else { return .init(identity: .email, role: nil) }
         let identity = join["identity"].flatMap { reader.choice($0, "join.identity", IdentityWord.self) }
         let role = join["role"].flatMap { node in
             reader.nonEmptyString(node, "join.role").flatMap { reader.knownRole($0, node, "join.role", roles) }
         }
-        return .init(identity: identity == .device ? .device : .email, role: role)
+        let token = join["device_token"].flatMap { reader.choice($0, "join.device_token", TokenWord.self) }
+        return .init(identity: identity == .device ? .device : .email, role: role, requiresToken: token == .required)
     }
 
     private static func readQuietHours(_ map: YAMLMap, _ reader: YAMLReader) -> QuietHours? {
@@ -132,6 +133,7 @@ package enum ChannelDefinitionParser {
 
     /// `JoinIdentity` belongs to the stores and lists no cases.
     private enum IdentityWord: String, CaseIterable { case email, device }
+    private enum TokenWord: String, CaseIterable { case optional, required }
 
     private static func isNameCharacter(_ scalar: Unicode.Scalar) -> Bool {
         switch scalar {

@@ -173,6 +173,9 @@ package protocol Directory: Sendable {
     func putDevice(_ device: Device) async throws -> Device
     func device(app: String, user: String, id: String) async throws -> Device?
     func devices(app: String, user: String) async throws -> [Device]
+    /// The device with this id that has a token, whoever owns it; of several the newest registration. For apps whose installations
+    /// name themselves.
+    func installation(app: String, id: String) async throws -> Device?
     func deleteDevice(app: String, user: String, id: String) async throws -> Bool
     /// Forgets the token a gateway called dead, if it is still the one that was tried and was registered before
     /// `deadSince` (milliseconds since 1970; nil: the gateway gave no time, and the token goes). The device row stays.

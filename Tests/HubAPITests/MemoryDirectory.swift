@@ -123,12 +123,12 @@ final class MemoryDirectory: Directory {
                 state.participants[known].name = name
                 return state.participants[known]
             }
-            if state.participants.contains(where: { ($0.app, $0.session) == (session.app, session.id) && $0.email == email }) {
+            if state.participants.contains(where: { ($0.app, $0.session) == (session.app, session.id) && $0.email == email && !email.isEmpty }) {
                 throw DirectoryError.emailTaken
             }
             state.lastNumber += 1
             let participant = Participant(
-                app: session.app, session: session.id, user: String(state.lastNumber), number: state.lastNumber, name: name, email: email,
+                app: session.app, session: session.id, user: String(state.lastNumber), number: state.lastNumber, name: name, email: email.isEmpty ? nil : email,
                 role: role, joinedAt: state.now)
             state.participants.append(participant)
             if identity == .device, let device { state.joinDevices[participant.number] = device }
@@ -176,6 +176,12 @@ final class MemoryDirectory: Directory {
 
     func devices(app: String, user: String) async throws -> [Device] {
         try use { state in state.devices.filter { ($0.app, $0.user) == (app, user) }.sorted { $0.registeredAt > $1.registeredAt } }
+    }
+
+    func installation(app: String, id: String) async throws -> Device? {
+        try use { state in
+            state.devices.filter { ($0.app, $0.id) == (app, id) && $0.token != nil }.max { $0.registeredAt < $1.registeredAt }
+        }
     }
 
     func deleteDevice(app: String, user: String, id: String) async throws -> Bool {

@@ -29,7 +29,7 @@ struct DefinitionTests {
         let set = try DefinitionSet.load([("channels/hide-and-seek.yaml", hideAndSeek)])
         let definition = try #require(set.definition(named: "hide-and-seek"))
         #expect(definition.roles == ["hider", "seeker"] && definition.scope == .device)
-        #expect(definition.join == .init(identity: .device, role: "seeker"))
+        #expect(definition.join == .init(identity: .device, role: "seeker", requiresToken: true))
         let asked = try #require(definition.events["question_asked"]?.variants.first)
         #expect(
             asked.policy == .critical && asked.ttl == .seconds(300) && asked.audience == .roles(["hider"])
@@ -343,7 +343,7 @@ struct DefinitionTests {
                 "to: all", "policy: notify", "notification: { title: \"{{upper(x)}}\", body: \"{{session.joincode}}\" }",
                 "group: \"{{#a}}\""),
             [
-                "game.yaml:7: event \"e\".notification.title: unknown template function \"upper\"; did you mean \"uppercased\"? known functions: capitalized, lowercased, uppercased, reversed, first, last, count, plusone, minusone, empty, equalzero, even, odd",
+                "game.yaml:7: event \"e\".notification.title: unknown template function \"upper\"; did you mean \"uppercased\"? known functions: capitalized, lowercased, uppercased, reversed, first, last, count, plusone, minusone, kilometers, empty, equalzero, even, odd",
                 "game.yaml:7: event \"e\".notification.body: unknown name \"session.joincode\" in a template; did you mean \"session.join_code\"? known names: session.id, session.number, session.join_code, session.attributes.NAME; a member of the published data is data.session.joincode",
                 "game.yaml:8: event \"e\".group: the section {{#a}} has no end; add {{/a}}",
             ]
@@ -417,7 +417,7 @@ let hideAndSeek = """
     # Hide & Seek
     channel: presence-game-{session}
     roles: [hider, seeker]
-    join: { identity: device, role: seeker }
+    join: { identity: device, role: seeker, device_token: required }
     suppress_scope: device
     events:
       question_asked:

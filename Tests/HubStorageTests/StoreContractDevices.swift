@@ -38,6 +38,14 @@ extension StoreContract {
             #expect(try await store.putDevice(device).registeredAt == 300)
             #expect(try await store.device(app: "1", user: "ada", id: "phone")?.registeredAt == 300)
         },
+        StoreContract("an installation is found by its own name, where it has a token, the newest first") { store in
+            #expect(try await store.installation(app: "1", id: "phone") == nil)
+            _ = try await store.putDevice(.sample(user: "ada", token: nil, registeredAt: 900))
+            _ = try await store.putDevice(.sample(user: "bob", token: "token-b", registeredAt: 200))
+            let newest = try await store.putDevice(.sample(user: "cy", token: "token-c", registeredAt: 300))
+            _ = try await store.putDevice(.sample(user: "dee", app: "2", token: "token-d", registeredAt: 400))
+            #expect(try await store.installation(app: "1", id: "phone") == newest)
+        },
         StoreContract("what a gateway accepted is known of the token, until it is another one or of the other environment") { store in
             let device = Device.sample(user: "ada", provider: .apns)
             _ = try await store.putDevice(device)

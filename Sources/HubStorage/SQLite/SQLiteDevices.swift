@@ -55,6 +55,18 @@ extension SQLiteStore {
         }
     }
 
+    package func installation(app: String, id: String) async throws -> Device? {
+        try await read { db in
+            try Row.fetchOne(
+                db.cachedStatement(
+                    sql: """
+                        SELECT \(Self.deviceColumns) FROM device
+                        WHERE app = ? AND id = ? AND token IS NOT NULL ORDER BY registered_at DESC LIMIT 1
+                        """), arguments: [app, id]
+            ).map(Self.device(row:))
+        }
+    }
+
     package func deleteDevice(app: String, user: String, id: String) async throws -> Bool {
         try await write { db in
             try db.cachedStatement(sql: "DELETE FROM device WHERE app = ? AND user = ? AND id = ?")
