@@ -60,7 +60,8 @@ package struct Rendering {
         let message = PushMessage(
             nid: nid, event: event.id, kind: kind, policy: variant.policy, title: variant.notification?.title.render(context, problems: &problems),
             body: variant.notification?.body.render(context, problems: &problems),
-            image: variant.notification?.image?.render(context, problems: &problems),
+            // A picture that only some publishes have is written as a section, and empty where there is none.
+            image: variant.notification?.image?.render(context, problems: &problems).nilIfEmpty,
             data: members(variant.data, context, &problems), apns: members(variant.apns, context, &problems),
             android: members(variant.android, context, &problems), group: variant.group?.render(context, problems: &problems),
             expiresAt: event.committedAt + variant.ttlMilliseconds, committedAt: event.committedAt, sequence: event.sequence)
@@ -74,4 +75,8 @@ package struct Rendering {
     private func members(_ value: TemplateJSON, _ context: TemplateContext, _ problems: inout [String]) -> [String: JSONValue] {
         value.render(context, problems: &problems).objectValue ?? [:]
     }
+}
+
+extension String {
+    fileprivate var nilIfEmpty: String? { isEmpty ? nil : self }
 }

@@ -6,6 +6,7 @@ enum TemplateFunction: String, Sendable, CaseIterable {
     case capitalized, lowercased, uppercased, reversed
     case first, last, count
     case plusone, minusone
+    case kilometers
     case empty, equalzero, even, odd
 
     /// Gives true or false, for use in a section.
@@ -34,10 +35,22 @@ enum TemplateFunction: String, Sendable, CaseIterable {
         // Saturating: the library's own functions trap at the ends of the range, and the number comes from a publisher.
         case (.plusone, .int(let number)): return .int(number == .max ? .max : number + 1)
         case (.minusone, .int(let number)): return .int(number == .min ? .min : number - 1)
+        case (.kilometers, .int(let meters)): return .string(Self.thousandths(Double(meters)))
+        case (.kilometers, .double(let meters)): return .string(Self.thousandths(meters))
         case (.equalzero, .int(let number)): return .bool(number == 0)
         case (.even, .int(let number)): return .bool(number & 1 == 0)
         case (.odd, .int(let number)): return .bool(number & 1 == 1)
         default: return nil
         }
+    }
+
+    /// A thousandth with at most three decimals, and none that say nothing: 3000 is "3", 1500 is "1.5".
+    private static func thousandths(_ number: Double) -> String {
+        let rounded = number.rounded()
+        guard let whole = Int64(exactly: rounded) else { return JSONValue.double(number / 1000).text }
+        let (thousands, rest) = whole.magnitude.quotientAndRemainder(dividingBy: 1000)
+        var decimals = String(rest + 1000).dropFirst()
+        while decimals.last == "0" { decimals.removeLast() }
+        return (whole < 0 ? "-" : "") + "\(thousands)" + (decimals.isEmpty ? "" : ".\(decimals)")
     }
 }
