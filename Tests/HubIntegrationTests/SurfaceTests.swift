@@ -3,6 +3,50 @@ import Testing
 
 /// Exactly one surface, with real sockets and simulated gateways: what receipts, grace and replay are for.
 @Suite struct SurfaceTests {
+    private static let board = """
+        channel: presence-board-{session}
+        replay: true
+        events:
+          news: { to: all, policy: notify, ttl: 10m, notification: { title: News, body: "There is news" } }
+        """
+
+    /// Runs scenarios of surface.py one after another, each against a new hub on the same data.
+    private func onTheBoard(_ scenarios: String..., environment: [String: String] = [:]) async throws -> [JSONValue] {
+        try await Stage.run { stage in
+            let file = try stage.write(Self.board, to: "channels/board.yaml")
+            let gateways = try await stage.gateways()
+            var results: [JSONValue] = []
+            for scenario in scenarios {
+                let hub = try await stage.hub(gateways: gateways, arguments: ["--channels", String(file.dropLast("/board.yaml".count))])
+                results.append(try await stage.python("surface.py", scenario, hub: hub, gateways: gateways, environment: environment))
+            }
+            return results
+        }
+    }
+
+    @Test("acceptance 9: killed while a receipt is awaited, another is stored and a push is to be tried again")
+    func killed() async throws {
+        let results = try await onTheBoard("killed", "after_the_kill")
+        #expect(results[0]["early"] == 0 && results[0]["told"] == true)
+        // Nobody is lost, who has confirmed is left alone, and the repeated push has its old name.
+        #expect(results[1]["statuses"] == ["Ada": [200], "Ben": [], "Cleo": [503, 200]])
+        #expect(results[1]["cleo"] == 1 && results[1]["events"] == [results[0]["event"] ?? .null])
+    }
+
+    @Test("acceptance 10: a dead socket's notification comes at its deadline, and none where the answer came in time")
+    func deadline() async throws {
+        let result = try await onTheBoard("pong_in_time")[0]
+        #expect(result["pushes"] == [0, 1] && result["confirmed"] == true)
+        #expect((result["waited"]?.number ?? 0) >= 5, "notify waits five seconds for somebody live")
+    }
+
+    @Test("acceptance 11: coming back before or after the push is taken, one visible notification")
+    func returnedLate() async throws {
+        let result = try await onTheBoard("returned_late", environment: ["RETRIES_TIME": "16"])[0]
+        #expect(result["taken"] == [[503], [200]], "the receipt stops what is due; what was taken is not repeated")
+        #expect(result["frames"] == [[true], [true]] && result["same"] == true && result["state"] == "confirmed")
+    }
+
     @Test(arguments: [1, 2]) func aSocketThatNobodyReadsIsNoSurface(loops: Int) async throws {
         try await Stage.run { stage in
             let gateways = try await stage.gateways()
@@ -16,13 +60,7 @@ import Testing
 
     @Test(arguments: [1, 2]) func whoComesBackInTimeReadsItOnTheSocket(loops: Int) async throws {
         try await Stage.run { stage in
-            let definition = """
-                channel: presence-board-{session}
-                replay: true
-                events:
-                  news: { to: all, policy: notify, ttl: 10m, notification: { title: News, body: "There is news" } }
-                """
-            let file = try stage.write(definition, to: "board.yaml")
+            let file = try stage.write(Self.board, to: "board.yaml")
             let gateways = try await stage.gateways()
             let hub = try await stage.hub(loops: loops, gateways: gateways, arguments: ["--channels", String(file.dropLast("/board.yaml".count))])
             let result = try await stage.python("surface.py", "returned", hub: hub, gateways: gateways)

@@ -1,5 +1,6 @@
 """One surface for everybody: sockets that are dead without anybody knowing, and people who come back."""
 
+import datetime
 import sys
 
 from protocol_bytes import client_frame, raw_session
@@ -78,4 +79,102 @@ def returned():
         again=[frame["event_id"] for frame in third.all("news")] == [now], pushes=len(gateways.requests(FCM_A)))
 
 
-{f.__name__: f for f in (half_open, returned)}[sys.argv[1]]()
+def foreground(participant, channel):
+    """An app on the screen, and says so."""
+    socket = Socket()
+    socket.subscribe(channel, participant=participant)
+    socket.send("client-app-state", {"state": "foreground"}, channel)
+    socket.pong()
+    return socket
+
+
+def deaf(participant, channel):
+    """An app whose process stands still: subscribed, and nothing reads its socket."""
+    stopped, socket_id = raw_session()
+    stopped.sendall(client_frame(json.dumps(
+        {"event": "pusher:subscribe", "data": {"channel": channel, **authorize(participant, socket_id, channel)}}).encode()))
+    return stopped
+
+
+def killed():
+    """Ada's socket is dead, Ben has confirmed, Cleo is away with her push refused for the moment: then the hub is killed."""
+    gateways, channel = Gateways(), f"presence-board-{SESSION}"
+    create_session(SESSION, CODE, definition="board")
+    people = {name: join(CODE, name, device_token=fcm_token(name), device_platform="android") for name in ("Ada", "Ben", "Cleo")}
+    ada = deaf(people["Ada"], channel)
+    ben = foreground(people["Ben"], channel)
+    wait_for(lambda: roster(SESSION)["Ada"]["present"], "Ada to be present")
+    gateways.fault(fcm_token("Cleo"), {"reason": "UNAVAILABLE", "status": 503, "times": 1})
+    event = publish(channel, "news")
+    frame = ben.event("news")
+    gateways.pushes(fcm_token("Cleo"), 1)
+    trail(event, people["Ben"]["user_id"], lambda row: row["confirmed_at"])
+    trail(event, people["Cleo"]["user_id"], lambda row: row["pushes"] and row["pushes"][0]["outcome"])
+    # Ada's push is not due before another few seconds.
+    early = len(gateways.requests(fcm_token("Ada")))
+    os.kill(int(os.environ["HUB_PID"]), signal.SIGKILL)
+    ada.close()
+    finish(event=event, early=early, told=frame["event_id"] == event)
+
+
+def after_the_kill():
+    gateways = Gateways()
+    for name, count in (("Ada", 1), ("Cleo", 2)):
+        gateways.pushes(fcm_token(name), count, timeout=90)
+    gateways.settled()
+    requests = {name: gateways.requests(fcm_token(name)) for name in ("Ada", "Ben", "Cleo")}
+    finish(
+        statuses={name: [request["status"] for request in found] for name, found in requests.items()},
+        cleo=len({request["body"]["message"]["data"]["nid"] for request in requests["Cleo"]}),
+        events=sorted({request["body"]["message"]["data"]["event_id"] for found in requests.values() for request in found}))
+
+
+def pong_in_time():
+    """Ada stands still for less than her event's deadline and then answers; Ben never does. Notify has five seconds."""
+    gateways, channel = Gateways(), f"presence-board-{SESSION}"
+    create_session(SESSION, CODE, definition="board")
+    ada = join(CODE, "Ada", device_token=FCM_A, device_platform="android")
+    ben = join(CODE, "Ben", device_token=FCM_B, device_platform="android")
+    slow = foreground(ada, channel)
+    dead = deaf(ben, channel)
+    wait_for(lambda: roster(SESSION)["Ben"]["present"], "Ben to be present")
+    with slow.standing_still():
+        event = publish(channel, "news")
+        time.sleep(1.5)
+    slow.event("news")
+    gateways.pushes(FCM_B, 1)
+    [row] = expect(signed("GET", f"/events/{event}/deliveries", params={"user": ben["user_id"]}))["deliveries"]
+    answer = expect(signed("GET", f"/events/{event}/deliveries", params={"user": ada["user_id"]}))
+    committed, due = (datetime.datetime.fromisoformat(text) for text in (answer["event"]["committed_at"], row["pushes"][0]["due_at"]))
+    gateways.settled()
+    dead.close()
+    finish(pushes=[len(gateways.requests(token)) for token in (FCM_A, FCM_B)], waited=(due - committed).total_seconds(),
+           confirmed=bool(answer["deliveries"][0]["confirmed_at"]))
+
+
+def returned_late():
+    """Ada comes back when her push is due and not yet taken; Ben when his has been taken."""
+    gateways, channel = Gateways(), f"presence-board-{SESSION}"
+    create_session(SESSION, CODE, definition="board")
+    ada = join(CODE, "Ada", device_token=FCM_A, device_platform="android")
+    ben = join(CODE, "Ben", device_token=FCM_B, device_platform="android")
+    gateways.fault(FCM_A, {"reason": "UNAVAILABLE", "status": 503})
+    event = publish(channel, "news")
+    for token in (FCM_A, FCM_B):
+        gateways.pushes(token, 1)
+    sockets = [foreground(person, channel) for person in (ada, ben)]
+    frames = [socket.event("news") for socket in sockets]
+    for socket in sockets:
+        socket.pong()
+    cancelled = trail(event, ada["user_id"], lambda row: row["pushes"][0]["state"] == "cancelled")
+    gateways.clear_faults()
+    # Two retries' time.
+    time.sleep(float(os.environ["RETRIES_TIME"]))
+    requests = [gateways.requests(token) for token in (FCM_A, FCM_B)]
+    taken = [[request["status"] for request in found] for found in requests]
+    finish(
+        taken=taken, frames=[[frame["event_id"] == event for frame in socket.all("news")] for socket in sockets], state=cancelled["state"],
+        same=requests[1][0]["body"]["message"]["data"]["event_id"] == frames[1]["event_id"])
+
+
+{f.__name__: f for f in (half_open, returned, killed, after_the_kill, pong_in_time, returned_late)}[sys.argv[1]]()

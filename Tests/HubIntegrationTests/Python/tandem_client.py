@@ -247,6 +247,10 @@ class Socket:
         self.send("pusher:ping")
         self.count("pusher:pong", known + 1)
 
+    def standing_still(self):
+        """While it is held nothing that comes is answered, as if the process were stopped."""
+        return self._socket.protocol_mutex
+
     def close(self):
         self._socket.close()
 
