@@ -126,6 +126,23 @@ import Testing
         #expect(try await run("quiet", channels: try orders(quietNow: true)) == ["state": "due", "outcome": "quiet hours", "pushes": 0])
     }
 
+    // MARK: Deployments
+
+    @Test(arguments: [(true, true), (true, false), (false, true), (false, false)])
+    func eachDeploymentReachesWhomItCan(hasFCM: Bool, hasAPNs: Bool) async throws {
+        let result = try await Stage.run { stage in
+            var gateways = try await stage.gateways()
+            gateways.settings = gateways.settings.filter { name, _ in
+                name.contains("APNS") ? hasAPNs : name.contains("FCM") || name.contains("GOOGLE") ? hasFCM : true
+            }
+            let hub = try await stage.hub(gateways: gateways)
+            return try await stage.python("seeds.py", "deployment", hub: hub, gateways: gateways)
+        }
+        let (fcm, apns): (JSONValue, JSONValue) = (hasFCM ? "accepted" : "skipped_unconfigured", hasAPNs ? "accepted" : "skipped_unconfigured")
+        #expect(result["states"] == ["android": fcm, "ios": apns, "ios_by_fcm": fcm])
+        #expect(result["sent"] == ["android": hasFCM ? 1 : 0, "ios": hasAPNs ? 1 : 0, "ios_by_fcm": hasFCM ? 1 : 0])
+    }
+
     // MARK: LoopRail
 
     @Test func loopRail() async throws {

@@ -132,7 +132,7 @@ extension Stage {
 struct Gateways {
     let process: ChildProcess
     /// What a hub has to be told to use them.
-    let settings: [String: String]
+    var settings: [String: String]
     let control: String
 }
 

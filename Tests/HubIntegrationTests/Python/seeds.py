@@ -220,4 +220,23 @@ def looprail():
     finish(**results)
 
 
-{f.__name__: f for f in (hide_and_seek, unconfigured, timer, orders, quiet, looprail)}[sys.argv[1]]()
+# --- Deployments ----------------------------------------------------------------------------------------------------
+
+
+def deployment():
+    """Who is reached with the credentials that this hub has: an Android phone, an iPhone of APNs' and one of FCM's."""
+    gateways = Gateways()
+    tokens = {"android": fcm_token("ann"), "ios": apns_token("c"), "ios_by_fcm": fcm_token("pad")}
+    device("ann", "android", token=tokens["android"], platform="android")
+    device("ann", "ios", token=tokens["ios"], platform="ios")
+    device("ann", "ios_by_fcm", token=tokens["ios_by_fcm"], platform="ios")
+    answer = publish("private-wallet-ann", "welcome", {})
+    def ends():
+        rows = {push["device"]: push["state"] for push in
+                expect(signed("GET", f"/events/{answer['event_id']}/deliveries"))["deliveries"][0]["pushes"]}
+        return rows if len(rows) == 3 and not {"due", "leased", "retry"} & set(rows.values()) else None
+    states = wait_for(ends, "all pushes to end")
+    finish(states=states, sent={name: len(gateways.requests(token)) for name, token in tokens.items()})
+
+
+{f.__name__: f for f in (deployment, hide_and_seek, unconfigured, timer, orders, quiet, looprail)}[sys.argv[1]]()
