@@ -6,7 +6,8 @@ package protocol AttendanceDesk: Sendable {
     /// follows is certain to find it.
     func bind(socketID: String, app: String, user: String, device: String) async
     /// An app told its state by HTTP.
-    func setDeviceState(app: String, user: String, device: String, _ state: AppState) async
+    /// - Parameter keepsWorking: in the background it goes on reading its socket and shows what comes.
+    func setDeviceState(app: String, user: String, device: String, _ state: AppState, keepsWorking: Bool) async
     /// An app told by HTTP that an event arrived. Whoever it stands for is not pushed to any more; written down a moment later.
     func received(_ receipt: AppReceipt) async
     /// What is known of these people's connections to the session's channel, by user id; people without one are left out.

@@ -14,11 +14,15 @@ struct MeResource: Sendable {
     func state(_ request: HTTPRequest) async throws -> HTTPResponse {
         guard request.method == "PUT" else { throw APIError.methodNotAllowed(request.method, allowed: ["PUT"]) }
         let bearer = try await bearers.bearer(of: request)
-        guard let state = try JSONBody(request.body).choice("state", of: [AppState.foreground, .background]) else {
+        let body = try JSONBody(request.body)
+        guard let state = try body.choice("state", of: [AppState.foreground, .background]) else {
             throw APIError(400, "state is missing: send \"foreground\" or \"background\"")
         }
-        await desk.setDeviceState(app: bearer.app.id, user: bearer.participant.user, device: bearer.device, state)
-        return .json(["state": .string(state.rawValue)])
+        // On the screen there is nothing to keep up.
+        let keepsWorking = try body.bool("keeps_working") == true && state == .background
+        await desk.setDeviceState(
+            app: bearer.app.id, user: bearer.participant.user, device: bearer.device, state, keepsWorking: keepsWorking)
+        return .json(["state": .string(state.rawValue), "keeps_working": .bool(keepsWorking)])
     }
 
     /// Members that are not given stay as they are: a refreshed token says nothing of the person's consent.

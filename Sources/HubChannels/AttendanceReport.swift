@@ -14,7 +14,8 @@ package enum AttendanceReport: Sendable, Equatable {
     /// Definitions have changed, and the channel has one as before: perhaps another one. The ticket is the one it had.
     case stillAttached(ConnectionID, SocketID, app: Int, channel: ChannelName, user: String?)
     case detached(ConnectionID, channel: ChannelName)
-    case state(ConnectionID, DeclaredAppState)
+    /// `keepsWorking`: in the background it goes on reading its socket and shows what comes, as it said.
+    case state(ConnectionID, DeclaredAppState, keepsWorking: Bool = false)
     case disconnected(ConnectionID, Departure)
     /// Behind these events, and to everybody on this loop who got them, went a PING with that cursor.
     case probed(events: [UInt64], cursor: UInt64)

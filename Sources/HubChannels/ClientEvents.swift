@@ -39,11 +39,20 @@ extension ChannelEngine {
     }
 
     private func appState(_ data: DataLiteral, from connection: Connection) {
-        guard let text = data.contentValue?["state"]?.stringValue, let state = DeclaredAppState(rawValue: text) else {
+        let content = data.contentValue
+        guard let text = content?["state"]?.stringValue, let state = DeclaredAppState(rawValue: text) else {
             return complain(
                 to: connection.id, "\(Self.appStateEvent) rejected: its data must be {\"state\":\"foreground\"} or {\"state\":\"background\"}")
         }
-        if connection.isWatched { reports.append(.state(connection.id, state)) }
+        var keepsWorking = false
+        if let told = content?["keeps_working"], told != .null {
+            guard let flag = told.boolValue else {
+                return complain(to: connection.id, "\(Self.appStateEvent) rejected: keeps_working must be true or false")
+            }
+            // On the screen there is nothing to keep up.
+            keepsWorking = flag && state == .background
+        }
+        if connection.isWatched { reports.append(.state(connection.id, state, keepsWorking: keepsWorking)) }
     }
 
     /// At most so many in a second, which begins with an event and not where the clock's does: ten and an eleventh half a second

@@ -188,8 +188,8 @@ package struct Attendance: Sendable {
 
     /// A device told its state by HTTP: it holds for the device's connections and for the participant's connections of unknown device.
     ///
-    /// Receipts of an app that is in the foreground by its word over HTTP are provisional, as those of one that says nothing: its
-    /// next word, that it left the screen, may come later than a receipt that it gave afterwards.
+    /// Receipts of an app that is in the foreground, or keeps working, by its word over HTTP are provisional, as those of one that
+    /// says nothing: its next word, that nobody looks any more, may come later than a receipt that it gave afterwards.
     package mutating func setDeviceState(app: String, user: String, device: String, _ state: AppState, keepsWorking: Bool = false) {
         for connection in people[Person(app: app, user: user)] ?? [] {
             let isMeant = connections[connection]?.seats.values.contains {
@@ -227,8 +227,8 @@ package struct Attendance: Sendable {
         package let ticket: UInt64
         /// Receipts say nothing about events with lower numbers.
         package let firstEvent: UInt64
-        /// For receipts: `unknown` also where the app is in the foreground, but may say that it left the screen by another way than
-        /// this connection.
+        /// For receipts: `unknown` also where the app is in the foreground, or keeps working, but may take that back by another way
+        /// than this connection.
         package let state: AppState
         /// In the background it reads and shows what comes, as it said.
         package let keepsWorking: Bool
@@ -240,12 +240,12 @@ package struct Attendance: Sendable {
     package func seats(of connection: ConnectionID) -> [KnownSeat] {
         guard let record = connections[connection] else { return [] }
         return record.seats.compactMap { channel, seat in
-            seat.isDisplaced
-                ? nil
-                : KnownSeat(
-                    app: record.app, channel: channel, user: seat.user, device: seat.device, ticket: seat.ticket, firstEvent: seat.firstEvent,
-                    state: record.state == .foreground && (!record.isStateOrdered || seat.isOneOfSeveral) ? .unknown : record.state,
-                    keepsWorking: record.keepsWorking, isBrowser: record.isBrowser)
+            if seat.isDisplaced { return nil }
+            let isRead = record.state == .foreground || record.keepsWorking
+            return KnownSeat(
+                app: record.app, channel: channel, user: seat.user, device: seat.device, ticket: seat.ticket, firstEvent: seat.firstEvent,
+                state: isRead && (!record.isStateOrdered || seat.isOneOfSeveral) ? .unknown : record.state,
+                keepsWorking: record.keepsWorking, isBrowser: record.isBrowser)
         }
     }
 

@@ -23,8 +23,8 @@ extension DeliveryService {
                 escalator.post(.opened(event.context))
             }
         case .received(let receipt): received(receipt, &desk)
-        case .deviceState(let app, let user, let device, let state):
-            desk.attendance.setDeviceState(app: app, user: user, device: device, state)
+        case .deviceState(let app, let user, let device, let state, let keepsWorking):
+            desk.attendance.setDeviceState(app: app, user: user, device: device, state, keepsWorking: keepsWorking)
         case .bind(let socketID, let app, let user, let device, let done):
             desk.attendance.bind(socketID: socketID, app: app, user: user, device: device)
             done.resume()
@@ -61,8 +61,8 @@ extension DeliveryService {
             await attach(connection, socketID, app: app, channel: channel, user: reportedUser, isBrowser: false, ticket: nil, &desk)
         case .definitionsRead: return change?.loopAnswered() ?? false
         case .detached(let connection, let channel): desk.attendance.detach(connection, channel: channel.text)
-        case .state(let connection, let state):
-            desk.attendance.setState(connection, state == .foreground ? .foreground : .background)
+        case .state(let connection, let state, let keepsWorking):
+            desk.attendance.setState(connection, state == .foreground ? .foreground : .background, keepsWorking: keepsWorking)
         case .probed(let events, let cursor):
             for event in events { desk.escalation.probed(event, loop: loop, cursor: cursor) }
         case .proving(let event, let cursor): desk.escalation.proving(event, loop: loop, cursor: cursor)
@@ -117,7 +117,7 @@ extension DeliveryService {
             guard let seat = seats.first(where: { $0.channel == replay.arrival.channel.text }) else { continue }
             // An app that says nothing of its state, or is out of sight, may read without anybody looking: what is on its way to a
             // gateway stays so.
-            let isLookedAt = seat.state == .foreground || seat.keepsWorking
+            let isLookedAt = seat.state == .foreground || seat.state == .background && seat.keepsWorking
             for item in replay.items where !desk.escalation.isWaiting(event: item.event, user: item.user) {
                 escalator.post(.confirmed(event: item.event, recipients: [item.recipient], at: time.wallMilliseconds))
                 if isLookedAt, !item.isForBoth { escalator.post(.late(event: item.event, user: item.user)) }

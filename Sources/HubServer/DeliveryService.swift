@@ -17,7 +17,7 @@ final class DeliveryService: EventDesk, AttendanceDesk {
     enum Item: Sendable {
         case reports(loop: Int, [AttendanceReport])
         case publish(PublishCommand)
-        case deviceState(app: String, user: String, device: String, AppState)
+        case deviceState(app: String, user: String, device: String, AppState, keepsWorking: Bool)
         case bind(socketID: String, app: String, user: String, device: String, done: CheckedContinuation<Void, Never>)
         case presence(app: String, channel: String, users: [String], done: CheckedContinuation<[String: ParticipantPresence], Never>)
         case rosterChanged(app: String, session: String, user: String)
@@ -95,8 +95,8 @@ final class DeliveryService: EventDesk, AttendanceDesk {
         await withCheckedContinuation { inbox.post(.bind(socketID: socketID, app: app, user: user, device: device, done: $0)) }
     }
 
-    func setDeviceState(app: String, user: String, device: String, _ state: AppState) async {
-        inbox.post(.deviceState(app: app, user: user, device: device, state))
+    func setDeviceState(app: String, user: String, device: String, _ state: AppState, keepsWorking: Bool) async {
+        inbox.post(.deviceState(app: app, user: user, device: device, state, keepsWorking: keepsWorking))
     }
 
     func presence(app: String, session: Session, users: [String]) async -> [String: ParticipantPresence] {

@@ -210,6 +210,29 @@ struct PusherAuthTests {
         #expect(hub.desk.calls.count == 1)
     }
 
+    @Test("an app says that it keeps working in the background; on the screen that means nothing")
+    func keepsWorking() async throws {
+        let hub = try Hub()
+        try await hub.makeSession()
+        let token = try await hub.token(["device_id": "phone"])
+        hub.desk.forget()
+        let cases: [(JSONValue, AppState, Bool)] = [
+            (["state": "background", "keeps_working": true], .background, true), (["state": "background"], .background, false),
+            (["state": "background", "keeps_working": .null], .background, false),
+            (["state": "foreground", "keeps_working": true], .foreground, false),
+        ]
+        for (body, _, isKept) in cases {
+            let answer = try await hub.send("PUT", "/me/state", body, token: token)
+            #expect(answer.status == 200 && answer["keeps_working"] == .bool(isKept), "\(answer)")
+        }
+        #expect(hub.desk.calls == cases.map { .state(app: "1", user: "42", device: "phone", $0.1, keepsWorking: $0.2) })
+        for wrong in ["yes", 1, [true]] as [JSONValue] {
+            let answer = try await hub.send("PUT", "/me/state", ["state": "background", "keeps_working": wrong], token: token)
+            #expect(answer.status == 400 && answer.error.contains("keeps_working"))
+        }
+        #expect(hub.desk.calls.count == cases.count)
+    }
+
     @Test("an app registers, changes and removes the device of its token, and no other")
     func device() async throws {
         let hub = try Hub()

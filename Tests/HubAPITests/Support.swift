@@ -23,7 +23,7 @@ final class ManualClock: TimeSource {
 final class RecordingDesk: AttendanceDesk {
     enum Call: Equatable {
         case bind(socketID: String, app: String, user: String, device: String)
-        case state(app: String, user: String, device: String, AppState)
+        case state(app: String, user: String, device: String, AppState, keepsWorking: Bool = false)
         case roster(app: String, session: String, user: String)
         case received(AppReceipt)
     }
@@ -38,8 +38,8 @@ final class RecordingDesk: AttendanceDesk {
     func bind(socketID: String, app: String, user: String, device: String) async {
         recorded.withLock { $0.append(.bind(socketID: socketID, app: app, user: user, device: device)) }
     }
-    func setDeviceState(app: String, user: String, device: String, _ state: AppState) async {
-        recorded.withLock { $0.append(.state(app: app, user: user, device: device, state)) }
+    func setDeviceState(app: String, user: String, device: String, _ state: AppState, keepsWorking: Bool) async {
+        recorded.withLock { $0.append(.state(app: app, user: user, device: device, state, keepsWorking: keepsWorking)) }
     }
     func presence(app: String, session: Session, users: [String]) async -> [String: ParticipantPresence] {
         present.withLock { $0.filter { users.contains($0.key) } }

@@ -147,4 +147,21 @@ struct ClientEventTests {
         #expect(others[1].published(on: "private-a") == ["client-x"])
         #expect(counted.engines[0].takeReports().isEmpty, "nobody watches")
     }
+
+    @Test("client-app-state says whether the app keeps working in the background; what else stands there is ignored")
+    func keepsWorking() {
+        let (hub, clients) = Self.room("private-a", watched: ["private-a"])
+        _ = hub.engines[0].takeReports()
+        let told: [(JSONValue, AttendanceReport)] = [
+            (["state": "background", "keeps_working": true], .state(clients[0].id, .background, keepsWorking: true)),
+            (["state": "background", "keeps_working": false], .state(clients[0].id, .background)),
+            (["state": "background", "keeps_working": .null, "battery": 7], .state(clients[0].id, .background)),
+            (["state": "foreground", "keeps_working": true], .state(clients[0].id, .foreground)),
+        ]
+        for (data, _) in told { hub.say(clients[0], event: "client-app-state", channel: "private-a", data: data) }
+        hub.settle()
+        #expect(hub.engines[0].takeReports() == told.map(\.1) && clients[0].errors.isEmpty)
+        hub.say(clients[0], event: "client-app-state", channel: "private-a", data: ["state": "background", "keeps_working": "yes"])
+        #expect(clients[0].errors.count == 1 && hub.engines[0].takeReports().isEmpty)
+    }
 }
