@@ -174,9 +174,8 @@ package final class Loop {
     }
 
     private func ticks(_ duration: Duration) -> UInt16 {
-        let milliseconds = duration.components.seconds * 1000 + duration.components.attoseconds / 1_000_000_000_000_000
         let unit = Int64(LoopOptions.tickMilliseconds)
-        return UInt16(clamping: max(1, (milliseconds + unit - 1) / unit))
+        return UInt16(clamping: max(1, (duration.milliseconds + unit - 1) / unit))
     }
 
     /// The peer's address as text, without the port; empty when unknown.
