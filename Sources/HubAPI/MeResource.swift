@@ -9,11 +9,28 @@ struct MeResource: Sendable {
     let shelf: DeviceShelf
     let history: HistoryResource
     let receipts: ReceiptsResource
+    let time: any TimeSource
+    /// Everything that passes here is work of the one delivery task, so nobody may fill its inbox.
+    private let statePace = PaceGate("states")
+    private let receiptPace = PaceGate("receipts")
+
+    init(
+        bearers: BearerCheck, desk: any AttendanceDesk, shelf: DeviceShelf, history: HistoryResource, receipts: ReceiptsResource,
+        time: any TimeSource
+    ) {
+        self.bearers = bearers
+        self.desk = desk
+        self.shelf = shelf
+        self.history = history
+        self.receipts = receipts
+        self.time = time
+    }
 
     /// For apps that cannot say it over the socket, for instance in the last moment before they are suspended.
     func state(_ request: HTTPRequest) async throws -> HTTPResponse {
         guard request.method == "PUT" else { throw APIError.methodNotAllowed(request.method, allowed: ["PUT"]) }
         let bearer = try await bearers.bearer(of: request)
+        try statePace.pass(bearer, now: time.monotonicNanoseconds)
         let body = try JSONBody(request.body)
         guard let state = try body.choice("state", of: [AppState.foreground, .background]) else {
             throw APIError(400, "state is missing: send \"foreground\" or \"background\"")
@@ -50,6 +67,8 @@ struct MeResource: Sendable {
 
     func receipt(_ request: HTTPRequest) async throws -> HTTPResponse {
         guard request.method == "POST" else { throw APIError.methodNotAllowed(request.method, allowed: ["POST"]) }
-        return try await receipts.respond(to: request, try await bearers.bearer(of: request))
+        let bearer = try await bearers.bearer(of: request)
+        try receiptPace.pass(bearer, now: time.monotonicNanoseconds)
+        return try await receipts.respond(to: request, bearer)
     }
 }

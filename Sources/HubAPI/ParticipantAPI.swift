@@ -27,7 +27,7 @@ package struct ParticipantAPI: Sendable {
         auth = PusherAuthResource(bearers: bearers, directory: directory, desk: desk, definitions: definitions)
         me = MeResource(
             bearers: bearers, desk: desk, shelf: shelf, history: HistoryResource(store: store),
-            receipts: ReceiptsResource(store: store, desk: desk))
+            receipts: ReceiptsResource(store: store, desk: desk), time: time)
     }
 
     /// Nil when the path is none of these routes. The path is percent-decoded; a slash at its end does not count.
