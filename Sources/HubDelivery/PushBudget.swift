@@ -41,7 +41,8 @@ package struct PushBudget: Sendable {
         /// Of its event, in milliseconds since 1970: tells the newer of a group from the older. Of two that are equal, the one that
         /// is asked about later is the newer.
         package var committedAt: Int64
-        /// Of the recipient's device, when it is known.
+        /// Of the device that it goes to, for quiet hours; nil: that of the definition. Devices of one participant in different zones
+        /// are asked about one by one while some of them have quiet hours.
         package var timezone: String?
 
         package init(
@@ -84,10 +85,13 @@ package struct PushBudget: Sendable {
         /// Ids of pushes that were told to wait and have no purpose any more, because this one is newer: of the participant, or
         /// of the device where it is silent. To be cancelled.
         package var displaced: [String]
+        /// The same, of pushes that waited for the end of quiet hours: only on devices in the time zone of this one.
+        package var displacedInZone: [String]
 
-        package init(verdict: Verdict, displaced: [String] = []) {
+        package init(verdict: Verdict, displaced: [String] = [], displacedInZone: [String] = []) {
             self.verdict = verdict
             self.displaced = displaced
+            self.displacedInZone = displacedInZone
         }
     }
 
@@ -101,19 +105,27 @@ package struct PushBudget: Sendable {
         let id: String
         let expiresAt: Int64
         let committedAt: Int64
+        /// Milliseconds since 1970.
+        let until: Int64
         /// Waits for the end of quiet hours, so it does not come soon.
         let isQuiet: Bool
+        /// In which zone quiet hours hold it back; nil: in every one.
+        let timezone: String?
 
         /// Without a group a push stands for itself, and replaces nothing.
-        init(_ push: Push, isQuiet: Bool = false) {
+        init(_ push: Push, until: Int64 = 0, isQuiet: Bool = false) {
             group = push.group ?? push.id
             id = push.id
             expiresAt = push.expiresAt
             committedAt = push.committedAt
+            self.until = until
             self.isQuiet = isQuiet
+            timezone = isQuiet ? push.timezone : nil
         }
 
         func isNewer(than push: Push) -> Bool { id != push.id && committedAt > push.committedAt }
+        /// Quiet hours of another zone are another device's.
+        func concerns(_ push: Push) -> Bool { timezone == nil || push.timezone == nil || timezone == push.timezone }
     }
 
     private struct Account {
@@ -125,25 +137,35 @@ package struct PushBudget: Sendable {
         var held: [Held] = []
 
         func hasNewer(than push: Push) -> Bool {
-            held.contains { $0.group == push.group ?? push.id && $0.isNewer(than: push) }
+            held.contains { $0.group == push.group ?? push.id && $0.isNewer(than: push) && $0.concerns(push) }
         }
 
         /// Takes away what a push replaces, and the push itself.
+        /// - Parameter isQuiet: quiet hours hold the push back.
         /// - Returns: the ids of the others.
-        mutating func displace(by push: Push) -> [String] {
-            let (group, outdated) = (push.group ?? push.id, held)
-            held.removeAll { $0.group == group && !$0.isNewer(than: push) }
-            return outdated.filter { $0.group == group && !$0.isNewer(than: push) && $0.id != push.id }.map(\.id)
+        mutating func displace(by push: Push, isQuiet: Bool = false, now: Int64) -> (everywhere: [String], inZone: [String]) {
+            let group = push.group ?? push.id
+            var displaced: (everywhere: [String], inZone: [String]) = ([], [])
+            held.removeAll { other in
+                guard other.group == group, !other.isNewer(than: push), other.concerns(push) else { return false }
+                if other.id == push.id {
+                    // On a device in another zone it waits for its turn still.
+                    return !(isQuiet && push.timezone != nil && !other.isQuiet && other.until > now)
+                }
+                if other.timezone == nil || push.timezone == nil { displaced.everywhere.append(other.id) } else { displaced.inZone.append(other.id) }
+                return true
+            }
+            return displaced
         }
 
         /// - Returns: what gives way to it, because too many wait.
-        mutating func hold(_ push: Push, isQuiet: Bool) -> String? {
+        mutating func hold(_ push: Push, until: Int64, isQuiet: Bool) -> String? {
             let isFull = held.count { $0.isQuiet == isQuiet } >= PushBudget.heldMax
             // In the night the new one is not remembered instead, and waits for itself: nothing is to be lost before the morning.
             if isFull, isQuiet { return nil }
             let oldest = isFull ? held.firstIndex { !$0.isQuiet } : nil
             let id = oldest.map { held.remove(at: $0).id }
-            held.append(Held(push, isQuiet: isQuiet))
+            held.append(Held(push, until: until, isQuiet: isQuiet))
             return id
         }
     }
@@ -204,8 +226,8 @@ package struct PushBudget: Sendable {
         } else {
             var account = account(push, alerts, now: now)
             if account.hasNewer(than: push) { return }
-            _ = account.displace(by: push)
-            _ = account.hold(push, isQuiet: isQuiet)
+            _ = account.displace(by: push, now: now)
+            _ = account.hold(push, until: now, isQuiet: isQuiet)
             people.set(account, for: person, now: now)
         }
     }
@@ -233,19 +255,19 @@ package struct PushBudget: Sendable {
         let every = alerts.every.milliseconds
         account.fullAt = min(account.fullAt + every, now + Int64(alerts.burst) * every)
         account.dayCount += 1
-        let displaced = account.displace(by: push)
+        let displaced = account.displace(by: push, now: now)
         people.set(account, for: Person(app: push.app, user: push.user), now: now)
-        return Ruling(verdict: .send, displaced: displaced)
+        return Ruling(verdict: .send, displaced: displaced.everywhere, displacedInZone: displaced.inZone)
     }
 
     private mutating func ruleQuiet(_ push: Push, _ alerts: AlertLimits, until end: Int64, now: Int64) -> Ruling {
         guard isWorthIt(push, at: end) else { return Ruling(verdict: .drop(.quietHours)) }
         var account = account(push, alerts, now: now)
         if account.hasNewer(than: push) { return Ruling(verdict: .drop(.displaced)) }
-        let displaced = account.displace(by: push)
-        _ = account.hold(push, isQuiet: true)
+        let displaced = account.displace(by: push, isQuiet: true, now: now)
+        _ = account.hold(push, until: end, isQuiet: true)
         people.set(account, for: Person(app: push.app, user: push.user), now: now)
-        return Ruling(verdict: .wait(until: end), displaced: displaced)
+        return Ruling(verdict: .wait(until: end), displaced: displaced.everywhere, displacedInZone: displaced.inZone)
     }
 
     private mutating func ruleAlert(_ push: Push, _ alerts: AlertLimits, now: Int64) -> Ruling {
@@ -254,7 +276,7 @@ package struct PushBudget: Sendable {
         var ruling = Ruling(verdict: .send)
         let every = alerts.every.milliseconds
         let freeAt = account.fullAt - Int64(alerts.burst - 1) * every
-        ruling.displaced = account.displace(by: push)
+        (ruling.displaced, ruling.displacedInZone) = account.displace(by: push, now: now)
         if alerts.perDay > 0, account.dayCount >= alerts.perDay {
             ruling.verdict = .drop(.dailyCap)
         } else if freeAt <= now {
@@ -263,7 +285,7 @@ package struct PushBudget: Sendable {
         } else if !isWorthIt(push, at: freeAt) {
             ruling.verdict = .drop(.alertCap)
         } else {
-            if let oldest = account.hold(push, isQuiet: false) { ruling.displaced.append(oldest) }
+            if let oldest = account.hold(push, until: freeAt, isQuiet: false) { ruling.displaced.append(oldest) }
             ruling.verdict = .wait(until: freeAt)
         }
         people.set(account, for: Person(app: push.app, user: push.user), now: now)

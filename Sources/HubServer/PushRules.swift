@@ -12,8 +12,28 @@ struct PushRules {
         var waiting: [DeliveryRecord] = []
         /// Never go out; their outcome says why.
         var ended: [DeliveryRecord] = []
-        /// Deliveries that were told to wait before, or just now, and are not to go out any more; all devices where none is named.
-        var displaced: [(nid: String, device: String?)] = []
+        /// Deliveries that were told to wait before, or just now, and are not to go out any more.
+        var displaced: [Displaced] = []
+    }
+
+    struct Displaced {
+        var nid: String
+        /// Nil: all devices.
+        var device: String?
+        /// On devices in this time zone; nil: in every one.
+        var timezone: String?
+    }
+
+    private struct DeviceName: Hashable {
+        let app: String
+        let user: String
+        let device: String
+    }
+
+    private struct Zone {
+        /// Nil: the device names none, or an unknown one.
+        let name: String?
+        let readAt: Int64
     }
 
     private struct Group: Hashable {
@@ -26,6 +46,9 @@ struct PushRules {
     static let eventsMax = 4096
     /// Notifications whose ruling is remembered for the participant's other devices, at about 200 bytes each.
     static let rulingsMax = 50_000
+    /// Devices whose time zone is remembered, at about 200 bytes each, and for how long: people travel.
+    static let zonesMax = 20_000
+    static let zoneAgeMilliseconds: Int64 = 10 * 60_000
     private static let dayMilliseconds: Int64 = 86_400_000
 
     /// In force now.
@@ -37,7 +60,8 @@ struct PushRules {
     private var budget = PushBudget()
     /// By event.
     private var channels = RecentTable<String, String>(countMax: PushRules.eventsMax, ageMax: PushRules.dayMilliseconds)
-    /// Send or drop, by nid; with the device for a silent push.
+    private var zones = RecentTable<DeviceName, Zone>(countMax: PushRules.zonesMax, ageMax: PushRules.dayMilliseconds)
+    /// Send or drop, by nid; with the device for a silent push, with the time zone where quiet hours ended it.
     private var rulings = RecentTable<String, PushBudget.Verdict>(countMax: PushRules.rulingsMax, ageMax: PushRules.dayMilliseconds)
 
     init(definitions: DefinitionSet) {
@@ -65,12 +89,35 @@ struct PushRules {
         channels.set(channel ?? "", for: event, now: now)
     }
 
+    /// Whether the device's time zone has to be learned before its delivery can be ruled on. Asked once the event is known.
+    func needsZone(of delivery: DeliveryRecord, now: Int64) -> Bool {
+        guard delivery.attempts == 0, delivery.address == nil, Self.isHeldBack(delivery.message?.policy),
+            settings(of: delivery).quietHours != nil
+        else { return false }
+        guard let zone = zones[deviceName(of: delivery)] else { return true }
+        return zone.readAt <= now - Self.zoneAgeMilliseconds
+    }
+
+    /// - Parameter timezone: as the device names it; nil: it names none.
+    /// - Returns: whether it is the name of a time zone; the definition's counts where it is not.
+    mutating func learn(device delivery: DeliveryRecord, timezone: String?, now: Int64) -> Bool {
+        let isKnown = timezone.map(QuietHours.isKnown(timezone:)) ?? true
+        zones.set(Zone(name: isKnown ? timezone : nil, readAt: now), for: deviceName(of: delivery), now: now)
+        return isKnown
+    }
+
+    /// Whether a delivery is one of those that are not to go out any more.
+    func covers(_ displaced: Displaced, _ delivery: DeliveryRecord) -> Bool {
+        guard let timezone = displaced.timezone else { return true }
+        return self.timezone(of: delivery, settings(of: delivery).quietHours) == timezone
+    }
+
     /// Remembers what an earlier process told to wait; other deliveries are passed over.
     mutating func restore(_ delivery: DeliveryRecord, now: Int64) {
         guard delivery.attempts == 0, let message = delivery.message, message.expiresAt > now, let reason = delivery.outcome,
             [PushBudget.Reason.quietHours, .alertCap, .silentBudget].contains(where: { $0.rawValue == reason })
         else { return }
-        budget.restore(push(delivery, message), isQuiet: reason == PushBudget.Reason.quietHours.rawValue, now: now)
+        budget.restore(push(delivery, message, timezone: nil), isQuiet: reason == PushBudget.Reason.quietHours.rawValue, now: now)
     }
 
     // MARK: Ruling
@@ -88,9 +135,10 @@ struct PushRules {
                     outcome.sending.append(delivery)
                     continue
                 }
-                let push = push(delivery, message)
+                let settings = settings(of: delivery)
+                let push = push(delivery, message, timezone: timezone(of: delivery, settings.quietHours))
                 let group = push.group.map { Group(app: push.app, user: push.user, name: $0) }
-                let verdict = rule(push, of: delivery, isAlertPending: group.map(alerts.contains) ?? false, now: now, &outcome)
+                let verdict = rule(push, of: delivery, settings, isAlertPending: group.map(alerts.contains) ?? false, now: now, &outcome)
                 if verdict == .send, !isSilent, let group { alerts.insert(group) }
             }
         }
@@ -98,20 +146,26 @@ struct PushRules {
     }
 
     private mutating func rule(
-        _ push: PushBudget.Push, of delivery: DeliveryRecord, isAlertPending: Bool, now: Int64, _ outcome: inout Outcome
+        _ push: PushBudget.Push, of delivery: DeliveryRecord, _ settings: Settings, isAlertPending: Bool, now: Int64, _ outcome: inout Outcome
     ) -> PushBudget.Verdict {
-        let key = name(push.id, device: push.device)
-        let settings = settings(of: delivery)
+        let isQuiet = Self.isHeldBack(push.policy) && settings.quietHours?.end(at: now, timezone: push.timezone) != nil
+        // While some of a participant's devices have quiet hours, the others do not wait for them.
+        let zoneKey = name(push.id, timezone: push.timezone)
+        let key = isQuiet ? zoneKey : name(push.id, device: push.device)
         var verdict: PushBudget.Verdict
-        if let known = rulings[key] {
+        if let known = rulings[key] ?? end(zoneKey) ?? end(push.id) {
             verdict = known
         } else {
             let ruling = budget.rule(
                 push, quietHours: settings.quietHours, alerts: settings.alerts, isAlertPending: isAlertPending, now: now)
             verdict = ruling.verdict
             for nid in ruling.displaced {
-                outcome.displaced.append((nid, push.device))
+                outcome.displaced.append(Displaced(nid: nid, device: push.device, timezone: nil))
                 rulings.set(.drop(.displaced), for: name(nid, device: push.device), now: now)
+            }
+            for nid in ruling.displacedInZone {
+                outcome.displaced.append(Displaced(nid: nid, device: nil, timezone: push.timezone))
+                rulings.set(.drop(.displaced), for: name(nid, timezone: push.timezone), now: now)
             }
         }
         var delivery = delivery
@@ -125,7 +179,6 @@ struct PushRules {
             delivery.outcome = reason.rawValue
             outcome.ended.append(delivery)
         case .wait(let until):
-            let isQuiet = settings.quietHours?.end(at: now, timezone: push.timezone) != nil
             let reason: PushBudget.Reason = push.policy == .sync ? .silentBudget : isQuiet ? .quietHours : .alertCap
             delivery.dueAt = until
             delivery.outcome = reason.rawValue
@@ -134,18 +187,39 @@ struct PushRules {
         return verdict
     }
 
-    private func settings(of delivery: DeliveryRecord) -> (quietHours: QuietHours?, alerts: AlertLimits) {
+    private typealias Settings = (quietHours: QuietHours?, alerts: AlertLimits)
+
+    /// A ruling that something is never sent.
+    private func end(_ key: String) -> PushBudget.Verdict? {
+        if case .drop? = rulings[key] { rulings[key] } else { nil }
+    }
+
+    private func settings(of delivery: DeliveryRecord) -> Settings {
         guard !isUniform, let channel = channels[delivery.event], let definition = definitions.match(channel: channel)?.definition
         else { return (nil, .standard) }
         return (definition.quietHours, definition.alerts)
     }
 
+    /// The device's own zone wins over the definition's; nil where no quiet hours hold it back.
+    private func timezone(of delivery: DeliveryRecord, _ quietHours: QuietHours?) -> String? {
+        guard Self.isHeldBack(delivery.message?.policy) else { return nil }
+        return quietHours.map { zones[deviceName(of: delivery)]?.name ?? $0.timezone }
+    }
+
+    private static func isHeldBack(_ policy: Policy?) -> Bool { policy == .notify || policy == .pushOnly }
+
+    private func deviceName(of delivery: DeliveryRecord) -> DeviceName {
+        DeviceName(app: delivery.app, user: delivery.user, device: delivery.device)
+    }
+
     /// One ruling for all devices of a participant where the push is visible, because they show one alert.
-    private func push(_ delivery: DeliveryRecord, _ message: PushMessage) -> PushBudget.Push {
+    private func push(_ delivery: DeliveryRecord, _ message: PushMessage, timezone: String?) -> PushBudget.Push {
         PushBudget.Push(
             app: delivery.app, user: delivery.user, device: message.policy == .sync ? delivery.device : nil, id: delivery.nid,
-            policy: message.policy, group: message.group, expiresAt: message.expiresAt, committedAt: message.committedAt)
+            policy: message.policy, group: message.group, expiresAt: message.expiresAt, committedAt: message.committedAt,
+            timezone: timezone)
     }
 
     private func name(_ nid: String, device: String?) -> String { device.map { "\(nid)/\($0)" } ?? nid }
+    private func name(_ nid: String, timezone: String?) -> String { timezone.map { "\(nid)@\($0)" } ?? nid }
 }

@@ -202,6 +202,27 @@ struct PushBudgetTests {
         #expect(budget.rule(push("b", at: 2), quietHours: berlin, now: end) == .init(verdict: .send))
     }
 
+    @Test("what quiet hours hold back in one time zone neither stops nor replaces what goes out in another")
+    func zones() {
+        var budget = PushBudget()
+        func rule(_ id: String, _ zone: String, at: Int64, now: Int64 = start, alerts: AlertLimits = .standard) -> PushBudget.Ruling {
+            budget.rule(push(id, at: at, timezone: zone), quietHours: berlin, alerts: alerts, now: now)
+        }
+        let end = start + 6 * 60 * minute
+        #expect(rule("a", "Europe/Berlin", at: 1) == .init(verdict: .wait(until: end)))
+        #expect(rule("b", "Asia/Tokyo", at: 2) == .init(verdict: .send))
+        #expect(rule("b", "Europe/Berlin", at: 2) == .init(verdict: .wait(until: end), displacedInZone: ["a"]))
+        #expect(rule("a", "Asia/Tokyo", at: 1) == .init(verdict: .send))
+        #expect(rule("a", "Europe/Berlin", at: 1) == .init(verdict: .drop(.displaced)))
+        // One that waits for its turn goes on waiting where there are no quiet hours, and is replaced in every zone.
+        let one = AlertLimits(burst: 1, every: .seconds(3600), perDay: 0)
+        #expect(rule("c", "Asia/Tokyo", at: 3, alerts: one).displaced == [])
+        #expect(rule("c", "Europe/Berlin", at: 3, alerts: one) == .init(verdict: .wait(until: end), displacedInZone: ["b"]))
+        #expect(rule("d", "Asia/Tokyo", at: 4, alerts: one).displaced == ["c"])
+        // What passes quiet hours replaces what they hold back everywhere.
+        #expect(budget.rule(push("e", .critical, at: 5), now: start).displaced.contains("c"))
+    }
+
     @Test("windows within a day and over midnight, with their edges")
     func windows() {
         let noon = QuietHours(from: 12 * 60, to: 13 * 60 + 30, timezone: "UTC")

@@ -108,6 +108,41 @@ struct OutboxRulesTests {
         #expect(gateway.sent.map(\.message.event) == ["critical", "alone", "e2"])
     }
 
+    @Test("a device's own time zone decides when its quiet hours are, for each device of one person")
+    func deviceZones() async throws {
+        let test = try TestStore()
+        // Two in the night in Berlin, eight in the evening in New York, and ten in the morning in Tokyo.
+        let zones = [("berlin", nil), ("newyork", "America/New_York"), ("nowhere", "No/Where"), ("tokyo", "Asia/Tokyo")]
+        for (id, zone) in zones { try await test.device(id: id, token: "token-\(id)", timezone: zone) }
+        let gateway = ScriptedGateway()
+        let outbox = test.outbox(gateway, definitions: quiet)
+        let end = test.clock.wallMilliseconds + 6 * hour
+        await outbox.enqueue(
+            try await test.commitPushes(event: "e1", policy: .notify, group: "g", devices: zones.map(\.0), lifeMilliseconds: 24 * hour))
+        let first = try await test.rows("e1") { $0.allSatisfy { $0.outcome != nil } }
+        #expect(first.map(\.state) == [.due, .accepted, .due, .accepted])
+        #expect(first.map(\.outcome) == ["quiet hours", "accepted", "quiet hours", "accepted"])
+        #expect([first[0], first[2]].allSatisfy { $0.dueAt == end })
+
+        // Three hours later it is night in New York as well: the newer one replaces the older where that waits.
+        test.clock.advance(milliseconds: 3 * hour)
+        await outbox.enqueue(
+            try await test.commitPushes(event: "e2", policy: .notify, group: "g", devices: zones.map(\.0), lifeMilliseconds: 24 * hour))
+        let second = try await test.rows("e2") { $0.allSatisfy { $0.outcome != nil } }
+        #expect(second.map(\.outcome) == ["quiet hours", "quiet hours", "quiet hours", "accepted"])
+        #expect(second.map(\.dueAt).dropLast() == [end, end + 6 * hour, end])
+        let replaced = try await test.rows("e1") { $0.allSatisfy { $0.state != .due } }
+        #expect(replaced.map(\.outcome) == ["displaced", "accepted", "displaced", "accepted"])
+
+        test.clock.advance(milliseconds: 3 * hour)
+        await outbox.enqueue([])
+        #expect(try await test.rows("e2") { $0[0].state == .accepted && $0[2].state == .accepted }.map(\.state) == [.accepted, .due, .accepted, .accepted])
+        test.clock.advance(milliseconds: 6 * hour)
+        await outbox.enqueue([])
+        #expect(try await test.rows("e2") { $0.allSatisfy { $0.state == .accepted } }.map(\.attempts) == [1, 1, 1, 1])
+        await outbox.close()
+    }
+
     @Test("other definitions are in force from when they are changed")
     func change() async throws {
         let test = try TestStore()

@@ -60,11 +60,11 @@ final class TestStore {
             gateway: gateway, directory: store, store: store, definitions: definitions, time: clock, logger: Logger(label: "test"))
     }
 
-    func device(user: String = "u", id: String = "d", token: String? = "token-of-u", notifications: Bool = true) async throws {
+    func device(user: String = "u", id: String = "d", token: String? = "token-of-u", timezone: String? = nil, notifications: Bool = true) async throws {
         _ = try await store.putDevice(
             Device(
                 app: "1", user: user, id: id, platform: .android, provider: .fcm, token: token, environment: .production,
-                notifications: notifications, registeredAt: clock.wallMilliseconds))
+                timezone: timezone, notifications: notifications, registeredAt: clock.wallMilliseconds))
     }
 
     /// Commits one event with one push that is due now, or after the delay.
