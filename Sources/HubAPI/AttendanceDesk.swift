@@ -37,13 +37,18 @@ package struct AppReceipt: Sendable, Equatable {
     package var device: String
     /// The user's place among the event's recipients.
     package var recipient: Int
+    /// The app names the notification, which is pushed only, and not the event, which may have come over the socket.
+    package var isOfNotification: Bool
 
-    package init(event: String, app: String, channel: String, user: String, device: String, recipient: Int) {
+    package init(
+        event: String, app: String, channel: String, user: String, device: String, recipient: Int, isOfNotification: Bool = false
+    ) {
         self.event = event
         self.app = app
         self.channel = channel
         self.user = user
         self.device = device
         self.recipient = recipient
+        self.isOfNotification = isOfNotification
     }
 }

@@ -20,7 +20,7 @@ struct ReceiptsResource: Sendable {
             throw APIError(400, "status is missing: send \"received\" or \"opened\"")
         }
         let (app, user) = (bearer.app.id, bearer.participant.user)
-        guard let event = try await eventID(body, app: app, user: user),
+        guard let (event, isOfNotification) = try await eventID(body, app: app, user: user),
             let target = try await store.receiptTarget(event: event, app: app, user: user)
         else {
             // The same for an id that nobody has and for one of somebody else.
@@ -28,7 +28,8 @@ struct ReceiptsResource: Sendable {
         }
         await desk.received(
             AppReceipt(
-                event: event, app: app, channel: target.event.channel, user: user, device: bearer.device, recipient: target.recipient))
+                event: event, app: app, channel: target.event.channel, user: user, device: bearer.device, recipient: target.recipient,
+                isOfNotification: isOfNotification))
         return .json([
             "event_id": .string(event),
             "nid": .string(NotificationID.make(event: event, app: app, user: user)),
@@ -36,13 +37,13 @@ struct ReceiptsResource: Sendable {
         ])
     }
 
-    private func eventID(_ body: JSONBody, app: String, user: String) async throws -> String? {
+    private func eventID(_ body: JSONBody, app: String, user: String) async throws -> (id: String, isOfNotification: Bool)? {
         if let nid = try body.string("nid", charactersMax: Self.idCharactersMax) {
-            return try await store.eventID(nid: nid.lowercased(), app: app, user: user)
+            return try await store.eventID(nid: nid.lowercased(), app: app, user: user).map { ($0, true) }
         }
         guard let event = try body.string("event_id", charactersMax: Self.idCharactersMax) else {
             throw APIError(400, "nid is missing: send the nid of the notification, or the event_id of the event")
         }
-        return event.lowercased()
+        return (event.lowercased(), false)
     }
 }

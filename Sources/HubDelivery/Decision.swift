@@ -125,7 +125,7 @@ package struct Decision: Sendable, Equatable {
     }
 
     private static func reason(_ policy: Policy, _ state: DeviceState) -> String {
-        policy == .both || policy == .pushOnly ? policy.rawValue : state.rawValue
+        policy.pushesAnyway ? policy.rawValue : state.rawValue
     }
 
     /// Devices that a push can reach, newest registration first, each token once.

@@ -188,10 +188,10 @@ package protocol FanoutStore: Sendable {
     ///   - position: of the last one of the page before; 0 for the first page.
     ///   - limit: each takes memory of two bytes and more per recipient.
     func openFanouts(after position: Int64, limit: Int) async throws -> [OpenFanout]
-    /// Ends the deliveries of these users that wait to be sent (`waiting`, `due`, `retry`) as `cancelled` with the outcome
-    /// `receipt`. One that is leased is being sent and stays.
+    /// Ends deliveries that wait to be sent (`waiting`, `due`, `retry`) as `cancelled` with the outcome `receipt`. One that is leased
+    /// is being sent and stays.
     /// - Returns: those that were ended, without their messages.
-    func cancelDeliveries(event: String, users: [String]) async throws -> [DeliveryRecord]
+    func cancelDeliveries(event: String, _ cancellations: [PushCancellation]) async throws -> [DeliveryRecord]
     /// The channel's events that have not expired, have the user among their recipients and are not confirmed by it, in order.
     /// Who caused an event has not missed it. Looks at the 1,000 events at most that expire last.
     /// - Parameter now: milliseconds since 1970.
@@ -201,6 +201,22 @@ package protocol FanoutStore: Sendable {
     /// The events that the user was a recipient of, over all channels of the app, after a position. One call looks at a bounded
     /// number of events of large sessions, so a page may be short or empty and say that there is more.
     func events(app: String, user: String, after position: Int64, limit: Int) async throws -> UserEvents
+}
+
+/// A receipt's word on pushes of one event that wait to be sent.
+package struct PushCancellation: Sendable, Hashable {
+    package var user: String
+    /// Nil: all of the user's devices.
+    package var device: String?
+    /// Pushes that go out in any case, for their policy is `both` or `push_only`, are ended as well: the notification itself arrived,
+    /// not only the event.
+    package var isOfNotification: Bool
+
+    package init(user: String, device: String? = nil, isOfNotification: Bool = false) {
+        self.user = user
+        self.device = device
+        self.isOfNotification = isOfNotification
+    }
 }
 
 extension FanoutStore {

@@ -8,6 +8,9 @@ extension Policy {
         }
     }
 
+    /// A visible push is made whatever the socket does, and its delivery's reason is the policy's name.
+    package var pushesAnyway: Bool { self == .both || self == .pushOnly }
+
     /// Whether the event also goes to the sockets of those it is for.
     package var usesSocket: Bool { self != .pushOnly }
 

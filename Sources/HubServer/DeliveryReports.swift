@@ -35,18 +35,25 @@ extension DeliveryService {
         }
     }
 
-    /// Settles who an app spoke for. Where each device stands for itself, it speaks for its own alone, so what is on its way to the
-    /// others goes on.
+    /// Settles who an app spoke for, and stops what is still on its way: to all of the participant's devices, or where each stands for
+    /// itself to its own alone.
     private func received(_ receipt: AppReceipt, _ desk: inout DecisionDesk) {
+        let isAlone = isOfOneDevice(receipt.channel)
         if desk.escalation.isWaiting(event: receipt.event, user: receipt.user) {
-            // Who is waited for has no push under way, save for other devices that stand for themselves.
-            return desk.escalation.confirmed(event: receipt.event, user: receipt.user, device: receipt.device)
+            desk.escalation.confirmed(event: receipt.event, user: receipt.user, device: receipt.device)
+            // Who is waited for has no push under way, save for devices that stand for themselves.
+            if !isAlone { return }
+        } else {
+            escalator.post(.confirmed(event: receipt.event, recipients: [receipt.recipient], at: time.wallMilliseconds))
         }
-        escalator.post(.confirmed(event: receipt.event, recipients: [receipt.recipient], at: time.wallMilliseconds))
-        if currentDefinitions.match(channel: receipt.channel)?.definition.scope != .device {
-            escalator.post(.late(event: receipt.event, user: receipt.user))
-        }
+        escalator.post(
+            .late(
+                event: receipt.event,
+                PushCancellation(
+                    user: receipt.user, device: isAlone ? receipt.device : nil, isOfNotification: receipt.isOfNotification)))
     }
+
+    private func isOfOneDevice(_ channel: String) -> Bool { currentDefinitions.match(channel: channel)?.definition.scope == .device }
 
     /// Enters a report in the book; true when it completes a change of the definitions.
     func handle(_ report: AttendanceReport, loop: Int, _ desk: inout DecisionDesk, _ change: inout DefinitionChange?) async -> Bool {
@@ -120,7 +127,9 @@ extension DeliveryService {
             let isLookedAt = seat.state == .foreground || seat.state == .background && seat.keepsWorking
             for item in replay.items where !desk.escalation.isWaiting(event: item.event, user: item.user) {
                 escalator.post(.confirmed(event: item.event, recipients: [item.recipient], at: time.wallMilliseconds))
-                if isLookedAt, !item.isForBoth { escalator.post(.late(event: item.event, user: item.user)) }
+                guard isLookedAt else { continue }
+                let device = isOfOneDevice(seat.channel) ? seat.device : nil
+                escalator.post(.late(event: item.event, PushCancellation(user: item.user, device: device)))
             }
         }
     }

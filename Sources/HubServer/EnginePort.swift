@@ -14,8 +14,12 @@ enum LoopMessage: Sendable {
 final class EnginePorts: Sendable {
     private let mailboxes: [Mailbox<LoopMessage>]
 
-    init(_ handles: [LoopHandle]) {
-        mailboxes = handles.map { Mailbox(waker: $0.waker) }
+    convenience init(_ handles: [LoopHandle]) {
+        self.init(handles.map { Mailbox(waker: $0.waker) })
+    }
+
+    init(_ mailboxes: [Mailbox<LoopMessage>]) {
+        self.mailboxes = mailboxes
     }
 
     var count: Int { mailboxes.count }

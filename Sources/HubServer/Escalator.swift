@@ -24,7 +24,7 @@ final class Escalator: Sendable {
         /// `settled`: recipients of whom nobody is waited for when these are pushed to.
         case push(event: String, [Escalation.Target], settled: [Int])
         /// A receipt for an event that nobody waits for any more: what is still on its way to a gateway is stopped.
-        case late(event: String, user: String)
+        case late(event: String, PushCancellation)
         case closed(event: String)
     }
 
@@ -65,7 +65,7 @@ final class Escalator: Sendable {
                     guard let context = contexts[event] else { continue }
                     await add(targets, settled: settled, of: context, to: &turn)
                     if turn.rows.count >= Self.rowsMax { await write(&turn) }
-                case .late(let event, let user): turn.late[event, default: []].append(user)
+                case .late(let event, let cancellation): turn.late[event, default: []].append(cancellation)
                 }
             }
             await write(&turn)
@@ -78,8 +78,8 @@ final class Escalator: Sendable {
     private struct Turn {
         var rows: [DeliveryRecord] = []
         var settlements = Settlements()
-        /// Users by event.
-        var late: [String: [String]] = [:]
+        /// By event.
+        var late: [String: [PushCancellation]] = [:]
         /// By app and channel. A thousand events of one session may fall due together after a restart.
         var audiences: [[String]: Audience] = [:]
     }
@@ -199,17 +199,17 @@ final class Escalator: Sendable {
     }
 
     /// Stops what is still on its way to a gateway, behind the pushes that were due together with it.
-    /// - Parameter late: users by event.
-    private func cancel(_ late: [String: [String]]) async {
+    /// - Parameter late: by event.
+    private func cancel(_ late: [String: [PushCancellation]]) async {
         // Side by side, so that the store joins them to one transaction: who comes back has often missed dozens of events.
         await withTaskGroup { group in
-            for (event, users) in late { group.addTask { await self.cancel(event: event, users: users) } }
+            for (event, cancellations) in late { group.addTask { await self.cancel(event: event, cancellations) } }
         }
     }
 
-    private func cancel(event: String, users: [String]) async {
+    private func cancel(event: String, _ cancellations: [PushCancellation]) async {
         do {
-            let cancelled = try await store.cancelDeliveries(event: event, users: users)
+            let cancelled = try await store.cancelDeliveries(event: event, cancellations)
             if !cancelled.isEmpty { await outbox.drop(cancelled) }
         } catch {
             logger.error("a push that is no longer needed could not be cancelled", metadata: ["event": "\(event)", "error": "\(error)"])

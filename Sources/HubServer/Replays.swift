@@ -21,8 +21,6 @@ struct Replay: Sendable {
         let user: String
         /// The user's place among the event's recipients.
         let recipient: Int
-        /// The event is told on both surfaces: reading it on the one does not take it off the other.
-        let isForBoth: Bool
     }
 
     let arrival: Arrival
@@ -106,7 +104,7 @@ final class Replayer: Sendable {
                                 name: missed.event.name, channel: arrival.channel, data: DataLiteral(content: missed.event.data),
                                 eventID: missed.event.id))
                     }
-                    let items = missed.map { Replay.Item(event: $0.event.id, user: arrival.user, recipient: $0.recipient, isForBoth: $0.event.policy == .both) }
+                    let items = missed.map { Replay.Item(event: $0.event.id, user: arrival.user, recipient: $0.recipient) }
                     send(Replay(arrival: arrival, items: items), frames)
                 } catch {
                     logger.error("what somebody missed could not be read", metadata: ["error": "\(error)"])

@@ -31,10 +31,15 @@ internal import Synchronization
 /// assignments and the publishes behind them, rely on.
 package final class Mailbox<Message: Sendable>: Sendable {
     private let inbox = Mutex<[Message]>([])
-    private let waker: LoopWaker
+    private let wake: @Sendable () -> Void
 
-    package init(waker: LoopWaker) {
-        self.waker = waker
+    package convenience init(waker: LoopWaker) {
+        self.init { waker.wake() }
+    }
+
+    /// - Parameter wake: called when something is posted into the empty box, on the thread that posts it.
+    package init(wake: @escaping @Sendable () -> Void) {
+        self.wake = wake
     }
 
     /// Appends a message that must not be lost: those are bounded by what causes them, one or two per connection or reply.
@@ -43,7 +48,7 @@ package final class Mailbox<Message: Sendable>: Sendable {
             inbox.append(message)
             return inbox.count == 1
         }
-        if first { waker.wake() }
+        if first { wake() }
     }
 
     /// Appends a message unless `limit` are waiting already; false: not taken, and the sender has to say so.
@@ -53,7 +58,7 @@ package final class Mailbox<Message: Sendable>: Sendable {
             inbox.append(message)
             return (true, inbox.count == 1)
         }
-        if first { waker.wake() }
+        if first { wake() }
         return taken
     }
 

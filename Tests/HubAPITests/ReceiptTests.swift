@@ -23,7 +23,9 @@ struct ReceiptTests {
             #expect(answer["status"] == body["status"])
         }
         let receipt = AppReceipt(event: "e1", app: "1", channel: "presence-quiz-s1", user: user, device: "phone", recipient: 1)
-        #expect(hub.desk.calls == [.received(receipt), .received(receipt), .received(receipt)])
+        var notification = receipt
+        notification.isOfNotification = true
+        #expect(hub.desk.calls == [.received(notification), .received(notification), .received(receipt)])
     }
 
     @Test("of somebody else, of another app, or of nothing known is a 404, and nobody is told")

@@ -1,7 +1,11 @@
 import HubAPI
+import HubChannels
+import HubCore
 import HubDelivery
 import HubTesting
+import Logging
 import PusherProtocol
+import Synchronization
 import Testing
 
 @testable import HubServer
@@ -124,10 +128,130 @@ struct DeliveryServiceTests {
             #expect(settled?.deliveries.map(\.record.state) == [isShared ? .cancelled : .retry, .accepted])
         }
     }
+
+    /// Three devices, whose pushes all wait for their second attempt.
+    private func threeWaiting(_ yaml: String, _ body: (DeliveryStage, _ event: String) async throws -> Void) async throws {
+        let later = PushOutcome.retry(after: .seconds(60), reason: "http 503")
+        let stage = try DeliveryStage(ScriptedGateway([later, later, later]), yaml: yaml)
+        try await stage.session(devices: ["phone", "tablet", "watch"])
+        try await run(stage) { () async throws in
+            let event = try #require(try await stage.publish(try PendingPublish()).first?.events.first?.id)
+            _ = try await stage.recipient(of: event) { $0.deliveries.allSatisfy { $0.record.state == .retry } }
+            try await body(stage, event)
+        }
+    }
+
+    private func states(_ stage: DeliveryStage, _ event: String, cancelled: Int) async throws -> [DeliveryState]? {
+        try await stage.recipient(of: event) { $0.isConfirmed && $0.deliveries.count { $0.record.state == .cancelled } >= cancelled }?
+            .deliveries.map(\.record.state)
+    }
+
+    @Test("where each device stands for itself, a receipt of one ends its own push that waits, and no other")
+    func ownPush() async throws {
+        try await threeWaiting(DeliveryStage.yaml + "\nsuppress_scope: device") { (stage, event) async throws in
+            await stage.delivery.received(stage.receipt(event, device: "tablet"))
+            #expect(try await states(stage, event, cancelled: 1) == [.retry, .cancelled, .retry])
+        }
+    }
+
+    @Test("where each device stands for itself, a receipt of one ends its push also while another one is waited for")
+    func ownPushBesideAwaited() async throws {
+        let later = PushOutcome.retry(after: .seconds(60), reason: "http 503")
+        let yaml = DeliveryStage.yaml + "\nsuppress_scope: device"
+        let stage = try DeliveryStage(ScriptedGateway([later, later]), yaml: yaml, loops: 1)
+        try await stage.session(devices: ["phone", "tablet"])
+        try await run(stage) { () async throws in
+            let connection = try await stage.connect(device: "phone")
+            let event = try #require(try await stage.publish(try PendingPublish()).first?.events.first?.id)
+            _ = try await stage.recipient(of: event) { $0.deliveries.map(\.record.state) == [.retry] }
+            await stage.delivery.received(stage.receipt(event, device: "tablet"))
+            let ended = try await stage.recipient(of: event) { $0.deliveries.map(\.record.state) == [.cancelled] }
+            #expect(ended?.deliveries.map(\.record.device) == ["tablet"] && ended?.deliveries.map(\.record.state) == [.cancelled])
+            #expect(ended?.isConfirmed == false, "the phone has not said anything")
+            stage.delivery.report([.disconnected(connection, .clean)], loop: 0)
+        }
+    }
+
+    @Test("a push that goes out in any case is ended by a receipt of the notification, and not by one of the event", arguments: ["both", "push_only"])
+    func pushedAnyway(policy: String) async throws {
+        try await threeWaiting(DeliveryStage.yaml.replacing("critical", with: policy)) { (stage, event) async throws in
+            await stage.delivery.received(stage.receipt(event, device: "tablet"))
+            #expect(try await states(stage, event, cancelled: 0) == [.retry, .retry, .retry])
+            await stage.delivery.received(stage.receipt(event, device: "tablet", isOfNotification: true))
+            #expect(try await states(stage, event, cancelled: 3) == [.cancelled, .cancelled, .cancelled])
+        }
+    }
+
+    // MARK: Replays
+
+    @Test("reading a replay ends the push that waits, unless the event is told on both surfaces", arguments: ["notify", "critical", "both"])
+    func replayRead(policy: String) async throws {
+        let yaml = DeliveryStage.yaml.replacing("critical", with: policy) + "\nreplay: true"
+        let stage = try DeliveryStage(ScriptedGateway([.retry(after: .seconds(60), reason: "http 503")]), yaml: yaml, loops: 1)
+        try await stage.session()
+        try await run(stage) { () async throws in
+            let event = try #require(try await stage.publish(try PendingPublish()).first?.events.first?.id)
+            _ = try await stage.recipient(of: event) { $0.deliveries.map(\.record.state) == [.retry] }
+            let connection = try await stage.connect(device: "phone")
+            let tokens = try #require(await stage.replayed())
+            stage.delivery.report([.state(connection, .foreground), .replayed(connection, events: tokens, cursor: 7)], loop: 0)
+            stage.delivery.report([.receipt(connection, cursor: 7, byApplication: false)], loop: 0)
+            let state: DeliveryState = policy == "both" ? .retry : .cancelled
+            let read = try await stage.recipient(of: event) { $0.isConfirmed && $0.deliveries.map(\.record.state) == [state] }
+            #expect(read?.isConfirmed == true && read?.deliveries.map(\.record.state) == [state])
+        }
+    }
+
+    @Test("what is decided after somebody came is not replayed to them: it reaches them live")
+    func replayOnlyBefore() async throws {
+        let test = try TestStore()
+        let replayer = Replayer(store: test.store, time: test.clock, logger: Logger(label: "test"))
+        for (id, policy) in [("before", Policy.notify), ("pushed only", .pushOnly), ("after", .critical)] {
+            let now = test.clock.wallMilliseconds
+            let record = EventRecord(
+                id: id, app: "1", channel: "presence-game-7", name: "asked", data: "{}", policy: policy, committedAt: now, expiresAt: now + 60_000)
+            let recipients = FanoutOpening(snapshot: RecipientSnapshot(users: ["u"]), note: RecipientNote(state: .absent, choice: .pushed))
+            _ = try await test.store.commit([EventCommit(record, recipients: recipients)])
+            test.clock.advance(milliseconds: 1)
+        }
+        let channel = try #require(ChannelName("presence-game-7"))
+        let connection = ConnectionID(loop: 0, slot: 1, generation: 1)
+        // The replayer comes to it when the third one was committed and is on its way to the connection.
+        let cameAt = test.clock.wallMilliseconds - 2
+        replayer.post(Arrival(connection: connection, app: "1", channel: channel, user: "u", at: cameAt))
+        replayer.post(Arrival(connection: connection, app: "1", channel: channel, user: "u", at: cameAt + 2))
+        replayer.close()
+        let sent = Mutex<[[String]]>([])
+        await replayer.run { replay, _ in sent.withLock { $0.append(replay.items.map(\.event)) } }
+        #expect(sent.withLock { $0 } == [["before"], ["before", "after"]])
+    }
 }
 
 extension DeliveryStage {
-    fileprivate func receipt(_ event: String, device: String = "phone") -> AppReceipt {
-        AppReceipt(event: event, app: "1", channel: "presence-game-7", user: "u", device: device, recipient: 0)
+    fileprivate func receipt(_ event: String, device: String = "phone", isOfNotification: Bool = false) -> AppReceipt {
+        AppReceipt(
+            event: event, app: "1", channel: "presence-game-7", user: "u", device: device, recipient: 0, isOfNotification: isOfNotification)
+    }
+
+    /// Subscribes a connection of the user `u` to the channel, and returns when that is known.
+    fileprivate func connect(device: String) async throws -> ConnectionID {
+        let connection = ConnectionID(loop: 0, slot: 1, generation: 1)
+        let socketID = ProcessTag(random: 7).socketID(of: connection)
+        let channel = try #require(ChannelName("presence-game-7"))
+        await delivery.bind(socketID: socketID.description, app: "1", user: "u", device: device)
+        delivery.report([.attached(connection, socketID, app: 0, channel: channel, user: "u", isBrowser: false, ticket: 1)], loop: 0)
+        return connection
+    }
+
+    /// The tokens of what the loop was told to replay.
+    fileprivate func replayed() async -> [UInt64]? {
+        var found: [UInt64]?
+        _ = await eventually {
+            var messages: [LoopMessage] = []
+            self.loop.drain(into: &messages)
+            for case .engine(.replay(_, _, _, let events)) in messages { found = events }
+            return found != nil
+        }
+        return found
     }
 }

@@ -3,6 +3,7 @@ import HubChannels
 import HubCore
 import HubDelivery
 import HubTesting
+import HubTransport
 import Logging
 import PusherProtocol
 import Synchronization
@@ -10,7 +11,7 @@ import Testing
 
 @testable import HubServer
 
-/// Delivery over a real store and scripted gateways, without a loop: nobody is connected.
+/// Delivery over a real store and scripted gateways, without a loop: who is connected, and what they read, is what the test reports.
 final class DeliveryStage {
     let test: TestStore
     let gateway: ScriptedGateway
@@ -18,6 +19,9 @@ final class DeliveryStage {
     let app = App(index: 0, id: "1", secrets: ["k": "s"])
     private let outbox: Outbox
     private let escalator: Escalator
+    private let replayer: Replayer
+    /// What loop 0 is told, if there is one.
+    let loop = Mailbox<LoopMessage> {}
     private var tasks: [Task<Void, Never>] = []
 
     static let yaml = """
@@ -26,16 +30,17 @@ final class DeliveryStage {
           asked: { to: all, policy: critical, ttl: 5m, notification: { title: Asked, body: "{{word}}" } }
         """
 
-    init(_ gateway: ScriptedGateway = ScriptedGateway(), yaml: String = DeliveryStage.yaml) throws {
+    init(_ gateway: ScriptedGateway = ScriptedGateway(), yaml: String = DeliveryStage.yaml, loops: Int = 0) throws {
         test = try TestStore()
         self.gateway = gateway
         let logger = Logger(label: "test")
         outbox = test.outbox(gateway)
         escalator = Escalator(
             reader: AudienceReader(directory: test.store), store: test.store, outbox: outbox, time: test.clock, logger: logger)
+        replayer = Replayer(store: test.store, time: test.clock, logger: logger)
         delivery = DeliveryService(
             definitions: try DefinitionSet.load([("game.yaml", yaml)]), directory: test.store, store: test.store, apps: AppDirectory([app]),
-            outbox: outbox, escalator: escalator, replayer: Replayer(store: test.store, time: test.clock, logger: logger), ports: EnginePorts([]),
+            outbox: outbox, escalator: escalator, replayer: replayer, ports: EnginePorts(Array(repeating: loop, count: loops)),
             process: ProcessTag(random: 7), time: test.clock, logger: logger)
     }
 
@@ -53,12 +58,16 @@ final class DeliveryStage {
 
     /// - Parameter wasAway: whether whoever is not there counts as on the way back for a while.
     func start(wasAway: Bool = false) {
-        let (delivery, escalator) = (delivery, escalator)
-        tasks = [Task { await escalator.run() }, Task { await delivery.run(wasAway: wasAway) }]
+        let (delivery, escalator, replayer) = (delivery, escalator, replayer)
+        tasks = [
+            Task { await escalator.run() }, Task { await replayer.run { delivery.replay($0, frames: $1) } },
+            Task { await delivery.run(wasAway: wasAway) },
+        ]
     }
 
     /// Ends in order, and waits for it.
     func stop() async {
+        replayer.close()
         delivery.close()
         await tasks.last?.value
         escalator.close()

@@ -229,7 +229,7 @@ struct OutboxRulesTests {
         let outbox = test.outbox(gateway, definitions: quiet)
         await outbox.enqueue([try await test.commitPush(policy: .notify, lifeMilliseconds: 12 * hour)])
         _ = try await test.row { $0.outcome != nil }
-        await outbox.drop(try await test.store.cancelDeliveries(event: "e1", users: ["u"]))
+        await outbox.drop(try await test.store.cancelDeliveries(event: "e1", [PushCancellation(user: "u")]))
         test.clock.advance(milliseconds: 7 * hour)
         await outbox.enqueue([try await test.commitPush(event: "e2", policy: .notify)])
         _ = try await test.row("e2") { $0.state == .accepted }

@@ -122,20 +122,38 @@ extension StoreContract {
                         + [.sample(event: "e", user: "b"), .sample(event: "e", user: "c")]),
                 .init(.sample("other"), [.sample(event: "other", user: "a")]),
             ])
-            let cancelled = try await store.cancelDeliveries(event: "e", users: ["a", "c", "nobody"])
+            let cancelled = try await store.cancelDeliveries(event: "e", ["a", "c", "nobody"].map { PushCancellation(user: $0) })
             #expect(cancelled.map(\.user) == ["a", "a", "a", "c"])
             #expect(Set(cancelled.map(\.device)) == ["waiting", "due", "retry", "d1"])
             #expect(cancelled.allSatisfy { $0.state == .cancelled && $0.outcome == "receipt" && $0.nid == "nid-e-\($0.user)" })
             let open = try await store.openDeliveries(limit: 10)
             #expect(Set(open.map { "\($0.event) \($0.user) \($0.device)" }) == ["e a leased", "e b d1", "other a d1"])
-            #expect(try await store.cancelDeliveries(event: "e", users: ["a"]) == [])
-            #expect(try await store.cancelDeliveries(event: "e", users: []) == [])
+            #expect(try await store.cancelDeliveries(event: "e", [PushCancellation(user: "a")]) == [])
+            #expect(try await store.cancelDeliveries(event: "e", []) == [])
+        },
+        StoreContract("a receipt of one device cancels its own pushes, and one of the event none that go out in any case") { store in
+            func rows(_ user: String) -> [DeliveryRecord] {
+                [("phone", "absent"), ("tablet", "absent"), ("watch", "both"), ("web", "push_only")].map { device, reason in
+                    var row = DeliveryRecord.sample(event: "e", user: user, device: device, message: .sample(event: "e"))
+                    row.reason = reason
+                    return row
+                }
+            }
+            _ = try await store.commit([.init(.sample("e"), rows("a") + rows("b") + rows("c"))])
+            func cancelled(_ cancellation: PushCancellation) async throws -> Set<String> {
+                Set(try await store.cancelDeliveries(event: "e", [cancellation]).map(\.device))
+            }
+            #expect(try await cancelled(PushCancellation(user: "a", device: "phone")) == ["phone"])
+            #expect(try await cancelled(PushCancellation(user: "a", device: "watch")) == [])
+            #expect(try await cancelled(PushCancellation(user: "a", device: "watch", isOfNotification: true)) == ["watch"])
+            #expect(try await cancelled(PushCancellation(user: "b")) == ["phone", "tablet"])
+            #expect(try await cancelled(PushCancellation(user: "c", isOfNotification: true)) == ["phone", "tablet", "watch", "web"])
         },
         StoreContract("a delivery that was cancelled is not leased") { store in
             _ = try await store.commit([
                 .init(.sample("e"), [.sample(event: "e", user: "a"), .sample(event: "e", user: "b", message: .sample(event: "e"))])
             ])
-            _ = try await store.cancelDeliveries(event: "e", users: ["a"])
+            _ = try await store.cancelDeliveries(event: "e", [PushCancellation(user: "a")])
             var leases = [DeliveryRecord.sample(event: "e", user: "a"), .sample(event: "e", user: "b"), .sample(event: "e", user: "c")]
             for index in leases.indices {
                 leases[index].state = .leased

@@ -18,17 +18,19 @@ extension SQLiteStore {
         return inserted
     }
 
-    package func cancelDeliveries(event: String, users: [String]) async throws -> [DeliveryRecord] {
-        if users.isEmpty { return [] }
-        return try await write(rows: users.count) { db in
+    package func cancelDeliveries(event: String, _ cancellations: [PushCancellation]) async throws -> [DeliveryRecord] {
+        if cancellations.isEmpty { return [] }
+        return try await write(rows: cancellations.count) { db in
             let statement = try db.cachedStatement(
                 sql: """
                     UPDATE delivery SET state = 'cancelled', outcome = 'receipt'
-                    WHERE event = ? AND user = ? AND state IN ('waiting', 'due', 'retry')
+                    WHERE event = ? AND user = ? AND device = ifnull(?, device) AND state IN ('waiting', 'due', 'retry')
+                      AND (? OR reason NOT IN ('\(Policy.both.rawValue)', '\(Policy.pushOnly.rawValue)'))
                     RETURNING event, user, device, nid, app, state, reason, due_at, attempts, NULL AS message, provider_id, outcome
                     """)
-            return try users.flatMap { user in
-                try Row.fetchAll(statement, arguments: [event, user]).map { Self.delivery(row: $0).delivery }
+            return try cancellations.flatMap { wanted in
+                try Row.fetchAll(statement, arguments: [event, wanted.user, wanted.device, wanted.isOfNotification])
+                    .map { Self.delivery(row: $0).delivery }
             }
         }
     }
