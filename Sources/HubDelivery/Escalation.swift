@@ -191,6 +191,8 @@ package struct Escalation {
             } else if event.phases[index] == .waiting {
                 event.provision(index, writtenAt: writtenAt)
                 schedule(event)
+            } else if speaksForApp, event.provisionAgain(index, writtenAt: writtenAt) {
+                schedule(event)
             }
         }
         closeIfSettled(event)

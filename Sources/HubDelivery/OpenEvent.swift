@@ -41,6 +41,8 @@ final class OpenEvent {
     private var writtenAgain: [Int: Int64] = [:]
     /// Targets that were given time for a replay: each once.
     private var extended: Set<Int> = []
+    /// Provisional targets that were given time for the proof of a later replay: each once.
+    private var askedAgain: Set<Int> = []
 
     /// Per loop, the cursor behind the event.
     var cursors: [UInt64?]
@@ -88,7 +90,8 @@ final class OpenEvent {
 
     /// When the event was written to this seat, if a receipt with that cursor says that it was read; nil: it does not.
     func timeWritten(to seat: Attendance.KnownSeat, readBy receipt: Escalation.Receipt) -> Int64? {
-        let replay = replays[seat.user]?.last { $0.connection == receipt.connection && receipt.cursor >= $0.cursor }
+        // Of several over one connection the first: whoever reads it now read it then.
+        let replay = replays[seat.user]?.first { $0.connection == receipt.connection && receipt.cursor >= $0.cursor }
         if let replay { return replay.at }
         let loop = receipt.connection.loop
         // Who subscribed after the commit was not sent the event, whatever it answers.
@@ -109,21 +112,47 @@ final class OpenEvent {
 
     /// Puts the push off until a later sign of life can be had.
     func provision(_ index: Int, writtenAt: Int64) {
-        let target = opening.targets[index]
-        let times = target.policy.provisionalTimes
+        let times = opening.targets[index].policy.provisionalTimes
         // The event must not expire meanwhile: then the push is sent sooner, and without a question where no answer would count.
-        let latest = committedAt + target.lifetime - Decision.lastCallMilliseconds
-        let due = max(dues[index], min(writtenAt + times.due.milliseconds, latest))
-        let answerTime = (times.due - times.lastAsk).milliseconds
-        let first = writtenAt + DeviceState.afterglow.milliseconds
-        let last = max(first, min(writtenAt + times.lastAsk.milliseconds, due - answerTime))
+        let due = max(dues[index], min(writtenAt + times.due.milliseconds, latest(index)))
+        let asks = asks(index, writtenAt: writtenAt, due: due)
         phases[index] = .provisional
         if writtenAt != committedAt { writtenAgain[index] = writtenAt }
         move(index, to: due)
-        for ask in first == last ? [first] : [first, last] {
-            let rounded = committedAt + (ask - committedAt + Self.proofInterval - 1) / Self.proofInterval * Self.proofInterval
-            if rounded < due { proofs.add(rounded, UInt64(index)) }
-        }
+        for ask in Set([asks.first, asks.last]) { addProof(ask, index) }
+    }
+
+    /// Gives a provisional target that read the event over another connection, too late for an answer to the last question to count
+    /// there, time for one that does: once.
+    /// - Returns: whether something has changed.
+    func provisionAgain(_ index: Int, writtenAt: Int64) -> Bool {
+        let last = asks(index, writtenAt: writtenAgain[index] ?? committedAt, due: dues[index]).last
+        let ask = writtenAt + DeviceState.afterglow.milliseconds
+        guard ask > last, askedAgain.insert(index).inserted else { return false }
+        let due = max(dues[index], min(ask + answerTime(index), latest(index)))
+        if due != dues[index] { move(index, to: due) }
+        addProof(ask, index)
+        return true
+    }
+
+    /// When a target that the event was written to is asked for a sign of life: as soon as an answer counts, and for the last time.
+    private func asks(_ index: Int, writtenAt: Int64, due: Int64) -> (first: Int64, last: Int64) {
+        let first = writtenAt + DeviceState.afterglow.milliseconds
+        let last = writtenAt + opening.targets[index].policy.provisionalTimes.lastAsk.milliseconds
+        return (first, max(first, min(last, due - answerTime(index))))
+    }
+
+    private func answerTime(_ index: Int) -> Int64 {
+        let times = opening.targets[index].policy.provisionalTimes
+        return (times.due - times.lastAsk).milliseconds
+    }
+
+    /// When the push would be too late.
+    private func latest(_ index: Int) -> Int64 { committedAt + opening.targets[index].lifetime - Decision.lastCallMilliseconds }
+
+    private func addProof(_ ask: Int64, _ index: Int) {
+        let rounded = committedAt + (ask - committedAt + Self.proofInterval - 1) / Self.proofInterval * Self.proofInterval
+        if rounded < dues[index] { proofs.add(rounded, UInt64(index)) }
     }
 
     private func move(_ index: Int, to due: Int64) {

@@ -323,6 +323,59 @@ struct EscalationTests {
         #expect(stage.advance(to: 60_000) == ["confirmed e1 [0]", "closed e1"])
     }
 
+    @Test("who was sent the event twice over one connection read it the first time")
+    func replayedTwice() {
+        var stage = EscalationStage()
+        let event = stage.publish(to: ["ann"], wait: 10_000)
+        stage.attach(phone, "ann")
+        stage.escalation.replayed("e1", user: "ann", to: phone, cursor: 20, now: 1000)
+        stage.pong(phone, 20)
+        // Unsubscribed, and subscribed again.
+        stage.escalation.replayed("e1", user: "ann", to: phone, cursor: 30, now: 17_000)
+        stage.pong(phone, 30)
+        #expect(stage.advance(to: 21_000) == ["prove e1 ann"])
+        stage.escalation.proving(event, loop: 0, cursor: 40)
+        stage.pong(phone, 40)
+        #expect(stage.advance(to: 60_000) == ["confirmed e1 [0]", "closed e1"])
+    }
+
+    @Test(
+        "who came back once more while a proof is waited for is asked when their answer counts, once",
+        arguments: [(Policy.notify, 30_000, true), (.notify, 30_000, false), (.notify, 12_000, true), (.critical, 18_000, true), (.critical, 18_000, false)]
+            as [(Policy, Int64, Bool)])
+    func replayedToAnother(policy: Policy, secondAt: Int64, answers: Bool) {
+        var stage = EscalationStage()
+        let event = stage.publish(policy, to: ["ann"], wait: 10_000)
+        stage.attach(phone, "ann")
+        stage.escalation.replayed("e1", user: "ann", to: phone, cursor: 20, now: 0)
+        stage.pong(phone, 20)
+        _ = stage.advance(to: secondAt)
+        stage.book.disconnected(phone)
+        stage.attach(.of(2), "ann")
+        stage.escalation.replayed("e1", user: "ann", to: .of(2), cursor: 30, now: secondAt)
+        stage.pong(.of(2), 30)
+        var cursor: UInt64 = 40
+        var pushed: Int64?
+        for now in stride(from: secondAt, through: 120_000, by: 500) {
+            for line in stage.advance(to: now) {
+                if line.hasPrefix("push") { pushed = now }
+                guard line.hasPrefix("prove") else { continue }
+                cursor += 1
+                stage.escalation.proving(event, loop: 0, cursor: cursor)
+                // Too soon an answer counts for nothing: whoever read it there may have just left the screen.
+                if answers || now < secondAt + 20_000 { stage.pong(.of(2), cursor) }
+            }
+            // A third return changes nothing any more.
+            if now == secondAt + 24_000, !answers {
+                stage.attach(.of(3), "ann")
+                stage.escalation.replayed("e1", user: "ann", to: .of(3), cursor: 100, now: now)
+                stage.pong(.of(3), 100)
+            }
+        }
+        #expect(!stage.escalation.isWaiting(event: "e1", user: "ann"))
+        #expect(pushed == (answers ? nil : secondAt + 25_000))
+    }
+
     @Test("only the last replays to a user are remembered")
     func replaysBounded() {
         var stage = EscalationStage()
