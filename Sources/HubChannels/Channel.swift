@@ -13,9 +13,9 @@ final class Channel {
     var isDirty = false
     /// The channel has a definition: delivery is told who is in it.
     var isWatched: Bool
-    /// Events that wait for the PING behind them, and when the channel's last one was sent, on the monotonic clock.
+    /// Events that wait for the PING behind them, and when it may be sent.
     var unprobed: [UInt64] = []
-    var probedAt: UInt64 = 0
+    var probePace = ProbePace()
     /// The highest ticket among those who ever subscribed.
     private(set) var newestTicket: UInt64 = 0
 

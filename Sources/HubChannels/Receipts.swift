@@ -37,14 +37,34 @@ struct ReceiptCursor {
     }
 }
 
+/// When a channel's next PING for receipts may go out on one loop.
+///
+/// A PING in the write of its event costs eleven bytes and a PONG; one that follows later costs every subscriber another write, and
+/// nobody's receipt can come before it. So each turn's events get theirs at once, until `burst` of them have followed each other
+/// faster than `interval`: from there on, and as long as that lasts, they share one for each `interval`. That bounds what a stream
+/// of events brings in, which is a frame from each subscriber for each PING.
+struct ProbePace {
+    /// In nanoseconds.
+    static let interval: UInt64 = 250_000_000
+    static let burst: UInt64 = 8
+
+    /// On the monotonic clock, when all that was sent would have gone out at one for each `interval`.
+    private var paidAt: UInt64 = 0
+
+    /// Whether a PING may go out now; if so, it counts.
+    mutating func take(now: UInt64) -> Bool {
+        guard paidAt <= now + (Self.burst - 1) * Self.interval else { return false }
+        paidAt = max(paidAt, now) + Self.interval
+        return true
+    }
+}
+
 /// Receipts of events that have a policy: asking for them, and telling delivery who gave them.
 extension ChannelEngine {
-    /// Between two PINGs behind events of one channel, in nanoseconds: a burst of events is acknowledged together.
-    static let probeInterval: UInt64 = 500_000_000
     /// `pusher:ping` events that a browser may owe an answer; older ones are forgotten.
     private static let applicationPingsMax = 8
 
-    /// A PING has to follow this event to the channel's subscribers, at the end of the turn or a little later.
+    /// A PING has to follow this event to the channel's subscribers, at the end of the turn or, where events stream, a little later.
     func wantReceipt(_ event: UInt64, on channel: Channel) {
         if channel.unprobed.isEmpty { unprobedChannels.append(channel) }
         channel.unprobed.append(event)
@@ -55,12 +75,11 @@ extension ChannelEngine {
         guard !unprobedChannels.isEmpty else { return }
         let now = time.monotonicNanoseconds
         unprobedChannels.removeAll { channel in
-            guard channel.probedAt == 0 || now >= channel.probedAt + Self.probeInterval else { return false }
+            guard channel.probePace.take(now: now) else { return false }
             let (cursor, ping) = receiptCursor.next()
             if !channel.slots.isEmpty { fanOut.append(ping, to: channel, sink: sink) }
             reports.append(.probed(events: channel.unprobed, cursor: cursor))
             channel.unprobed.removeAll(keepingCapacity: true)
-            channel.probedAt = now
             return true
         }
     }

@@ -37,7 +37,8 @@ struct Server {
     struct LoopChannel {
         var subscribers: [Int] = []
         var unprobed: [UInt64] = []
-        var probedAt: Int64 = -1000
+        /// As the loops' pace of PINGs: when all that were sent would have gone out at one for each interval.
+        var probesPaidAt: Int64 = 0
         var isProbePlanned = false
     }
 }
@@ -45,6 +46,10 @@ struct Server {
 // MARK: Loops
 
 extension Simulation {
+    /// A hub's pace of PINGs behind events of one channel; shorter bursts, so that many events have to wait for theirs.
+    private static let probeInterval: Int64 = 250
+    private static let probeBurst: Int64 = 2
+
     func fanOut(_ index: Int, loop: Int, attendedUpTo: UInt64) {
         let event = events[index]
         if !event.isCommitted { violation("\(event.name) goes out and is not committed") }
@@ -55,11 +60,12 @@ extension Simulation {
         guard event.policy.pushKind != nil else { return }
         server.channels[loop][event.channel].unprobed.append(event.number)
         let channel = server.channels[loop][event.channel]
-        if now >= channel.probedAt + 500 {
+        let late = channel.probesPaidAt - Self.probeInterval * (Self.probeBurst - 1) - now
+        if late <= 0 {
             probe(loop: loop, channel: event.channel)
         } else if !channel.isProbePlanned {
             server.channels[loop][event.channel].isProbePlanned = true
-            schedule(channel.probedAt + 500 - now, .probe(life: life, loop: loop, channel: event.channel))
+            schedule(late, .probe(life: life, loop: loop, channel: event.channel))
         }
     }
 
@@ -68,7 +74,7 @@ extension Simulation {
         let numbers = server.channels[loop][channel].unprobed
         guard !numbers.isEmpty else { return }
         server.channels[loop][channel].unprobed = []
-        server.channels[loop][channel].probedAt = now
+        server.channels[loop][channel].probesPaidAt = max(server.channels[loop][channel].probesPaidAt, now) + Self.probeInterval
         let cursor = nextCursor(loop)
         for connection in server.channels[loop][channel].subscribers { write(.ping(cursor), to: connection) }
         for number in numbers { events[Int(number) - 1].cursors[loop] = cursor }

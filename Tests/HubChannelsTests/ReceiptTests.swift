@@ -44,26 +44,48 @@ struct ReceiptTests {
         #expect(client.pings.isEmpty && reports(hub).isEmpty)
     }
 
-    @Test("a burst shares PINGs: one at once, one half a second later for all the rest, none after that")
-    func coalesced() {
+    @Test("each turn of a burst has its own PING, in the write of its events")
+    func burst() {
         let hub = TestHub(watched: Self.watched)
         let client = hub.open()
         hub.subscribe(client, "private-a")
+        hub.sinks[0].forgetDeliveries()
         for event in 1...3 { hub.publish("e", on: ["private-a"], receipt: UInt64(event)) }
         hub.settle()
         #expect(reports(hub) == [.probed(events: [1, 2, 3], cursor: 1)])
-        for event in 4...9 {
+        for event in 4...6 {
+            hub.clock.advance(milliseconds: 20)
             hub.publish("e", on: ["private-a"], receipt: UInt64(event))
             hub.settle()
-            hub.clock.advance(milliseconds: 50)
         }
-        #expect(client.pings.count == 1 && reports(hub).isEmpty, "300 ms after the first one")
-        hub.clock.advance(milliseconds: 200)
+        #expect(reports(hub) == (2...4).map { .probed(events: [$0 + 2], cursor: $0) })
+        #expect(hub.sinks[0].deliveries.map(\.frames) == [4, 2, 2, 2], "no write without an event")
+    }
+
+    @Test("a stream of events shares PINGs: a burst at once, then one for each interval, and the last event is not forgotten")
+    func stream() {
+        let hub = TestHub(watched: Self.watched)
+        let client = hub.open()
+        hub.subscribe(client, "private-a")
+        for event in 1...400 {
+            hub.publish("e", on: ["private-a"], receipt: UInt64(event))
+            hub.settle()
+            hub.clock.advance(milliseconds: 10)
+        }
+        #expect(client.pings.count == 8 + 15, "4 s of events, the first PING at 0 and the last of these at 3,990 ms")
+        hub.clock.advance(milliseconds: 250)
         hub.settle()
-        #expect(client.pings.count == 2 && reports(hub) == [.probed(events: [4, 5, 6, 7, 8, 9], cursor: 2)])
+        let probed = reports(hub).flatMap { report -> [UInt64] in if case .probed(let events, _) = report { events } else { [] } }
+        #expect(probed == (1...400).map { UInt64($0) }, "each once, in order")
+        let count = client.pings.count
         hub.clock.advance(seconds: 10)
         hub.settle()
-        #expect(client.pings.count == 2)
+        #expect(client.pings.count == count, "nothing is asked for when nothing waits")
+        for event in 401...408 {
+            hub.publish("e", on: ["private-a"], receipt: UInt64(event))
+            hub.settle()
+        }
+        #expect(client.pings.count == count + 8, "after a pause, another burst")
     }
 
     @Test("a PONG with a cursor that was never sent is counted and nothing else", arguments: ["r2", "r0", "r", "x1", "", "r18446744073709551616", "r-1", "r1 "])
