@@ -12,7 +12,7 @@ import time
 
 import decide
 import wire
-from judge import DEADLINES, WINDOWS, Judge, Person, percentile, read_logs
+from judge import DEADLINES, SILENCE, Judge, Person, percentile, read_logs
 from plan import Plan
 from programs import Client, Gateways, Hub, Programs, raise_descriptor_limit
 
@@ -181,16 +181,7 @@ def report(run, judge, facts, oddities, report):
     late = counts["told by the socket alone, later than a push would have been"]
     report.line("told by the socket alone, later than a push would have been", f"{late:,}", "0", late == 0)
     report.line("lost", f"{counts['lost']:,}", "0", counts["lost"] == 0)
-    say("\nTold twice (policies critical and notify; both means both surfaces)")
-    duplicates = sum(judge.duplicates.values())
-    report.line("duplicates: seen on the screen, and notified as well", f"{duplicates:,}")
-    for why, count in judge.duplicates.most_common():
-        report.line(f"  {why}", f"{count:,}")
-    report.line("share of the pairs", f"{duplicates / pairs:.3%}")
-    share = (duplicates - sum(judge.duplicates[why] for why in WINDOWS)) / pairs
-    report.line("share of the pairs without crashes and provisional ends", f"{share:.3%}", f"<= {DUPLICATES_MAX:.1%}", share <= DUPLICATES_MAX)
-    unexplained = judge.duplicates["UNEXPLAINED"]
-    report.line("unexplained", f"{unexplained:,}", "0", unexplained == 0)
+    told_twice(judge, report)
     report.line("notified first, then read by the returning app (same event id)", f"{sum(judge.later.values()):,}")
     for why, count in judge.later.most_common():
         report.line(f"  {why}", f"{count:,}")
@@ -228,6 +219,35 @@ def report(run, judge, facts, oddities, report):
         say(f"\nFindings ({len(judge.findings)}; at most {FINDINGS_SHOWN} are shown; loadtest/README.md says how to read them)")
         for finding in judge.findings[:FINDINGS_SHOWN]:
             say(f"  - {finding}")
+
+
+def told_twice(judge, report):
+    say("\nTold twice: seen on the screen, and notified as well. Shares are of the same apps' pairs of critical and notify")
+    for tells, name, without in ((True, "apps that tell their state, crashes included", ()), (False, "apps that say nothing", SILENCE)):
+        own = sum(number for (its_tells, _), number in judge.own_pairs.items() if its_tells == tells)
+        report.line(f"pairs of {name}", f"{own:,}")
+        for why, count in judge.explanations(tells):
+            if why not in without:
+                report.line(f"  {why}", f"{count:,}")
+        count, share = judge.told_twice(tells, without=without)
+        what = "  told twice, for other reasons than their silence" if without else "  told twice, for all reasons"
+        report.line(what, f"{count:,} = {share:.3%}", f"<= {DUPLICATES_MAX:.1%}", share <= DUPLICATES_MAX)
+        by_session(judge, report, tells, without=without)
+    report.line("  told twice though they stayed, with replay, no crash", f"{judge.staying:,}", "0", judge.staying == 0)
+    say("  Told twice because the app says nothing: nobody can know whether its user looked (loadtest/README.md). No target")
+    for why in SILENCE:
+        count, share = judge.told_twice(False, of=why)
+        report.line(f"  {why}", f"{count:,} = {share:.3%}")
+        by_session(judge, report, False, of=why)
+    unexplained = sum(judge.told_twice(tells, of="UNEXPLAINED")[0] for tells in (True, False))
+    report.line("unexplained", f"{unexplained:,}", "0", unexplained == 0)
+    report.line("told twice in all, of all pairs", f"{sum(judge.duplicates.values()) / judge.counts['pairs']:.3%}")
+
+
+def by_session(judge, report, tells, **which):
+    for stage, name in ((False, "with replay"), (True, "without")):
+        count, share = judge.told_twice(tells, stage=stage, **which)
+        report.line(f"    in the session {name}", f"{count:,} = {share:.3%}")
 
 
 def keep(run, judge):

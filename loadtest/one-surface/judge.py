@@ -18,8 +18,6 @@ SETTLE = 5.0
 CROSSING = 0.35
 # The same for a push that one of thousands falls due with: the end of a grace, an event to a big session.
 QUEUED = 1.0
-# Between two PINGs behind events of one channel: a receipt cannot come earlier than its PING.
-PROBE_INTERVAL = 0.5
 # After so many seconds the hub gives a silent socket up (ping_interval and pong_timeout), to within its timer's step.
 GIVEN_UP = 24.0
 
@@ -52,9 +50,12 @@ class Intervals:
 FORGOTTEN = "crash: a silent app's receipt was provisional"
 UNSTORED = "crash: the receipt was not stored yet, or not given in time"
 PROVISIONAL_END = "provisional: silent app went away after reading"
-WINDOWS = (FORGOTTEN, UNSTORED, PROVISIONAL_END)
-# Receipts are stored within 250 ms; PING and PONG take their time before.
-STORED_AFTER = 0.25 + PROBE_INTERVAL + CROSSING
+# What an app that tells no state cannot be spared, whoever the server is.
+SILENCE = (FORGOTTEN, PROVISIONAL_END)
+# Those of the silent apps that stay, on the screen, from the first event to the last.
+STAYING = ("silent", "browser")
+# Receipts are stored within 250 ms; PING and PONG, in the write of their event, take their time before.
+STORED_AFTER = 0.25 + CROSSING
 
 
 class Person:
@@ -118,7 +119,9 @@ class Judge:
         self.people, self.events, self.end = people, events, end
         self.outages = outages             # [(killed, ready)]
         self.counts = Counter()
-        self.duplicates = Counter()        # (inside, explanation)
+        self.own_pairs = Counter()         # (tells its state, stage): pairs of critical and notify, which can be told twice
+        self.duplicates = Counter()        # (tells its state, stage, explanation)
+        self.staying = 0                   # told twice: silent apps that stay, in the session with replay, outside of crash windows
         self.later = Counter()             # explanation of frames read behind the notification
         self.surplus = Counter()
         self.rescues = defaultdict(list)   # (row, policy): seconds
@@ -169,6 +172,8 @@ class Judge:
                 self._find(event, user, "a visible push of a sync event", frames, pushes)
             self.counts["sync: " + ("read" if frames else "pushed silently" if pushes else "neither (state to be fetched)")] += 1
             return
+        if policy in ("critical", "notify"):
+            self.own_pairs[person.plan["declares"], person.plan["stage"]] += 1
         if visible and not alerts:
             self.counts["told by the socket"] += 1
             if visible[0] > patience:
@@ -188,6 +193,21 @@ class Judge:
             return
         if alerts:
             self._alerted(event, user, person, frames, visible, alerts)
+
+    def told_twice(self, tells, stage=None, of=None, without=()):
+        """How many pairs of one kind of app, of both sessions or of one, by all explanations or by one; and their share of its pairs."""
+        count = sum(
+            number for (its_tells, its_stage, why), number in self.duplicates.items()
+            if its_tells == tells and stage in (None, its_stage) and of in (None, why) and why not in without)
+        pairs = sum(number for (its_tells, its_stage), number in self.own_pairs.items() if its_tells == tells and stage in (None, its_stage))
+        return count, count / pairs if pairs else 0.0
+
+    def explanations(self, tells):
+        counts = Counter()
+        for (its_tells, _, why), number in self.duplicates.items():
+            if its_tells == tells:
+                counts[why] += number
+        return counts.most_common()
 
     @staticmethod
     def _back_on_screen(person, time):
@@ -232,7 +252,10 @@ class Judge:
             self.later[self._why_later(person, sent, alert)] += 1
             return
         why = self._why(event, person, visible[0], alert, crash, looking)
-        self.duplicates[why] += 1
+        self.duplicates[person.plan["declares"], person.plan["stage"], why] += 1
+        if not crash and not person.plan["stage"] and person.plan["category"] in STAYING:
+            self.staying += 1
+            self._find(event, user, "told twice: a silent app that stayed, with replay, outside of crash windows", frames, alerts)
         if why == "UNEXPLAINED":
             self._find(event, user, "told on both surfaces, unexplained", frames, alerts)
 
@@ -272,7 +295,7 @@ class Judge:
         if alert - read < QUEUED:
             return "receipt and push crossed"
         # It was read, and something kept the receipt from counting.
-        receipt = read + PROBE_INTERVAL + CROSSING
+        receipt = read + CROSSING
         if any(read <= time < receipt and not self._server_down(time) for time, _ in person.ended) or person.stopped.meets(read - CROSSING, receipt):
             return "cut off between event and receipt"
         if person.hidden.meets(read - CROSSING, receipt) and person.plan["declares"]:
