@@ -119,7 +119,8 @@ final class OpenEvent {
         phases[index] = .provisional
         if writtenAt != committedAt { writtenAgain[index] = writtenAt }
         move(index, to: due)
-        for ask in Set([asks.first, asks.last]) { addProof(ask, index) }
+        addProof(asks.first, index)
+        if asks.last != asks.first { addProof(asks.last, index) }
     }
 
     /// Gives a provisional target that read the event over another connection, too late for an answer to the last question to count
