@@ -11,6 +11,7 @@ package final class SimulatedGateways: Sendable {
         package var host = "127.0.0.1"
         /// 0: one chosen by the system.
         package var apnsPort: UInt16 = 0
+        package var apnsSandboxPort: UInt16 = 0
         package var fcmPort: UInt16 = 0
         package var controlPort: UInt16 = 0
         package var topic = "com.example.app"
@@ -29,11 +30,14 @@ package final class SimulatedGateways: Sendable {
 
     package let files: GatewayFiles
     package let apnsKeyID: String
+    /// Of the production environment.
     package let apnsPort: UInt16
+    package let apnsSandboxPort: UInt16
     package let fcmPort: UInt16
     package let controlPort: UInt16
     /// `https://host:port`, no slash at the end.
     package let apnsURL: String
+    package let apnsSandboxURL: String
     package let fcmURL: String
     /// The service account's token endpoint.
     package let tokenURL: String
@@ -46,9 +50,9 @@ package final class SimulatedGateways: Sendable {
     private let streamLimit: StreamLimit
     private let tokens: AccessTokens
     private let threads: [ServerThread]
-    private let doors: [GatewayProvider: ServerDoor]
+    private let doors: [GatewayProvider: [ServerDoor]]
 
-    /// Makes or reads the keys, listens on the three ports and writes the files; serves when it returns.
+    /// Makes or reads the keys, listens on the four ports and writes the files; serves when it returns.
     package init(_ options: Options) throws(GatewayError) {
         try Self.check(options)
         let keys = try KeyFolder(folder: options.folder, host: options.host)
@@ -66,19 +70,24 @@ package final class SimulatedGateways: Sendable {
 
         let apnsKeyID = keys.apnsKeyID
         let apnsPublicKey = keys.apnsPublicKey
-        let apns = try ServerThread(host: options.host, port: options.apnsPort, name: "APNs (--apns-port)") { listener, door in
-            let service = APNsService(
-                ledger: ledger,
-                tokenCheck: APNsProviderTokenCheck(
-                    keyID: apnsKeyID, teamID: options.teamID, publicKey: apnsPublicKey, clock: clock),
-                topic: options.topic, streamLimit: streamLimit, clock: clock)
-            ServerLoop(listener: listener, door: door, service: service) { number, descriptor, now in
-                Connection.secured(number: number, descriptor: descriptor, tls: apnsTLS, now: now) { negotiated in
-                    negotiated == "h2" ? HTTP2Session(connection: number, streamsMax: streamLimit.beforeSuccess) : nil
-                }
-            }.run()
+        func apnsEnd(_ environment: SimulatedEnvironment, port: UInt16, name: String) throws(GatewayError) -> ServerThread {
+            try ServerThread(host: options.host, port: port, name: name) { listener, door in
+                let service = APNsService(
+                    environment: environment, ledger: ledger,
+                    tokenCheck: APNsProviderTokenCheck(
+                        keyID: apnsKeyID, teamID: options.teamID, publicKey: apnsPublicKey, clock: clock),
+                    topic: options.topic, streamLimit: streamLimit, clock: clock)
+                ServerLoop(listener: listener, door: door, service: service) { number, descriptor, now in
+                    Connection.secured(number: number, descriptor: descriptor, tls: apnsTLS, now: now) { negotiated in
+                        negotiated == "h2" ? HTTP2Session(connection: number, streamsMax: streamLimit.beforeSuccess) : nil
+                    }
+                }.run()
+            }
         }
+        let apns = try apnsEnd(.production, port: options.apnsPort, name: "APNs (--apns-port)")
         started.append(apns)
+        let apnsSandbox = try apnsEnd(.sandbox, port: options.apnsSandboxPort, name: "APNs' sandbox (--apns-sandbox-port)")
+        started.append(apnsSandbox)
 
         let url = { (scheme: String, port: UInt16) in
             "\(scheme)://\(options.host.contains(":") ? "[\(options.host)]" : options.host):\(port)"
@@ -105,7 +114,7 @@ package final class SimulatedGateways: Sendable {
         }
         started.append(fcm)
 
-        let doors: [GatewayProvider: ServerDoor] = [.apns: apns.door, .fcm: fcm.door]
+        let doors: [GatewayProvider: [ServerDoor]] = [.apns: [apns.door, apnsSandbox.door], .fcm: [fcm.door]]
         let control = try ServerThread(
             host: options.host, port: options.controlPort, name: "the control API (--control-port)"
         ) { listener, door in
@@ -122,6 +131,7 @@ package final class SimulatedGateways: Sendable {
             ("APNS_KEY_PATH", keys.files.apnsKey(id: apnsKeyID)), ("APNS_KEY_ID", apnsKeyID), ("APNS_TEAM_ID", options.teamID),
             ("APNS_TOPIC", options.topic), ("APNS_USE_SANDBOX", "true"),
             ("GOOGLE_APPLICATION_CREDENTIALS", keys.files.serviceAccount), ("TANDEM_APNS_URL", url("https", apns.port)),
+            ("TANDEM_APNS_SANDBOX_URL", url("https", apnsSandbox.port)),
             ("TANDEM_FCM_URL", url("https", fcm.port)), ("TANDEM_PUSH_CA_FILE", keys.files.authority),
             ("TANDEM_GATEWAYS_CONTROL", url("http", control.port)),
         ]
@@ -132,9 +142,11 @@ package final class SimulatedGateways: Sendable {
         files = keys.files
         self.apnsKeyID = apnsKeyID
         apnsPort = apns.port
+        apnsSandboxPort = apnsSandbox.port
         fcmPort = fcm.port
         controlPort = control.port
         apnsURL = url("https", apns.port)
+        apnsSandboxURL = url("https", apnsSandbox.port)
         fcmURL = url("https", fcm.port)
         tokenURL = account.tokenURL
         controlURL = url("http", control.port)
@@ -186,7 +198,7 @@ package final class SimulatedGateways: Sendable {
     /// Announces a new SETTINGS_MAX_CONCURRENT_STREAMS on every APNs connection, and uses it for later ones.
     package func setAPNsStreamsMax(_ streamsMax: Int) {
         streamLimit.afterSuccess = streamsMax
-        doors[.apns]?.send(.announce(streamsMax: streamsMax))
+        for door in doors[.apns] ?? [] { door.send(.announce(streamsMax: streamsMax)) }
     }
 
     /// Makes every access token handed out so far unauthenticated.
@@ -196,12 +208,12 @@ package final class SimulatedGateways: Sendable {
 
     /// GOAWAY on every connection of that gateway; requests that arrived are answered.
     package func goAway(_ provider: GatewayProvider, reason: String = "Shutdown") {
-        doors[provider]?.send(.goAway(reason: reason))
+        for door in doors[provider] ?? [] { door.send(.goAway(reason: reason)) }
     }
 
     /// Closes every connection of that gateway without a word.
     package func closeConnections(_ provider: GatewayProvider) {
-        doors[provider]?.send(.closeConnections)
+        for door in doors[provider] ?? [] { door.send(.closeConnections) }
     }
 
     private static func check(_ options: Options) throws(GatewayError) {

@@ -24,6 +24,8 @@ struct TandemGateways: ParsableCommand {
     var host = "127.0.0.1"
     @Option(help: "APNs' port; 0 for one chosen by the system.")
     var apnsPort: UInt16 = 0
+    @Option(help: "The port of APNs' sandbox.")
+    var apnsSandboxPort: UInt16 = 0
     @Option(help: "FCM's port, which also has the OAuth token endpoint.")
     var fcmPort: UInt16 = 0
     @Option(help: "The control API's port.")
@@ -42,6 +44,7 @@ struct TandemGateways: ParsableCommand {
         var options = SimulatedGateways.Options(folder: data)
         options.host = host
         options.apnsPort = apnsPort
+        options.apnsSandboxPort = apnsSandboxPort
         options.fcmPort = fcmPort
         options.controlPort = controlPort
         options.topic = topic
@@ -55,6 +58,7 @@ struct TandemGateways: ParsableCommand {
         Self.write(
             """
             apns     \(gateways.apnsURL)
+            sandbox  \(gateways.apnsSandboxURL)
             fcm      \(gateways.fcmURL)
             control  \(gateways.controlURL)
             settings \(gateways.files.environment)

@@ -34,7 +34,7 @@ import Testing
             text += String(decoding: part, as: UTF8.self)
         }
         let names = text.split(separator: "\n").map { $0.split(separator: " ").first.map(String.init) }
-        #expect(names == ["apns", "fcm", "control", "settings", "ready"])
+        #expect(names == ["apns", "sandbox", "fcm", "control", "settings", "ready"])
         kill(process.processIdentifier, signal)
         process.waitUntilExit()
         #expect(process.terminationReason == .exit && process.terminationStatus == 0)

@@ -36,7 +36,7 @@ import Testing
         #expect(
             names == [
                 "APNS_KEY_PATH", "APNS_KEY_ID", "APNS_TEAM_ID", "APNS_TOPIC", "APNS_USE_SANDBOX", "GOOGLE_APPLICATION_CREDENTIALS",
-                "TANDEM_APNS_URL", "TANDEM_FCM_URL", "TANDEM_PUSH_CA_FILE", "TANDEM_GATEWAYS_CONTROL",
+                "TANDEM_APNS_URL", "TANDEM_APNS_SANDBOX_URL", "TANDEM_FCM_URL", "TANDEM_PUSH_CA_FILE", "TANDEM_GATEWAYS_CONTROL",
             ])
         let process = Process()
         process.executableURL = URL(fileURLWithPath: "/bin/sh")

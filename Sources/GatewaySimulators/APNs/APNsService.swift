@@ -6,6 +6,10 @@ final class APNsService: GatewayService {
     /// A provider token younger than this may not be replaced on its connection (push-gateways reference, 3.2).
     static let tokenUpdateMilliseconds: UInt64 = 20 * 60 * 1000
 
+    /// A token that no device ever has: everything else is checked before it is refused.
+    static let impossibleToken = String(repeating: "0", count: 64)
+
+    private let environment: SimulatedEnvironment
     private let ledger: Ledger
     private let tokenCheck: APNsProviderTokenCheck
     private let requestCheck: APNsRequestCheck
@@ -13,8 +17,9 @@ final class APNsService: GatewayService {
     private let clock: any TimeSource
 
     init(
-        ledger: Ledger, tokenCheck: APNsProviderTokenCheck, topic: String, streamLimit: StreamLimit, clock: any TimeSource
+        environment: SimulatedEnvironment, ledger: Ledger, tokenCheck: APNsProviderTokenCheck, topic: String, streamLimit: StreamLimit, clock: any TimeSource
     ) {
+        self.environment = environment
         self.ledger = ledger
         self.tokenCheck = tokenCheck
         requestCheck = APNsRequestCheck(topic: topic)
@@ -40,7 +45,7 @@ final class APNsService: GatewayService {
         ledger.record(
             RecordedRequest(
                 provider: .apns, token: path.token, request: request, receivedAt: clock.wallMilliseconds, status: outcome.status,
-                reason: outcome.reason, identifier: identifier, credential: credential))
+                reason: outcome.reason, identifier: identifier, credential: credential, environment: environment))
         return outcome.reply
     }
 
@@ -56,13 +61,13 @@ final class APNsService: GatewayService {
             peer.providerToken = providerToken
             peer.providerTokenSince = now
         }
-        return requestCheck.refusal(of: request, token: token)
+        return requestCheck.refusal(of: request, token: token) ?? (token == Self.impossibleToken ? "BadDeviceToken" : nil)
     }
 
     private func acceptance(token: String, identifier: String) -> FaultReply.Outcome {
         let success = HTTPResponse(status: 200, body: [], headers: [("apns-id", identifier)])
         // Tokens are hexadecimal numbers: their letters' case means nothing.
-        guard let fault = ledger.takeFault(provider: .apns, token: token.lowercased()) else {
+        guard let fault = ledger.takeFault(provider: .apns, token: token.lowercased(), environment: environment) else {
             return .init(reply: .respond(success), status: 200, reason: "")
         }
         return FaultReply.outcome(of: fault, success: success) { fault in

@@ -6,13 +6,13 @@ final class ControlService: GatewayService {
     private let ledger: Ledger
     private let streamLimit: StreamLimit
     private let tokens: AccessTokens
-    private let doors: [GatewayProvider: ServerDoor]
+    private let doors: [GatewayProvider: [ServerDoor]]
 
     private static let resources =
         "GET|DELETE /requests, GET|DELETE /faults, PUT|DELETE /faults/{token}, PUT /settings, DELETE /access-tokens, "
         + "POST /connections/goaway, DELETE /connections, GET /health"
 
-    init(ledger: Ledger, streamLimit: StreamLimit, tokens: AccessTokens, doors: [GatewayProvider: ServerDoor]) {
+    init(ledger: Ledger, streamLimit: StreamLimit, tokens: AccessTokens, doors: [GatewayProvider: [ServerDoor]]) {
         self.ledger = ledger
         self.streamLimit = streamLimit
         self.tokens = tokens
@@ -104,7 +104,7 @@ final class ControlService: GatewayService {
             let number = members["apns_streams_max"]?.intValue, (1...Int64(SimulatorLimits.streamsMax)).contains(number)
         else { throw GatewayError("the settings are {\"apns_streams_max\": 1 to \(SimulatorLimits.streamsMax)}") }
         streamLimit.afterSuccess = Int(number)
-        doors[.apns]?.send(.announce(streamsMax: Int(number)))
+        for door in doors[.apns] ?? [] { door.send(.announce(streamsMax: Int(number))) }
     }
 
     private func body(of request: ReceivedRequest) throws(GatewayError) -> JSONValue {
@@ -119,9 +119,9 @@ final class ControlService: GatewayService {
     }
 
     private func chosenDoors(_ request: ReceivedRequest) throws(GatewayError) -> [ServerDoor] {
-        guard let value = request.query.first(where: { $0.name == "provider" })?.value else { return Array(doors.values) }
+        guard let value = request.query.first(where: { $0.name == "provider" })?.value else { return doors.values.flatMap(\.self) }
         let provider = try Self.provider(value)
-        return [doors[provider]].compactMap { $0 }
+        return doors[provider] ?? []
     }
 
     private static func provider(_ text: String) throws(GatewayError) -> GatewayProvider {

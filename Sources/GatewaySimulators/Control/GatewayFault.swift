@@ -7,6 +7,9 @@ package enum GatewayProvider: String, Sendable, CaseIterable {
     case oauth
 }
 
+/// Apple's two worlds, each on a port of its own.
+package enum SimulatedEnvironment: String, Sendable, CaseIterable { case production, sandbox }
+
 /// A scripted answer: what happens to the next request for one token, instead of success.
 ///
 /// It takes the place of a success only: a request that the gateway would refuse anyway is refused, and uses up no fault.
@@ -44,10 +47,13 @@ package struct GatewayFault: Sendable, Equatable {
     package var times: Int?
     /// FCM: leaves the details out of the error's body.
     package var withoutDetails: Bool
+    /// APNs: happens there only; nil: in both.
+    package var environment: SimulatedEnvironment?
 
     package init(
         action: Action = .answer, status: Int? = nil, reason: String? = nil, message: String? = nil, timestamp: Int64? = nil,
-        retryAfter: String? = nil, delayMilliseconds: Int = 0, times: Int? = nil, withoutDetails: Bool = false
+        retryAfter: String? = nil, delayMilliseconds: Int = 0, times: Int? = nil, withoutDetails: Bool = false,
+        environment: SimulatedEnvironment? = nil
     ) {
         self.action = action
         self.status = status
@@ -58,6 +64,7 @@ package struct GatewayFault: Sendable, Equatable {
         self.delayMilliseconds = delayMilliseconds
         self.times = times
         self.withoutDetails = withoutDetails
+        self.environment = environment
     }
 
     /// Reads the control API's form; the error is a sentence for whoever wrote it.
@@ -65,6 +72,7 @@ package struct GatewayFault: Sendable, Equatable {
         guard case .object(let members) = json else { throw GatewayError("a fault is a JSON object or an array of them") }
         let known = [
             "action", "status", "reason", "message", "timestamp", "retry_after", "delay_ms", "times", "without_details",
+            "environment",
         ]
         if let unknown = members.keys.sorted().first(where: { !known.contains($0) }) {
             throw GatewayError("unknown member \"\(unknown)\" of a fault; known are \(known.joined(separator: ", "))")
@@ -92,6 +100,12 @@ package struct GatewayFault: Sendable, Equatable {
             guard let flag = value.boolValue else { throw GatewayError("\"without_details\" of a fault is true or false") }
             withoutDetails = flag
         }
+        if let value = members["environment"] {
+            guard let environment = value.stringValue.flatMap(SimulatedEnvironment.init(rawValue:)) else {
+                throw GatewayError("\"environment\" of a fault is production or sandbox")
+            }
+            self.environment = environment
+        }
         // It becomes a header, and a control character there would end the connection instead of scripting an answer.
         guard retryAfter?.utf8.allSatisfy({ (0x20..<0x7F).contains($0) }) ?? true else {
             throw GatewayError("\"retry_after\" of a fault is printable ASCII")
@@ -107,6 +121,7 @@ package struct GatewayFault: Sendable, Equatable {
         members["retry_after"] = retryAfter.map(JSONValue.string)
         members["times"] = times.map { .int(Int64($0)) }
         if withoutDetails { members["without_details"] = true }
+        members["environment"] = environment.map { .string($0.rawValue) }
         return .object(members)
     }
 

@@ -124,7 +124,8 @@ final class Ledger: Sendable {
     }
 
     /// The fault for this request, which is thereby used once.
-    func takeFault(provider: GatewayProvider, token: String) -> GatewayFault? {
+    /// - Parameter environment: of APNs; faults of the other one are not for this request.
+    func takeFault(provider: GatewayProvider, token: String, environment: SimulatedEnvironment? = nil) -> GatewayFault? {
         state.withLock { state in
             guard !state.faults.isEmpty else { return nil }
             for key in [
@@ -132,9 +133,12 @@ final class Ledger: Sendable {
                 FaultKey(provider: provider, token: Self.anyToken), FaultKey(provider: nil, token: Self.anyToken),
             ] {
                 if provider == .oauth, key.provider == nil { continue }
-                guard var steps = state.faults[key], let fault = steps.first else { continue }
+                guard var steps = state.faults[key],
+                    let place = steps.firstIndex(where: { $0.environment == nil || $0.environment == environment })
+                else { continue }
+                let fault = steps[place]
                 if let times = fault.times {
-                    if times > 1 { steps[0].times = times - 1 } else { steps.removeFirst() }
+                    if times > 1 { steps[place].times = times - 1 } else { steps.remove(at: place) }
                     state.faults[key] = steps.isEmpty ? nil : steps
                 }
                 return fault

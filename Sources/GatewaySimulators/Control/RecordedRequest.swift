@@ -29,10 +29,12 @@ package struct RecordedRequest: Sendable {
     package var identifier: String
     /// The provider token's header and claims, when it could be read.
     package var credential: JSONValue?
+    /// Of APNs.
+    package var environment: SimulatedEnvironment?
 
     init(
         provider: GatewayProvider, token: String, request: ReceivedRequest, receivedAt: Int64, status: Int, reason: String,
-        identifier: String = "", credential: JSONValue? = nil
+        identifier: String = "", credential: JSONValue? = nil, environment: SimulatedEnvironment? = nil
     ) {
         self.provider = provider
         self.token = token
@@ -52,6 +54,7 @@ package struct RecordedRequest: Sendable {
         self.reason = reason
         self.identifier = identifier
         self.credential = credential
+        self.environment = environment
     }
 
     package func header(_ name: String) -> String? {
@@ -74,6 +77,7 @@ package struct RecordedRequest: Sendable {
                 Dictionary(headers.map { ($0.name, .string($0.value)) }, uniquingKeysWith: { first, _ in first })),
             "received_at": .int(receivedAt), "status": .int(Int64(status)), "reason": .string(reason),
             "identifier": .string(identifier), "credential": credential ?? .null,
+            "environment": environment.map { .string($0.rawValue) } ?? .null,
         ]
     }
 

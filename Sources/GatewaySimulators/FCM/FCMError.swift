@@ -10,6 +10,8 @@ struct FCMError: Error, Equatable {
     var errorCode: String?
     /// BadRequest.fieldViolations.
     var violation: Violation?
+    /// QuotaFailure's violations: whose quota it was.
+    var quotaSubject: String?
 
     struct Violation: Equatable {
         var field: String
@@ -70,6 +72,8 @@ struct FCMError: Error, Equatable {
         }
         httpStatus = fault.status ?? httpStatus
         message = fault.message ?? message
+        // A device's quota is told apart from the project's by the sentence that the script gives.
+        if reason == "QUOTA_EXCEEDED", let message = fault.message { quotaSubject = message }
         if fault.withoutDetails { errorCode = nil }
     }
 
@@ -89,6 +93,12 @@ struct FCMError: Error, Equatable {
         if let errorCode {
             details.append([
                 "@type": "type.googleapis.com/google.firebase.fcm.v1.FcmError", "errorCode": .string(errorCode),
+            ])
+        }
+        if let quotaSubject {
+            details.append([
+                "@type": "type.googleapis.com/google.rpc.QuotaFailure",
+                "violations": [["subject": .string(quotaSubject), "description": .string(quotaSubject)]],
             ])
         }
         if let violation {
