@@ -109,12 +109,15 @@ package struct PushTarget: Sendable, Equatable {
 
 /// What became of one attempt.
 package enum PushOutcome: Sendable, Equatable {
-    /// The gateway took it; its name for the message.
-    case accepted(providerID: String)
+    /// The gateway took it; its name for the message, and the environment it turned out to belong to where that is another one
+    /// than the target's.
+    case accepted(providerID: String, environment: APNsEnvironment? = nil)
     /// Try again, not before `after` when the gateway said so. The reason is short and free of secrets and tokens.
     case retry(after: Duration?, reason: String)
     /// The token is dead; `since` in milliseconds since 1970 when the gateway told.
-    case dead(reason: String, since: Int64?)
+    ///
+    /// Not certain: it is not to be removed on this answer alone. The gateway tells separately when it is.
+    case dead(reason: String, since: Int64?, isCertain: Bool = true)
     /// Will not be accepted however often it is sent.
     case rejected(reason: String)
     /// No credentials for this provider: logged as a would-be push.

@@ -4,65 +4,71 @@ package import Logging
 internal import HubCrypto
 package import HubHTTPClient
 
-/// Sends to APNs: one lane per environment, one provider token for both.
+/// Sends one app's pushes to APNs: a lane for each environment, which other apps with the same key share.
 ///
 /// Which lane a push takes is the target's environment and nothing else; hosts are constants, so that no text from
-/// outside chooses where the provider token goes.
+/// outside chooses where the provider token goes. The one exception is a token that no gateway ever accepted: when its own
+/// environment calls it bad, the other one is asked once.
 package final class APNsGateway: ClosablePushGateway {
-    /// More streams than this gain nothing: a push takes tens of milliseconds.
-    static let inFlightMax = 200
-    static let totalTimeout = Duration.seconds(10)
     /// Twice today's longest tokens; Apple warns against assuming a length.
     static let tokenDigitsMax = 200
 
+    /// What this app has in one environment.
+    final class Side: Sendable {
+        let lane: APNsLane
+        /// For what is wrong with the topic alone.
+        let gate: GateKeeper
+        let court: TokenCourt
+        /// For alarms.
+        let name: String
+
+        init(_ lane: APNsLane, topic: String, time: any TimeSource, reports: PushReports) {
+            let name = "\(lane.name) topic \(topic)"
+            let gate = GateKeeper(time: time)
+            self.lane = lane
+            self.gate = gate
+            self.name = name
+            court = TokenCourt(.apns, provider: .apns, time: time, reports: reports) {
+                gate.stop(APNsGateway.tooManyBadTokens)
+                reports.raise(.apnsBadTokens, lane: name, APNsGateway.tooManyBadTokens)
+            }
+        }
+
+        /// Nil when a push may go out; otherwise the outcome it gets instead.
+        func refusal() -> PushOutcome? { gate.refusal() ?? lane.lane.refusal() }
+    }
+
+    static let tooManyBadTokens =
+        "more than \(TokenJudge.Rules.apns.percentMax) % of the device tokens are called bad: all are kept; check APNS_TOPIC and the devices' environment"
+
     private let topic: String
-    private let providerToken: APNsProviderToken
-    private let production: PushLane
-    private let sandbox: PushLane
+    private let production: Side
+    private let sandbox: Side
     private let time: any TimeSource
     private let logger: Logger
+    private let reports: PushReports
 
     /// Starts two threads; connections open with the first push.
     /// - Throws: when the key cannot be used or the HTTP client cannot start.
-    package init(_ configuration: APNsConfiguration, time: any TimeSource, logger: Logger) throws(PushConfigurationError) {
-        let key: ES256PrivateKey
-        do throws(CryptoError) {
-            key = try ES256PrivateKey(pem: configuration.keyPEM)
-        } catch {
-            throw PushConfigurationError("the APNs key cannot be used: \(error)")
-        }
-        topic = configuration.topic
-        providerToken = APNsProviderToken(key: key, keyID: configuration.keyID, teamID: configuration.teamID, time: time)
-        production = try Self.lane(.production, configuration, time: time, logger: logger)
-        sandbox = try Self.lane(.sandbox, configuration, time: time, logger: logger)
+    package convenience init(
+        _ configuration: APNsConfiguration, time: any TimeSource, logger: Logger, reports: PushReports? = nil
+    ) throws(PushConfigurationError) {
+        let lanes = PushLanes(time: time, logger: logger, reports: reports ?? PushReports(time: time))
+        self.init(
+            topic: configuration.topic, production: try lanes.lane(configuration, .production),
+            sandbox: try lanes.lane(configuration, .sandbox), time: time, logger: logger, reports: lanes.reports)
+    }
+
+    init(topic: String, production: APNsLane, sandbox: APNsLane, time: any TimeSource, logger: Logger, reports: PushReports) {
+        self.topic = topic
+        self.production = Side(production, topic: topic, time: time, reports: reports)
+        self.sandbox = Side(sandbox, topic: topic, time: time, reports: reports)
         self.time = time
         self.logger = logger
+        self.reports = reports
     }
 
-    private static func lane(
-        _ environment: APNsEnvironment, _ configuration: APNsConfiguration, time: any TimeSource, logger: Logger
-    ) throws(PushConfigurationError) -> PushLane {
-        var options = CurlOptions(name: "apns-\(environment.rawValue)")
-        options.inFlightMax = inFlightMax
-        options.inFlightMaxHTTP1 = 1
-        options.primesConnections = true
-        options.clearTextHTTP2 = true
-        options.connectionsPerHostMax = 1
-        options.totalTimeout = totalTimeout
-        options.connectionLifetimeMax = PushLane.connectionLifetime()
-        options.caFile = configuration.caFile
-        options.answerHeaders = ["retry-after", "apns-id"]
-        return try PushLane(options, baseURL: configuration.url ?? host(environment), time: time, logger: logger)
-    }
-
-    static func host(_ environment: APNsEnvironment) -> String {
-        switch environment {
-        case .production: "https://api.push.apple.com"
-        case .sandbox: "https://api.sandbox.push.apple.com"
-        }
-    }
-
-    private func lane(_ environment: APNsEnvironment) -> PushLane {
+    func side(_ environment: APNsEnvironment) -> Side {
         switch environment {
         case .production: production
         case .sandbox: sandbox
@@ -70,18 +76,19 @@ package final class APNsGateway: ClosablePushGateway {
     }
 
     package func send(_ message: PushMessage, to target: PushTarget, completion: @escaping @Sendable (PushOutcome) -> Void) {
-        let lane = lane(target.environment)
+        let side = side(target.environment)
         let log = PushLog(message, target)
         // Whatever is decided here is told from another thread, because the caller may hold locks.
-        if let outcome = lane.refusal() { return Self.later(outcome, log, logger, completion) }
+        if let outcome = side.refusal() { return Self.later(outcome, log, logger, completion) }
         guard let path = Self.path(target.token) else {
             return Self.later(
                 .dead(reason: "not an APNs device token: it is not hexadecimal", since: nil), log, logger, completion)
         }
         do throws(PayloadFault) {
             let payload = try APNsPayload(message, topic: topic, device: target.device, now: time.wallMilliseconds)
-            let request = Request(payload: payload, url: lane.baseURL + path, lane: lane, log: log, completion: completion)
-            switch try currentToken() {
+            let request = Request(
+                payload: payload, path: path, target: target, environment: target.environment, log: log, completion: completion)
+            switch try token(of: side) {
             case .token(let token): submit(request, token: token, isResend: false)
             case .wait(let wait):
                 Self.later(
@@ -101,9 +108,9 @@ package final class APNsGateway: ClosablePushGateway {
         return "/3/device/" + token.lowercased()
     }
 
-    private func currentToken() throws(PayloadFault) -> APNsProviderToken.Token {
+    private func token(of side: Side) throws(PayloadFault) -> APNsProviderToken.Token {
         do throws(CryptoError) {
-            return try providerToken.current()
+            return try side.lane.providerToken.current()
         } catch {
             throw PayloadFault(reason: "the provider token cannot be signed: \(error)")
         }
@@ -119,15 +126,18 @@ package final class APNsGateway: ClosablePushGateway {
     }
 
     package func shutdown(grace: Duration) {
-        production.multi.shutdown(grace: grace)
-        sandbox.multi.shutdown(grace: grace)
+        production.lane.lane.multi.shutdown(grace: grace)
+        sandbox.lane.lane.multi.shutdown(grace: grace)
     }
 
     /// The transport's numbers for metrics.
-    package func counters(_ environment: APNsEnvironment) -> CurlCounters { lane(environment).multi.counters }
+    package func counters(_ environment: APNsEnvironment) -> CurlCounters { side(environment).lane.lane.multi.counters }
 
     /// Why a lane sends nothing at present; nil while it does.
-    package func stoppedReason(_ environment: APNsEnvironment) -> String? { lane(environment).stoppedReason }
+    package func stoppedReason(_ environment: APNsEnvironment) -> String? {
+        let side = side(environment)
+        return side.lane.lane.stoppedReason ?? side.gate.reason
+    }
 }
 
 // MARK: One request
@@ -135,23 +145,29 @@ package final class APNsGateway: ClosablePushGateway {
 extension APNsGateway {
     private struct Request: Sendable {
         let payload: APNsPayload
-        let url: String
-        let lane: PushLane
+        let path: String
+        let target: PushTarget
+        /// Where it is being sent: the target's, or on the second try the other one.
+        var environment: APNsEnvironment
         let log: PushLog
         let completion: @Sendable (PushOutcome) -> Void
+
+        var isCrossed: Bool { environment != target.environment }
     }
 
     private func submit(_ request: Request, token: String, isResend: Bool) {
+        let lane = side(request.environment).lane.lane
         var headers = request.payload.headers.sorted { $0.key < $1.key }.map { (name: $0.key, value: $0.value) }
         headers.append(("authorization", "bearer " + token))
-        let call = HTTPCall(method: "POST", url: request.url, headers: headers, body: request.payload.body)
-        request.lane.multi.submit(call) { [self] result in answered(request, token: token, isResend: isResend, result) }
+        let call = HTTPCall(method: "POST", url: lane.baseURL + request.path, headers: headers, body: request.payload.body)
+        lane.multi.submit(call) { [self] result in answered(request, token: token, isResend: isResend, result) }
     }
 
     private func answered(
         _ request: Request, token: String, isResend: Bool, _ result: Result<HTTPAnswer, HTTPClientError>
     ) {
-        let lane = request.lane
+        let side = side(request.environment)
+        let lane = side.lane.lane
         var verdict: GatewayVerdict
         switch result {
         case .failure(let error): verdict = GatewayVerdict(error)
@@ -159,49 +175,120 @@ extension APNsGateway {
             lane.noteVersion(answer.version)
             verdict = APNsOutcome.verdict(
                 answer, requestID: request.payload.headers["apns-id"] ?? "", now: time.wallMilliseconds)
-            verdict = believed(verdict, status: answer.status, lane)
         }
         switch verdict.action {
-        case .none, .replaceAccessToken: break
+        case .none, .replaceAccessToken, .judgeTokenOfKnownShape, .markForeign: break
         case .newConnection: lane.multi.renewConnections()
-        case .keepOlderProviderToken: providerToken.tooManyUpdates()
+        case .keepOlderProviderToken: side.lane.providerToken.tooManyUpdates()
         case .stopLane: lane.stop(verdict.outcome.reason ?? "")
+        case .stopTopic: side.gate.stop(verdict.outcome.reason ?? "")
         case .resendOnNewConnection:
             lane.multi.renewConnections()
             if !isResend { return submit(request, token: token, isResend: true) }
         case .replaceProviderToken:
-            switch replacement(for: token) {
+            switch replacement(for: token, side) {
             case .token(let fresh):
                 // APNs keeps refusing on a connection that carried the expired token.
                 lane.multi.renewConnections()
                 if !isResend { return submit(request, token: fresh, isResend: true) }
-            case .wait(let wait): verdict = .retry(.lane, "ExpiredProviderToken", after: wait)
+            case .wait(let wait):
+                verdict = .retry(.lane, "ExpiredProviderToken", after: wait).raising(.apnsProviderTokenExpired)
+                // Every further push would be refused as this one was, and refusals slow a connection down.
+                lane.stop("ExpiredProviderToken: the provider token is not an hour old; check the clock")
             case nil: verdict = .retry(.lane, "the provider token cannot be signed")
             }
+        case .tryOtherEnvironment where !request.target.isProven && !request.isCrossed: return cross(request)
+        case .tryOtherEnvironment, .judgeToken: verdict = judged(verdict, request)
         }
-        if case .accepted = verdict.outcome { lane.noteAccepted() }
-        logger.debug("push", metadata: request.log.metadata(verdict.outcome))
-        request.completion(verdict.outcome)
+        finish(request, verdict)
+    }
+
+    /// The token's own environment calls it bad, and nobody ever saw it work there.
+    private func cross(_ request: Request) {
+        var request = request
+        request.environment = request.target.environment == .production ? .sandbox : .production
+        let side = side(request.environment)
+        // Whether it is dead only both environments together can say.
+        let undecided = GatewayVerdict.rejected("BadDeviceToken: the token is kept, because the other environment could not be asked")
+        guard side.refusal() == nil else { return finish(request, undecided) }
+        do throws(PayloadFault) {
+            guard case .token(let token) = try token(of: side) else { return finish(request, undecided) }
+            submit(request, token: token, isResend: false)
+        } catch {
+            finish(request, .rejected(error.reason))
+        }
+    }
+
+    /// Keeps tokens alive when so many of them are called bad that the lane must be wrong, not the tokens.
+    private func judged(_ verdict: GatewayVerdict, _ request: Request) -> GatewayVerdict {
+        let home = side(request.target.environment)
+        if home.court.bad(request.target.token) { return verdict }
+        home.gate.stop(Self.tooManyBadTokens)
+        return .rejected("\(PushReason.word(of: verdict.outcome)): \(Self.tooManyBadTokens)")
+    }
+
+    private func finish(_ request: Request, _ verdict: GatewayVerdict) {
+        let side = side(request.environment)
+        var outcome = verdict.outcome
+        switch outcome {
+        case .accepted(let providerID, _):
+            side.lane.lane.noteAccepted()
+            if side.gate.accepted() { side.court.reset() }
+            side.court.good(request.target.token)
+            if request.isCrossed { outcome = .accepted(providerID: providerID, environment: request.environment) }
+        // A token that APNs itself saw die says nothing against the lane.
+        case .dead(_, _, isCertain: true): side.court.good(request.target.token)
+        default: break
+        }
+        if let alarm = verdict.alarm { reports.raise(alarm, lane: side.name, outcome.reason ?? "") }
+        logger.debug("push", metadata: request.log.metadata(outcome))
+        request.completion(outcome)
     }
 
     /// Nil when signing fails, which the key's check at start makes all but impossible.
-    private func replacement(for token: String) -> APNsProviderToken.Token? {
+    private func replacement(for token: String, _ side: Side) -> APNsProviderToken.Token? {
         do throws(CryptoError) {
-            return try providerToken.replacement(for: token)
+            return try side.lane.providerToken.replacement(for: token)
         } catch {
             logger.info("provider token cannot be signed", metadata: ["push.reason": .string(error.message)])
             return nil
         }
     }
+}
 
-    /// Keeps tokens alive when so many of them are called bad that the lane must be wrong, not the tokens.
-    private func believed(_ verdict: GatewayVerdict, status: Int, _ lane: PushLane) -> GatewayVerdict {
-        guard status == 200 || status == 400 || status == 410 else { return verdict }
-        var isBad = false
-        if status == 400, case .dead = verdict.outcome { isBad = true }
-        guard !lane.noteToken(isBad: isBad), isBad else { return verdict }
-        return .rejected(
-            "BadDeviceToken in more than \(BadTokenGuard.percentMax) % of the answers: the token is kept; check APNS_TOPIC and the devices' environment",
-            .stopLane)
+// MARK: Asking whether the credentials work
+
+extension APNsGateway {
+    /// Sends a notification to a device that does not exist: that APNs complains of the token and of nothing else proves that key,
+    /// team and topic are right. No phone gets it, and no gate or judge is told.
+    package func probe(_ environment: APNsEnvironment, completion: @escaping @Sendable (GatewayProbe) -> Void) {
+        let side = side(environment)
+        let lane = side.lane.lane
+        let asked = "a push to a device token that cannot exist (\(side.name))"
+        let token: String
+        do throws(PayloadFault) {
+            guard case .token(let current) = try self.token(of: side) else {
+                return completion(GatewayProbe(.failed, asked: asked, answered: "no provider token yet", advice: "try again"))
+            }
+            token = current
+        } catch {
+            return completion(GatewayProbe(.refused, asked: asked, answered: error.reason, advice: "check APNS_KEY_PATH"))
+        }
+        let call = HTTPCall(
+            method: "POST", url: lane.baseURL + "/3/device/" + Self.impossibleToken,
+            headers: [
+                ("apns-expiration", "0"), ("apns-priority", "5"), ("apns-push-type", "background"), ("apns-topic", topic),
+                ("content-type", "application/json"), ("authorization", "bearer " + token),
+            ], body: Array(#"{"aps":{"content-available":1}}"#.utf8))
+        let now = time.wallMilliseconds
+        lane.multi.submit(call) { result in
+            switch result {
+            case .failure(let error): completion(.unreachable(asked: asked, error, host: lane.baseURL))
+            case .success(let answer):
+                completion(GatewayProbe.apns(asked: asked, APNsOutcome.verdict(answer, requestID: "", now: now).outcome))
+            }
+        }
     }
+
+    static let impossibleToken = String(repeating: "0", count: 64)
 }

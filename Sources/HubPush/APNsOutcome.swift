@@ -25,29 +25,31 @@ enum APNsOutcome {
     static func verdict(status: Int, reason: String, timestamp: Int64?, after: Duration?) -> GatewayVerdict {
         let name = reason.isEmpty ? "http \(status)" : PeerText.identifier(reason)
         switch (status, reason) {
-        // Trying the other environment once before believing this needs the store's help and is not done here: the
-        // reason says so, and `BadTokenGuard` keeps a wrong host from deleting everything.
         case (400, "BadDeviceToken"):
-            return GatewayVerdict(
-                outcome: .dead(reason: "BadDeviceToken: malformed, another app's, or of the other environment", since: nil))
+            return .doubtful("BadDeviceToken: malformed, another app's, or of the other environment", .tryOtherEnvironment)
         case (400, "DeviceTokenNotForTopic"):
-            return .rejected("DeviceTokenNotForTopic: the token belongs to another bundle id than APNS_TOPIC")
+            return .doubtful("DeviceTokenNotForTopic: the token belongs to another bundle id than APNS_TOPIC", .judgeToken)
         case (400, "BadTopic"), (400, "MissingTopic"), (400, "TopicDisallowed"):
-            return .rejected("\(name): check APNS_TOPIC and what the key may send to", .stopLane)
+            return .stopped("\(name): check APNS_TOPIC and what the key may send to", .stopTopic, .apnsBadTopic)
         case (400, "IdleTimeout"): return .retry(.transport, name, after: after, .resendOnNewConnection)
         case (403, "ExpiredProviderToken"): return .retry(.lane, name, after: after, .replaceProviderToken)
-        case (403, "UnrelatedKeyIdInToken"): return .retry(.lane, name, after: after, .resendOnNewConnection)
+        case (403, "UnrelatedKeyIdInToken"):
+            return .retry(.lane, name, after: after, .resendOnNewConnection).raising(.apnsBadKey)
         case (403, "BadEnvironmentKeyIdInToken"):
-            return .rejected("\(name): the key is for the other APNs environment", .stopLane)
+            return .stopped("\(name): the key is for the other APNs environment", .stopLane, .apnsWrongEnvironmentKey)
         case (403, "InvalidProviderToken"), (403, "MissingProviderToken"):
-            return .rejected("\(name): check APNS_KEY_PATH, APNS_KEY_ID and APNS_TEAM_ID", .stopLane)
-        case (403, _): return .rejected(name, .stopLane)
+            return .stopped("\(name): check APNS_KEY_PATH, APNS_KEY_ID and APNS_TEAM_ID", .stopLane, .apnsBadKey)
+        case (403, "Forbidden"), (403, "BadCertificate"), (403, "BadCertificateEnvironment"):
+            return .rejected("\(name): look up the key and the app in Apple's developer account", .stopLane).raising(.apnsForbidden)
         case (410, _): return GatewayVerdict(outcome: .dead(reason: name, since: timestamp))
-        case (429, "TooManyProviderTokenUpdates"): return .retry(.lane, name, after: after, .keepOlderProviderToken)
+        // The payload was built within the limit, its text cut already: there is nothing left to cut.
+        case (413, _): return .rejected("\(name): shorten the definition's data")
+        case (429, "TooManyProviderTokenUpdates"):
+            return .retry(.lane, name, after: after, .keepOlderProviderToken).raising(.apnsTokenUpdates)
         case (429, _): return .retry(.deviceThrottled, name, after: after)
         case (500..., _): return .retry(.apnsUnavailable, name, after: after, .newConnection)
         // BadCollapseId, BadExpirationDate, BadMessageId, BadPriority, InvalidPushType, DuplicateHeaders, PayloadEmpty,
-        // MissingDeviceToken, BadPath, MethodNotAllowed, PayloadTooLarge and what Apple may add: our own mistakes.
+        // MissingDeviceToken, BadPath, MethodNotAllowed and what Apple may add: our own mistakes.
         default: return .rejected(name)
         }
     }

@@ -28,7 +28,9 @@ struct APNsTokenSchedule: Equatable {
     private var noSigningBefore: UInt64 = 0
 
     mutating func decide(now: UInt64) -> Decision {
-        if let current, now - current.at < Self.refreshAge || now < noSigningBefore { return .use(current.token) }
+        if let current, now - current.at < Self.refreshAge || now < noSigningBefore && now - current.at < Self.lifetime {
+            return .use(current.token)
+        }
         return now < noSigningBefore ? .wait(noSigningBefore - now) : .sign
     }
 

@@ -2,6 +2,7 @@ package import HubCore
 package import HubDelivery
 package import Logging
 package import HubHTTPClient
+internal import Synchronization
 
 /// Sends to FCM HTTP v1: one lane for messages and a small one for access tokens, which must not queue behind them.
 package final class FCMGateway: ClosablePushGateway {
@@ -17,10 +18,27 @@ package final class FCMGateway: ClosablePushGateway {
     private let url: String
     private let time: any TimeSource
     private let logger: Logger
+    private let reports: PushReports
+    /// For alarms.
+    private let name: String
+    private let court: TokenCourt
+
+    private struct Memory {
+        var foreign = ForeignTokens()
+        var shapes = AcceptedShapes()
+    }
+    private let memory = Mutex(Memory())
+
+    static let tooManyUnregistered =
+        "more than \(TokenJudge.Rules.fcm.percentMax) % of the tokens are called dead: all are kept; check that the apps and the service account are of one Firebase project"
 
     /// Starts two threads; connections open with the first push.
     /// - Throws: when the HTTP client cannot start.
-    package init(_ configuration: FCMConfiguration, time: any TimeSource, logger: Logger) throws(PushConfigurationError) {
+    package init(
+        _ configuration: FCMConfiguration, time: any TimeSource, logger: Logger, reports: PushReports? = nil
+    ) throws(PushConfigurationError) {
+        let reports = reports ?? PushReports(time: time)
+        let name = "fcm project \(configuration.account.projectID)"
         var options = CurlOptions(name: "fcm")
         options.inFlightMax = Self.inFlightMax
         options.inFlightMaxHTTP1 = Self.connectionsMax
@@ -47,6 +65,11 @@ package final class FCMGateway: ClosablePushGateway {
         }
         self.time = time
         self.logger = logger
+        self.reports = reports
+        self.name = name
+        court = TokenCourt(.fcm, provider: .fcm, time: time, reports: reports) {
+            reports.raise(.fcmUnregistered, lane: name, Self.tooManyUnregistered)
+        }
     }
 
     package func send(_ message: PushMessage, to target: PushTarget, completion: @escaping @Sendable (PushOutcome) -> Void) {
@@ -60,12 +83,25 @@ package final class FCMGateway: ClosablePushGateway {
         }
         if let outcome = lane.refusal() { return later(outcome) }
         guard !target.token.isEmpty else { return later(.dead(reason: "the device token is empty", since: nil)) }
+        let monotonic = time.monotonicNanoseconds
+        if memory.withLock({ $0.foreign.isMarked(target.token, now: monotonic) }) {
+            return later(.rejected(reason: "SENDER_ID_MISMATCH: not asked again: the token belongs to another Firebase project"))
+        }
         do throws(PayloadFault) {
             let payload = try FCMPayload(message, target: target, now: time.wallMilliseconds)
-            submit(Request(body: payload.body, log: log, completion: completion), isResend: false)
+            submit(Request(body: payload.body, target: target, shape: Self.shape(message, target), log: log, completion: completion), isResend: false)
         } catch {
             later(.rejected(reason: error.reason))
         }
+    }
+
+    /// Notifications of one event and kind for one platform have the same members.
+    private static func shape(_ message: PushMessage, _ target: PushTarget) -> Int {
+        var hasher = Hasher()
+        hasher.combine(message.event)
+        hasher.combine(message.kind)
+        hasher.combine(target.platform)
+        return hasher.finalize()
     }
 
     package func shutdown(grace: Duration) {
@@ -89,18 +125,24 @@ package final class FCMGateway: ClosablePushGateway {
 extension FCMGateway {
     private struct Request: Sendable {
         let body: [UInt8]
+        let target: PushTarget
+        let shape: Int
         let log: PushLog
         let completion: @Sendable (PushOutcome) -> Void
+    }
+
+    private func call(_ body: [UInt8], token: String) -> HTTPCall {
+        HTTPCall(
+            method: "POST", url: url, headers: [("authorization", "Bearer " + token), ("content-type", "application/json")], body: body)
     }
 
     private func submit(_ request: Request, isResend: Bool) {
         accessToken.withToken { [self] token in
             switch token {
             case .success(let token):
-                let call = HTTPCall(
-                    method: "POST", url: url,
-                    headers: [("authorization", "Bearer " + token), ("content-type", "application/json")], body: request.body)
-                lane.multi.submit(call) { [self] result in answered(request, token: token, isResend: isResend, result) }
+                lane.multi.submit(call(request.body, token: token)) { [self] result in
+                    answered(request, token: token, isResend: isResend, result)
+                }
             case .failure(let fault):
                 // Told from another thread: without a wait in between this may still be the caller's.
                 Task { [self] in finish(request, verdict(fault)) }
@@ -111,26 +153,49 @@ extension FCMGateway {
     private func verdict(_ fault: AccessTokenFault) -> GatewayVerdict {
         fault.isRetryable
             ? .retry(.lane, fault.reason, after: fault.after)
-            : .rejected("\(fault.reason): check the service account and the clock", .stopLane)
+            : .stopped("\(fault.reason): check the service account and the clock", .stopLane, .fcmAccountRefused)
     }
 
     private func answered(
         _ request: Request, token: String, isResend: Bool, _ result: Result<HTTPAnswer, HTTPClientError>
     ) {
-        let verdict: GatewayVerdict
+        var verdict: GatewayVerdict
         switch result {
         case .failure(let error): verdict = GatewayVerdict(error)
         case .success(let answer):
             lane.noteVersion(answer.version)
             verdict = FCMOutcome.verdict(answer, now: time.wallMilliseconds)
         }
-        if verdict.action == .replaceAccessToken {
+        switch verdict.action {
+        case .replaceAccessToken:
             accessToken.invalidate(token)
             if !isResend { return submit(request, isResend: true) }
             // A token fetched a moment ago was refused too: asking for more of them does not help.
             lane.stop(verdict.outcome.reason ?? "")
+            verdict = verdict.raising(.fcmUnauthenticated)
+        case .judgeToken: verdict = judged(verdict, request)
+        case .judgeTokenOfKnownShape:
+            if memory.withLock({ $0.shapes.contains(request.shape) }) {
+                verdict = judged(verdict, request)
+            } else {
+                verdict = .rejected(
+                    "INVALID_ARGUMENT: not a valid registration token, or a wrong payload: nobody has accepted this event yet")
+            }
+        case .markForeign:
+            let now = time.monotonicNanoseconds
+            if memory.withLock({ $0.foreign.mark(request.target.token, now: now) }) { verdict = verdict.raising(.fcmSenderMismatch) }
+        default: break
         }
         finish(request, verdict)
+    }
+
+    /// Keeps tokens when so many of them are called dead that the project must be wrong, not the tokens. Topics never die.
+    private func judged(_ verdict: GatewayVerdict, _ request: Request) -> GatewayVerdict {
+        guard request.target.form == .token || request.target.form == .fid else {
+            return .rejected(verdict.outcome.reason ?? PushReason.other)
+        }
+        if court.bad(request.target.token) { return verdict }
+        return .rejected("\(PushReason.word(of: verdict.outcome)): \(Self.tooManyUnregistered)")
     }
 
     private func finish(_ request: Request, _ verdict: GatewayVerdict) {
@@ -139,8 +204,46 @@ extension FCMGateway {
         case .newConnection: lane.multi.renewConnections()
         default: break
         }
-        if case .accepted = verdict.outcome { lane.noteAccepted() }
+        if case .accepted = verdict.outcome {
+            lane.noteAccepted()
+            court.good(request.target.token)
+            memory.withLock { $0.shapes.note(request.shape) }
+        }
+        if let alarm = verdict.alarm { reports.raise(alarm, lane: name, verdict.outcome.reason ?? "") }
         logger.debug("push", metadata: request.log.metadata(verdict.outcome))
         request.completion(verdict.outcome)
+    }
+
+    /// Decides on held tokens by the time that has passed.
+    func sweep() { court.sweep() }
+}
+
+// MARK: Asking whether the credentials work
+
+extension FCMGateway {
+    /// Has FCM check a message to a topic that nobody subscribes to, without sending it: account, role, API and project are checked
+    /// on the way. No gate is told.
+    package func probe(completion: @escaping @Sendable (GatewayProbe) -> Void) {
+        let asked = "a message that is only checked, not sent (\(name))"
+        let body = Array(#"{"validate_only":true,"message":{"topic":"tandem-check","data":{"check":"live"}}}"#.utf8)
+        let now = time.wallMilliseconds
+        accessToken.withToken { [self] token in
+            switch token {
+            case .failure(let fault):
+                completion(
+                    GatewayProbe(
+                        fault.isRetryable ? .failed : .refused, asked: asked, answered: fault.reason,
+                        advice: fault.isRetryable
+                            ? "see that this machine reaches the service account's token_uri"
+                            : "check the service account's key (revoked?) and this machine's clock (NTP)"))
+            case .success(let token):
+                lane.multi.submit(call(body, token: token)) { [self] result in
+                    switch result {
+                    case .failure(let error): completion(.unreachable(asked: asked, error, host: lane.baseURL))
+                    case .success(let answer): completion(.fcm(asked: asked, FCMOutcome.verdict(answer, now: now).outcome))
+                    }
+                }
+            }
+        }
     }
 }

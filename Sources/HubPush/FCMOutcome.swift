@@ -19,6 +19,8 @@ enum FCMOutcome {
         var fields: [String] = []
         /// What APNs told FCM.
         var apnsReason: String?
+        /// `QuotaFailure` speaks of the device's quota, not of the project's or a topic's.
+        var isDeviceQuota = false
 
         init(status: Int, code: String? = nil, rpc: String? = nil, namesToken: Bool = false) {
             self.status = status
@@ -37,9 +39,18 @@ enum FCMOutcome {
                 let type = detail["@type"]?.stringValue ?? ""
                 if type.hasSuffix("FcmError") { code = detail["errorCode"]?.stringValue }
                 if type.hasSuffix("ApnsError") { apnsReason = detail["reason"]?.stringValue }
+                if type.hasSuffix("QuotaFailure") { isDeviceQuota = Self.isOfDevice(detail) }
                 for violation in detail["fieldViolations"]?.arrayValue ?? [] {
                     if let field = violation["field"]?.stringValue { fields.append(field) }
                 }
+            }
+        }
+
+        /// Google's page names three quotas (project, device, topic) and no form in which a failure tells them apart, so its words do.
+        private static func isOfDevice(_ detail: JSONValue) -> Bool {
+            (detail["violations"]?.arrayValue ?? []).contains { violation in
+                let text = [violation["subject"], violation["description"]].compactMap { $0?.stringValue?.lowercased() }.joined(separator: " ")
+                return text.contains("device") && !text.contains("topic")
             }
         }
     }
@@ -60,17 +71,19 @@ enum FCMOutcome {
     static func verdict(_ fault: Fault, after: Duration?) -> GatewayVerdict {
         let code = fault.code ?? ""
         switch code {
-        case "UNREGISTERED": return GatewayVerdict(outcome: .dead(reason: code, since: nil))
+        case "UNREGISTERED": return .doubtful(code, .judgeToken)
         case "INVALID_ARGUMENT":
             return fault.namesToken
-                ? GatewayVerdict(outcome: .dead(reason: "INVALID_ARGUMENT: not a valid registration token", since: nil))
-                : .rejected(describe(code, fault))
-        case "SENDER_ID_MISMATCH": return .rejected("SENDER_ID_MISMATCH: the token belongs to another Firebase project")
+                ? .doubtful("INVALID_ARGUMENT: not a valid registration token", .judgeTokenOfKnownShape) : .rejected(describe(code, fault))
+        case "SENDER_ID_MISMATCH":
+            return .rejected("SENDER_ID_MISMATCH: the token belongs to another Firebase project", .markForeign)
         case "THIRD_PARTY_AUTH_ERROR":
-            return .rejected(
-                describe("THIRD_PARTY_AUTH_ERROR", fault) + ": check the APNs key uploaded to the Firebase project")
-        case "QUOTA_EXCEEDED": return .retry(.throttled, code, after: after ?? quotaWait)
+            return .rejected(describe("THIRD_PARTY_AUTH_ERROR", fault) + ": check the APNs key uploaded to the Firebase project")
+                .raising(.fcmThirdPartyAuth)
+        case "QUOTA_EXCEEDED": return quota(code, fault, after: after)
         case "UNAVAILABLE", "INTERNAL": return .retry(.unavailable, code, after: after)
+        // FCM knows no more about it than its name says, and asking again would tell no more.
+        case "UNSPECIFIED_ERROR": return .rejected(code)
         default: return withoutCode(fault, after: after)
         }
     }
@@ -81,14 +94,21 @@ enum FCMOutcome {
         case ("UNAUTHENTICATED", _), ("", 401):
             return .retry(.lane, "UNAUTHENTICATED: the access token was refused", after: after, .replaceAccessToken)
         case ("PERMISSION_DENIED", _), ("", 403):
-            return .rejected(
-                "\(name): enable the Firebase Cloud Messaging API and give the account the role to send", .stopLane)
-        case ("RESOURCE_EXHAUSTED", _), (_, 429): return .retry(.throttled, name, after: after ?? quotaWait)
+            return .stopped(
+                "\(name): enable the Firebase Cloud Messaging API and give the account the role to send", .stopLane,
+                .fcmPermissionDenied)
+        case ("RESOURCE_EXHAUSTED", _), (_, 429): return quota(name, fault, after: after)
         case ("UNAVAILABLE", _), ("INTERNAL", _), (_, 500...), (_, 408): return .retry(.unavailable, name, after: after)
         // Without FcmError a 404 is not about the token.
-        case ("NOT_FOUND", _), (_, 404): return .rejected("\(name): check the service account's project", .stopLane)
+        case ("NOT_FOUND", _), (_, 404):
+            return .stopped("\(name): check the service account's project", .stopLane, .fcmNotFound)
         default: return .rejected(describe(name, fault))
         }
+    }
+
+    /// One device's quota slows that device down and nobody else.
+    private static func quota(_ name: String, _ fault: Fault, after: Duration?) -> GatewayVerdict {
+        fault.isDeviceQuota ? .retry(.deviceThrottled, name, after: after) : .retry(.throttled, name, after: after ?? quotaWait)
     }
 
     private static func describe(_ name: String, _ fault: Fault) -> String {

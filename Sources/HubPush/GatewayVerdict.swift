@@ -15,16 +15,35 @@ struct GatewayVerdict: Equatable {
         case keepOlderProviderToken
         /// FCM does not know our access token: fetch another, send again once.
         case replaceAccessToken
-        /// A mistake in credentials or configuration: every further push would fail the same way.
+        /// A mistake in credentials or configuration: every further push over the lane would fail the same way.
         case stopLane
+        /// A mistake in the topic: every further push of this app to this environment would fail the same way.
+        case stopTopic
+        /// Where the gateway never accepted this token, it may belong to the other environment: ask there, once. Else `judgeToken`.
+        case tryOtherEnvironment
+        /// The token is dead if not too many others are called so.
+        case judgeToken
+        /// As `judgeToken`, when a notification of the same shape was accepted lately; else the payload may be meant.
+        case judgeTokenOfKnownShape
+        /// The token is another project's: keep it, and spare the gateway the question for a while.
+        case markForeign
     }
 
     /// Valid as it stands when the action is not, or no longer, possible.
     var outcome: PushOutcome
     var action = Action.none
+    /// What somebody has to be told.
+    var alarm: PushAlarm?
 
     static func rejected(_ reason: String, _ action: Action = .none) -> GatewayVerdict {
         GatewayVerdict(outcome: .rejected(reason: reason), action: action)
+    }
+    /// A mistake that is not the push's: it waits until somebody has put things right, or it expires.
+    static func stopped(_ reason: String, _ action: Action, _ alarm: PushAlarm) -> GatewayVerdict {
+        GatewayVerdict(outcome: .retry(after: nil, reason: RetryCause.lane.reason(reason)), action: action, alarm: alarm)
+    }
+    static func doubtful(_ reason: String, _ action: Action) -> GatewayVerdict {
+        GatewayVerdict(outcome: .dead(reason: reason, since: nil, isCertain: false), action: action)
     }
     static func retry(_ cause: RetryCause, _ detail: String, after: Duration? = nil, _ action: Action = .none) -> GatewayVerdict
     {
@@ -42,10 +61,14 @@ struct GatewayVerdict: Equatable {
         }
     }
 
-    init(outcome: PushOutcome, action: Action = .none) {
+    init(outcome: PushOutcome, action: Action = .none, alarm: PushAlarm? = nil) {
         self.outcome = outcome
         self.action = action
+        self.alarm = alarm
     }
+
+    /// The same with an alarm.
+    func raising(_ alarm: PushAlarm) -> GatewayVerdict { GatewayVerdict(outcome: outcome, action: action, alarm: alarm) }
 }
 
 /// Text from a gateway, made safe for logs and reasons: gateways' own identifiers pass, anything else does not.

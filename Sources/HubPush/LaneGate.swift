@@ -36,39 +36,11 @@ struct LaneGate: Equatable {
         return wasOpen
     }
 
-    /// True when the lane was stopped before.
+    /// True when this ends a stop. Pushes that were in flight when the lane stopped end nothing, only a probe does.
     mutating func accepted() -> Bool {
-        guard reason != nil else { return false }
+        guard reason != nil, isProbing else { return false }
         self = LaneGate()
         return true
-    }
-}
-
-/// Tells one wrong token from a lane that is wrong as a whole (the other environment's host, another app's key), where
-/// deleting tokens would lose every device.
-struct BadTokenGuard: Equatable {
-    /// Answers looked back on.
-    static let span = 100
-    /// Fewer answers than this prove nothing.
-    static let samplesMin = 20
-    /// More bad tokens than this share of the answers are not chance.
-    static let percentMax = 5
-
-    private var answers: [Bool] = []
-    private var oldest = 0
-    private var bad = 0
-
-    /// Notes one answer and tells whether a bad token may be believed.
-    mutating func note(isBad: Bool) -> Bool {
-        if answers.count < Self.span {
-            answers.append(isBad)
-        } else {
-            if answers[oldest] { bad -= 1 }
-            answers[oldest] = isBad
-            oldest = (oldest + 1) % Self.span
-        }
-        if isBad { bad += 1 }
-        return answers.count < Self.samplesMin || bad * 100 <= Self.percentMax * answers.count
     }
 }
 

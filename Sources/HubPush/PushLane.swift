@@ -21,7 +21,6 @@ final class PushLane: Sendable {
 
     private struct State {
         var gate = LaneGate()
-        var badTokens = BadTokenGuard()
         var hasReportedHTTP1 = false
     }
     private let state = Mutex(State())
@@ -62,9 +61,6 @@ final class PushLane: Sendable {
         }
     }
 
-    /// Whether a gateway's verdict on a token may be believed.
-    func noteToken(isBad: Bool) -> Bool { state.withLock { $0.badTokens.note(isBad: isBad) } }
-
     /// An HTTP/1 answer means that something in between spoils multiplexing; said once.
     func noteVersion(_ version: HTTPAnswer.Version) {
         guard version < .http2 else { return }
@@ -95,7 +91,7 @@ extension PushOutcome {
     package var reason: String? {
         switch self {
         case .accepted, .skippedUnconfigured: nil
-        case .retry(_, let reason), .dead(let reason, _), .rejected(let reason): reason
+        case .retry(_, let reason), .dead(let reason, _, _), .rejected(let reason): reason
         }
     }
 }

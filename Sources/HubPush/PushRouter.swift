@@ -1,57 +1,121 @@
+internal import Dispatch
+package import HubCore
 package import HubDelivery
 package import Logging
 internal import Synchronization
 
-/// How many pushes ended how, for one provider, since the start.
-package struct PushCounts: Sendable, Equatable {
-    package var accepted = 0
-    package var retry = 0
-    package var dead = 0
-    package var rejected = 0
-    package var skippedUnconfigured = 0
+/// Sends each push through its app's credentials for its target's provider, and logs those whose provider has none.
+///
+/// Credentials can be replaced while pushes are under way: what was handed over ends on the old lanes, what comes next takes the
+/// new ones.
+package final class PushRouter: ClosablePushGateway {
+    /// How long lanes that are not used any more may take to end what is in flight.
+    package static let drain = Duration.seconds(15)
 
-    package init() {}
+    private struct Route: Sendable {
+        var apns: (any ClosablePushGateway)?
+        var fcm: (any ClosablePushGateway)?
 
-    mutating func note(_ outcome: PushOutcome) {
-        switch outcome {
-        case .accepted: accepted += 1
-        case .retry: retry += 1
-        case .dead: dead += 1
-        case .rejected: rejected += 1
-        case .skippedUnconfigured: skippedUnconfigured += 1
+        subscript(provider: PushProvider) -> (any ClosablePushGateway)? {
+            switch provider {
+            case .apns: apns
+            case .fcm: fcm
+            }
         }
     }
-}
 
-/// Sends each push through its target's provider, and logs those whose provider has no credentials.
-package final class PushRouter: ClosablePushGateway {
-    private let apns: (any ClosablePushGateway)?
-    private let fcm: (any ClosablePushGateway)?
+    private struct State {
+        var common = Route()
+        var apps: [String: Route] = [:]
+        /// Nil where the gateways were made by somebody else.
+        var lanes: PushLanes?
+        var credentials: [PushCredentials] = []
+        var isClosed = false
+    }
+
     private let logger: Logger
+    private let state: Mutex<State>
     private let counted = Mutex<[PushProvider: PushCounts]>([:])
 
     /// - Parameters:
     ///   - apns: nil without APNs credentials.
     ///   - fcm: nil without FCM credentials.
     package init(apns: (any ClosablePushGateway)?, fcm: (any ClosablePushGateway)?, logger: Logger) {
-        self.apns = apns
-        self.fcm = fcm
         self.logger = logger
+        state = Mutex(State(common: Route(apns: apns, fcm: fcm)))
     }
 
-    /// Whether pushes to this provider are really sent.
-    package func isConfigured(_ provider: PushProvider) -> Bool { gateway(provider) != nil }
+    /// Makes the lanes that the credentials need, one for all that are equal.
+    /// - Throws: when one cannot be used.
+    package init(
+        _ credentials: PushCredentialSet, time: any TimeSource, logger: Logger, reports: PushReports
+    ) throws(PushConfigurationError) {
+        self.logger = logger
+        state = Mutex(State())
+        try state.withLock { state throws(PushConfigurationError) in
+            let lanes = PushLanes(time: time, logger: logger, reports: reports)
+            state.lanes = lanes
+            _ = try Self.install(credentials, lanes, &state)
+        }
+    }
 
-    private func gateway(_ provider: PushProvider) -> (any ClosablePushGateway)? {
-        switch provider {
-        case .apns: apns
-        case .fcm: fcm
+    /// Uses other credentials from now on. Lanes whose credential is unchanged stay as they are; others end in the background.
+    /// - Returns: how many lanes were given up.
+    /// - Throws: when one cannot be used; the former ones then stay in force.
+    @discardableResult
+    package func replace(_ credentials: PushCredentialSet) throws(PushConfigurationError) -> Int {
+        let closers = try state.withLock { state throws(PushConfigurationError) -> [@Sendable (Duration) -> Void] in
+            guard let lanes = state.lanes, !state.isClosed else { return [] }
+            return try Self.install(credentials, lanes, &state)
+        }
+        if !closers.isEmpty {
+            // A thread may wait for them; none of Swift's own should.
+            DispatchQueue.global().async { PushLanes.close(closers, grace: Self.drain) }
+        }
+        return closers.count
+    }
+
+    private static func install(
+        _ set: PushCredentialSet, _ lanes: PushLanes, _ state: inout State
+    ) throws(PushConfigurationError) -> [@Sendable (Duration) -> Void] {
+        func route(_ credentials: PushCredentials) throws(PushConfigurationError) -> Route {
+            var route = Route()
+            if let apns = credentials.apns { route.apns = try lanes.gateway(apns) }
+            if let fcm = credentials.fcm { route.fcm = try lanes.gateway(fcm) }
+            return route
+        }
+        let used = [set.common] + set.apps.values
+        do throws(PushConfigurationError) {
+            let common = try route(set.common)
+            var apps: [String: Route] = [:]
+            for (app, credentials) in set.apps { apps[app] = try route(credentials) }
+            state.common = common
+            state.apps = apps
+            state.credentials = used
+            return lanes.retire(allBut: used)
+        } catch {
+            // What was made for the new ones before the fault was found carried nothing yet.
+            PushLanes.close(lanes.retire(allBut: state.credentials), grace: .zero)
+            throw error
+        }
+    }
+
+    /// Lanes with connections of their own; for tests and metrics.
+    package var laneCount: Int { state.withLock { $0.lanes?.count ?? 0 } }
+
+    /// Whether pushes to this provider are really sent, for apps without credentials of their own.
+    package func isConfigured(_ provider: PushProvider) -> Bool { state.withLock { $0.common[provider] } != nil }
+
+    private func gateway(_ target: PushTarget) -> (any ClosablePushGateway)? {
+        state.withLock { state in
+            guard !state.apps.isEmpty, let own = state.apps[target.app] else { return state.common[target.provider] }
+            return own[target.provider]
         }
     }
 
     package func send(_ message: PushMessage, to target: PushTarget, completion: @escaping @Sendable (PushOutcome) -> Void) {
         let provider = target.provider
-        guard let gateway = gateway(provider) else {
+        guard let gateway = gateway(target) else {
             let log = PushLog(message, target)
             // Off the caller's thread like every other completion, because the caller may hold locks.
             Task { [self] in
@@ -75,7 +139,12 @@ package final class PushRouter: ClosablePushGateway {
     package var counts: [PushProvider: PushCounts] { counted.withLock { $0 } }
 
     package func shutdown(grace: Duration) {
-        apns?.shutdown(grace: grace)
-        fcm?.shutdown(grace: grace)
+        let (closers, common) = state.withLock { state in
+            state.isClosed = true
+            return (state.lanes?.retire(allBut: []) ?? [], state.lanes == nil ? state.common : Route())
+        }
+        PushLanes.close(closers, grace: grace)
+        common.apns?.shutdown(grace: grace)
+        common.fcm?.shutdown(grace: grace)
     }
 }

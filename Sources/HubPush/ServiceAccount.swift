@@ -3,8 +3,8 @@ internal import HubCrypto
 internal import HubHTTPClient
 internal import HubJSON
 
-/// The parts of a Google service-account file that sending needs.
-struct ServiceAccount: Sendable {
+/// The parts of a Google service-account file that sending needs. Its key is in no description of it.
+struct ServiceAccount: Sendable, CustomStringConvertible, CustomReflectable {
     static let tokenURIDefault = "https://oauth2.googleapis.com/token"
 
     let projectID: String
@@ -12,6 +12,9 @@ struct ServiceAccount: Sendable {
     let privateKeyID: String
     let privateKey: RS256PrivateKey
     let tokenURI: String
+
+    var description: String { "service account of project \(projectID)" }
+    var customMirror: Mirror { Mirror(self, children: ["projectID": projectID]) }
 
     init(json: [UInt8]) throws(PushConfigurationError) {
         let document: JSONValue

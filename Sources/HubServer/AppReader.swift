@@ -17,7 +17,7 @@ struct AppReader {
         "subscription_count",
         "presence_members_max", "event_data_bytes_max", "activity_timeout", "ping_interval", "pong_timeout", "allowed_origins",
         "watchlist",
-        "webhooks",
+        "webhooks", "push",
     ]
     /// Larger events belong on a file server; a publish is held in memory as a whole.
     private static let eventDataBytesCeiling = 16 << 20
@@ -123,6 +123,7 @@ struct AppReader {
         }
         app.watchlist = map.bool("watchlist") ?? app.watchlist
         app.webhooks = webhooks(map)
+        app.push = PushSettingsReader(settings: settings).push(of: map)
         return app
     }
 

@@ -62,6 +62,8 @@ package struct Configuration: Sendable, Equatable {
         package var allowedOrigins: [String] = []
         package var watchlist = true
         package var webhooks: [Webhook] = []
+        /// Its own credentials; a gateway it has none for is the common one's.
+        package var push = Push()
 
         /// An app with everything else at its default.
         package init(id: String, key: String, secret: String) {
@@ -133,9 +135,20 @@ package struct Configuration: Sendable, Equatable {
         package var keyID: String
         package var teamID: String
         package var topic: String
+        /// Where the sandbox has a key of its own.
+        package var sandboxKey: SandboxKey?
         /// Another address than Apple's, for simulators.
         package var url: String?
+        /// The same for the sandbox; nil: where `url` says.
+        package var sandboxURL: String?
         package var caFile: Setting<String>?
+    }
+
+    /// A key that Apple issued for the sandbox alone.
+    package struct SandboxKey: Sendable, Equatable {
+        /// File with the private key in PEM (`.p8`).
+        package var path: Setting<String>
+        package var id: String
     }
 
     /// Credentials for Google's gateway.

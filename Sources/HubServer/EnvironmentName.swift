@@ -19,6 +19,7 @@ package enum EnvironmentName: String, CaseIterable, Sendable {
     case apnsUseSandbox = "APNS_USE_SANDBOX"
     case fcmServiceAccount = "GOOGLE_APPLICATION_CREDENTIALS"
     case apnsURL = "TANDEM_APNS_URL"
+    case apnsSandboxURL = "TANDEM_APNS_SANDBOX_URL"
     case fcmURL = "TANDEM_FCM_URL"
     case pushCAFile = "TANDEM_PUSH_CA_FILE"
 

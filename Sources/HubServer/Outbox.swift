@@ -33,6 +33,9 @@ actor Outbox {
     static let leaseMax = 256
     /// A lease: how long an attempt may take before somebody else may repeat it, in milliseconds.
     static let leaseMilliseconds: Int64 = 30_000
+    /// How often it is written down that a gateway accepted a token: often enough to tell living tokens from dead ones, and not a
+    /// write for every push. In milliseconds.
+    static let acceptanceNotedEvery: Int64 = 24 * 3600 * 1000
 
     init(
         gateway: any PushGateway, directory: any HubDelivery.Directory, store: any DeliveryStore, definitions: DefinitionSet,
@@ -276,38 +279,37 @@ actor Outbox {
         do {
             device = try await directory.device(app: delivery.app, user: delivery.user, id: delivery.device)
         } catch {
-            return await settle(delivery, token: nil, provider: nil, .retry(after: nil, reason: "store"))
+            return await settle(delivery, target: nil, .retry(after: nil, reason: "store"))
         }
         guard let device, let token = device.token else { return await finish(delivery, .undeliverable, outcome: "no token") }
         guard device.notifications else { return await finish(delivery, .undeliverable, outcome: "permission denied") }
         let target = PushTarget(
             app: delivery.app, device: device.id, provider: device.provider, platform: device.platform, token: token, form: device.form,
             environment: device.environment, isProven: device.lastAcceptedAt != nil)
-        hand(message, of: delivery, to: target)
+        let isNoteDue = time.wallMilliseconds - (device.lastAcceptedAt ?? 0) >= Self.acceptanceNotedEvery
+        hand(message, of: delivery, to: target, isNoteDue: isNoteDue)
     }
 
-    private func hand(_ message: PushMessage, of delivery: DeliveryRecord, to target: PushTarget) {
+    /// - Parameter isNoteDue: whether it is time to write down that the gateway accepted this token.
+    private func hand(_ message: PushMessage, of delivery: DeliveryRecord, to target: PushTarget, isNoteDue: Bool = false) {
         var sent = delivery
         sent.attempt = DeliveryAttempt(number: delivery.attempts, startedAt: time.wallMilliseconds, endedAt: 0, answer: "")
         gateway.send(message, to: target) { [sent] outcome in
-            Task { await self.settle(sent, token: target.token, provider: target.provider, outcome) }
+            Task { await self.settle(sent, target: target, isNoteDue: isNoteDue, outcome) }
         }
     }
 
-    private func settle(_ tried: DeliveryRecord, token: String?, provider: PushProvider?, _ outcome: PushOutcome) async {
+    private func settle(
+        _ tried: DeliveryRecord, target: PushTarget?, isNoteDue: Bool = false, _ outcome: PushOutcome
+    ) async {
         var delivery = tried
         switch outcome {
-        case .accepted(let providerID):
+        case .accepted(let providerID, let environment):
             delivery.providerID = providerID
+            if let target, isNoteDue || environment != nil { await noteAccepted(target, environment ?? target.environment) }
             await finish(delivery, .accepted, outcome: "accepted")
-        case .dead(let reason, let since):
-            if let token, let provider {
-                do {
-                    _ = try await directory.removeToken(token, provider: provider, deadSince: since)
-                } catch {
-                    logger.error("a dead token could not be removed", metadata: ["error": "\(error)"])
-                }
-            }
+        case .dead(let reason, let since, let isCertain):
+            if let target, isCertain { await remove(target.token, of: target.provider, deadSince: since) }
             await finish(delivery, .failed, outcome: reason)
         case .rejected(let reason): await finish(delivery, .failed, outcome: reason)
         case .skippedUnconfigured: await finish(delivery, .skippedUnconfigured, outcome: "skipped_unconfigured")
@@ -320,6 +322,27 @@ actor Outbox {
             case .giveUp(let why): await finish(delivery, .failed, outcome: "\(reason): \(why)")
             case .at(let due): await postpone(delivery, until: due, reason: reason)
             }
+        }
+    }
+
+    private func noteAccepted(_ target: PushTarget, _ environment: APNsEnvironment) async {
+        do {
+            try await directory.noteAccepted(
+                token: target.token, provider: target.provider, environment: environment, at: time.wallMilliseconds)
+        } catch {
+            // The next accepted push says it again.
+            logger.error("that a token was accepted could not be written down", metadata: ["error": "\(error)"])
+        }
+    }
+
+    /// Forgets a token that its gateway calls dead. What still waits for its device ends without an attempt when it comes up,
+    /// because the token is looked up then.
+    /// - Parameter deadSince: milliseconds since 1970; nil: the gateway gave no time.
+    func remove(_ token: String, of provider: PushProvider, deadSince: Int64?) async {
+        do {
+            _ = try await directory.removeToken(token, provider: provider, deadSince: deadSince)
+        } catch {
+            logger.error("a dead token could not be removed", metadata: ["error": "\(error)"])
         }
     }
 

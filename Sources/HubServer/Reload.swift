@@ -1,15 +1,30 @@
 internal import HubCore
 internal import HubDelivery
+internal import HubPush
 internal import HubTransport
 internal import Logging
 
-/// What a running server takes up anew: certificate, key and channel definitions, from where the configuration says. Each
-/// stays as it is when its files are bad, and nobody is disconnected.
+/// What a running server takes up anew: certificate, key and channel definitions, from where the configuration said at the start,
+/// and push credentials, from where it says now. Each stays as it is when its files are bad, and nobody is disconnected.
 extension Server {
     /// Reads the files again. Returns when what was good in them is in force everywhere.
-    package func reload(_ configuration: Configuration) async {
+    /// - Parameters:
+    ///   - configuration: the one the server was started with.
+    ///   - current: the configuration file as it is now, of which only the push credentials are taken up; nil: it cannot be read.
+    package func reload(_ configuration: Configuration, current: Configuration?) async {
         reloadCertificate(configuration)
+        if let current { reloadPush(current) }
         await reloadDefinitions(configuration)
+    }
+
+    private func reloadPush(_ configuration: Configuration) {
+        do throws(PushConfigurationError) {
+            let retired = try gateway.replace(try Self.credentials(configuration))
+            logger.notice(
+                "push credentials reloaded", metadata: ["push.lanes": "\(gateway.laneCount)", "push.lanes_retired": "\(retired)"])
+        } catch {
+            logger.error("push credentials not reloaded: the former ones stay in force", metadata: ["error": "\(error)"])
+        }
     }
 
     private func reloadCertificate(_ configuration: Configuration) {

@@ -20,7 +20,9 @@ package final class Server: Sendable {
     private let ports: EnginePorts
     let delivery: DeliveryService
     private let outbox: Outbox
-    private let gateway: PushRouter
+    let gateway: PushRouter
+    /// Alarms of the push gateways, counted.
+    let pushReports: PushReports
     private let store: SQLiteStore
     /// Nil when no app has any.
     private let webhooks: WebhookService?
@@ -42,9 +44,14 @@ package final class Server: Sendable {
         let process = ProcessTag(random: SecureRandom.bytes(8).reduce(0) { $0 << 8 | UInt64($1) })
         let certificate = try Self.certificate(configuration)
         for warning in certificate?.warnings(now: time.wallSeconds) ?? [] { logger.warning("\(warning)") }
-        let gateway = try Self.gateway(configuration, time: time, logger: logger)
+        let pushReports = PushReports(time: time)
+        pushReports.onAlarm { Self.log($0, lane: $1, detail: $2, to: logger) }
+        let gateway = try Self.gateway(configuration, time: time, logger: logger, reports: pushReports)
         let store = try Self.store(configuration, time: time, logger: logger)
         let outbox = Outbox(gateway: gateway, directory: store, store: store, definitions: definitions, time: time, logger: logger)
+        pushReports.onDeadToken { token in
+            Task { await outbox.remove(token.token, of: token.provider, deadSince: token.since) }
+        }
         let isDraining = Flag()
         do {
             let loops = try LoopGroup(count: configuration.loopCount, options: Self.options(configuration, certificate: certificate))
@@ -105,6 +112,7 @@ package final class Server: Sendable {
         port = acceptor.port
         self.outbox = outbox
         self.gateway = gateway
+        self.pushReports = pushReports
         self.store = store
         self.isDraining = isDraining
         self.logger = logger

@@ -3,7 +3,6 @@ internal import HubAPI
 internal import HubChannels
 internal import HubCore
 internal import HubDelivery
-internal import HubPush
 internal import HubStorage
 internal import HubTransport
 internal import Logging
@@ -59,28 +58,6 @@ extension Server {
             throw ServerError(.failed, "\(error)")
         }
     }
-
-    static func gateway(_ configuration: Configuration, time: any TimeSource, logger: Logger) throws(ServerError) -> PushRouter {
-        do {
-            var apns: APNsGateway?
-            if let settings = configuration.push.apns {
-                let loaded = try APNsConfiguration.load(
-                    keyPath: settings.keyPath.value, keyID: settings.keyID, teamID: settings.teamID, topic: settings.topic,
-                    url: settings.url, caFile: settings.caFile?.value,
-                    defaultEnvironment: configuration.push.apnsSandboxByDefault ? .sandbox : .production, read: CredentialFile.read)
-                apns = try APNsGateway(loaded, time: time, logger: logger)
-            }
-            var fcm: FCMGateway?
-            if let settings = configuration.push.fcm {
-                let loaded = try FCMConfiguration.load(
-                    path: settings.serviceAccount.value, url: settings.url, caFile: settings.caFile?.value, read: CredentialFile.read)
-                fcm = try FCMGateway(loaded, time: time, logger: logger)
-            }
-            return PushRouter(apns: apns, fcm: fcm, logger: logger)
-        } catch {
-            throw ServerError(.badConfiguration, "\(error)")
-        }
-    }
 }
 
 extension Configuration {
@@ -110,13 +87,5 @@ extension Configuration {
         case .sqlite(let path): "sqlite:\(path)"
         case .postgres: "sqlite:\(data.value)/tandem.db (PostgreSQL is not yet in force)"
         }
-    }
-}
-
-extension Server {
-    /// Reads the push credentials as a start would.
-    package static func checkCredentials(_ configuration: Configuration) throws(ServerError) {
-        let gateway = try gateway(configuration, time: SystemTime(), logger: Logger(label: "tandem.check"))
-        gateway.shutdown(grace: .zero)
     }
 }

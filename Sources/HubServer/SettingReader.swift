@@ -81,8 +81,8 @@ final class SettingReader {
     }
 
     /// An address, `https://` or, on this machine only, `http://`.
-    func gatewayURL(in map: YAMLMap?, _ path: String, environment: EnvironmentName) -> Setting<String>? {
-        guard let url = text("url", in: map, path, environment: environment) else { return nil }
+    func gatewayURL(_ key: String = "url", in map: YAMLMap?, _ path: String, environment: EnvironmentName) -> Setting<String>? {
+        guard let url = text(key, in: map, path, environment: environment) else { return nil }
         guard let parts = NetworkAddress.httpParts(url.value) else {
             return note(url.source, "\(path): expected an address such as https://127.0.0.1:8443")
         }

@@ -7,6 +7,7 @@ struct Check: AsyncParsableCommand {
     static let configuration = CommandConfiguration(abstract: "Validate the configuration, the channel definitions and the credentials.")
 
     @OptionGroup var options: ConfigurationOptions
+    @Flag(name: .long, help: "Also ask the push gateways whether they accept the credentials; no device gets anything.") var live = false
 
     func run() async throws {
         do {
@@ -21,8 +22,16 @@ struct Check: AsyncParsableCommand {
                 for warning in certificate.warnings { print("warning: \(warning)") }
             }
             for key in configuration.notYetInForce { print("not yet in force: \(key)") }
+            if live { try await ask(configuration) }
         } catch {
             throw Tandem.fail(error)
         }
+    }
+
+    private func ask(_ configuration: Configuration) async throws(ServerError) {
+        let check = try await LiveCheck.run(configuration)
+        if check.lines.isEmpty { print("push: no gateway is configured, so there is none to ask") }
+        for line in check.lines { print(line) }
+        if let error = check.error { throw error }
     }
 }

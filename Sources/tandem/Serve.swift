@@ -20,8 +20,8 @@ struct Serve: AsyncParsableCommand {
 
     func run() async throws {
         do {
-            let configuration = try options.load(
-                flags: ConfigurationFlags(host: host, port: port, data: data, loops: loops, logLevel: logLevel))
+            let flags = ConfigurationFlags(host: host, port: port, data: data, loops: loops, logLevel: logLevel)
+            let configuration = try options.load(flags: flags)
             let level = Logger.Level(rawValue: configuration.logLevel.value.rawValue) ?? .info
             LoggingSystem.bootstrap { label in
                 var handler = StreamLogHandler.standardError(label: label)
@@ -38,11 +38,23 @@ struct Serve: AsyncParsableCommand {
             print(Banner.text(configuration, port: server.port, definitions: definitions, folder: folder))
             // Standard output may be a file or a pipe, where what it says about being ready must not wait in a buffer.
             fflush(nil)
-            while await signals.next() == .reload { await server.reload(configuration) }
+            while await signals.next() == .reload {
+                await server.reload(configuration, current: current(flags, logger: logger))
+            }
             logger.info("stopping; a second signal ends at once")
             await server.stop()
         } catch {
             throw Tandem.fail(error)
+        }
+    }
+
+    /// The configuration as its file is now.
+    private func current(_ flags: ConfigurationFlags, logger: Logger) -> Configuration? {
+        do throws(ServerError) {
+            return try options.load(flags: flags)
+        } catch {
+            logger.error("push credentials not reloaded: the former ones stay in force", metadata: ["error": "\(error)"])
+            return nil
         }
     }
 }

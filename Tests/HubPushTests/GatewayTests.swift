@@ -100,7 +100,7 @@ struct FCMGatewayTests {
         let fcm = try LocalFCM(.init(token: { _ in .answer(400, body: "{\"error\":\"invalid_grant\"}") }))
         defer { fcm.stop() }
         let first = await fcm.gateway.outcome(message(), target())
-        #expect(first == .rejected(reason: "token endpoint: invalid_grant: check the service account and the clock"))
+        #expect(first == .retry(after: nil, reason: "lane: token endpoint: invalid_grant: check the service account and the clock"))
         guard case .retry(let after, let reason) = await fcm.gateway.outcome(message(), target()) else {
             Issue.record("the lane is open")
             return
@@ -165,8 +165,8 @@ struct APNsGatewayTests {
 
     @Test("the environment alone chooses the host")
     func hosts() {
-        #expect(APNsGateway.host(.production) == "https://api.push.apple.com")
-        #expect(APNsGateway.host(.sandbox) == "https://api.sandbox.push.apple.com")
+        #expect(APNsLane.host(.production) == "https://api.push.apple.com")
+        #expect(APNsLane.host(.sandbox) == "https://api.sandbox.push.apple.com")
     }
 
     @Test("a server that speaks HTTP/1 is not believed")
@@ -193,21 +193,6 @@ private struct FixedGateway: ClosablePushGateway {
     let outcome: PushOutcome
     func send(_ message: PushMessage, to target: PushTarget, completion: @escaping @Sendable (PushOutcome) -> Void) { completion(outcome) }
     func shutdown(grace: Duration) {}
-}
-
-/// Keeps every line for the test to read.
-private struct KeepingLogHandler: LogHandler {
-    final class Lines: Sendable { let all = Mutex<[String]>([]) }
-    let lines: Lines
-    var metadata: Logger.Metadata = [:]
-    var logLevel = Logger.Level.trace
-    subscript(metadataKey key: String) -> Logger.Metadata.Value? {
-        get { metadata[key] }
-        set { metadata[key] = newValue }
-    }
-    func log(event: LogEvent) {
-        lines.all.withLock { $0.append("\(event.level) \(event.message) \(event.metadata ?? [:])") }
-    }
 }
 
 @Suite("PushRouter", .timeLimit(.minutes(2)))

@@ -128,26 +128,3 @@ struct LaneGateTests {
         #expect(gate.admit(now: 120 * second) == nil)
     }
 }
-
-@Suite("BadTokenGuard")
-struct BadTokenGuardTests {
-    @Test("a single bad token is believed, a fifth of a batch is not")
-    func shares() {
-        var few = BadTokenGuard()
-        #expect(few.note(isBad: true) == true)
-        var batch = BadTokenGuard()
-        var believed = 0
-        for index in 0..<100 { if batch.note(isBad: index % 5 == 4), index % 5 == 4 { believed += 1 } }
-        #expect(believed == 3)
-        var healthy = BadTokenGuard()
-        for index in 0..<400 { #expect(healthy.note(isBad: index % 25 == 24) == true) }
-    }
-
-    @Test("old answers are forgotten")
-    func forgets() {
-        var tokens = BadTokenGuard()
-        for _ in 0..<50 { _ = tokens.note(isBad: true) }
-        for _ in 0..<100 { _ = tokens.note(isBad: false) }
-        #expect(tokens.note(isBad: true) == true)
-    }
-}

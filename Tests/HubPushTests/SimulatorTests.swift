@@ -9,69 +9,6 @@ import Testing
 
 @testable import HubPush
 
-private let quiet = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
-
-/// Both simulated gateways over TLS and HTTP/2, and Tandem's gateways pointed at them by the settings they print.
-private final class Simulation: Sendable {
-    let gateways: SimulatedGateways
-    let apns: APNsGateway
-    let fcm: FCMGateway
-    let clock: ManualClock
-    private let folder: URL
-
-    /// Keys made once and copied for each simulation: an RSA key costs more than all the rest of a test.
-    private static let keys: URL? = {
-        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("tandem-push-keys-\(getpid())")
-        guard let gateways = try? SimulatedGateways(.init(folder: folder.path)) else { return nil }
-        gateways.stop()
-        atexit { try? Simulation.keys.map(FileManager.default.removeItem) }
-        return folder
-    }()
-
-    /// - Parameter behind: seconds the clock starts before the true time, so that it can be moved forward to it.
-    init(behind: Int64 = 0, trusts: Bool = true) throws {
-        folder = FileManager.default.temporaryDirectory.appendingPathComponent("tandem-push-\(UInt64.random(in: 0 ... .max))")
-        try FileManager.default.copyItem(at: try #require(Self.keys), to: folder)
-        gateways = try SimulatedGateways(.init(folder: folder.path))
-        clock = ManualClock(wall: Int64(Date().timeIntervalSince1970 * 1000) - behind * 1000)
-        let settings = Dictionary(gateways.settings, uniquingKeysWith: { first, _ in first })
-        let ca = trusts ? settings["TANDEM_PUSH_CA_FILE"] : nil
-        apns = try APNsGateway(
-            .load(
-                keyPath: settings["APNS_KEY_PATH"] ?? "", keyID: settings["APNS_KEY_ID"] ?? "", teamID: settings["APNS_TEAM_ID"] ?? "",
-                topic: settings["APNS_TOPIC"] ?? "", url: settings["TANDEM_APNS_URL"], caFile: ca),
-            time: clock, logger: quiet)
-        fcm = try FCMGateway(
-            .load(path: settings["GOOGLE_APPLICATION_CREDENTIALS"] ?? "", url: settings["TANDEM_FCM_URL"], caFile: ca), time: clock,
-            logger: quiet)
-    }
-
-    func stop() {
-        apns.shutdown(grace: .zero)
-        fcm.shutdown(grace: .zero)
-        gateways.stop()
-        try? FileManager.default.removeItem(at: folder)
-    }
-
-    func message(kind: PushMessage.Kind = .alert, data: [String: JSONValue] = ["game_id": 7], group: String? = "g.q17") -> PushMessage {
-        PushMessage(
-            nid: UUID().uuidString.lowercased(), event: UUID().uuidString.lowercased(), kind: kind,
-            title: kind == .alert ? "Hide & Seek" : nil, body: kind == .alert ? "A 3 km radar question has been asked. 🎯" : nil, data: data,
-            apns: ["sound": "default", "interruption-level": "time-sensitive"], android: ["channel_id": "game"], group: group,
-            expiresAt: clock.wallMilliseconds + 600_000, committedAt: clock.wallMilliseconds, sequence: 42)
-    }
-}
-
-private func apnsTarget(_ number: Int = 1, environment: APNsEnvironment = .sandbox) -> PushTarget {
-    let hex = String(number, radix: 16)
-    let token = "a" + String(repeating: "0", count: 63 - hex.count) + hex
-    return PushTarget(device: "device-\(number)", provider: .apns, platform: .ios, token: token, environment: environment)
-}
-
-private func fcmTarget(_ token: String, platform: DevicePlatform = .android) -> PushTarget {
-    PushTarget(device: token, provider: .fcm, platform: platform, token: token, environment: .production)
-}
-
 @Suite("APNs over TLS and HTTP/2", .timeLimit(.minutes(2)))
 struct APNsSimulatorTests {
     @Test("alerts and silent pushes are accepted as APNs wants them", arguments: [PushMessage.Kind.alert, .silent])
@@ -99,11 +36,8 @@ struct APNsSimulatorTests {
         try simulation.gateways.setFault(.init(reason: "Unregistered", timestamp: 1_700_000_000_123), token: apnsTarget(1).token)
         try simulation.gateways.setFault(.init(reason: "BadDeviceToken"), token: apnsTarget(2).token)
         #expect(await simulation.apns.outcome(simulation.message(), apnsTarget(1)) == .dead(reason: "Unregistered", since: 1_700_000_000_123))
-        guard case .dead(let reason, nil) = await simulation.apns.outcome(simulation.message(), apnsTarget(2)) else {
-            Issue.record("BadDeviceToken is not dead")
-            return
-        }
-        #expect(reason.hasPrefix("BadDeviceToken"))
+        let bad = await simulation.apns.outcome(simulation.message(), apnsTarget(2))
+        #expect(bad.name == "dead" && bad.reason?.hasPrefix("BadDeviceToken") == true)
     }
 
     @Test("a burst waits for the first success and then shares one connection, each push once")
@@ -194,8 +128,7 @@ struct APNsSimulatorTests {
         let simulation = try Simulation()
         defer { simulation.stop() }
         try simulation.gateways.setFault(.init(reason: "InvalidProviderToken"), token: "*", provider: .apns)
-        #expect(await simulation.apns.outcome(simulation.message(), apnsTarget()).name == "rejected")
-        #expect(await simulation.apns.outcome(simulation.message(), apnsTarget()).name == "retry")
+        for _ in 0..<2 { #expect(await simulation.apns.outcome(simulation.message(), apnsTarget()).name == "retry") }
         #expect(simulation.gateways.requests(provider: .apns).count == 1)
         #expect(simulation.apns.stoppedReason(.sandbox)?.contains("APNS_KEY_PATH") == true)
         #expect(simulation.apns.stoppedReason(.production) == nil)
@@ -220,17 +153,6 @@ struct APNsSimulatorTests {
         #expect(!reason.contains(apnsTarget().token))
     }
 
-    @Test("a fifth of bad tokens is not believed once there are enough answers")
-    func badTokenGuard() async throws {
-        let simulation = try Simulation()
-        defer { simulation.stop() }
-        for number in 30..<40 { try simulation.gateways.setFault(.init(reason: "BadDeviceToken"), token: apnsTarget(number).token) }
-        for number in 0..<30 { #expect(await simulation.apns.outcome(simulation.message(), apnsTarget(number)).name == "accepted") }
-        var names: [String] = []
-        for number in 30..<40 { names.append(await simulation.apns.outcome(simulation.message(), apnsTarget(number)).name) }
-        #expect(names == ["dead", "rejected"] + Array(repeating: "retry", count: 8))
-    }
-
     @Test("a certificate nobody vouches for: not sent")
     func untrusted() async throws {
         let simulation = try Simulation(trusts: false)
@@ -253,7 +175,7 @@ struct FCMSimulatorTests {
         let simulation = try Simulation()
         defer { simulation.stop() }
         let message = simulation.message(kind: kind, data: ["game_id": 7, "parameters": ["radius_m": 3000], "empty": ""])
-        guard case .accepted(let name) = await simulation.fcm.outcome(message, fcmTarget("device", platform: platform)) else {
+        guard case .accepted(let name, _) = await simulation.fcm.outcome(message, fcmTarget("device", platform: platform)) else {
             Issue.record("not accepted: \(simulation.gateways.requests(provider: .fcm).map(\.reason))")
             return
         }
@@ -264,8 +186,8 @@ struct FCMSimulatorTests {
 
     @Test("scripted tokens end as the table says", arguments: [
         ("unregistered-1", "dead"), ("mismatch-1", "rejected"), ("thirdparty-1", "rejected"), ("quota-1", "retry"),
-        ("unavailable-1", "retry"), ("internal-1", "retry"), ("notfound-1", "rejected"), ("permission-1", "rejected"),
-        ("html-1", "retry"), ("reset-1", "retry"), ("invalid-1", "dead"),
+        ("unavailable-1", "retry"), ("internal-1", "retry"), ("notfound-1", "retry"), ("permission-1", "retry"),
+        ("html-1", "retry"), ("reset-1", "retry"), ("invalid-1", "rejected"),
     ])
     func scripted(token: String, name: String) async throws {
         let simulation = try Simulation()
@@ -298,8 +220,7 @@ struct FCMSimulatorTests {
         let simulation = try Simulation()
         defer { simulation.stop() }
         try simulation.gateways.setFault(.init(status: 400, reason: "invalid_grant"), token: "oauth")
-        #expect(await simulation.fcm.outcome(simulation.message(), fcmTarget("device")).name == "rejected")
-        #expect(await simulation.fcm.outcome(simulation.message(), fcmTarget("device")).name == "retry")
+        for _ in 0..<2 { #expect(await simulation.fcm.outcome(simulation.message(), fcmTarget("device")).name == "retry") }
         #expect(simulation.gateways.requests(provider: .oauth).count == 1)
     }
 }

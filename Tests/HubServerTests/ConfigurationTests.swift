@@ -160,7 +160,7 @@ struct ConfigurationTests {
                 "TANDEM_TLS_CERT": "c", "TANDEM_TLS_KEY": "k", "APNS_KEY_PATH": "p", "APNS_KEY_ID": "007", "APNS_TEAM_ID": "t",
                 "APNS_TOPIC": "o",
                 "APNS_USE_SANDBOX": "1", "GOOGLE_APPLICATION_CREDENTIALS": "g", "TANDEM_APNS_URL": "http://localhost:1",
-                "TANDEM_FCM_URL": "http://[::1]:2",
+                "TANDEM_FCM_URL": "http://[::1]:2", "TANDEM_APNS_SANDBOX_URL": "http://localhost:3",
                 "TANDEM_PUSH_CA_FILE": "ca", "PATH": "/bin",
             ])
         #expect(configuration.apps == [.init(id: "9", key: "k", secret: "true")])
@@ -171,12 +171,53 @@ struct ConfigurationTests {
         #expect(
             configuration.push.apns?.keyPath == Setting("p", .environment("APNS_KEY_PATH"))
                 && configuration.push.apns?.keyID == "007")
+        #expect(configuration.push.apns?.sandboxURL == "http://localhost:3" && configuration.push.apns?.sandboxKey == nil)
         #expect(configuration.push.apns?.url == "http://localhost:1" && configuration.push.fcm?.url == "http://[::1]:2")
         #expect(
             configuration.push.apns?.caFile?.value == "ca" && configuration.push.fcm?.caFile?.value == "ca"
                 && configuration.push.apnsSandboxByDefault)
         #expect(configuration.push.fcm?.serviceAccount.value == "g")
         #expect(configuration.notYetInForce == ["store", "backplane"])
+    }
+
+    @Test("an app's own push credentials are read from the file, and only simulators' addresses from the environment")
+    func appCredentials() throws {
+        let text = """
+            apps:
+              - id: 5
+                key: a
+                secret: b
+                push:
+                  apns: { key_path: own.p8, key_id: K5, team_id: T5, topic: com.example.five, sandbox_key_path: s.p8, sandbox_key_id: S5 }
+              - { id: 6, key: c, secret: d, push: { fcm: { service_account: six.json } } }
+              - { id: 7, key: e, secret: f }
+            push:
+              apns: { key_path: a.p8, key_id: K, team_id: T, topic: com.example.app }
+            """
+        let environment = [
+            "APNS_TOPIC": "com.example.environment", "GOOGLE_APPLICATION_CREDENTIALS": "g.json", "TANDEM_APNS_URL": "https://sim:1",
+            "TANDEM_APNS_SANDBOX_URL": "https://sim:2", "TANDEM_FCM_URL": "https://sim:3", "TANDEM_PUSH_CA_FILE": "ca.pem",
+        ]
+        let configuration = try parse(text, environment)
+        let own = try #require(configuration.apps[0].push.apns)
+        #expect(own.keyPath.value == "own.p8" && own.keyID == "K5" && own.teamID == "T5" && own.topic == "com.example.five")
+        #expect(own.sandboxKey?.path.value == "s.p8" && own.sandboxKey?.id == "S5")
+        #expect(own.url == "https://sim:1" && own.sandboxURL == "https://sim:2" && own.caFile?.value == "ca.pem")
+        #expect(configuration.apps[0].push.fcm == nil)
+        #expect(configuration.apps[1].push.fcm?.serviceAccount.value == "six.json" && configuration.apps[1].push.fcm?.url == "https://sim:3")
+        #expect(configuration.apps[2].push == Configuration.Push())
+        #expect(configuration.push.apns?.topic == "com.example.environment" && configuration.push.fcm?.serviceAccount.value == "g.json")
+    }
+
+    @Test("an app's push credentials that are incomplete are mistakes with their place", arguments: [
+        ("apns: { key_path: a, key_id: K, team_id: T }", "has no topic: write it; an app's own credentials stand in the file"),
+        ("fcm: { url: \"https://x\" }", "has no service_account: name the service account's file"),
+        ("apns: { key_path: a, key_id: K, team_id: T, topic: o, sandbox_key_id: S }", "has a sandbox_key_id and no sandbox_key_path: write both"),
+        ("apns: { use_sandbox: true }", "unknown key \"use_sandbox\""), ("gcm: {}", "unknown key \"gcm\""),
+    ])
+    func wrongAppCredentials(push: String, expected: String) {
+        let found = mistakes("apps: [{id: 5, key: a, secret: b, push: { \(push) }}]", ["APNS_TOPIC": "x", "APNS_KEY_PATH": "x", "APNS_KEY_ID": "x", "APNS_TEAM_ID": "x"])
+        #expect(found.contains { $0.contains(expected) }, "\(found)")
     }
 
     @Test("the environment's app replaces the file's one app, or the one of several that it names")

@@ -1,0 +1,38 @@
+internal import HubDelivery
+
+/// How many pushes ended how, for one provider, since the start.
+package struct PushCounts: Sendable, Equatable {
+    /// An outcome with its reason, both from closed sets: labels of a metric.
+    package struct Cause: Sendable, Hashable {
+        /// `PushOutcome.name`.
+        package var outcome: String
+        /// `PushReason.word`; empty when accepted.
+        package var reason: String
+
+        package init(outcome: String, reason: String) {
+            self.outcome = outcome
+            self.reason = reason
+        }
+    }
+
+    package var accepted = 0
+    package var retry = 0
+    package var dead = 0
+    package var rejected = 0
+    package var skippedUnconfigured = 0
+    /// The same, told apart by reason.
+    package var causes: [Cause: Int] = [:]
+
+    package init() {}
+
+    mutating func note(_ outcome: PushOutcome) {
+        switch outcome {
+        case .accepted: accepted += 1
+        case .retry: retry += 1
+        case .dead: dead += 1
+        case .rejected: rejected += 1
+        case .skippedUnconfigured: skippedUnconfigured += 1
+        }
+        causes[Cause(outcome: outcome.name, reason: PushReason.word(of: outcome)), default: 0] += 1
+    }
+}

@@ -1,0 +1,135 @@
+internal import Dispatch
+internal import HubCore
+internal import HubCrypto
+internal import HubDelivery
+internal import HubHTTPClient
+internal import Logging
+internal import Synchronization
+
+/// What it takes to send one app's pushes; nil: that provider's are logged and not sent.
+package struct PushCredentials: Sendable {
+    package var apns: APNsConfiguration?
+    package var fcm: FCMConfiguration?
+
+    package init(apns: APNsConfiguration? = nil, fcm: FCMConfiguration? = nil) {
+        self.apns = apns
+        self.fcm = fcm
+    }
+}
+
+/// All credentials: those of apps with their own, and everybody else's.
+package struct PushCredentialSet: Sendable {
+    package var common: PushCredentials
+    /// By app id; complete, what an app leaves to the common ones included.
+    package var apps: [String: PushCredentials]
+
+    package init(common: PushCredentials, apps: [String: PushCredentials] = [:]) {
+        self.common = common
+        self.apps = apps
+    }
+}
+
+/// Keeps one lane for each credential and environment, however many apps use it and however often credentials are read again.
+///
+/// Not for concurrent use: the router holds it behind a lock.
+final class PushLanes {
+    struct APNsApp: Hashable {
+        let production: APNsLane.Identity
+        let sandbox: APNsLane.Identity
+        let topic: String
+    }
+
+    struct FCMIdentity: Hashable {
+        let accountDigest: [UInt8]
+        let url: String?
+        let caFile: String?
+    }
+
+    let reports: PushReports
+    private let time: any TimeSource
+    private let logger: Logger
+    private var providerTokens: [APNsLane.Credential: APNsProviderToken] = [:]
+    private var apnsLanes: [APNsLane.Identity: APNsLane] = [:]
+    private var apnsGateways: [APNsApp: APNsGateway] = [:]
+    private var fcmGateways: [FCMIdentity: FCMGateway] = [:]
+
+    init(time: any TimeSource, logger: Logger, reports: PushReports) {
+        self.time = time
+        self.logger = logger
+        self.reports = reports
+    }
+
+    func lane(_ configuration: APNsConfiguration, _ environment: APNsEnvironment) throws(PushConfigurationError) -> APNsLane {
+        let identity = configuration.identity(environment)
+        if let lane = apnsLanes[identity] { return lane }
+        let lane = try APNsLane(identity, providerToken: try providerToken(configuration, environment), time: time, logger: logger)
+        apnsLanes[identity] = lane
+        return lane
+    }
+
+    private func providerToken(
+        _ configuration: APNsConfiguration, _ environment: APNsEnvironment
+    ) throws(PushConfigurationError) -> APNsProviderToken {
+        let credential = configuration.credential(environment)
+        if let token = providerTokens[credential] { return token }
+        let key: ES256PrivateKey
+        do throws(CryptoError) {
+            key = try ES256PrivateKey(pem: configuration.key(environment).pem)
+        } catch {
+            throw PushConfigurationError("the APNs key cannot be used: \(error)")
+        }
+        let token = APNsProviderToken(key: key, keyID: credential.keyID, teamID: credential.teamID, time: time)
+        providerTokens[credential] = token
+        return token
+    }
+
+    func gateway(_ configuration: APNsConfiguration) throws(PushConfigurationError) -> APNsGateway {
+        let app = APNsApp(
+            production: configuration.identity(.production), sandbox: configuration.identity(.sandbox), topic: configuration.topic)
+        if let gateway = apnsGateways[app] { return gateway }
+        let gateway = APNsGateway(
+            topic: configuration.topic, production: try lane(configuration, .production), sandbox: try lane(configuration, .sandbox),
+            time: time, logger: logger, reports: reports)
+        apnsGateways[app] = gateway
+        return gateway
+    }
+
+    func gateway(_ configuration: FCMConfiguration) throws(PushConfigurationError) -> FCMGateway {
+        let identity = configuration.identity
+        if let gateway = fcmGateways[identity] { return gateway }
+        let gateway = try FCMGateway(configuration, time: time, logger: logger, reports: reports)
+        fcmGateways[identity] = gateway
+        return gateway
+    }
+
+    /// What closes the lanes that these credentials do not use; they are forgotten here at once. Provider tokens of former keys go
+    /// too, except with their keys unchanged: signing them anew within 20 minutes is what APNs refuses.
+    func retire(allBut credentials: [PushCredentials]) -> [@Sendable (Duration) -> Void] {
+        let apns = credentials.compactMap(\.apns)
+        let identities = Set(apns.flatMap { [$0.identity(.production), $0.identity(.sandbox)] })
+        let apps = Set(
+            apns.map { APNsApp(production: $0.identity(.production), sandbox: $0.identity(.sandbox), topic: $0.topic) })
+        let projects = Set(credentials.compactMap { $0.fcm?.identity })
+        var closers: [@Sendable (Duration) -> Void] = []
+        for (identity, lane) in apnsLanes where !identities.contains(identity) {
+            closers.append { lane.lane.multi.shutdown(grace: $0) }
+            apnsLanes[identity] = nil
+        }
+        for (identity, gateway) in fcmGateways where !projects.contains(identity) {
+            closers.append { gateway.shutdown(grace: $0) }
+            fcmGateways[identity] = nil
+        }
+        apnsGateways = apnsGateways.filter { apps.contains($0.key) }
+        let keys = Set(identities.map(\.credential))
+        providerTokens = providerTokens.filter { keys.contains($0.key) }
+        return closers
+    }
+
+    /// Lanes and gateways with connections of their own.
+    var count: Int { apnsLanes.count + fcmGateways.count }
+
+    /// Runs them beside each other and returns when all have ended.
+    static func close(_ closers: [@Sendable (Duration) -> Void], grace: Duration) {
+        DispatchQueue.concurrentPerform(iterations: closers.count) { closers[$0](grace) }
+    }
+}

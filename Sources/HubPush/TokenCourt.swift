@@ -1,0 +1,76 @@
+internal import HubCore
+internal import HubDelivery
+internal import Synchronization
+
+/// Puts a `TokenJudge` to work: tells what it condemns, and wakes it when time alone decides. Callable from any thread.
+final class TokenCourt: Sendable {
+    private struct State {
+        var judge: TokenJudge
+        var isWaiting = false
+    }
+
+    private let provider: PushProvider
+    private let time: any TimeSource
+    private let reports: PushReports
+    /// Called once whenever bad tokens become too many.
+    private let tripped: @Sendable () -> Void
+    private let state: Mutex<State>
+
+    init(
+        _ rules: TokenJudge.Rules, provider: PushProvider, time: any TimeSource, reports: PushReports,
+        tripped: @escaping @Sendable () -> Void
+    ) {
+        self.provider = provider
+        self.time = time
+        self.reports = reports
+        self.tripped = tripped
+        state = Mutex(State(judge: TokenJudge(rules)))
+    }
+
+    func good(_ token: String) {
+        let now = time.monotonicNanoseconds
+        settle(state.withLock { $0.judge.good(token, now: now) })
+    }
+
+    /// Whether the token may yet be removed; false: bad tokens are too many, and it is kept.
+    func bad(_ token: String) -> Bool {
+        let (now, wall) = (time.monotonicNanoseconds, time.wallMilliseconds)
+        let (isHeld, ruling) = state.withLock { $0.judge.bad(token, since: wall, now: now) }
+        settle(ruling)
+        wait()
+        return isHeld
+    }
+
+    func reset() { state.withLock { $0.judge.reset() } }
+
+    /// Decides what time decides.
+    func sweep() {
+        let now = time.monotonicNanoseconds
+        settle(state.withLock { $0.judge.due(now: now) })
+    }
+
+    private func settle(_ ruling: TokenJudge.Ruling) {
+        for held in ruling.condemned { reports.condemn(DeadToken(provider: provider, token: held.token, since: held.since)) }
+        if ruling.hasTripped { tripped() }
+    }
+
+    /// One task at a time sleeps until the oldest held token has waited long enough.
+    private func wait() {
+        let now = time.monotonicNanoseconds
+        let due: UInt64? = state.withLock { state in
+            guard !state.isWaiting, let due = state.judge.nextDue else { return nil }
+            state.isWaiting = true
+            return due
+        }
+        guard let due else { return }
+        // At least a second, so that nothing spins where the clock stands still.
+        let pause = max(.seconds(1), Duration.nanoseconds(Int64(clamping: due > now ? due - now : 0)))
+        Task { [weak self] in
+            do { try await Task.sleep(for: pause) } catch { return }
+            guard let self else { return }
+            state.withLock { $0.isWaiting = false }
+            sweep()
+            wait()
+        }
+    }
+}

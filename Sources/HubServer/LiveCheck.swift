@@ -1,0 +1,60 @@
+internal import HubDelivery
+internal import HubPush
+internal import Logging
+
+/// What the push gateways say of the credentials: `tandem check --live`.
+package struct LiveCheck: Sendable, Equatable {
+    /// One line for each gateway, environment and credential: what was asked, what was answered, what to do.
+    package var lines: [String] = []
+    /// Credentials, topics or projects that a gateway refused.
+    package var refused = 0
+    /// Gateways that did not answer, or not to the point.
+    package var failed = 0
+
+    /// Sends one harmless request to each gateway; no device gets anything.
+    /// - Throws: when a credential cannot be read.
+    package static func run(_ configuration: Configuration) async throws(ServerError) -> LiveCheck {
+        let probes: GatewayProbes
+        do throws(PushConfigurationError) {
+            probes = try GatewayProbes(
+                try Server.credentials(configuration), time: SystemTime(), logger: Logger(label: "tandem.check") { _ in SwiftLogNoOpLogHandler() })
+        } catch {
+            throw ServerError(.badConfiguration, "\(error)")
+        }
+        return LiveCheck(await probes.run())
+    }
+
+    init(_ answers: [GatewayProbes.Answer]) {
+        for answer in answers {
+            let name = [answer.provider == .apns ? "APNs" : "FCM", answer.environment?.rawValue].compactMap { $0 }.joined(separator: " ")
+            let probe = answer.probe
+            var verdict: String
+            switch probe.verdict {
+            case .good: verdict = "good"
+            case .failed:
+                verdict = "failed"
+                failed += 1
+            case .otherEnvironmentOnly where answers.contains(where: { $0.place == answer.place && $0.provider == .apns && $0.probe.verdict == .good }):
+                // A key for one environment is a choice, as long as there is one it works in.
+                verdict = "unusable"
+            case .refused, .otherEnvironmentOnly:
+                verdict = "refused"
+                refused += 1
+            }
+            verdict += ": \(name) (\(answer.place)): asked \(probe.asked); answered \(probe.answered)"
+            if let advice = probe.advice { verdict += "; \(advice)" }
+            lines.append(verdict)
+        }
+    }
+
+    /// Nil when every gateway is content.
+    package var error: ServerError? {
+        if refused > 0 {
+            return ServerError(.badConfiguration, "\(refused) of \(lines.count) push gateways refuse the credentials: see the lines that begin with refused")
+        }
+        if failed > 0 {
+            return ServerError(.failed, "\(failed) of \(lines.count) push gateways could not be asked: see the lines that begin with failed")
+        }
+        return nil
+    }
+}
