@@ -137,8 +137,9 @@ struct Gateways {
 }
 
 extension Stage {
-    func gateways() async throws -> Gateways {
-        let keys = folder.appendingPathComponent("gateways")
+    /// - Parameter name: of their folder; another name for other keys.
+    func gateways(in name: String = "gateways") async throws -> Gateways {
+        let keys = folder.appendingPathComponent(name)
         let process = try start(Place.gateways, ["--data", keys.path])
         try await eventually("the gateways to be ready") {
             if !process.isRunning { throw Timeout(description: "the gateways ended while starting: \(process.errors)") }

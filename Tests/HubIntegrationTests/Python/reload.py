@@ -115,4 +115,34 @@ def definitions():
     finish(**results, open=[socket.close_code for socket in (hider, seeker)])
 
 
-{f.__name__: f for f in (certificate, definitions)}[sys.argv[1]]()
+def push():
+    """Other push credentials in the configuration file, then ones that cannot be used, and a file that cannot be read."""
+    token = fcm_token("rotation")
+    old, new = Gateways(), Gateways()
+    new.url = os.environ["NEW_GATEWAYS_URL"]
+    create_session("s", "ROTATE")
+    join("ROTATE", "Ben", device_token=token, device_platform="android")
+
+    def told(gateways, count):
+        backend().trigger("presence-quiz-s", "session-started", {})
+        gateways.pushes(token, count)
+        return [len(old.requests(token)), len(new.requests(token))]
+
+    def write(text):
+        with open(os.environ["CONFIG"], "w") as file:
+            file.write(text)
+
+    results = {"first": told(old, 1)}
+    write(os.environ["NEW_CONFIG"])
+    hang_up("push credentials reloaded")
+    results["rotated"] = told(new, 1)
+    write(os.environ["BAD_CONFIG"])
+    hang_up("push credentials not reloaded")
+    results["kept"] = told(new, 2)
+    write("push: [")
+    hang_up("push credentials not reloaded")
+    results["typo"] = told(new, 3)
+    finish(**results)
+
+
+{f.__name__: f for f in (certificate, definitions, push)}[sys.argv[1]]()
