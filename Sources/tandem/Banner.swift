@@ -17,7 +17,10 @@ enum Banner {
         lines.append(
             "  channel definitions: " + (definitions.names.isEmpty ? "none" : definitions.names.joined(separator: ", "))
                 + (folder.map { " (from \($0))" } ?? ""))
-        let push = [("APNs", configuration.push.apns != nil), ("FCM", configuration.push.fcm != nil)]
+        let push = [
+            ("APNs", configuration.push.apns != nil || configuration.apps.contains { $0.push.apns != nil }),
+            ("FCM", configuration.push.fcm != nil || configuration.apps.contains { $0.push.fcm != nil }),
+        ]
         for (name, isConfigured) in push where !isConfigured {
             lines.append("  \(name) is not configured: its notifications are logged and counted, not sent")
         }
