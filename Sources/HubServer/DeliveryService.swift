@@ -45,6 +45,8 @@ final class DeliveryService: EventDesk, AttendanceDesk {
     let process: ProcessTag
     let logger: Logger
     let alarm = Alarm()
+    /// Whether somebody is connected to a channel that has a definition; as of the last turn.
+    let isAttended = Flag()
 
     /// Publishes that may wait for their commit; one more is answered 503.
     static let waitingMax = 10_000
@@ -136,7 +138,7 @@ final class DeliveryService: EventDesk, AttendanceDesk {
     // MARK: The one task
 
     /// Works the inbox off until `close`. Call once.
-    /// - Parameter wasAway: an earlier process was there a moment ago: whoever is not there yet counts as on the way back.
+    /// - Parameter wasAway: an earlier process had people a moment ago: whoever is not there yet counts as on the way back.
     func run(wasAway: Bool) async {
         var desk = DecisionDesk(loopCount: ports.count)
         if wasAway { desk.attendance.booted(now: now) }
@@ -166,6 +168,7 @@ final class DeliveryService: EventDesk, AttendanceDesk {
                 default: await handle(item, &desk)
                 }
             }
+            isAttended.set(desk.attendance.connectionCount > 0)
             await commit(&prepared, &desk)
             // Behind the commit, so that what was decided while they were away is found.
             for var arrival in desk.takeArrivals() {

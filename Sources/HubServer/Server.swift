@@ -34,6 +34,7 @@ package final class Server: Sendable {
     private let replayer: Replayer
     private let replayerTask: Task<Void, Never>
     private let retentionTask: Task<Void, Never>
+    private let markerTask: Task<Void, Never>
     private let scheduled: ScheduledPublishes
     private let scheduledTask: Task<Void, Never>
 
@@ -91,7 +92,8 @@ package final class Server: Sendable {
             delivery.recover(recovered)
             escalatorTask = Task { await escalator.run() }
             replayerTask = Task { await replayer.run { delivery.replay($0, frames: $1) } }
-            deliveryTask = Task { await delivery.run(wasAway: !recovered.isEmpty) }
+            let isReturnDue = AttendanceMark.isRecent(try await store.lastAttendance(), now: time.wallMilliseconds)
+            deliveryTask = Task { await delivery.run(wasAway: isReturnDue || !recovered.isEmpty) }
             scheduledTask = Task { await scheduled.run() }
             try await outbox.resume()
             try await webhooks?.resume()
@@ -109,6 +111,8 @@ package final class Server: Sendable {
         }
         let retention = Retention(store: store, time: time, logger: logger)
         retentionTask = Task { await retention.run() }
+        let marker = AttendanceMarker(store: store, time: time, isAttended: delivery.isAttended, logger: logger)
+        markerTask = Task { await marker.run() }
         port = acceptor.port
         self.outbox = outbox
         self.gateway = gateway
@@ -140,6 +144,7 @@ package final class Server: Sendable {
         escalator.close()
         await escalatorTask.value
         retentionTask.cancel()
+        markerTask.cancel()
         await outbox.close()
         // Beside each other, for each may take a second.
         async let webhooksStopped: Void? = webhooks?.stop()
@@ -174,9 +179,9 @@ package final class Server: Sendable {
     }
 }
 
-/// Something that happens once.
+/// A truth that any thread may ask for.
 final class Flag: Sendable {
     private let value = Atomic<Bool>(false)
     var isSet: Bool { value.load(ordering: .acquiring) }
-    func set() { value.store(true, ordering: .releasing) }
+    func set(_ isSet: Bool = true) { value.store(isSet, ordering: .releasing) }
 }

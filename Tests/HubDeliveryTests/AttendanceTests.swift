@@ -277,4 +277,14 @@ struct AttendanceTests {
             #expect(book.peopleCount == Set(model.values.map(\.user)).count)
         }
     }
+
+    @Test("a start waits for those who were there a moment ago, and for nobody where nobody was")
+    func mark() {
+        let now: Int64 = 1_000_000_000
+        let cases: [(Int64?, Bool)] = [
+            (nil, false), (now, true), (now - AttendanceMark.awayMaxMilliseconds, true), (now - AttendanceMark.awayMaxMilliseconds - 1, false),
+            (now + 1000, true),
+        ]
+        for (last, isRecent) in cases { #expect(AttendanceMark.isRecent(last, now: now) == isRecent) }
+    }
 }

@@ -83,4 +83,17 @@ import Testing
         }
         #expect(runs.after["d"]?.count == 1)
     }
+
+    @Test func whoWasThereIsWaitedFor() async throws {
+        try await Stage.run { stage in
+            let first = try await stage.hub()
+            let store = ["STORE": stage.folder.appendingPathComponent("data/tandem.db").path]
+            let before = try await stage.python("crash.py", "attended", hub: first, environment: store)
+            // On a first start nobody is on the way back: who is not there is not waited for.
+            #expect(before["known"] == ["absent"])
+            #expect(try await first.process.waitForEnd() == ChildProcess.End(code: 9, wasSignalled: true))
+            let after = try await stage.python("crash.py", "awaited", hub: try await stage.hub())
+            #expect(after["known"] == ["grace_server"])
+        }
+    }
 }

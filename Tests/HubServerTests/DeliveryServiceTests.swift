@@ -233,16 +233,6 @@ extension DeliveryStage {
             event: event, app: "1", channel: "presence-game-7", user: "u", device: device, recipient: 0, isOfNotification: isOfNotification)
     }
 
-    /// Subscribes a connection of the user `u` to the channel, and returns when that is known.
-    fileprivate func connect(device: String) async throws -> ConnectionID {
-        let connection = ConnectionID(loop: 0, slot: 1, generation: 1)
-        let socketID = ProcessTag(random: 7).socketID(of: connection)
-        let channel = try #require(ChannelName("presence-game-7"))
-        await delivery.bind(socketID: socketID.description, app: "1", user: "u", device: device)
-        delivery.report([.attached(connection, socketID, app: 0, channel: channel, user: "u", isBrowser: false, ticket: 1)], loop: 0)
-        return connection
-    }
-
     /// The tokens of what the loop was told to replay.
     fileprivate func replayed() async -> [UInt64]? {
         var found: [UInt64]?

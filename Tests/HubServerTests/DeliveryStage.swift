@@ -86,6 +86,16 @@ final class DeliveryStage {
         return try #require(publish.result).get()
     }
 
+    /// Subscribes a connection of the user `u` to the channel, and returns when that is known.
+    func connect(device: String) async throws -> ConnectionID {
+        let connection = ConnectionID(loop: 0, slot: 1, generation: 1)
+        let socketID = ProcessTag(random: 7).socketID(of: connection)
+        let channel = try #require(ChannelName("presence-game-7"))
+        await delivery.bind(socketID: socketID.description, app: "1", user: "u", device: device)
+        delivery.report([.attached(connection, socketID, app: 0, channel: channel, user: "u", isBrowser: false, ticket: 1)], loop: 0)
+        return connection
+    }
+
     /// One recipient of the event once it is as wanted; whatever it is after the time limit.
     func recipient(_ user: String = "u", of event: String, until isDone: (EventTrail.Recipient) -> Bool) async throws -> EventTrail.Recipient? {
         let end = ContinuousClock.now + .seconds(60)

@@ -166,6 +166,13 @@ extension StoreContract {
             #expect(rows.map(\.state) == [.cancelled, .leased] && rows.last?.dueAt == 77 && rows.last?.attempts == 1)
             #expect(rows.first?.outcome == "receipt")
         },
+        StoreContract("the last mark of somebody being there is kept, and none is there in the beginning") { store in
+            #expect(try await store.lastAttendance() == nil)
+            for time in [5000, 17_000, 9000] as [Int64] {
+                try await store.markAttendance(at: time)
+                #expect(try await store.lastAttendance() == time)
+            }
+        },
         StoreContract("an event with an open fan-out is not pruned; one that closed is, with all that belongs to it") { store in
             let opening = FanoutOpening(snapshot: RecipientSnapshot(users: ["a"]), note: .awaited)
             _ = try await store.commit([.init(.sample("e1", committedAt: 1), recipients: opening)])

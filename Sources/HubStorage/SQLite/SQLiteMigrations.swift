@@ -19,6 +19,9 @@ enum SQLiteMigrations {
         migrator.registerMigration("attempts") { db in try db.execute(sql: "ALTER TABLE delivery ADD COLUMN attempts_log TEXT") }
         migrator.registerMigration("lists") { db in try db.execute(sql: lists) }
         migrator.registerMigration("addresses") { db in try db.execute(sql: addresses) }
+        migrator.registerMigration("attendance") { db in
+            try db.execute(sql: "CREATE TABLE attendance_mark (id INTEGER PRIMARY KEY CHECK (id = 1), at INTEGER NOT NULL) STRICT")
+        }
         return migrator
     }
 

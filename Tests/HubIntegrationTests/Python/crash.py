@@ -126,6 +126,35 @@ def drained():
     report(gateways)
 
 
+def attended():
+    """Ben is connected when the hub dies, and nobody is waited for."""
+    import sqlite3
+    prepare()
+    event = expect(signed("POST", "/events", {"name": "session-started", "channel": CHANNEL, "data": "{}"}))["event_id"]
+    known = known_states(event)
+    socket = Socket()
+    socket.subscribe(CHANNEL, participant=join(CODE, "Ben", device_token=FCM_B, device_platform="android"))
+    store = f"file:{os.environ['STORE']}?mode=ro"
+
+    def marks():
+        with sqlite3.connect(store, uri=True) as database:
+            return database.execute("SELECT count(*) FROM attendance_mark").fetchone()[0]
+
+    wait_for(lambda: marks() == 1, "a mark that somebody is there")
+    kill()
+    finish(known=known)
+
+
+def known_states(event):
+    return sorted({row["known"] for row in expect(signed("GET", f"/events/{event}/deliveries"))["deliveries"]})
+
+
+def awaited():
+    """On the next hub with the same data: nobody has come back yet."""
+    event = expect(signed("POST", "/events", {"name": "session-started", "channel": CHANNEL, "data": "{}"}))["event_id"]
+    finish(known=known_states(event))
+
+
 def afterwards():
     """On the next hub with the same data."""
     gateways = Gateways()
@@ -137,4 +166,4 @@ def afterwards():
     report(gateways, people=sorted(roster(SESSION)))
 
 
-{f.__name__: f for f in (at_once, half_way, keyed_publishes, keyed_retries, drained, afterwards)}[sys.argv[1]]()
+{f.__name__: f for f in (at_once, half_way, keyed_publishes, keyed_retries, drained, attended, awaited, afterwards)}[sys.argv[1]]()
