@@ -10,6 +10,8 @@ struct DecisionDesk {
     var escalation = Escalation()
     var replays = Replays()
     private var arrivals: [Arrival] = []
+    /// The events of the last millisecond in which some were decided.
+    private var justDecided: (at: Int64, events: Set<String>) = (.min, [])
     /// Per loop, the last attendance ticket that has been entered in the book.
     var attendedUpTo: [UInt64]
     private(set) var lastNumber: UInt64 = 0
@@ -25,7 +27,20 @@ struct DecisionDesk {
         attendedUpTo = Array(repeating: 0, count: loopCount)
     }
 
-    mutating func arrived(_ arrival: Arrival) { arrivals.append(arrival) }
+    /// Somebody has come to a channel that replays.
+    /// - Parameter now: wall clock, in milliseconds since 1970.
+    mutating func arrived(_ arrival: Arrival, now: Int64) {
+        var arrival = arrival
+        arrival.at = now
+        if justDecided.at == now { arrival.decidedJustBefore = justDecided.events }
+        arrivals.append(arrival)
+    }
+
+    /// An event was decided and is going to be committed: who comes from now on was not written it, and is replayed it.
+    mutating func noteDecided(_ event: EventRecord) {
+        if justDecided.at != event.committedAt { justDecided = (event.committedAt, []) }
+        justDecided.events.insert(event.id)
+    }
 
     /// Who came since the last call to channels that replay.
     mutating func takeArrivals() -> [Arrival] {

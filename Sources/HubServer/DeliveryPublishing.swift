@@ -32,6 +32,7 @@ extension DeliveryService {
                     // What is for some roles only must not meet whoever subscribes next.
                     if decided.roles != .everybody { publication.cacheOrder = nil }
                     if let record = decided.event, command.purpose != .trial {
+                        desk.noteDecided(record)
                         publication.attendedUpTo = desk.attendedUpTo
                         eventID = record.id
                         outcome.events.append((channel, record.id))

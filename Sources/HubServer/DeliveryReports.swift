@@ -107,7 +107,7 @@ extension DeliveryService {
             connection, app: appID, channel: channel.text, user: user, device: device, ticket: ticket, isBrowser: isBrowser,
             silenceMax: timing.pingInterval + timing.pongTimeout, now: now)
         if definition.replays, ticket != nil {
-            desk.arrived(Arrival(connection: connection, app: appID, channel: channel, user: user))
+            desk.arrived(Arrival(connection: connection, app: appID, channel: channel, user: user), now: time.wallMilliseconds)
         }
         if await !assignRole(of: user, to: [connection], app: appID, channel: channel, definition, session: placeholders.session) {
             // What it is sent is not known, so its receipts say nothing.

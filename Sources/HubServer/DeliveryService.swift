@@ -171,10 +171,7 @@ final class DeliveryService: EventDesk, AttendanceDesk {
             isAttended.set(desk.attendance.connectionCount > 0)
             await commit(&prepared, &desk)
             // Behind the commit, so that what was decided while they were away is found.
-            for var arrival in desk.takeArrivals() {
-                arrival.at = time.wallMilliseconds
-                replayer.post(arrival)
-            }
+            for arrival in desk.takeArrivals() { replayer.post(arrival) }
             // As late as what was read of the inbox: a slow commit must not overtake the receipts that came meanwhile.
             carryOut(desk.escalation.advance(now: readAt), desk)
             alarm.set(at: desk.escalation.nextDue, now: now) { [inbox] in inbox.post(.tick) }

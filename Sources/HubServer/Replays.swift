@@ -12,6 +12,11 @@ struct Arrival: Sendable {
     let user: String
     /// When it was entered in the book, in milliseconds since 1970: what is decided later reaches it live.
     var at: Int64 = 0
+    /// Events that were decided before it, in the same millisecond.
+    var decidedJustBefore: Set<String> = []
+
+    /// Whether an event was decided before it, and so was not written to its connection.
+    func missed(_ event: EventRecord) -> Bool { event.committedAt < at || decidedJustBefore.contains(event.id) }
 }
 
 /// What a connection that came back is sent once more.
@@ -96,7 +101,7 @@ final class Replayer: Sendable {
                 do {
                     let missed = try await store.missed(
                         app: arrival.app, channel: arrival.channel.text, user: arrival.user, now: time.wallMilliseconds, limit: Replays.eventsMax)
-                        .filter { $0.event.committedAt <= arrival.at && $0.event.policy != .pushOnly && $0.note.choice != .socketOnly }
+                        .filter { arrival.missed($0.event) && $0.event.policy != .pushOnly && $0.note.choice != .socketOnly }
                     guard !missed.isEmpty else { continue }
                     let frames = missed.flatMap { missed in
                         Frame.text(

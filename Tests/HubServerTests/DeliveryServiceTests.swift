@@ -193,12 +193,30 @@ struct DeliveryServiceTests {
             let event = try #require(try await stage.publish(try PendingPublish()).first?.events.first?.id)
             _ = try await stage.recipient(of: event) { $0.deliveries.map(\.record.state) == [.retry] }
             let connection = try await stage.connect(device: "phone")
-            let tokens = try #require(await stage.replayed())
+            let tokens = try #require(await stage.replayed()?.tokens)
             stage.delivery.report([.state(connection, .foreground), .replayed(connection, events: tokens, cursor: 7)], loop: 0)
             stage.delivery.report([.receipt(connection, cursor: 7, byApplication: false)], loop: 0)
             let state: DeliveryState = policy == "both" ? .retry : .cancelled
             let read = try await stage.recipient(of: event) { $0.isConfirmed && $0.deliveries.map(\.record.state) == [state] }
             #expect(read?.isConfirmed == true && read?.deliveries.map(\.record.state) == [state])
+        }
+    }
+
+    @Test("of what is taken up together, and within one millisecond, only what was decided before somebody came is replayed to them")
+    func replayOnlyBeforeTogether() async throws {
+        let stage = try DeliveryStage(yaml: DeliveryStage.yaml + "\nreplay: true", loops: 1)
+        try await stage.session()
+        let (before, after, later) = (try PendingPublish(), try PendingPublish(), try PendingPublish())
+        stage.submit(before)
+        _ = try stage.report()
+        stage.submit(after)
+        try await run(stage) { () async throws in
+            let frames = try #require(await stage.replayed()?.frames)
+            stage.submit(later)
+            #expect(await eventually { [before, after, later].allSatisfy { $0.result != nil } })
+            let text = String(decoding: frames, as: UTF8.self)
+            let ids = try [before, after].map { try #require(try $0.result?.get().first?.events.first?.id) }
+            #expect(ids.map(text.contains) == [true, false])
         }
     }
 
@@ -233,13 +251,13 @@ extension DeliveryStage {
             event: event, app: "1", channel: "presence-game-7", user: "u", device: device, recipient: 0, isOfNotification: isOfNotification)
     }
 
-    /// The tokens of what the loop was told to replay.
-    fileprivate func replayed() async -> [UInt64]? {
-        var found: [UInt64]?
+    /// What the loop was told to replay.
+    fileprivate func replayed() async -> (tokens: [UInt64], frames: [UInt8])? {
+        var found: (tokens: [UInt64], frames: [UInt8])?
         _ = await eventually {
             var messages: [LoopMessage] = []
             self.loop.drain(into: &messages)
-            for case .engine(.replay(_, _, _, let events)) in messages { found = events }
+            for case .engine(.replay(_, _, let frames, let events)) in messages { found = (events, frames) }
             return found != nil
         }
         return found

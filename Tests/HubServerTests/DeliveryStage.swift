@@ -86,12 +86,18 @@ final class DeliveryStage {
         return try #require(publish.result).get()
     }
 
-    /// Subscribes a connection of the user `u` to the channel, and returns when that is known.
+    /// Subscribes a connection of the user `u` to the channel, as the device's.
     func connect(device: String) async throws -> ConnectionID {
+        let socketID = ProcessTag(random: 7).socketID(of: ConnectionID(loop: 0, slot: 1, generation: 1))
+        await delivery.bind(socketID: socketID.description, app: "1", user: "u", device: device)
+        return try report()
+    }
+
+    /// Subscribes a connection of the user `u` to the channel.
+    func report() throws -> ConnectionID {
         let connection = ConnectionID(loop: 0, slot: 1, generation: 1)
         let socketID = ProcessTag(random: 7).socketID(of: connection)
         let channel = try #require(ChannelName("presence-game-7"))
-        await delivery.bind(socketID: socketID.description, app: "1", user: "u", device: device)
         delivery.report([.attached(connection, socketID, app: 0, channel: channel, user: "u", isBrowser: false, ticket: 1)], loop: 0)
         return connection
     }
