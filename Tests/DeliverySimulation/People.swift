@@ -6,7 +6,7 @@ import HubTesting
 extension Simulation {
     func populate() {
         let kinds: [(SimDevice.Kind, Int)] = [
-            (.app, 29), (.httpApp, 5), (.stockApp, 25), (.workingApp, 8), (.page, 12), (.stockPage, 17), (.unattendedPage, 2), (.stockRunner, 2),
+            (.app, 29), (.httpApp, 5), (.stockApp, 25), (.workingApp, 6), (.httpWorkingApp, 2), (.page, 12), (.stockPage, 17), (.unattendedPage, 2), (.stockRunner, 2),
         ]
         func kind() -> SimDevice.Kind {
             var roll = Int.random(in: 0..<kinds.reduce(0) { $0 + $1.1 }, using: &random)
@@ -157,8 +157,8 @@ extension Simulation {
 
     private func say(_ index: Int, _ state: AppState) {
         guard devices[index].kind.declares else { return }
-        if devices[index].kind == .httpApp { return schedule(latency() + latency(), .deviceState(index, state)) }
-        answer(index, .state(state, keepsWorking: devices[index].kind == .workingApp && state == .background))
+        if devices[index].kind.tellsOverHTTP { return schedule(latency() + latency(), .deviceState(index, state)) }
+        answer(index, .state(state, keepsWorking: devices[index].kind.showsUnseen && state == .background))
     }
 
     // MARK: Networks
@@ -268,9 +268,9 @@ extension Simulation {
             let cell = index - channels[device.channel].firstDevice
             if events[event].cells[cell].readAt == nil {
                 events[event].cells[cell].readAt = now
-                events[event].cells[cell].readByStock = !device.kind.declares || device.kind == .httpApp
+                events[event].cells[cell].readByStock = !device.kind.declares || device.kind.tellsOverHTTP
             }
-            if device.mode == .looking || device.kind == .workingApp {
+            if device.mode == .looking || device.kind.showsUnseen {
                 seen(event, on: index)
             } else {
                 devices[index].unseen.append(event)

@@ -107,7 +107,7 @@ extension Simulation {
 
     private func noteArrival(_ connection: SimConnection, _ index: Int, cursor: UInt64, read: Int) {
         let device = devices[connection.device]
-        guard device.kind != .httpApp, connection.loopState == .foreground, device.attached == [index] else { return }
+        guard !device.kind.tellsOverHTTP, connection.loopState == .foreground, device.attached == [index] else { return }
         for (number, replay) in connection.read[min(connection.receipted, read)..<read] {
             let event = events[number]
             let cell = connection.device - channels[event.channel].firstDevice
@@ -175,7 +175,9 @@ extension Simulation {
             connections[index].keepsWorking = keepsWorking
             server.attendance.setState(connections[index].id, state, keepsWorking: keepsWorking)
         case .deviceState(let device, let state):
-            server.attendance.setDeviceState(app: "1", user: people[devices[device].person].name, device: devices[device].name, state)
+            server.attendance.setDeviceState(
+                app: "1", user: people[devices[device].person].name, device: devices[device].name, state,
+                keepsWorking: devices[device].kind.showsUnseen && state == .background)
             for index in devices[device].attached { connections[index].attachedUserState = state }
         case .disconnected(let index, let mayReturn):
             server.attendance.disconnected(connections[index].id, mayReturn: mayReturn, now: now)
@@ -245,7 +247,7 @@ extension Simulation {
     /// What the receipt means in truth.
     private func noteReceipt(_ connection: SimConnection, _ index: Int, cursor: UInt64, read: Int) {
         let device = devices[connection.device]
-        let isOnScreen = device.kind != .httpApp && connection.attachedUserState == .foreground || connection.keepsWorking
+        let isOnScreen = !device.kind.tellsOverHTTP && connection.attachedUserState == .foreground || connection.keepsWorking
         let counts = device.kind.isBrowser || device.attached == [index]
         while connection.receipted < read {
             let (number, replay) = connection.read[connection.receipted]

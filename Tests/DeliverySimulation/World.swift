@@ -12,15 +12,19 @@ struct SimDevice {
         case stockApp
         /// Tells its state, and shows what comes in the background as well.
         case workingApp
+        /// The same, said over HTTP.
+        case httpWorkingApp
         /// A page that tells its state; frozen soon after it was hidden.
         case page
         case stockPage
         /// Stock clients that run on while nobody looks: beyond what receipts can tell.
         case unattendedPage, stockRunner
 
-        var declares: Bool { self == .app || self == .httpApp || self == .workingApp || self == .page }
+        var declares: Bool { self == .app || tellsOverHTTP || self == .workingApp || self == .page }
+        var tellsOverHTTP: Bool { self == .httpApp || self == .httpWorkingApp }
+        var showsUnseen: Bool { self == .workingApp || self == .httpWorkingApp }
         var isBrowser: Bool { self == .page || self == .stockPage || self == .unattendedPage }
-        var runsUnseen: Bool { self == .workingApp || self == .unattendedPage || self == .stockRunner }
+        var runsUnseen: Bool { showsUnseen || self == .unattendedPage || self == .stockRunner }
     }
 
     enum Mode { case looking, hidden, suspended, gone }
