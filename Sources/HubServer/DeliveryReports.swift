@@ -70,6 +70,8 @@ extension DeliveryService {
         case .detached(let connection, let channel): desk.attendance.detach(connection, channel: channel.text)
         case .state(let connection, let state, let keepsWorking):
             desk.attendance.setState(connection, state == .foreground ? .foreground : .background, keepsWorking: keepsWorking)
+            // Often its first word comes just behind its answer to the replay.
+            if state == .foreground { stop(desk.replays.takeUnseen(connection), desk) }
         case .probed(let events, let cursor):
             for event in events { desk.escalation.probed(event, loop: loop, cursor: cursor) }
         case .proving(let event, let cursor): desk.escalation.proving(event, loop: loop, cursor: cursor)
@@ -122,13 +124,26 @@ extension DeliveryService {
     ) {
         for replay in desk.replays.received(connection, cursor: cursor) {
             guard let seat = seats.first(where: { $0.channel == replay.arrival.channel.text }) else { continue }
-            // An app that says nothing of its state, or is out of sight, may read without anybody looking: what is on its way to a
-            // gateway stays so.
-            let isLookedAt = seat.state == .foreground || seat.state == .background && seat.keepsWorking
             for item in replay.items where !desk.escalation.isWaiting(event: item.event, user: item.user) {
                 escalator.post(.confirmed(event: item.event, recipients: [item.recipient], at: time.wallMilliseconds))
-                guard isLookedAt else { continue }
-                let device = isOfOneDevice(seat.channel) ? seat.device : nil
+            }
+            // An app that says nothing of its state, or is out of sight, may read without anybody looking: what is on its way to a
+            // gateway stays so, until it says that it is on the screen.
+            if seat.state == .foreground || seat.state == .background && seat.keepsWorking {
+                stop([replay], desk)
+            } else if seat.state == .unknown {
+                desk.replays.keepUnseen(replay)
+            }
+        }
+    }
+
+    /// Stops what is on its way to a gateway of replays that somebody has seen.
+    private func stop(_ replays: [Replay], _ desk: DecisionDesk) {
+        for replay in replays {
+            let channel = replay.arrival.channel.text
+            guard let seat = desk.attendance.seats(of: replay.arrival.connection).first(where: { $0.channel == channel }) else { continue }
+            let device = isOfOneDevice(channel) ? seat.device : nil
+            for item in replay.items where !desk.escalation.isWaiting(event: item.event, user: item.user) {
                 escalator.post(.late(event: item.event, PushCancellation(user: item.user, device: device)))
             }
         }

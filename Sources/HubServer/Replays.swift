@@ -36,8 +36,12 @@ struct Replay: Sendable {
 struct Replays {
     private var announced: [UInt64: Replay] = [:]
     private var written: [ConnectionID: [(cursor: UInt64, replay: Replay)]] = [:]
+    /// Read by apps that had not said yet whether anybody looks at them.
+    private var unseen: [ConnectionID: [Replay]] = [:]
     private var lastToken: UInt64 = 0
 
+    /// Replays to one connection that are remembered until its app says that it is on the screen; the oldest give way.
+    static let unseenMax = 8
     /// Events that one connection is sent at most when it comes back; the others stay fetchable.
     static let eventsMax = 100
 
@@ -63,8 +67,18 @@ struct Replays {
         return waiting.filter { $0.cursor <= cursor }.map(\.replay)
     }
 
+    /// A replay was read, and the app has not said yet whether anybody looks at it.
+    mutating func keepUnseen(_ replay: Replay) {
+        unseen[replay.arrival.connection, default: []].append(replay)
+        if unseen[replay.arrival.connection, default: []].count > Self.unseenMax { unseen[replay.arrival.connection]?.removeFirst() }
+    }
+
+    /// The app is on the screen: what it read before is seen.
+    mutating func takeUnseen(_ connection: ConnectionID) -> [Replay] { unseen.removeValue(forKey: connection) ?? [] }
+
     mutating func disconnected(_ connection: ConnectionID) {
         written[connection] = nil
+        unseen[connection] = nil
         if !announced.isEmpty { announced = announced.filter { $0.value.arrival.connection != connection } }
     }
 }
