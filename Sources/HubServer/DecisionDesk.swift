@@ -167,6 +167,8 @@ struct DecisionDesk {
         guard decided.recipients.count > Policy.spreadRecipientsMin else { return }
         for index in decided.targets.indices {
             let target = decided.targets[index]
+            // Who is on the way back to a hub that has just come up has all of its grace; `critical` does not wait so long anyway.
+            if target.reason == DeviceState.serverGrace.rawValue, target.policy != .critical { continue }
             decided.targets[index].wait = target.policy.spread(
                 .milliseconds(target.wait), recipients: decided.recipients.count, fraction: fraction()
             ).milliseconds
