@@ -207,6 +207,41 @@ struct OutboxRulesTests {
         await outbox.close()
     }
 
+    @Test("of 100 silent events in 10 minutes a device gets the first at once and the newest 20 minutes later", arguments: [nil, "state"])
+    func silentBurst(group: String?) async throws {
+        let test = try TestStore()
+        try await test.device()
+        let gateway = ScriptedGateway()
+        let outbox = test.outbox(gateway)
+        var sentAt: [Int64] = []
+        func noteSent() {
+            while sentAt.count < gateway.sent.count { sentAt.append(test.clock.wallMilliseconds) }
+        }
+        for number in 0..<100 {
+            let event = "e\(number)"
+            await outbox.enqueue([try await test.commitPush(event: event, policy: .sync, group: group, lifeMilliseconds: hour)])
+            #expect(try await test.row(event) { $0.outcome != nil }?.state == (number == 0 ? .accepted : .due))
+            noteSent()
+            test.clock.advance(seconds: 6)
+        }
+        // 10 minutes are over; each minute of the next hour is looked at.
+        for _ in 0..<60 {
+            await outbox.enqueue([])
+            if sentAt.count == 1, test.clock.wallMilliseconds >= sentAt[0] + 20 * 60_000 {
+                _ = try await test.row("e99") { $0.state == .accepted }
+            }
+            noteSent()
+            test.clock.advance(seconds: 60)
+        }
+        #expect(gateway.sent.map(\.message.event) == ["e0", "e99"], "the newest state, and no other")
+        #expect(zip(sentAt, sentAt.dropFirst()).allSatisfy { $1 - $0 >= 20 * 60_000 })
+        for number in 1..<99 {
+            let row = try await test.row("e\(number)") { $0.state == .cancelled }
+            #expect(row?.state == .cancelled && row?.outcome == "displaced" && row?.attempts == 0)
+        }
+        await outbox.close()
+    }
+
     @Test("a silent push is not needed beside an alert of its group")
     func alertPending() async throws {
         let test = try TestStore()
