@@ -83,24 +83,32 @@ extension SQLiteStore {
     }
 
     package func roster(app: String, session: String) async throws -> [RosterEntry] {
-        // Both queries see the same snapshot.
         try await read { db in
+            // From left to right, so that the app's other devices are not looked at. Each participant's few devices are put in order
+            // below: as a part of the query's order they would slow down the sorting of all rows.
             let rows = try Row.fetchCursor(
                 db.cachedStatement(
                     sql: """
-                        SELECT \(Self.deviceColumns) FROM participant
-                        JOIN device ON device.app = participant.app AND device.user = participant.user
+                        SELECT \(Self.deviceColumns), \(Self.participantColumns) FROM participant
+                        LEFT JOIN device ON device.app = participant.app AND device.user = participant.user
                         WHERE participant.app = ? AND participant.session = ?
-                        ORDER BY device.registered_at DESC, device.id
+                        ORDER BY participant.number
                         """), arguments: [app, session])
-            var devices: [String: [Device]] = [:]
+            var roster: [RosterEntry] = []
             while let row = try rows.next() {
-                let device = try Self.device(row: row)
-                devices[device.user, default: []].append(device)
+                let first = row.count - Self.participantColumnCount
+                let device = row.hasNull(atIndex: Self.deviceIDColumn) ? nil : try Self.device(row: row)
+                let number: Int64 = row[first + Self.numberColumn]
+                if roster.last?.participant.number == number {
+                    if let device { roster[roster.count - 1].devices.append(device) }
+                } else {
+                    roster.append(RosterEntry(participant: Self.participant(row: row, from: first), devices: device.map { [$0] } ?? []))
+                }
             }
-            return try Self.participants(db, app: app, session: session).map {
-                RosterEntry(participant: $0, devices: devices[$0.user] ?? [])
+            for index in roster.indices where roster[index].devices.count > 1 {
+                roster[index].devices.sort { ($1.registeredAt, $0.id) < ($0.registeredAt, $1.id) }
             }
+            return roster
         }
     }
 }
@@ -207,9 +215,17 @@ extension SQLiteStore {
         participant.joined_at
         """
 
-    /// - Parameter row: of `participantColumns`, by position: looking names up takes longer than reading all values.
-    private static func participant(row: Row) -> Participant {
+    private static var participantColumnCount: Int { 8 }
+    /// The place of `number` in `participantColumns`, and of `id` in `deviceColumns`.
+    private static var numberColumn: Int { 3 }
+    private static var deviceIDColumn: Int { 2 }
+
+    private static func participant(row: Row) -> Participant { participant(row: row, from: 0) }
+
+    /// - Parameter row: has `participantColumns` from `first`; by position, because looking names up takes longer than reading all values.
+    private static func participant(row: Row, from first: Int) -> Participant {
         Participant(
-            app: row[0], session: row[1], user: row[2], number: row[3], name: row[4], email: row[5], role: row[6], joinedAt: row[7])
+            app: row[first], session: row[first + 1], user: row[first + 2], number: row[first + 3], name: row[first + 4],
+            email: row[first + 5], role: row[first + 6], joinedAt: row[first + 7])
     }
 }
