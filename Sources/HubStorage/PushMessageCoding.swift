@@ -28,6 +28,21 @@ package enum PushMessageCoding {
         return .object(members)
     }
 
+    /// A message written out: what `encode` returns, with `nid` in front. What many messages have in common they share.
+    package struct Written: Sendable {
+        fileprivate let nid: String
+        /// All members but `nid`, and the bracket at their end.
+        fileprivate let rest: String
+
+        /// Appends the text, in UTF-8.
+        package func append(to output: inout [UInt8]) {
+            output += "{\"nid\":".utf8
+            JSONText.appendQuoted(nid.utf8, to: &output)
+            output.append(UInt8(ascii: ","))
+            output += rest.utf8
+        }
+    }
+
     /// Writes out messages one after another. Those of one event are mostly the same but for their `nid`, and encoding the rest
     /// costs more than writing the row: it is done once for each text.
     package struct Writer {
@@ -37,12 +52,8 @@ package enum PushMessageCoding {
 
         package init() {}
 
-        /// The text of what `encode` returns, with `nid` in front.
-        package mutating func text(_ message: PushMessage) -> String {
-            "{\"nid\":\(JSONValue.string(message.nid).text),\(rest(message))"
-        }
+        package mutating func write(_ message: PushMessage) -> Written { Written(nid: message.nid, rest: rest(message)) }
 
-        /// All members but `nid`, and the bracket at their end.
         private mutating func rest(_ message: PushMessage) -> String {
             var shared = message
             shared.nid = ""

@@ -28,7 +28,9 @@ struct PushMessageCodingTests {
                 var message = PushMessage.sample(event: "e1")
                 message.nid = "\(round)\"\(text)"
                 message.title = "title \(text)"
-                let written = try JSONValue(parsing: writer.text(message))
+                var bytes: [UInt8] = []
+                writer.write(message).append(to: &bytes)
+                let written = try JSONValue(parsing: String(decoding: bytes, as: UTF8.self))
                 #expect(written == PushMessageCoding.encode(message))
                 #expect(try PushMessageCoding.decode(written) == message)
             }

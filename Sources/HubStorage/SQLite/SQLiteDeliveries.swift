@@ -165,7 +165,7 @@ extension SQLiteStore {
     static func written(_ deliveries: [DeliveryRecord]) -> [WrittenDelivery] {
         var writer = PushMessageCoding.Writer()
         return deliveries.map { delivery in
-            WrittenDelivery(record: delivery, messageText: delivery.message.map { writer.text($0) })
+            WrittenDelivery(record: delivery, message: delivery.message.map { writer.write($0) })
         }
     }
 
@@ -174,7 +174,7 @@ extension SQLiteStore {
     @discardableResult
     static func insert(_ deliveries: [WrittenDelivery], ignoringKnown: Bool = false, _ db: Database) throws -> [Int] {
         if deliveries.isEmpty { return [] }
-        let insertion = try DeliveryInsertion(ignoringKnown: ignoringKnown, db)
+        var insertion = try DeliveryInsertion(ignoringKnown: ignoringKnown, db)
         return try deliveries.indices.filter { try insertion.insert(deliveries[$0]) }
     }
 
@@ -222,5 +222,5 @@ extension SQLiteStore {
 /// A delivery with its message as it is stored.
 struct WrittenDelivery: Sendable {
     let record: DeliveryRecord
-    let messageText: String?
+    let message: PushMessageCoding.Written?
 }
