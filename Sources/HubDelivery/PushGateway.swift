@@ -18,15 +18,27 @@ package struct PushMessage: Sendable, Equatable {
     package var kind: Kind
     /// Whether it can be held back, and by what.
     package var policy: Policy
+    /// Whether FCM's SDK shows a visible one, or the app does from its data.
+    package var content: ContentKind
     package var title: String?
     package var body: String?
     package var image: String?
     /// Application data; FCM gets every value as a string, APNs gets them beside `aps` as they are.
     package var data: [String: JSONValue]
-    /// Members of `aps` from the definition (`sound`, `interruption-level`, …).
+    /// Members of `aps` beside title and body (`sound`, `interruption-level`, …), Live Activities' among them.
     package var apns: [String: JSONValue]
-    /// From the definition: `priority`, `channel_id` and other members of FCM's android block.
+    /// What stands beside `aps` for Apple's devices only; the data stands there as well.
+    package var apnsRoot: [String: JSONValue]
+    /// Headers for APNs that the content asks for: `apns-priority`, `apns-push-type`, `apns-expiration`, `apns-collapse-id`, `apns-topic`.
+    package var apnsHeaders: [String: String]
+    /// `fcm_options` of FCM's apns block: `analytics_label`, `image`.
+    package var apnsOptions: [String: JSONValue]
+    /// The Live Activity's own token: where APNs is asked, and FCM's `live_activity_token`.
+    package var liveActivityToken: String?
+    /// AndroidConfig. Older versions stored members of its `notification` beside it.
     package var android: [String: JSONValue]
+    /// AndroidConfigV2, in place of `android`.
+    package var androidV2: [String: JSONValue]
     /// FCM's webpush block: `headers`, `data`, `notification`, `fcm_options`.
     package var webpush: [String: JSONValue]
     /// The message's own `fcm_options`: `analytics_label`.
@@ -42,8 +54,10 @@ package struct PushMessage: Sendable, Equatable {
 
     /// - Parameter policy: nil: one under which nothing visible is held back.
     package init(
-        nid: String, event: String, kind: Kind, policy: Policy? = nil, title: String?, body: String?, image: String? = nil,
-        data: [String: JSONValue] = [:], apns: [String: JSONValue] = [:], android: [String: JSONValue] = [:],
+        nid: String, event: String, kind: Kind, policy: Policy? = nil, content: ContentKind = .both, title: String?, body: String?,
+        image: String? = nil, data: [String: JSONValue] = [:], apns: [String: JSONValue] = [:], apnsRoot: [String: JSONValue] = [:],
+        apnsHeaders: [String: String] = [:], apnsOptions: [String: JSONValue] = [:], liveActivityToken: String? = nil,
+        android: [String: JSONValue] = [:], androidV2: [String: JSONValue] = [:],
         webpush: [String: JSONValue] = [:], fcmOptions: [String: JSONValue] = [:],
         group: String? = nil, expiresAt: Int64, committedAt: Int64, sequence: Int64 = 0
     ) {
@@ -51,12 +65,18 @@ package struct PushMessage: Sendable, Equatable {
         self.event = event
         self.kind = kind
         self.policy = policy ?? (kind == .silent ? .sync : .critical)
+        self.content = content
         self.title = title
         self.body = body
         self.image = image
         self.data = data
         self.apns = apns
+        self.apnsRoot = apnsRoot
+        self.apnsHeaders = apnsHeaders
+        self.apnsOptions = apnsOptions
+        self.liveActivityToken = liveActivityToken
         self.android = android
+        self.androidV2 = androidV2
         self.webpush = webpush
         self.fcmOptions = fcmOptions
         self.group = group

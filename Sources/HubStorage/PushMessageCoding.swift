@@ -22,6 +22,12 @@ package enum PushMessageCoding {
         members["group"] = message.group.map(JSONValue.string)
         if !message.data.isEmpty { members["data"] = .object(message.data) }
         if !message.apns.isEmpty { members["apns"] = .object(message.apns) }
+        if message.content != .both { members["content"] = .string(message.content.rawValue) }
+        if !message.apnsRoot.isEmpty { members["apns_root"] = .object(message.apnsRoot) }
+        if !message.apnsHeaders.isEmpty { members["apns_headers"] = .object(message.apnsHeaders.mapValues(JSONValue.string)) }
+        if !message.apnsOptions.isEmpty { members["apns_options"] = .object(message.apnsOptions) }
+        members["live_activity_token"] = message.liveActivityToken.map(JSONValue.string)
+        if !message.androidV2.isEmpty { members["android_v2"] = .object(message.androidV2) }
         if !message.android.isEmpty { members["android"] = .object(message.android) }
         if !message.webpush.isEmpty { members["webpush"] = .object(message.webpush) }
         if !message.fcmOptions.isEmpty { members["fcm_options"] = .object(message.fcmOptions) }
@@ -82,13 +88,22 @@ package enum PushMessageCoding {
             guard let policy = Policy(rawValue: name) else { throw unreadable("its `policy` is unknown") }
             return policy
         }
+        let content = try optional("content", of: members, \.stringValue).map { name throws(StorageError) in
+            guard let content = ContentKind(rawValue: name) else { throw unreadable("its `content` is unknown") }
+            return content
+        }
+        let headers = try optional("apns_headers", of: members, \.objectValue) ?? [:]
         return PushMessage(
             nid: try required("nid", of: members, \.stringValue), event: try required("event", of: members, \.stringValue),
-            kind: kind, policy: policy, title: try optional("title", of: members, \.stringValue),
+            kind: kind, policy: policy, content: content ?? .both, title: try optional("title", of: members, \.stringValue),
             body: try optional("body", of: members, \.stringValue), image: try optional("image", of: members, \.stringValue),
             data: try optional("data", of: members, \.objectValue) ?? [:],
             apns: try optional("apns", of: members, \.objectValue) ?? [:],
+            apnsRoot: try optional("apns_root", of: members, \.objectValue) ?? [:], apnsHeaders: headers.compactMapValues(\.stringValue),
+            apnsOptions: try optional("apns_options", of: members, \.objectValue) ?? [:],
+            liveActivityToken: try optional("live_activity_token", of: members, \.stringValue),
             android: try optional("android", of: members, \.objectValue) ?? [:],
+            androidV2: try optional("android_v2", of: members, \.objectValue) ?? [:],
             webpush: try optional("webpush", of: members, \.objectValue) ?? [:],
             fcmOptions: try optional("fcm_options", of: members, \.objectValue) ?? [:],
             group: try optional("group", of: members, \.stringValue),

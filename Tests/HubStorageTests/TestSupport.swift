@@ -73,13 +73,15 @@ extension DeliveryRecord {
 extension PushMessage {
     static func sample(event: String, user: String = "u1") -> PushMessage {
         PushMessage(
-            nid: "nid-\(event)-\(user)", event: event, kind: .alert, title: "Hide & Seek 🎯", body: "A \"3 km\"\nquestion",
+            nid: "nid-\(event)-\(user)", event: event, kind: .alert, content: .data, title: "Hide & Seek 🎯", body: "A \"3 km\"\nquestion",
             image: "https://example.org/a.png",
             data: [
                 "nested": ["list": [1, .double(2.5), true, .null, "x\u{0}y"], "big": .int(.max), "small": .int(.min)],
                 "whole": .double(5),
             ],
-            apns: ["sound": "default", "content-available": 1], android: ["channel_id": "game"],
+            apns: ["sound": "default", "content-available": 1], apnsRoot: ["image_url": "x"], apnsHeaders: ["apns-priority": "5"],
+            apnsOptions: ["analytics_label": "ios"], liveActivityToken: "abcd", android: ["channel_id": "game"],
+            androidV2: ["background_sync": [:]],
             webpush: ["headers": ["Urgency": "high"]], fcmOptions: ["analytics_label": "quiz"], group: "g.q3",
             expiresAt: 61_000, committedAt: 1_000, sequence: 0)
     }

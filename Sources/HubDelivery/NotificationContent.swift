@@ -1,0 +1,156 @@
+package import HubCore
+
+/// Which of FCM's three message kinds a notification is.
+package enum ContentKind: String, Sendable, CaseIterable {
+    /// FCM's SDK shows it; there is no data but the hub's own.
+    case notification
+    /// The app gets data and shows what it likes.
+    case data
+    /// Shown by the SDK, with data for the app.
+    case both
+}
+
+/// What a backend may say about a notification, checked: the same for definitions and for direct sends.
+///
+/// All names are FCM v1's and Apple's own, in the form in which they are sent.
+package struct NotificationContent: Sendable, Equatable {
+    package var kind: ContentKind
+    package var title: String?
+    package var body: String?
+    package var image: String?
+    /// Application data. Null members are gone; empty texts stay.
+    package var data: [String: JSONValue]
+    /// Members of `aps`, Live Activities' among them.
+    package var apns: [String: JSONValue]
+    /// What stands beside `aps`.
+    package var apnsRoot: [String: JSONValue]
+    /// `apns-priority`, `apns-push-type`, `apns-expiration`, `apns-collapse-id`, `apns-topic`, where they are not the hub's to choose.
+    package var apnsHeaders: [String: String]
+    /// ApnsConfig's `fcm_options`: `analytics_label`, `image`.
+    package var apnsOptions: [String: JSONValue]
+    /// The token of the Live Activity that is started or updated.
+    package var liveActivityToken: String?
+    /// AndroidConfig, with its `notification`.
+    package var android: [String: JSONValue]
+    package var androidV2: [String: JSONValue]
+    package var webpush: [String: JSONValue]
+    package var fcmOptions: [String: JSONValue]
+
+    /// Whether somebody sees it, on any platform; otherwise it only wakes the app.
+    package var isVisible: Bool {
+        if title != nil || body != nil || image != nil { return true }
+        return ["alert", "badge", "sound"].contains { apns[$0] != nil } || android["notification"] != nil
+            || androidV2["remote_notification"] != nil || webpush["notification"] != nil
+    }
+
+    /// The members of a request that `init(json:)` reads.
+    package static let members = ["notification", "data"] + PlatformContent.names + ["kind"]
+
+    /// Reads a send request: `notification, data, android, android_v2, apns, webpush, fcm_options, live_activity, kind`, each in FCM v1's own
+    /// form or in a definition's flat one (members of `aps` in `apns`, of AndroidNotification in `android`), in snake_case or camelCase.
+    ///
+    /// - Parameter others: members that the caller reads itself: passed over here, and named among those that are known.
+    /// - Throws: the first mistake, with the path of the member. Nothing that is not understood is passed over.
+    package init(json: [String: JSONValue], others: [String] = []) throws(ContentMistake) {
+        var reader = ContentReader()
+        let known = ContentObject.plain(Self.members)
+        var members: [String: JSONValue] = [:]
+        var legacy = FormerOptions()
+        for key in json.keys.sorted() where !others.contains(key) {
+            guard let value = json[key] else { continue }
+            if let name = known.canonical(key) {
+                if members[name] != nil { reader.note([key], .sentence("stands twice, as \(name) and in camelCase; keep one of them")) }
+                if value != .null { members[name] = value }
+            } else if !legacy.take(key, value, &reader) {
+                reader.note([], .unknown(key, known: Self.members + others))
+            }
+        }
+        self.init(members, reader: &reader)
+        legacy.apply(to: &self)
+        if let mistake = reader.mistakes.first { throw mistake }
+    }
+
+    /// - Parameter members: by canonical names.
+    init(_ members: [String: JSONValue], reader: inout ContentReader) {
+        let platforms = PlatformContent(members, reader: &reader)
+        let shown = members["notification"].map { reader.members($0, ContentSchema.notification, at: ["notification"]) } ?? [:]
+        title = shown["title"]?.stringValue
+        body = shown["body"]?.stringValue
+        image = shown["image"]?.stringValue
+        data = members["data"].map { reader.read($0, .data, at: ["data"]) }?.objectValue ?? [:]
+        apns = platforms.aps
+        apnsRoot = platforms.apnsRoot
+        apnsHeaders = platforms.apnsHeaders.compactMapValues(\.stringValue)
+        apnsOptions = platforms.apns["fcm_options"]?.objectValue ?? [:]
+        liveActivityToken = platforms.apns["live_activity_token"]?.stringValue
+        android = platforms.android
+        androidV2 = platforms.androidV2
+        webpush = platforms.webpush
+        fcmOptions = platforms.fcmOptions
+        kind = .both
+        kind = kind(members["kind"], &reader)
+        check(members, &reader)
+    }
+
+    private func kind(_ value: JSONValue?, _ reader: inout ContentReader) -> ContentKind {
+        guard let value else { return isVisible ? (data.isEmpty ? .notification : .both) : .data }
+        guard let kind = value.stringValue.flatMap(ContentKind.init) else {
+            reader.note(["kind"], .expected("one of \(ContentKind.allCases.map(\.rawValue).joined(separator: ", "))"), found: value)
+            return .both
+        }
+        switch kind {
+        case .data: break
+        case .notification, .both:
+            if !isVisible { reader.note(["kind"], .sentence("\(kind.rawValue) has something to show; write notification: {title, body}")) }
+        }
+        if kind == .notification, !data.isEmpty {
+            reader.note(["kind"], .sentence("notification has no data; write kind: both, or remove the data"))
+        }
+        return kind
+    }
+
+    private func check(_ members: [String: JSONValue], _ reader: inout ContentReader) {
+        let type = apnsHeaders["apns-push-type"].flatMap(APNsPushType.init)
+        if type == .background, title != nil || body != nil, kind != .data {
+            reader.note(["apns", "headers", "apns-push-type"], .sentence("a background push shows nothing, and notification has a text; write alert"))
+        }
+        if !isVisible, type == nil || type == .background, apnsHeaders["apns-priority"] == "10", apns["event"] == nil {
+            reader.note(["apns", "headers", "apns-priority"], .sentence("a push that shows nothing has \"5\"; APNs refuses 10"))
+        }
+        if apns["mutable-content"] == 1, !isVisible {
+            reader.note(["apns", "mutable-content"], .sentence("runs the app's service extension for an alert, and there is none; write notification:"))
+        }
+        // Silent messages lose their place at FCM when they claim to be urgent.
+        if !isVisible, kind == .data, android["priority"] == "HIGH" {
+            reader.note(
+                ["android", "priority"],
+                .sentence("HIGH is for what is shown, and FCM lowers apps that use it for silent messages; write normal, or notification: {title, body}"))
+        }
+        let hasContent = PlatformContent.names.contains { members[$0] != nil } || !data.isEmpty
+        if !hasContent, !isVisible { reader.note([], .sentence("there is nothing to send: write notification: {title, body} or data")) }
+    }
+}
+
+extension ContentObject {
+    /// Names without shapes: for the outermost object of a request.
+    static func plain(_ names: [String]) -> ContentObject {
+        names.reduce(ContentObject([:])) { $0.merged(with: ContentObject([$1: .open])) }
+    }
+}
+
+extension NotificationContent {
+    /// The notification with this content.
+    /// - Parameters:
+    ///   - policy: nil: one under which nothing visible is held back.
+    ///   - expiresAt: milliseconds since 1970, as `committedAt`.
+    ///   - sequence: the event's position in its channel; 0 for one without.
+    package func message(
+        nid: String, event: String, policy: Policy? = nil, group: String?, expiresAt: Int64, committedAt: Int64, sequence: Int64 = 0
+    ) -> PushMessage {
+        PushMessage(
+            nid: nid, event: event, kind: policy?.pushKind ?? (isVisible ? .alert : .silent), policy: policy, content: kind, title: title, body: body,
+            image: image, data: data, apns: apns, apnsRoot: apnsRoot, apnsHeaders: apnsHeaders, apnsOptions: apnsOptions,
+            liveActivityToken: liveActivityToken, android: android, androidV2: androidV2, webpush: webpush, fcmOptions: fcmOptions,
+            group: group, expiresAt: expiresAt, committedAt: committedAt, sequence: sequence)
+    }
+}
