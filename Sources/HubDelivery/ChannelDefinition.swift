@@ -15,6 +15,8 @@ package struct ChannelDefinition: Sendable, Equatable {
     package var replays: Bool
     package var quietHours: QuietHours?
     package var alerts: AlertLimits
+    /// The notification channels that the Android app creates; empty: any name will do.
+    package var androidChannels: [String]
     /// By the event's name on the socket. Other events of the channel are ordinary ones.
     package var events: [String: EventDefinition]
 
@@ -37,6 +39,8 @@ package struct ChannelDefinition: Sendable, Equatable {
 /// One event of a definition.
 package struct EventDefinition: Sendable, Equatable {
     package var name: String
+    /// What its published data has to have.
+    package var fields: [EventField]
     /// At least one; an event without `variants` is a single one that always applies.
     package var variants: [EventVariant]
 
@@ -64,12 +68,18 @@ package struct EventVariant: Sendable, Equatable {
     package var ttl: Duration
     /// The collapse key on both gateways.
     package var group: Template?
+    /// Which of FCM's message kinds its pushes are.
+    package var kind: ContentKind
     /// Present exactly when the policy makes visible pushes.
     package var notification: NotificationTemplate?
-    /// An object, as the two blocks below; empty when the definition says nothing.
+    /// The same in other languages; title and body that one of them lacks are those of `notification`.
+    package var locales: LocaleTexts
+    /// An object; empty when the definition says nothing.
     package var data: TemplateJSON
-    package var apns: TemplateJSON
-    package var android: TemplateJSON
+    /// The platforms' blocks, as far as they can be known before a publish.
+    var platforms: PlatformContent
+    /// The same with something to fill in; nil when there is nothing.
+    var platformTemplates: TemplateJSON?
     /// Its place among the event's variants, from 0.
     package var index: Int
     /// Where it stands in the file, from 1.
@@ -77,8 +87,8 @@ package struct EventVariant: Sendable, Equatable {
 
     /// Whether two recipients of one event can get different texts.
     package var isPersonal: Bool {
-        data.isPersonal || apns.isPersonal || android.isPersonal || group?.isPersonal == true
-            || [notification?.title, notification?.body, notification?.image].contains { $0?.isPersonal == true }
+        data.isPersonal || platformTemplates?.isPersonal == true || group?.isPersonal == true || notification?.isPersonal == true
+            || locales.templates.contains(where: \.isPersonal)
     }
 
     /// `ttl` in milliseconds.
@@ -126,4 +136,6 @@ package struct NotificationTemplate: Sendable, Equatable {
     package var body: Template
     /// The address of an image.
     package var image: Template?
+
+    var isPersonal: Bool { title.isPersonal || body.isPersonal || image?.isPersonal == true }
 }

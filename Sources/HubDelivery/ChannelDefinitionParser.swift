@@ -25,7 +25,7 @@ package enum ChannelDefinitionParser {
         guard let root,
             let map = reader.map(
                 root, YAMLMap.topLevel,
-                keys: ["channel", "roles", "join", "suppress_scope", "replay", "quiet_hours", "alerts", "events"])
+                keys: ["channel", "roles", "join", "suppress_scope", "replay", "quiet_hours", "alerts", "android_channels", "events"])
         else { return nil }
         let name = name(ofFile: file)
         if name.isEmpty || !name.unicodeScalars.allSatisfy(isNameCharacter) {
@@ -41,17 +41,19 @@ package enum ChannelDefinitionParser {
         let quietHours = readQuietHours(map, reader)
         let alerts = readAlerts(map)
 
+        let androidChannels = map.strings("android_channels") ?? []
+
         var events: [String: EventDefinition] = [:]
         if let node = map.required("events", "list its events, each with to: and policy:"),
             let entries = reader.entries(node, "events")
         {
-            let eventReader = EventReader(reader: reader, roles: roles, placeholders: pattern?.placeholders)
+            let eventReader = EventReader(reader: reader, roles: roles, placeholders: pattern?.placeholders, androidChannels: androidChannels)
             for entry in entries { events[entry.key] = eventReader.event(entry) }
         }
         guard let pattern else { return nil }
         return ChannelDefinition(
             name: name, file: file, pattern: pattern, roles: roles, join: join, scope: scope, replays: replays, quietHours: quietHours,
-            alerts: alerts, events: events)
+            alerts: alerts, androidChannels: androidChannels, events: events)
     }
 
     private static func readPattern(_ map: YAMLMap, _ reader: YAMLReader) -> ChannelPattern? {

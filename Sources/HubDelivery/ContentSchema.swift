@@ -121,6 +121,11 @@ enum ContentSchema {
     /// ApnsConfig with the members of `aps` beside it.
     static let apnsFlat = aps.merged(with: apnsConfig)
 
+    /// Members in which a template that is one tag keeps the type of its value.
+    static let typedMembers: Set<String> = [
+        "content-state", "attributes", "timestamp", "stale-date", "dismissal-date", "badge", "notification_count", "relevance-score",
+    ]
+
     /// The short form of a Live Activity: the members of `aps` that it has, and the activity's own token.
     static let liveActivity = ContentObject(["token": .text], takesCamelCase: false).merged(with: activity)
 

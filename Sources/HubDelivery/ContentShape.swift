@@ -85,9 +85,14 @@ struct ContentObject: Sendable {
 struct ContentReader {
     /// A text with a `{{tag}}` passes for whatever is text on the wire; it is read again when it is filled in.
     let allowsTags: Bool
+    /// A name that a template left empty is not there: what only some publishes have is written as a section.
+    let emptyIsAbsent: Bool
     private(set) var mistakes: [ContentMistake] = []
 
-    init(allowsTags: Bool = false) { self.allowsTags = allowsTags }
+    init(allowsTags: Bool = false, emptyIsAbsent: Bool = false) {
+        self.allowsTags = allowsTags
+        self.emptyIsAbsent = emptyIsAbsent
+    }
 
     mutating func note(_ path: [String], _ problem: ContentMistake.Problem, found: JSONValue? = nil) {
         mistakes.append(ContentMistake(path, problem, found: found))
@@ -111,6 +116,7 @@ struct ContentReader {
                 continue
             }
             if value == .null { continue }
+            if emptyIsAbsent, value == "", case .name = shape { continue }
             if members[name] != nil {
                 note(path + [key], .sentence("stands twice, as \(name) and in camelCase; keep one of them"))
                 continue
@@ -172,6 +178,8 @@ extension ContentShape {
         switch self {
         case .text, .name, .words, .duration, .time, .colour, .httpsLink, .analyticsLabel, .lightColour: true
         case .either(let first, _): first.takesText
+        // A template that is one tag stands for its value, which may be a number.
+        case .whole, .number, .open: true
         default: false
         }
     }

@@ -7,6 +7,8 @@ struct EventReader {
     let roles: [String]
     /// Those of the channel's name; nil when the name itself is wrong, and nothing is said about them.
     let placeholders: [ChannelPattern.Placeholder]?
+    /// The registry of Android's notification channels; empty: none is kept.
+    let androidChannels: [String]
 
     static let channelUser = "{user}"
     /// FCM's bound of 28 days, the smaller of the two gateways'.
@@ -16,7 +18,7 @@ struct EventReader {
     /// Pusher's bound on an event's name.
     private static let nameCharactersMax = 200
 
-    private static let keys = ["to", "policy", "ttl", "group", "notification", "data", "apns", "android"]
+    private static let keys = ["to", "policy", "kind", "ttl", "group", "notification", "locales", "data"] + PlatformContent.names
 
     func event(_ entry: YAMLEntry) -> EventDefinition? {
         let name = "event \(YAMLNode.quoted(entry.key))"
@@ -28,10 +30,11 @@ struct EventReader {
                 line: entry.line, column: entry.column,
                 "\(name) cannot be published by a backend: names that begin with \(reserved) belong to the protocol; rename it")
         }
-        guard let map = reader.map(entry.value, name, keys: Self.keys + ["variants"]) else { return nil }
+        guard let map = reader.map(entry.value, name, keys: Self.keys + ["fields", "variants"]) else { return nil }
+        let fields = fields(map)
         guard let node = map["variants"] else {
             return variant(VariantKeys(own: map, shared: nil), index: 0, conditions: []).map {
-                EventDefinition(name: entry.key, variants: [$0])
+                EventDefinition(name: entry.key, fields: fields, variants: [$0])
             }
         }
         guard let nodes = reader.list(node, "\(name).variants") else { return nil }
@@ -54,7 +57,7 @@ struct EventReader {
         if let node = map["notification"], !variants.isEmpty, variants.allSatisfy({ $0.policy.pushKind != .alert }) {
             reader.note(node, "\(name).notification would never be shown: no variant's policy makes visible pushes; remove it")
         }
-        return variants.isEmpty ? nil : EventDefinition(name: entry.key, variants: variants)
+        return variants.isEmpty ? nil : EventDefinition(name: entry.key, fields: fields, variants: variants)
     }
 
     private func variant(_ keys: VariantKeys, index: Int, conditions: [VariantCondition]) -> EventVariant? {
@@ -69,13 +72,14 @@ struct EventReader {
         let notification = policy.flatMap { self.notification(keys, $0) }
         if let policy { noteUseless(keys, policy) }
         let data = self.data(keys)
-        let apns = block(keys, "apns", PlatformKeys.apns)
-        let android = block(keys, "android", PlatformKeys.android)
+        let locales = notification.map { _ in self.locales(keys) } ?? .none
+        let platforms = self.platforms(keys, policy)
+        let kind = self.kind(keys, policy)
         guard let audience, let policy else { return nil }
         return EventVariant(
             conditions: conditions, audience: audience, policy: policy, ttl: ttl ?? policy.defaultTTL, group: group,
-            notification: notification,
-            data: data, apns: apns, android: android, index: index, line: keys.own.node.line)
+            kind: kind, notification: notification, locales: locales, data: data, platforms: platforms.content,
+            platformTemplates: platforms.templates, index: index, line: keys.own.node.line)
     }
 
     private func audience(_ node: YAMLNode, _ name: String) -> Audience? {
@@ -159,8 +163,8 @@ struct EventReader {
     private func noteUseless(_ keys: VariantKeys, _ policy: Policy) {
         let useless =
             switch policy {
-            case .realtimeOnly: ["group", "data", "apns", "android"]
-            case .sync: ["apns"]
+            case .realtimeOnly: ["kind", "group", "locales", "data"] + PlatformContent.names
+            case .sync: ["kind", "locales", "apns"]
             default: [String]()
             }
         for entry in keys.own.entries where useless.contains(entry.key) {
@@ -173,7 +177,7 @@ struct EventReader {
     private func data(_ keys: VariantKeys) -> TemplateJSON {
         guard let node = keys["data"], let entries = reader.entries(node, keys.path("data")) else { return .object([:]) }
         for entry in entries {
-            if let reason = PlatformKeys.reservedReason(dataKey: entry.key) {
+            if let reason = DataKey.reservedReason(entry.key) {
                 reader.note(
                     line: entry.line, column: entry.column,
                     "\(keys.path("data")) cannot have \(YAMLNode.quoted(entry.key)): \(reason)")
@@ -182,40 +186,7 @@ struct EventReader {
         return tree(node, keys.path("data"))
     }
 
-    /// A block of one platform: known members, with texts as templates.
-    private func block(_ keys: VariantKeys, _ key: String, _ platform: PlatformKeys) -> TemplateJSON {
-        let name = keys.path(key)
-        guard let node = keys[key], let map = reader.map(node, name, keys: platform.known) else { return .object([:]) }
-        var members: [String: TemplateJSON] = [:]
-        for entry in map.entries where platform.known.contains(entry.key) {
-            let inner = platform.inner
-            if entry.key == inner.key {
-                guard let nested = reader.map(entry.value, "\(name).\(inner.key)", keys: inner.known) else { continue }
-                var own: [String: TemplateJSON] = [:]
-                for entry in nested.entries where inner.known.contains(entry.key) {
-                    if inner.isFlattened, map[entry.key] != nil {
-                        reader.note(
-                            line: entry.line, column: entry.column,
-                            "\(name).\(entry.key) stands also in \(name).\(inner.key), which means the same; keep one of them")
-                    }
-                    own[entry.key] = member(entry, "\(name).\(inner.key)", platform)
-                }
-                if inner.isFlattened { members.merge(own) { _, nested in nested } } else { members[inner.key] = .object(own) }
-            } else {
-                members[entry.key] = member(entry, name, platform)
-            }
-        }
-        return .object(members)
-    }
-
-    private func member(_ entry: YAMLEntry, _ name: String, _ platform: PlatformKeys) -> TemplateJSON {
-        if let problem = platform.problem(entry.key, entry.value.json) {
-            reader.note(entry.value, "\(name).\(entry.key): \(problem), found \(entry.value.kindName)")
-        }
-        return tree(entry.value, "\(name).\(entry.key)")
-    }
-
-    private func tree(_ node: YAMLNode, _ name: String) -> TemplateJSON {
+    func tree(_ node: YAMLNode, _ name: String) -> TemplateJSON {
         switch node.content {
         case .list(let nodes): return .list(nodes.map { tree($0, name) })
         case .map(let entries):
@@ -227,11 +198,11 @@ struct EventReader {
         }
     }
 
-    private func text(_ node: YAMLNode, _ name: String) -> Template? {
+    func text(_ node: YAMLNode, _ name: String) -> Template? {
         reader.nonEmptyString(node, name).flatMap { template($0, node, name) }
     }
 
-    private func template(_ text: String, _ node: YAMLNode, _ name: String) -> Template? {
+    func template(_ text: String, _ node: YAMLNode, _ name: String) -> Template? {
         do throws(TemplateMistake) {
             return try Template(text, placeholders: placeholders ?? ChannelPattern.Placeholder.allCases)
         } catch {
@@ -242,7 +213,7 @@ struct EventReader {
 }
 
 /// The keys of a variant, with those of its event behind them.
-private struct VariantKeys {
+struct VariantKeys {
     let own: YAMLMap
     let shared: YAMLMap?
 

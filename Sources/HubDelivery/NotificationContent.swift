@@ -73,11 +73,21 @@ package struct NotificationContent: Sendable, Equatable {
     /// - Parameter members: by canonical names.
     init(_ members: [String: JSONValue], reader: inout ContentReader) {
         let platforms = PlatformContent(members, reader: &reader)
+        platforms.check(&reader)
         let shown = members["notification"].map { reader.members($0, ContentSchema.notification, at: ["notification"]) } ?? [:]
-        title = shown["title"]?.stringValue
-        body = shown["body"]?.stringValue
-        image = shown["image"]?.stringValue
-        data = members["data"].map { reader.read($0, .data, at: ["data"]) }?.objectValue ?? [:]
+        self.init(
+            title: shown["title"]?.stringValue, body: shown["body"]?.stringValue, image: shown["image"]?.stringValue,
+            data: members["data"].map { reader.read($0, .data, at: ["data"]) }?.objectValue ?? [:], platforms: platforms)
+        kind = kind(members["kind"], &reader)
+        check(members, &reader)
+    }
+
+    /// Checked parts; the kind follows from them.
+    init(title: String?, body: String?, image: String?, data: [String: JSONValue], platforms: PlatformContent) {
+        self.title = title
+        self.body = body
+        self.image = image
+        self.data = data
         apns = platforms.aps
         apnsRoot = platforms.apnsRoot
         apnsHeaders = platforms.apnsHeaders.compactMapValues(\.stringValue)
@@ -88,12 +98,11 @@ package struct NotificationContent: Sendable, Equatable {
         webpush = platforms.webpush
         fcmOptions = platforms.fcmOptions
         kind = .both
-        kind = kind(members["kind"], &reader)
-        check(members, &reader)
+        kind = isVisible ? (data.isEmpty ? .notification : .both) : .data
     }
 
     private func kind(_ value: JSONValue?, _ reader: inout ContentReader) -> ContentKind {
-        guard let value else { return isVisible ? (data.isEmpty ? .notification : .both) : .data }
+        guard let value else { return kind }
         guard let kind = value.stringValue.flatMap(ContentKind.init) else {
             reader.note(["kind"], .expected("one of \(ContentKind.allCases.map(\.rawValue).joined(separator: ", "))"), found: value)
             return .both

@@ -26,6 +26,41 @@ struct PlatformContent: Sendable, Equatable {
         }
         if let value = members["webpush"] { webpush = Self.webpush(value, &reader) }
         if let value = members["fcm_options"] { fcmOptions = reader.members(value, ContentSchema.options, at: ["fcm_options"]) }
+    }
+
+    /// Blocks in the form of `members`, read before: their values have been filled in.
+    init(canonical members: [String: JSONValue]) {
+        apns = members["apns"]?.objectValue ?? [:]
+        android = members["android"]?.objectValue ?? [:]
+        androidV2 = members["android_v2"]?.objectValue ?? [:]
+        webpush = members["webpush"]?.objectValue ?? [:]
+        fcmOptions = members["fcm_options"]?.objectValue ?? [:]
+    }
+
+    /// Filled-in blocks without a Live Activity whose token turned out empty: no activity is running, so there is none to update.
+    static func withoutIdleActivity(_ members: [String: JSONValue]) -> [String: JSONValue] {
+        guard var apns = members["apns"]?.objectValue, apns["live_activity_token"] == "" else { return members }
+        apns["live_activity_token"] = nil
+        var payload = apns["payload"]?.objectValue ?? [:]
+        payload["aps"] = .object((payload["aps"]?.objectValue ?? [:]).filter { !ContentSchema.activity.names.contains($0.key) })
+        apns["payload"] = .object(payload)
+        return members.merging(["apns": .object(apns)]) { $1 }
+    }
+
+    /// The blocks by their names; what is empty is left out.
+    var members: [String: JSONValue] {
+        let blocks = ["apns": apns, "android": android, "android_v2": androidV2, "webpush": webpush, "fcm_options": fcmOptions]
+        return blocks.filter { !$0.value.isEmpty }.mapValues(JSONValue.object)
+    }
+
+    /// These blocks with those of something more particular over them, member by member; lists are replaced.
+    func merged(under particular: PlatformContent) -> PlatformContent {
+        PlatformContent(
+            canonical: JSONValue.object(members).merged(under: .object(particular.members)).objectValue ?? [:])
+    }
+
+    /// What does not belong together within a block.
+    func check(_ reader: inout ContentReader) {
         checkApple(&reader)
         checkAndroid(&reader)
     }
@@ -179,4 +214,12 @@ struct PlatformContent: Sendable, Equatable {
 extension ContentReader {
     /// Whether a text is still to be filled in.
     func isTagged(_ text: String) -> Bool { allowsTags && text.contains("{{") }
+}
+
+extension JSONValue {
+    /// Objects are merged member by member; of anything else, the particular one stays.
+    func merged(under particular: JSONValue) -> JSONValue {
+        guard let own = objectValue, let other = particular.objectValue else { return particular }
+        return .object(own.merging(other) { $0.merged(under: $1) })
+    }
 }

@@ -1,3 +1,4 @@
+internal import HubCore
 internal import HubYAML
 internal import Mustache
 
@@ -44,6 +45,21 @@ package struct Template: Sendable, Equatable {
         } catch {
             throw TemplateMistake(message: "cannot be read as a template; look for braces without their partners")
         }
+    }
+
+    /// Whether it is one `{{tag}}` and nothing around it, so that it can stand for a value.
+    var isOneTag: Bool {
+        tags.count == 1 && tags[0].use == .variable && source.hasPrefix("{{") && source.hasSuffix("}}")
+            && !source.dropFirst(2).contains("{{")
+    }
+
+    /// The value of the one tag as it is; null when it is missing, which is added to `problems`.
+    func value(_ context: TemplateContext, problems: inout [String]) -> JSONValue {
+        guard let tag = tags.first else { return .string(source) }
+        let run = TemplateRun(tags: tags, context: context)
+        let value = run.value(of: tag)
+        problems += run.problems.filter { !problems.contains($0) }
+        return value
     }
 
     /// The text with its values; what is missing is added to `problems`, and the result is then of no use.

@@ -4,6 +4,8 @@ package import HubCore
 package indirect enum TemplateJSON: Sendable, Equatable {
     case literal(JSONValue)
     case text(Template)
+    /// One tag and nothing else, which stands for its value: a number stays a number.
+    case value(Template)
     case list([TemplateJSON])
     case object([String: TemplateJSON])
 
@@ -11,17 +13,28 @@ package indirect enum TemplateJSON: Sendable, Equatable {
     package var isPersonal: Bool {
         switch self {
         case .literal: false
-        case .text(let template): template.isPersonal
+        case .text(let template), .value(let template): template.isPersonal
         case .list(let values): values.contains(where: \.isPersonal)
         case .object(let members): members.values.contains(where: \.isPersonal)
         }
     }
 
-    /// The value with its texts filled in: a text stays a text even when it is one single tag.
+    /// Whether there is nothing to fill in.
+    var isLiteral: Bool {
+        switch self {
+        case .literal: true
+        case .text(let template), .value(let template): template.tags.isEmpty
+        case .list(let values): values.allSatisfy(\.isLiteral)
+        case .object(let members): members.values.allSatisfy(\.isLiteral)
+        }
+    }
+
+    /// The value with its texts filled in: a `text` stays a text even when it is one single tag.
     func render(_ context: TemplateContext, problems: inout [String]) -> JSONValue {
         switch self {
         case .literal(let value): return value
         case .text(let template): return .string(template.render(context, problems: &problems))
+        case .value(let template): return template.value(context, problems: &problems)
         case .list(let values): return .array(values.map { $0.render(context, problems: &problems) })
         case .object(let members):
             // In key order, so that problems are told in the same order every time.

@@ -40,6 +40,26 @@ final class TemplateRun {
         return value.templateText
     }
 
+    /// What a tag outside of every section stands for, after its functions.
+    func value(of tag: TemplateTag) -> JSONValue {
+        var value: JSONValue? =
+            switch tag.name {
+            case .current: nil
+            case .context(let root, let path): context.value(root, path)
+            case .bare(let path): context.value(bare: path)
+            }
+        for function in tag.functions.reversed() {
+            guard let present = value, present != .null else { break }
+            guard let next = function.apply(to: present) else {
+                note("\(function.rawValue)() cannot be applied to what \"\(tag.text)\" is here")
+                return .null
+            }
+            value = next
+        }
+        if value ?? .null == .null { note("\"\(tag.text)\" \(lack(tag))") }
+        return value ?? .null
+    }
+
     private func lack(_ tag: TemplateTag) -> String {
         switch tag.name {
         case .context(.session, let path) where path[0] == "attributes": "is missing in the session's attributes"

@@ -20,10 +20,15 @@ struct DecisionDesk {
     private static let snapshotsMax = 8
     /// How much of the spread one recipient gets: 0 up to 1.
     private let fraction: @Sendable () -> Double
+    /// Refuses what no gateway would take.
+    private let payloadCheck: (any PayloadCheck)?
 
     /// - Parameter fraction: drawn for each recipient of a large audience; 0 up to 1.
-    init(loopCount: Int, fraction: @escaping @Sendable () -> Double = { Double.random(in: 0..<1) }) {
+    init(
+        loopCount: Int, payloadCheck: (any PayloadCheck)? = nil, fraction: @escaping @Sendable () -> Double = { Double.random(in: 0..<1) }
+    ) {
         self.fraction = fraction
+        self.payloadCheck = payloadCheck
         attendedUpTo = Array(repeating: 0, count: loopCount)
     }
 
@@ -88,6 +93,10 @@ struct DecisionDesk {
         now: Int64, monotonic: Int64, random: [UInt8]
     ) throws(PublishRefusal) -> Decided {
         let data = request.data.contentValue ?? .null
+        let problems = definition.fieldProblems(data)
+        guard problems.isEmpty else {
+            throw PublishRefusal(status: 400, sentence: "the event \"\(definition.name)\" cannot be published: \(problems.joined(separator: "; "))")
+        }
         let channelUser = audience.placeholders.user
         var decided = Decided()
         decided.roles = audience.socketRoles(definition, data: data)
@@ -102,16 +111,15 @@ struct DecisionDesk {
         decided.event = event
 
         var rendering = Rendering(
-            definition: audience.definition, event: event, channel: audience.placeholders, session: audience.session, data: data)
+            definition: audience.definition, event: event, channel: audience.placeholders, session: audience.session, data: data,
+            check: payloadCheck)
         do {
-            for variant in variants where !variant.isPersonal {
-                _ = try rendering.message(variant, user: channelUser ?? "", participant: nil)
-            }
+            for variant in variants where !variant.isPersonal { try rendering.prepare(variant) }
             for entry in audience.entries {
                 guard let variant = definition.variant(user: entry.user, role: entry.participant?.role, channelUser: channelUser, data: data)
                 else { continue }
                 // Rendered for everybody, also for who is told by the socket: what a publish lacks must not show only when somebody leaves.
-                if variant.isPersonal { _ = try rendering.message(variant, user: entry.user, participant: entry.participant) }
+                if variant.isPersonal { try rendering.prepare(variant, participant: entry.participant) }
                 try decide(
                     entry, variant, event, excluded: excluded, scope: audience.definition.scope, monotonic: monotonic, rendering: &rendering,
                     into: &decided)
@@ -148,8 +156,9 @@ struct DecisionDesk {
         if decision.pushes.isEmpty && decision.end == nil { return }
         let nid = NotificationID.make(event: event.id, app: event.app, user: entry.user)
         if !decision.pushes.isEmpty {
-            let message = try rendering.message(variant, participant: entry.participant, nid: nid)
             for push in decision.pushes {
+                let locale = variant.locales.isEmpty ? nil : entry.devices.first { $0.id == push.device }?.locale
+                let message = try rendering.message(variant, participant: entry.participant, nid: nid, locale: locale)
                 decided.deliveries.append(
                     DeliveryRecord(
                         nid: nid, event: event.id, app: event.app, user: entry.user, device: push.device, state: .due, reason: push.reason,

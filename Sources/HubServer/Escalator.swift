@@ -177,22 +177,23 @@ final class Escalator: Sendable {
                 end(.undeliverable, Decision.unreachability(entry.devices))
                 continue
             }
-            let message: PushMessage?
-            do {
-                message = try rendering.message(variant, user: target.user, participant: entry.participant)
-            } catch {
-                // The publish was checked; but the definition may have been changed between two starts.
-                logger.error("a push could not be rendered", metadata: ["event": "\(record.id)", "error": "\(error)"])
-                message = nil
-            }
-            guard let message else {
-                end(.undeliverable, "no text")
-                continue
-            }
-            rows += usable.map {
-                DeliveryRecord(
-                    nid: nid, event: record.id, app: record.app, user: target.user, device: $0.id, state: .due,
-                    reason: "\(target.reason), not confirmed", dueAt: now, message: message)
+            for device in usable {
+                do {
+                    let message = try rendering.message(variant, participant: entry.participant, nid: nid, locale: device.locale)
+                    guard let message else {
+                        end(.undeliverable, "no text")
+                        break
+                    }
+                    rows.append(
+                        DeliveryRecord(
+                            nid: nid, event: record.id, app: record.app, user: target.user, device: device.id, state: .due,
+                            reason: "\(target.reason), not confirmed", dueAt: now, message: message))
+                } catch {
+                    // The publish was checked; but the definition may have been changed between two starts.
+                    logger.error("a push could not be rendered", metadata: ["event": "\(record.id)", "error": "\(error)"])
+                    end(.undeliverable, "no text")
+                    break
+                }
             }
         }
         return rows

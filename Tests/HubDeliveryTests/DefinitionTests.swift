@@ -167,7 +167,7 @@ struct DefinitionTests {
         (
             "channel: presence-g-{session}\nevent: {}\nevents: {}",
             [
-                "game.yaml:2: unknown key \"event\" in the file; did you mean \"events\"? known keys: channel, roles, join, suppress_scope, replay, quiet_hours, alerts, events"
+                "game.yaml:2: unknown key \"event\" in the file; did you mean \"events\"? known keys: channel, roles, join, suppress_scope, replay, quiet_hours, alerts, android_channels, events"
             ]
         ),
         (
@@ -254,13 +254,13 @@ struct DefinitionTests {
         (
             event("to: all", "policy: notify", "android: { chanel_id: g }", shown),
             [
-                "game.yaml:7: unknown key \"chanel_id\" in event \"e\".android; did you mean \"channel_id\"? known keys: priority, restricted_package_name, direct_boot_ok, bandwidth_constrained_ok, restricted_satellite_ok, notification, channel_id, sound, icon, color, click_action, ticker, sticky, event_time, local_only, notification_priority, visibility, notification_count, default_sound, default_vibrate_timings, default_light_settings, vibrate_timings, light_settings, image, title_loc_key, title_loc_args, body_loc_key, body_loc_args, bypass_proxy_notification, proxy"
+                "game.yaml:7: unknown key \"chanel_id\" in event \"e\".android; did you mean \"channel_id\"? known keys: priority, notification, ttl, collapse_key, restricted_package_name, data, fcm_options, direct_boot_ok, bandwidth_constrained_ok, restricted_satellite_ok, title, body, icon, color, sound, tag, click_action, body_loc_key, body_loc_args, title_loc_key, title_loc_args, channel_id, ticker, sticky, event_time, local_only, notification_priority, default_sound, default_vibrate_timings, default_light_settings, vibrate_timings, visibility, notification_count, light_settings, image, bypass_proxy_notification, proxy"
             ]
         ),
         (
             event("to: all", "policy: notify", "android: { priority: urgent, color: red }", shown),
             [
-                "game.yaml:7: event \"e\".android.priority: expected one of high, normal, HIGH, NORMAL, found the text \"urgent\"",
+                "game.yaml:7: event \"e\".android.priority: expected one of HIGH, NORMAL, found the text \"urgent\"",
                 "game.yaml:7: event \"e\".android.color: expected a colour such as \"#4CAF50\", found the text \"red\"",
             ]
         ),
@@ -278,8 +278,9 @@ struct DefinitionTests {
         (
             event("to: all", "policy: notify", "apns: { alert: { subtitel: x, loc-args: [1] } }", shown),
             [
-                "game.yaml:7: event \"e\".apns.alert.loc-args: expected a list of texts, found a list",
-                "game.yaml:7: unknown key \"subtitel\" in event \"e\".apns.alert; did you mean \"subtitle\"? known keys: subtitle, launch-image, title-loc-key, title-loc-args, subtitle-loc-key, subtitle-loc-args, loc-key, loc-args",
+                "game.yaml:7: event \"e\".apns.alert.loc-args[0]: expected text, found the number 1",
+                "game.yaml:7: event \"e\".apns.payload.aps.alert.loc-args: fills in the text that loc-key names; write loc-key too",
+                "game.yaml:7: unknown key \"subtitel\" in event \"e\".apns.alert; did you mean \"subtitle\"? known keys: title, body, subtitle, launch-image, title-loc-key, title-loc-args, subtitle-loc-key, subtitle-loc-args, loc-key, loc-args",
             ]
         ),
         (
@@ -291,7 +292,7 @@ struct DefinitionTests {
         ),
         (
             event("to: all", "policy: notify", "android: { sound: x, notification: { sound: y } }", shown),
-            ["game.yaml:7: event \"e\".android.sound stands also in event \"e\".android.notification, which means the same; keep one of them"]
+            ["game.yaml:7: event \"e\".android.sound: stands also in android.notification, which means the same; keep one of them"]
         ),
         (
             event("to: all", "policy: sync", "apns: { sound: x }"),
@@ -308,7 +309,7 @@ struct DefinitionTests {
         (
             event("variants:", "  - { wen: {a: 1}, to: all, policy: sync }"),
             [
-                "game.yaml:6: unknown key \"wen\" in event \"e\", variant 1; did you mean \"when\"? known keys: when, to, policy, ttl, group, notification, data, apns, android"
+                "game.yaml:6: unknown key \"wen\" in event \"e\", variant 1; did you mean \"when\"? known keys: when, to, policy, kind, ttl, group, notification, locales, data, apns, android, android_v2, webpush, fcm_options, live_activity"
             ]
         ),
         (
@@ -320,7 +321,7 @@ struct DefinitionTests {
         (
             event("when: {a: 1}", "to: all", "policy: sync"),
             [
-                "game.yaml:5: unknown key \"when\" in event \"e\"; known keys: to, policy, ttl, group, notification, data, apns, android, variants"
+                "game.yaml:5: unknown key \"when\" in event \"e\"; known keys: to, policy, kind, ttl, group, notification, locales, data, apns, android, android_v2, webpush, fcm_options, live_activity, fields, variants"
             ]
         ),
         (

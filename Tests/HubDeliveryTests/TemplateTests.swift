@@ -224,7 +224,7 @@ struct RenderingTests {
                 "current_question_index": "0", "time_per_question": "30",
             ])
         #expect(plain.kind == .alert && plain.group == "monday.phase" && plain.apns == ["sound": "default"])
-        #expect(plain.android == ["priority": "high", "channel_id": "session_notifications", "sound": "default"])
+        #expect(plain.android == ["priority": "HIGH", "notification": ["channel_id": "session_notifications", "sound": "default"]])
         #expect(
             plain.expiresAt == plain.committedAt + 600_000 && plain.sequence == 3
                 && plain.event == "0193457e-0000-7000-8000-000000000001")
@@ -244,7 +244,7 @@ struct RenderingTests {
         #expect(message.data["parameters"] == ["radius": "3", "n": 1, "ok": true, "list": ["monday", .double(2.5)]])
         #expect(message.group == "g.q17" && message.body == "A 3 km radar question has been asked. Your answer timer is running.")
         #expect(message.apns == ["sound": "default", "interruption-level": "time-sensitive", "content-available": 1])
-        #expect(message.android == ["channel_id": "game", "priority": "high", "color": "#4CAF50"])
+        #expect(message.android == ["priority": "HIGH", "notification": ["channel_id": "game", "color": "#4CAF50"]])
     }
 
     @Test("members of Apple's alert stay together")

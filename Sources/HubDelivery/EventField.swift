@@ -1,0 +1,54 @@
+package import HubCore
+
+/// A member that an event's published data has to have: the event's entry in the catalogue.
+package struct EventField: Sendable, Equatable {
+    package enum Form: Sendable, Equatable {
+        case string, integer
+        /// Digits with or without a point, in a text: amounts lose nothing on their way. Whole numbers are taken as well.
+        case decimal
+        case boolean
+        case oneOf([JSONValue])
+    }
+
+    package var name: String
+    package var form: Form
+    package var isRequired: Bool
+
+    /// What is wrong with the field in this data, as a sentence that names it and no value; nil when it is right.
+    func problem(in data: JSONValue) -> String? {
+        guard let value = data[name], value != .null else {
+            return isRequired ? "\"\(name)\" is missing in the published data: write \(expectation)" : nil
+        }
+        return accepts(value) ? nil : "\"\(name)\" in the published data is not \(expectation)"
+    }
+
+    private func accepts(_ value: JSONValue) -> Bool {
+        switch form {
+        case .string: value.stringValue != nil
+        case .integer: value.intValue != nil
+        case .boolean: value.boolValue != nil
+        case .decimal: value.intValue != nil || value.stringValue.map(Self.isDecimal) == true
+        case .oneOf(let values): values.contains(value)
+        }
+    }
+
+    private var expectation: String {
+        switch form {
+        case .string: "a text"
+        case .integer: "a whole number"
+        case .decimal: "a decimal number in quotes, such as \"12.50\""
+        case .boolean: "true or false"
+        case .oneOf(let values): "one of \(values.map { $0.stringValue ?? $0.text }.joined(separator: ", "))"
+        }
+    }
+
+    static func isDecimal(_ text: String) -> Bool {
+        let parts = (text.hasPrefix("-") ? text.dropFirst() : text[...]).split(separator: ".", omittingEmptySubsequences: false)
+        return (1...2).contains(parts.count) && parts.allSatisfy { ContentText.isDigits($0) }
+    }
+}
+
+extension EventDefinition {
+    /// What the published data lacks of the event's fields, in the definition's order.
+    package func fieldProblems(_ data: JSONValue) -> [String] { fields.compactMap { $0.problem(in: data) } }
+}
