@@ -123,6 +123,9 @@ package struct NotificationContent: Sendable, Equatable {
         if type == .background, title != nil || body != nil, kind != .data {
             reader.note(["apns", "headers", "apns-push-type"], .sentence("a background push shows nothing, and notification has a text; write alert"))
         }
+        if type == .alert, !isVisible {
+            reader.note(["apns", "headers", "apns-push-type"], .sentence("an alert shows something; write notification: {title, body}, or background"))
+        }
         if !isVisible, type == nil || type == .background, apnsHeaders["apns-priority"] == "10", apns["event"] == nil {
             reader.note(["apns", "headers", "apns-priority"], .sentence("a push that shows nothing has \"5\"; APNs refuses 10"))
         }

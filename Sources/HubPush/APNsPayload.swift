@@ -4,7 +4,7 @@ internal import HubDelivery
 /// A notification in APNs' form: headers and body of the request (Apple, "Generating a remote notification").
 struct APNsPayload: Equatable {
     /// Apple's limit for everything but VoIP.
-    static let bytesMax = 4096
+    static let bytesMax = APNsPushType.alert.payloadBytesMax
 
     /// Without `authorization`, which belongs to the lane.
     var headers: [String: String]
@@ -16,37 +16,32 @@ struct APNsPayload: Equatable {
     ///   - now: milliseconds since 1970.
     init(_ message: PushMessage, topic: String, device: String, now: Int64) throws(PayloadFault) {
         guard message.expiresAt > now else { throw PayloadFault(reason: "expired before it was sent") }
-        headers = Self.deliveryHeaders(message)
-        headers["apns-topic"] = topic
+        let type = message.pushType
+        headers = message.apnsDeliveryHeaders(type)
+        let own = topic + type.topicSuffix
+        if let asked = headers["apns-topic"], asked != own, type != .mdm {
+            throw PayloadFault(reason: "asks for the apns-topic \(asked), and a push of the type \(type.rawValue) to this app has \(own); leave it out")
+        }
+        headers["apns-topic"] = headers["apns-topic"] ?? own
         headers["apns-id"] = RequestID.make(nid: message.nid, device: device)
         headers["content-type"] = "application/json"
 
         let root = try Self.rootMembers(message)
-        func encode(_ title: String?, _ body: String?) -> [UInt8] {
+        func encode(_ cut: TextCut) -> [UInt8] {
             var root = root
-            root["aps"] = APSMembers.make(message, title: title, body: body)
+            root["aps"] = APSMembers.make(message, type, cut)
             return JSONValue.object(root).serialized()
         }
-        let fitting = PayloadFit.fit(title: message.title, body: message.body, bytesMax: Self.bytesMax) { title, body in
-            encode(title, body).count
+        let texts = APSMembers.texts(message)
+        let fitting = PayloadFit.fit(titles: [texts.title].compactMap { $0 }, bodies: [texts.body].compactMap { $0 }, bytesMax: type.payloadBytesMax) {
+            encode($0).count
         }
         guard let fitting else {
+            let bytes = encode(TextCut(titleMax: 0, bodyMax: 0)).count
             throw PayloadFault(
-                reason: "larger than APNs' \(Self.bytesMax) bytes even without its text; shorten the definition's data")
+                reason: "\(bytes) bytes for APNs even without its text, which is more than APNs' \(type.payloadBytesMax) bytes; shorten its data")
         }
-        body = encode(fitting.title, fitting.body)
-    }
-
-    /// What FCM passes on to APNs as well: push type, priority, expiration, collapse id.
-    static func deliveryHeaders(_ message: PushMessage) -> [String: String] {
-        // Apple refuses background pushes with priority 10.
-        var headers = [
-            "apns-push-type": message.kind == .alert ? "alert" : "background",
-            "apns-priority": message.kind == .alert ? "10" : "5",
-            "apns-expiration": String(max(1, message.expiresAt / 1000)),
-        ]
-        headers["apns-collapse-id"] = message.collapseHeader
-        return headers
+        body = encode(fitting)
     }
 
     /// Everything beside `aps`.
@@ -55,34 +50,91 @@ struct APNsPayload: Equatable {
             throw PayloadFault(
                 reason: "the data has a member named aps, which is Apple's; rename it, or use the definition's apns block")
         }
-        var root = message.data
+        var root = message.data.filter { $0.value != .null }.merging(message.apnsRoot) { _, apple in apple }
         if let image = message.image, root["image_url"] == nil { root["image_url"] = .string(image) }
         return root.merging(message.identityMembers) { _, identity in identity }
     }
 }
 
+extension PushMessage {
+    /// What kind of push APNs gets: what the content asks for, or what its payload is.
+    var pushType: APNsPushType {
+        if kind == .alert, let asked = apnsHeaders["apns-push-type"].flatMap(APNsPushType.init) { return asked }
+        if apns["event"] != nil { return .liveactivity }
+        if let asked = apnsHeaders["apns-push-type"].flatMap(APNsPushType.init), asked != .alert { return asked }
+        let isVisible = kind == .alert && (title != nil || body != nil || APSMembers.visible.contains { apns[$0] ?? .null != .null })
+        return isVisible ? .alert : .background
+    }
+
+    /// What FCM passes on to APNs as well: push type, priority, expiration, collapse id, and a topic if one is asked for.
+    func apnsDeliveryHeaders(_ type: APNsPushType) -> [String: String] {
+        let asked = apnsHeaders
+        let expiresAt = max(1, expiresAt / 1000)
+        var headers = [
+            "apns-push-type": type.rawValue,
+            // Apple refuses background pushes with priority 10.
+            "apns-priority": type == .background ? type.priority : asked["apns-priority"] ?? type.priority,
+            "apns-expiration": String(asked["apns-expiration"].flatMap { Int64($0) }.map { min($0, expiresAt) } ?? expiresAt),
+        ]
+        headers["apns-collapse-id"] = asked["apns-collapse-id"] ?? collapseHeader
+        headers["apns-topic"] = asked["apns-topic"]
+        return headers
+    }
+}
+
 /// The `aps` dictionary, for APNs itself and for FCM's way to it.
 enum APSMembers {
-    /// A silent push has `content-available` and nothing else: with any more it would count as visible. An alert has its
-    /// title and body spelled out and the definition's members merged in, which win, members of `alert` one by one.
-    static func make(_ message: PushMessage, title: String?, body: String?) -> JSONValue {
-        guard message.kind == .alert else { return ["content-available": 1] }
-        var alert: [String: JSONValue] = [:]
-        if let title { alert["title"] = .string(title) }
-        if let body { alert["body"] = .string(body) }
+    /// Members that make a push visible or audible.
+    static let visible = ["alert", "badge", "sound"]
+
+    /// The alert's title and body: the platform's own before the notification's.
+    static func texts(_ message: PushMessage) -> (title: String?, body: String?) {
+        let alert = message.apns["alert"]
+        return (alert?["title"]?.stringValue ?? message.title, alert?.stringValue ?? alert?["body"]?.stringValue ?? message.body)
+    }
+
+    /// A background push has `content-available` and nothing else: with any more it would count as visible. Every other has its title and body
+    /// spelled out and the content's members merged in, which win, members of `alert` one by one.
+    static func make(_ message: PushMessage, _ type: APNsPushType, _ cut: TextCut) -> JSONValue {
+        guard type != .background else { return ["content-available": 1] }
         var members: [String: JSONValue] = [:]
         // A picture is fetched by the app's service extension, which runs only for mutable content.
-        if message.image != nil { members["mutable-content"] = 1 }
-        for (name, value) in message.apns where value != .null {
+        if message.image != nil, type == .alert { members["mutable-content"] = 1 }
+        for (name, value) in message.apns where value != .null && name != "alert" {
             switch (name, value) {
-            case ("alert", .object(let own)): alert.merge(own) { _, definition in definition }
-            case ("alert", .string(let text)): alert["body"] = .string(text)
-            // YAML authors write true; Apple wants the number.
+            // Stored by versions that did not read it: Apple wants the number.
             case ("content-available", .bool(let flag)), ("mutable-content", .bool(let flag)): members[name] = flag ? 1 : 0
             default: members[name] = value
             }
         }
-        members["alert"] = .object(alert)
+        var alert = message.apns["alert"]?.objectValue ?? [:]
+        let texts = texts(message)
+        // A silent event's Live Activity changes without a banner.
+        if message.kind == .alert || message.apns["alert"] != nil {
+            if let title = texts.title { alert["title"] = .string(cut.title(title)) }
+            if let body = texts.body { alert["body"] = .string(cut.body(body)) }
+        }
+        if !alert.isEmpty { members["alert"] = .object(alert) }
+        // The newest change wins, so each has a time.
+        if members["event"] != nil, members["timestamp"] == nil { members["timestamp"] = .int(message.committedAt / 1000) }
         return .object(members)
+    }
+}
+
+extension PushMessage {
+    /// Where APNs is asked: an update of a Live Activity goes to the activity's own token.
+    ///
+    /// Such a token dies with its activity. That says nothing about the device's, so the outcome is then a refusal and no dead token.
+    func addressed(
+        to target: PushTarget, _ completion: @escaping @Sendable (PushOutcome) -> Void
+    ) -> (token: String, completion: @Sendable (PushOutcome) -> Void) {
+        guard pushType == .liveactivity, let token = liveActivityToken else { return (target.token, completion) }
+        return (
+            token,
+            { outcome in
+                guard case .dead(let reason, _) = outcome else { return completion(outcome) }
+                completion(.rejected(reason: "the Live Activity's token: \(reason)"))
+            }
+        )
     }
 }

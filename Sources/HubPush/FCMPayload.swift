@@ -4,8 +4,10 @@ internal import HubDelivery
 /// A notification in FCM's form: the body of `messages:send` (FCM HTTP v1, resource `projects.messages`).
 struct FCMPayload: Equatable {
     /// FCM's limit on notification, data and platform block together; which parts count exactly is not published, so
-    /// all of the message but its token does.
+    /// all of the message but its target does.
     static let bytesMax = 4096
+    /// The same for topics and conditions.
+    static let topicBytesMax = 2048
     /// Four weeks, FCM's longest time to live.
     static let ttlSecondsMax: Int64 = 2_419_200
 
@@ -14,40 +16,19 @@ struct FCMPayload: Equatable {
     /// - Parameter now: milliseconds since 1970.
     init(_ message: PushMessage, target: PushTarget, now: Int64) throws(PayloadFault) {
         guard message.expiresAt > now else { throw PayloadFault(reason: "expired before it was sent") }
-        let data = try Self.stringified(message.data.merging(message.identityMembers) { _, identity in identity })
-        let android = try Self.android(message, data: data, now: now)
-        // What APNs will get from FCM: `aps` with the data beside it.
-        let apnsRoot = target.platform == .ios ? try APNsPayload.rootMembers(message) : [:]
-
-        func members(_ title: String?, _ body: String?) -> [String: JSONValue] {
-            var members: [String: JSONValue] = ["data": .object(data), "android": .object(android)]
-            if message.kind == .alert {
-                var notification: [String: JSONValue] = [:]
-                if let title { notification["title"] = .string(title) }
-                if let body { notification["body"] = .string(body) }
-                if let image = message.image { notification["image"] = .string(image) }
-                members["notification"] = .object(notification)
-            }
-            if target.platform == .ios { members["apns"] = Self.apns(message, title: title, body: body) }
-            return members
+        // Who listens to a topic is not known, so it gets what each platform needs.
+        let isMany = target.form == .topic || target.form == .condition
+        let parts = try Parts(message, isApple: isMany || target.platform == .ios, isWeb: isMany || target.platform == .web, now: now)
+        let bytesMax = isMany ? Self.topicBytesMax : Self.bytesMax
+        let fitting = PayloadFit.fit(titles: parts.titles, bodies: parts.bodies, bytesMax: bytesMax) { parts.size($0) }
+        guard let fitting else {
+            let bytes = parts.size(TextCut(titleMax: 0, bodyMax: 0))
+            throw PayloadFault(reason: "\(bytes) bytes for FCM even without its text, which is more than FCM's \(bytesMax) bytes; shorten its data")
         }
-        func size(_ title: String?, _ body: String?) -> Int {
-            let whole = JSONValue.object(members(title, body)).serialized().count
-            guard target.platform == .ios else { return whole }
-            var root = apnsRoot
-            root["aps"] = APSMembers.make(message, title: title, body: body)
-            return max(whole, JSONValue.object(root).serialized().count)
-        }
-        guard let fitting = PayloadFit.fit(title: message.title, body: message.body, bytesMax: Self.bytesMax, size: size) else {
-            throw PayloadFault(
-                reason: "larger than FCM's \(Self.bytesMax) bytes even without its text; shorten the definition's data")
-        }
-        var sent = members(fitting.title, fitting.body)
-        sent["token"] = .string(target.token)
+        var sent = parts.members(fitting)
+        sent[target.form.rawValue] = .string(target.token)
         body = JSONValue.object(["message": .object(sent)]).serialized()
     }
-
-    // MARK: Data
 
     /// FCM's data is a map of strings: a number in it is refused with 400.
     static func stringified(_ data: [String: JSONValue]) throws(PayloadFault) -> [String: JSONValue] {
@@ -66,73 +47,84 @@ struct FCMPayload: Equatable {
         }
         return strings
     }
+}
 
-    // MARK: Platform blocks
+extension FCMPayload {
+    /// The message without its target, whose texts can still be cut.
+    private struct Parts {
+        let message: PushMessage
+        let data: [String: JSONValue]
+        let android: FCMAndroid
+        let webpush: FCMWebpush?
+        /// What APNs will get from FCM beside `aps`; nil when no Apple device gets it.
+        let appleRoot: [String: JSONValue]?
+        /// FCM's SDK shows it; otherwise the app has only its data.
+        var isShown: Bool { message.kind == .alert && message.content != .data }
 
-    /// The members of AndroidNotification; every other key of a definition's block belongs to AndroidConfig itself.
-    private static let notificationKeys: Set<String> = [
-        "title", "body", "icon", "color", "sound", "tag", "click_action", "body_loc_key", "body_loc_args", "title_loc_key",
-        "title_loc_args", "channel_id", "ticker", "sticky", "event_time", "local_only", "notification_priority",
-        "default_sound",
-        "default_vibrate_timings", "default_light_settings", "vibrate_timings", "visibility", "notification_count",
-        "light_settings", "image", "bypass_proxy_notification", "proxy",
-    ]
-
-    private static func android(
-        _ message: PushMessage, data: [String: JSONValue], now: Int64
-    ) throws(PayloadFault) -> [String: JSONValue] {
-        var config: [String: JSONValue] = [:]
-        var notification: [String: JSONValue] = [:]
-        for (key, value) in message.android where value != .null {
-            if key == "notification", let members = value.objectValue {
-                notification.merge(members) { flat, _ in flat }
-            } else if notificationKeys.contains(key) {
-                notification[key] = value
-            } else {
-                config[key] = value
+        init(_ message: PushMessage, isApple: Bool, isWeb: Bool, now: Int64) throws(PayloadFault) {
+            self.message = message
+            var members = message.data
+            if message.kind == .alert, message.content == .data {
+                // What the app needs to draw it itself. Its texts are added when they are cut.
+                let own = message.android["notification"] ?? .object(message.android)
+                for name in ["channel_id", "image"] where members[name] == nil { members[name] = own[name] }
+                if members["image"] == nil { members["image"] = message.image.map(JSONValue.string) }
+                if members["notification_id"] == nil { members["notification_id"] = .string(String(message.androidNotificationID)) }
             }
+            data = try stringified(members.merging(message.identityMembers) { _, identity in identity })
+            android = try FCMAndroid(message, data: data, now: now)
+            webpush = isWeb ? try FCMWebpush(message, data: data, now: now) : nil
+            appleRoot = isApple ? try APNsPayload.rootMembers(message) : nil
         }
-        // High priority is for what ends in a visible notification: FCM lowers apps that use it for silent ones.
-        let priority = config["priority"]?.stringValue?.uppercased()
-        config["priority"] = .string(message.kind == .alert ? priority ?? "HIGH" : "NORMAL")
-        config["ttl"] = .string("\(timeToLive(message, asked: config["ttl"], now: now))s")
-        if let own = config["data"] {
-            guard let members = own.objectValue else {
-                throw PayloadFault(reason: "the definition's android.data is not a map")
+
+        var titles: [String] {
+            [message.title, appleRoot == nil ? nil : APSMembers.texts(message).title].compactMap { $0 } + android.titles + (webpush?.titles ?? [])
+        }
+        var bodies: [String] {
+            [message.body, appleRoot == nil ? nil : APSMembers.texts(message).body].compactMap { $0 } + android.bodies + (webpush?.bodies ?? [])
+        }
+
+        func members(_ cut: TextCut) -> [String: JSONValue] {
+            var data = data
+            var members: [String: JSONValue] = [:]
+            if isShown {
+                var notification: [String: JSONValue] = [:]
+                notification["title"] = message.title.map { .string(cut.title($0)) }
+                notification["body"] = message.body.map { .string(cut.body($0)) }
+                notification["image"] = message.image.map(JSONValue.string)
+                if !notification.isEmpty { members["notification"] = .object(notification) }
+            } else if message.kind == .alert {
+                if data["title"] == nil { data["title"] = message.title.map { .string(cut.title($0)) } }
+                if data["body"] == nil { data["body"] = message.body.map { .string(cut.body($0)) } }
             }
-            // FCM lets this block replace the message's data instead of adding to it, ids included.
-            config["data"] = .object(
-                data.merging(try stringified(members)) { _, own in own }.merging(
-                    try stringified(message.identityMembers)
-                ) { _, identity in identity })
+            members["data"] = .object(data)
+            members[android.isV2 ? "android_v2" : "android"] = android.members(cut)
+            if appleRoot != nil { members["apns"] = apple(cut) }
+            if let webpush { members["webpush"] = webpush.members(cut) }
+            if !message.fcmOptions.isEmpty { members["fcm_options"] = .object(message.fcmOptions) }
+            return members
         }
-        guard message.kind == .alert else {
-            if let group = message.collapseKey, config["collapse_key"] == nil { config["collapse_key"] = .string(group) }
-            return config
-        }
-        // Shown notifications are replaced by tag; FCM ignores their collapse_key.
-        if let group = message.collapseKey { notification["tag"] = .string(group) }
-        if let display = notification["notification_priority"]?.stringValue?.uppercased() {
-            notification["notification_priority"] = .string(display.hasPrefix("PRIORITY_") ? display : "PRIORITY_" + display)
-        }
-        if !notification.isEmpty { config["notification"] = .object(notification) }
-        return config
-    }
 
-    /// Whole seconds until the notification expires, or what the definition's block asks for if that is less.
-    private static func timeToLive(_ message: PushMessage, asked: JSONValue?, now: Int64) -> Int64 {
-        let remaining = min(ttlSecondsMax, (message.expiresAt - now) / 1000)
-        let text = asked?.stringValue.map { $0.hasSuffix("s") ? String($0.dropLast()) : $0 }
-        guard let seconds = asked?.intValue ?? text.flatMap({ Int64($0) }), seconds >= 0 else { return remaining }
-        return min(remaining, seconds)
-    }
+        /// Bytes of the message, or of what APNs gets of it if that is more.
+        func size(_ cut: TextCut) -> Int {
+            let whole = JSONValue.object(members(cut)).serialized().count
+            guard var root = appleRoot else { return whole }
+            root["aps"] = APSMembers.make(message, message.pushType, cut)
+            return max(whole, JSONValue.object(root).serialized().count)
+        }
 
-    private static func apns(_ message: PushMessage, title: String?, body: String?) -> JSONValue {
-        let headers = APNsPayload.deliveryHeaders(message).mapValues { JSONValue.string($0) }
-        var block: [String: JSONValue] = [
-            "headers": .object(headers), "payload": ["aps": APSMembers.make(message, title: title, body: body)],
-        ]
-        if message.kind == .alert, let image = message.image { block["fcm_options"] = ["image": .string(image)] }
-        return .object(block)
+        private func apple(_ cut: TextCut) -> JSONValue {
+            let type = message.pushType
+            var payload = message.apnsRoot
+            payload["aps"] = APSMembers.make(message, type, cut)
+            var block: [String: JSONValue] = [
+                "headers": .object(message.apnsDeliveryHeaders(type).mapValues { .string($0) }), "payload": .object(payload),
+            ]
+            var options = message.apnsOptions
+            if isShown, options["image"] == nil { options["image"] = message.image.map(JSONValue.string) }
+            if !options.isEmpty { block["fcm_options"] = .object(options) }
+            block["live_activity_token"] = message.liveActivityToken.map(JSONValue.string)
+            return .object(block)
+        }
     }
 }

@@ -31,6 +31,26 @@ enum CollapseKey {
     static let bytesMax = 64
     private static let hashedCount = 32
 
+    /// The header `Topic` of web push: at most 32 URL-safe characters.
+    static func webTopic(_ group: String) -> String {
+        let isPlain =
+            (1...hashedCount).contains(group.utf8.count)
+            && group.utf8.allSatisfy { byte in
+                switch byte {
+                case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"): true
+                case UInt8(ascii: "-"), UInt8(ascii: "_"): true
+                default: false
+                }
+            }
+        return isPlain ? group : hashed(group)
+    }
+
+    /// A positive number of 31 bits.
+    static func number(_ text: String) -> Int32 {
+        let bytes = Digest.sha256(text.utf8).prefix(4)
+        return Int32(bytes.reduce(0) { $0 << 8 | UInt32($1) } & 0x7FFF_FFFF)
+    }
+
     static func hashed(_ group: String) -> String { String(Base64URL.encode(Digest.sha256(group.utf8)).prefix(hashedCount)) }
 }
 

@@ -3,37 +3,50 @@ struct PayloadFault: Error, Equatable {
     let reason: String
 }
 
+/// How much of the visible texts is sent: whole characters as a person sees them, so that no emoji loses half of itself.
+struct TextCut: Equatable {
+    static let ellipsis = "…"
+    static let none = TextCut(titleMax: nil, bodyMax: nil)
+
+    /// Characters before the ellipsis; nil: all of it.
+    var titleMax: Int?
+    var bodyMax: Int?
+
+    func title(_ text: String) -> String { Self.cut(text, titleMax) }
+    func body(_ text: String) -> String { Self.cut(text, bodyMax) }
+
+    private static func cut(_ text: String, _ max: Int?) -> String {
+        guard let max, let end = text.index(text.startIndex, offsetBy: max, limitedBy: text.endIndex), end < text.endIndex else { return text }
+        return text[..<end] + ellipsis
+    }
+}
+
 /// Making visible text short enough for a gateway: by bytes, body before title, at character boundaries, with an
 /// ellipsis, and never at the cost of ids.
 enum PayloadFit {
-    static let ellipsis = "…"
-
-    /// The longest texts whose payload still fits; nil when it does not fit even without any text.
-    /// - Parameter size: bytes of the payload with these texts, as sent: escapes count.
-    static func fit(
-        title: String?, body: String?, bytesMax: Int, size: (_ title: String?, _ body: String?) -> Int
-    ) -> (title: String?, body: String?)? {
-        if size(title, body) <= bytesMax { return (title, body) }
-        var shortBody = body
-        if let body {
-            if let fitting = longest(body, fits: { size(title, $0) <= bytesMax }) { return (title, fitting) }
-            shortBody = ellipsis
+    /// The least that has to be cut off so that the payload fits; nil when it does not fit even without any text.
+    /// - Parameters:
+    ///   - titles: all texts that say the title, on whatever platform; likewise `bodies`.
+    ///   - size: bytes of the payload with the texts cut like this, as sent: escapes count.
+    static func fit(titles: [String], bodies: [String], bytesMax: Int, size: (TextCut) -> Int) -> TextCut? {
+        if size(.none) <= bytesMax { return TextCut.none }
+        let bodyMax = bodies.map(\.count).max() ?? 0
+        if bodyMax > 0, let count = longest(bodyMax, fits: { size(TextCut(titleMax: nil, bodyMax: $0)) <= bytesMax }) {
+            return TextCut(titleMax: nil, bodyMax: count)
         }
-        guard let title, let fitting = longest(title, fits: { size($0, shortBody) <= bytesMax }) else { return nil }
-        return (fitting, shortBody)
+        let titleMax = titles.map(\.count).max() ?? 0
+        guard titleMax > 0 else { return nil }
+        return longest(titleMax) { size(TextCut(titleMax: $0, bodyMax: 0)) <= bytesMax }.map { TextCut(titleMax: $0, bodyMax: 0) }
     }
 
-    /// The longest beginning of `text` that fits with an ellipsis, found by halving: size grows with length.
-    private static func longest(_ text: String, fits: (String) -> Bool) -> String? {
-        guard fits(ellipsis) else { return nil }
-        // Whole characters as a person sees them, so that no emoji loses half of itself.
-        let ends = text.indices.map { $0 }
-        var low = 0
-        var high = ends.count - 1
+    /// The largest number of characters below `count` that fits, found by halving: size grows with length.
+    private static func longest(_ count: Int, fits: (Int) -> Bool) -> Int? {
+        guard fits(0) else { return nil }
+        var (low, high) = (0, count - 1)
         while low < high {
             let middle = (low + high + 1) / 2
-            if fits(text[..<ends[middle]] + ellipsis) { low = middle } else { high = middle - 1 }
+            if fits(middle) { low = middle } else { high = middle - 1 }
         }
-        return ends.isEmpty ? ellipsis : text[..<ends[low]] + ellipsis
+        return low
     }
 }

@@ -1,6 +1,7 @@
 internal import HubAPI
 internal import HubChannels
 internal import HubDelivery
+internal import HubPush
 internal import HubCore
 internal import HubCrypto
 internal import Logging
@@ -140,7 +141,7 @@ final class DeliveryService: EventDesk, AttendanceDesk {
     /// Works the inbox off until `close`. Call once.
     /// - Parameter wasAway: an earlier process had people a moment ago: whoever is not there yet counts as on the way back.
     func run(wasAway: Bool) async {
-        var desk = DecisionDesk(loopCount: ports.count)
+        var desk = DecisionDesk(loopCount: ports.count, payloadCheck: PayloadSizes())
         if wasAway { desk.attendance.booted(now: now) }
         var change: DefinitionChange?
         var prepared: [PreparedPublish] = []
