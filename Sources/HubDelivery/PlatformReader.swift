@@ -11,6 +11,7 @@ extension EventReader {
         content.check(&reader)
         for mistake in reader.mistakes { note(mistake, in: [keys.own, keys.shared].compactMap { $0 }) }
         noteUnknownChannel(content, keys)
+        noteHidden(content, keys, policy)
         let templates = templates(.object(content.members), isTyped: false)
         return (content, templates.isLiteral ? nil : templates)
     }
@@ -83,6 +84,16 @@ extension EventReader {
     private func noteUnknownChannel(_ content: PlatformContent, _ keys: VariantKeys) {
         guard let problem = AndroidChannels.problem(content, known: androidChannels, allowsTags: true) else { return }
         reader.note(keys["android"] ?? keys["android_v2"] ?? keys.own.node, "\(keys.path("android")).channel_id: \(problem)")
+    }
+
+    private func noteHidden(_ content: PlatformContent, _ keys: VariantKeys, _ policy: Policy?) {
+        guard let policy, policy.pushKind == .alert, keys["kind"]?.json != "data", content.apnsHeaders["apns-push-type"] == "background",
+            let node = keys["apns"]
+        else { return }
+        reader.note(
+            node,
+            "\(keys.path("apns")).headers.apns-push-type: the policy \(policy.rawValue) shows a notification, and a background push shows none; remove it, or write kind: data"
+        )
     }
 
     func kind(_ keys: VariantKeys, _ policy: Policy?) -> ContentKind {

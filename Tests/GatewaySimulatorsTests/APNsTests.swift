@@ -59,8 +59,37 @@ import Testing
         Case(body: [], status: 400, reason: "PayloadEmpty"),
         Case(body: Array("{\"aps\":".utf8), status: 400, reason: "InvalidPayload"),
         Case(body: Array("{\"other\":1}".utf8), status: 400, reason: "InvalidPayload"),
+        aps(#""badge":-1,"alert":"x""#, "aps.badge: not a whole number from 0"),
+        aps(#""alert":7"#, "aps.alert: neither text nor object"),
+        aps(#""alert":{"titel":"x"}"#, "aps.alert: Apple knows no member titel"),
+        aps(#""alert":{"loc-args":["x"]}"#, "aps.alert: loc-args without loc-key"),
+        aps(#""alert":{"loc-key":"k","loc-args":[1]}"#, "aps.alert: loc-args is not a list of texts"),
+        aps(#""alert":"x","sound":{"critical":1}"#, "aps.sound: has no name"),
+        aps(#""alert":"x","sound":{"name":"s","volume":2}"#, "aps.sound: volume is not from 0 to 1"),
+        aps(#""alert":"x","mutable-content":true"#, "aps.mutable-content: not 0 or 1"),
+        aps(#""badge":1,"mutable-content":1"#, "aps.mutable-content: needs an alert"),
+        aps(#""alert":"x","interruption-level":"loud""#, "aps.interruption-level: not a level"),
+        aps(#""alert":"x","relevance-score":2"#, "aps.relevance-score: not from 0 to 1"),
+        aps(#""alert":"x","order_id":7"#, "aps.order_id: Apple knows no such member"),
+        aps(#""alert":"x","event":"update""#, "aps.event: belongs to the push type liveactivity"),
+        activity(#""timestamp":1,"content-state":{}"#, "aps.event: missing"),
+        activity(#""event":"update","content-state":{}"#, "aps.timestamp: missing"),
+        activity(#""event":"update","timestamp":1"#, "aps.content-state: missing"),
+        activity(#""event":"start","timestamp":1,"content-state":{}"#, "aps.attributes: missing"),
+        activity(#""event":"update","timestamp":"now","content-state":{}"#, "aps.timestamp: not seconds since 1970"),
+        Case(changes: ["apns-push-type": "voip", "apns-topic": "com.example.app.voip", "apns-priority": "5"], status: 400, reason: "BadPriority"),
         Case(body: padded(to: 4097), status: 413, reason: "PayloadTooLarge"),
     ]
+
+    static func aps(_ members: String, _ problem: String) -> Case {
+        Case(body: Array("{\"aps\":{\(members)}}".utf8), status: 400, reason: "InvalidPayload: \(problem)")
+    }
+
+    static func activity(_ members: String, _ problem: String) -> Case {
+        var test = aps(members, problem)
+        test.changes = ["apns-push-type": "liveactivity", "apns-topic": "com.example.app.push-type.liveactivity"]
+        return test
+    }
 
     /// A valid payload of exactly that many bytes.
     static func padded(to count: Int) -> [UInt8] {

@@ -172,6 +172,7 @@ import Testing
             ("fields: { a: [] }", "event \"e\".fields.a: expected the values it can have, such as [completed, failed]"),
             ("webpush: { fcm_options: { link: \"http://x\" } }", "event \"e\".webpush.fcm_options.link: expected an address that begins with https://, found the text \"http://x\""),
             ("fcm_options: { label: x }", "unknown key \"label\" in event \"e\".fcm_options; known keys: analytics_label"),
+            ("apns: { headers: { apns-push-type: background } }", "event \"e\".apns.headers.apns-push-type: the policy notify shows a notification, and a background push shows none; remove it, or write kind: data"),
             ("live_activity: { content-state: {} }", "event \"e\".live_activity: has no event; write start, update or end"),
             ("android: { vibrate_timings: [1s, fast] }", "event \"e\".android.vibrate_timings[1]: expected a duration in seconds such as \"3.5s\", from 0s to 86400s, found the text \"fast\""),
         ])

@@ -29,6 +29,41 @@ struct APNsSimulatorTests {
         #expect(simulation.apns.counters(.sandbox).answeredOverHTTP1 == 0)
     }
 
+    @Test("every kind of push passes the simulator's strict reading of the payload", arguments: [
+        #"{"notification": {"title": "T", "body": "B", "image": "https://x/y.png"}, "data": {"p": {"a": [1]}}, "apns": {"sound": {"critical": 1, "name": "s", "volume": 0.5}, "badge": 0, "alert": {"subtitle": "S", "loc-key": "k", "loc-args": ["1"]}, "relevance-score": 0.5, "filter-criteria": "f"}}"#,
+        #"{"data": {"a": 1}}"#, #"{"notification": {"title": "T"}, "data": {"a": 1}, "kind": "data"}"#,
+        #"{"live_activity": {"event": "start", "content-state": {"s": 1}, "attributes-type": "Quiz", "attributes": {}}, "notification": {"title": "T"}}"#,
+        #"{"live_activity": {"event": "update", "content-state": {"s": 1}, "stale-date": 5}}"#,
+        #"{"live_activity": {"event": "end", "dismissal-date": 5}, "data": {"a": 1}}"#,
+        #"{"notification": {"body": "B"}, "apns": {"headers": {"apns-push-type": "voip"}}}"#,
+        #"{"android": {"title": "T"}, "data": {"a": 1}}"#, #"{"apns": {"badge": 3}}"#,
+    ])
+    func everyKind(request: String) async throws {
+        let simulation = try Simulation()
+        defer { simulation.stop() }
+        let json = try #require(try JSONValue(parsing: Array(request.utf8)).objectValue)
+        let message = try NotificationContent(json: json).message(
+            nid: UUID().uuidString.lowercased(), event: UUID().uuidString.lowercased(), group: "g", expiresAt: simulation.clock.wallMilliseconds + 600_000,
+            committedAt: simulation.clock.wallMilliseconds)
+        let outcome = await simulation.apns.outcome(message, apnsTarget())
+        #expect(outcome.name == "accepted", "\(outcome)")
+        let relayed = await simulation.fcm.outcome(message, fcmTarget("device", platform: .ios))
+        #expect(relayed.name == "accepted", "\(simulation.gateways.requests(provider: .fcm).map(\.reason))")
+    }
+
+    @Test("a Live Activity's dead token is no dead device")
+    func deadActivity() async throws {
+        let simulation = try Simulation()
+        defer { simulation.stop() }
+        var message = simulation.message()
+        message.apns = ["event": "update", "content-state": ["s": 1]]
+        message.liveActivityToken = apnsTarget(9).token
+        try simulation.gateways.setFault(.init(reason: "Unregistered", timestamp: 1_700_000_000_123), token: apnsTarget(9).token)
+        #expect(await simulation.apns.outcome(message, apnsTarget(1)) == .rejected(reason: "the Live Activity's token: Unregistered"))
+        let request = try #require(simulation.gateways.requests(provider: .apns).first)
+        #expect(request.header("apns-topic") == "com.example.app.push-type.liveactivity")
+    }
+
     @Test("410 carries the time of death, BadDeviceToken does not")
     func dead() async throws {
         let simulation = try Simulation()

@@ -70,17 +70,19 @@ struct APNsRequestCheck {
         guard request.bodyBytes > 0 else { return "PayloadEmpty" }
         let bytesMax = pushType == "voip" ? Self.voipPayloadBytesMax : Self.payloadBytesMax
         guard request.bodyBytes <= bytesMax else { return "PayloadTooLarge" }
-        guard let payload = try? JSONValue(parsing: request.body), let aps = payload["aps"], aps.objectValue != nil else {
-            return "InvalidPayload"
-        }
-        let isVisible = ["alert", "badge", "sound"].contains { aps[$0] != nil && aps[$0] != .null }
+        guard let payload = try? JSONValue(parsing: request.body), let aps = payload["aps"], let members = aps.objectValue
+        else { return "InvalidPayload" }
+        let isVisible = APNsPayloadCheck.visible.contains { aps[$0] != nil && aps[$0] != .null }
         switch pushType {
         case "alert" where !isVisible: return "InvalidPushType"
         case "background":
             guard !isVisible, aps["content-available"]?.intValue == 1 else { return "InvalidPushType" }
-            return request.header("apns-priority") == "5" ? nil : "BadPriority"
-        default: return nil
+            guard request.header("apns-priority") == "5" else { return "BadPriority" }
+        case "voip", "pushtotalk":
+            if let priority = request.header("apns-priority"), priority != "10" { return "BadPriority" }
+        default: break
         }
+        return APNsPayloadCheck.problem(members, pushType: pushType).map { "InvalidPayload: \($0)" }
     }
 }
 
