@@ -121,7 +121,9 @@ enum FCMMessageCheck {
         let isVisible = message["notification"] != nil || ["alert", "badge", "sound"].contains { aps?[$0] != nil }
         let priority = headers.first { $0.key.lowercased() == "apns-priority" }?.value.stringValue
         let pushType = headers.first { $0.key.lowercased() == "apns-push-type" }?.value.stringValue
-        if priority == "10", !isVisible || pushType == "background" {
+        // A Live Activity without an alert is shown all the same.
+        let isActivity = aps?["event"] != nil && pushType != "background"
+        if priority == "10", !isVisible && !isActivity || pushType == "background" {
             throw .invalid(
                 field: "message.apns.headers", "A background message cannot have apns-priority 10; use 5.")
         }

@@ -38,9 +38,12 @@ async def main():
     APNsProductionClientProtocol.APNS_PORT = address.port
     with open(os.environ["APNS_KEY_PATH"]) as file:
         key = file.read()
+    context = ssl.create_default_context(cafile=os.environ["TANDEM_PUSH_CA_FILE"])
+    # The simulator tells HTTP/2 from HTTP/1.1 by ALPN, which aioapns leaves to its context.
+    context.set_alpn_protocols(["h2"])
     client = APNs(
         key=key, key_id=os.environ["APNS_KEY_ID"], team_id=os.environ["APNS_TEAM_ID"], topic=os.environ["APNS_TOPIC"],
-        max_connections=1, ssl_context=ssl.create_default_context(cafile=os.environ["TANDEM_PUSH_CA_FILE"]))
+        max_connections=1, ssl_context=context)
     results = {}
     for name, request in REQUESTS.items():
         result = await client.send_notification(request)
