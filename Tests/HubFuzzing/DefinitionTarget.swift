@@ -10,7 +10,8 @@ enum DefinitionTarget {
         let tokens =
             YAMLWords.tokens + [
                 "to: all", "policy: notify", "{{", "}}", "{session}", "{user}", "variants:", "when:", "notification:", "ttl: 5m", "group:",
-                "roles: [a]",
+                "roles: [a]", "kind: data", "locales: { de: { body: x } }", "fields: { a: decimal }", "android_channels: [a]", "webpush:",
+                "fcm_options:", "live_activity:", "payload: { aps: ", "headers: { apns-push-type: ", "light_settings:", "android_v2:",
             ]
         let source = InputSource("definitions", tokens: tokens, wellFormed: definition)
         return FuzzTarget(input: source.draw, check: check)
@@ -50,6 +51,18 @@ enum DefinitionTarget {
         if random.chance(1, in: 4) { parts.append("group: " + random.quoted(random.template())) }
         if random.chance(1, in: 4) { parts.append("apns: { sound: default, interruption-level: time-sensitive, content-available: 1 }") }
         if random.chance(1, in: 4) { parts.append("android: { channel_id: game, priority: high }") }
+        if random.chance(1, in: 4) { parts.append("kind: " + random.element(of: ["data", "both", "notification", "x"])) }
+        if random.chance(1, in: 4) { parts.append("locales: { de: { body: \(random.quoted(random.template())) }, pt-BR: { title: x } }") }
+        if random.chance(1, in: 4) {
+            let label = random.quoted(random.template())
+            parts.append("fcm_options: { analytics_label: \(label) }")
+        }
+        if random.chance(1, in: 4) { parts.append("webpush: { headers: { TTL: \"5\" }, notification: \(random.json(depth: 2)) }") }
+        if random.chance(1, in: 4) {
+            let event = random.element(of: ["start", "update", "end", "never"])
+            parts.append("live_activity: { token: \(random.quoted(random.template())), event: \(event), content-state: \(random.json(depth: 2)) }")
+        }
+        if random.chance(1, in: 5) { parts.append("android_v2: { ttl: 5s, remote_notification: { notification: { id: 5 } } }") }
         return parts.joined(separator: separator)
     }
 
@@ -84,9 +97,11 @@ enum RenderingCheck {
                 var rendering = Rendering(
                     definition: definition, event: record, channel: .init(session: "monday", user: "ann"), session: session, data: data)
                 do throws(RenderingError) {
-                    let message = try rendering.message(variant, user: "ann", participant: participant)
-                    guard try rendering.message(variant, user: "ann", participant: participant) == message else {
-                        return "made twice it is two notifications"
+                    for locale in [nil, "de-CH", "pt-BR"] {
+                        let message = try rendering.message(variant, user: "ann", participant: participant, locale: locale)
+                        guard try rendering.message(variant, user: "ann", participant: participant, locale: locale) == message else {
+                            return "made twice it is two notifications"
+                        }
                     }
                 } catch {
                     if error.problems.isEmpty { return "a refusal without a reason" }
