@@ -2,6 +2,7 @@ import HubAPI
 import HubChannels
 import HubCore
 import HubDelivery
+import HubPush
 import HubTesting
 import PusherProtocol
 import Testing
@@ -29,6 +30,13 @@ struct DecisionDeskTests {
             policy: push_only
             notification: { title: Offer, body: now }
           tick: { to: all, policy: realtime_only }
+          paid:
+            to: all
+            policy: notify
+            fields: { amount: decimal }
+            notification: { title: Paid, body: "{{amount}} received" }
+            locales: { de: { body: "{{amount}} erhalten" } }
+            data: { memo: "{{#memo}}{{memo}}{{/memo}}" }
         """
     private let channel = "presence-game-7"
     private let clock = ManualClock()
@@ -39,14 +47,15 @@ struct DecisionDeskTests {
     ) throws -> DecisionDesk.Decided {
         let set = try DefinitionSet.load([("game.yaml", Self.yaml)])
         let (definition, placeholders) = try #require(set.match(channel: channel))
-        var desk = DecisionDesk(loopCount: 1, fraction: { fraction })
+        var desk = DecisionDesk(loopCount: 1, payloadCheck: PayloadSizes(), fraction: { fraction })
         for (user, slot) in present {
             desk.attendance.attach(ConnectionID(loop: 0, slot: slot, generation: 1), app: "1", channel: channel, user: user, device: nil)
         }
         let entries = people.map { user, role in
             let participant = Participant(app: "1", session: "7", user: user, number: 1, name: user, email: nil, role: role, joinedAt: 0)
             let device = Device(
-                app: "1", user: user, id: "d", platform: .android, provider: .fcm, token: "t-\(user)", environment: .production, registeredAt: 0)
+                app: "1", user: user, id: "d", platform: .android, provider: .fcm, token: "t-\(user)", environment: .production,
+                locale: user == "h" ? "de-CH" : nil, registeredAt: 0)
             return EventAudience.Entry(user: user, participant: participant, devices: [device])
         }
         let session = Session(app: "1", id: "7", number: 7, definition: "game", joinCode: nil, attributes: [:], createdAt: 0)
@@ -99,6 +108,24 @@ struct DecisionDeskTests {
             let refusal = #expect(throws: PublishRefusal.self) { try publish(event, data: "{}", present: present) }
             #expect(refusal?.status == 400)
             #expect(refusal?.sentence.contains(event == "asked" ? "radius" : "word") == true, "\(refusal?.sentence ?? "")")
+        }
+    }
+
+    @Test("each device gets its own language")
+    func languages() throws {
+        let decided = try publish("paid", data: #"{"amount":"2.50"}"#)
+        #expect(decided.deliveries.map { $0.message?.body } == ["2.50 erhalten", "2.50 received"])
+    }
+
+    @Test("a field of the wrong form, or data that fits no gateway, is a 400 that says so")
+    func fieldsAndSizes() throws {
+        for (data, word) in [
+            (#"{}"#, "\"amount\" is missing"), (#"{"amount":2.5}"#, "\"amount\" in the published data is not a decimal"),
+            ("{\"amount\":\"1\",\"memo\":\"\(String(repeating: "x", count: 4000))\"}", "more than FCM's 4096 bytes"),
+        ] {
+            let refusal = #expect(throws: PublishRefusal.self) { try publish("paid", data: data) }
+            #expect(refusal?.status == 400 && refusal?.sentence.contains("paid") == true)
+            #expect(refusal?.sentence.contains(word) == true, "\(refusal?.sentence ?? "")")
         }
     }
 
