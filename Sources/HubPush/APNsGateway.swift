@@ -78,10 +78,10 @@ package final class APNsGateway: ClosablePushGateway {
     package func send(_ message: PushMessage, to target: PushTarget, completion: @escaping @Sendable (PushOutcome) -> Void) {
         let side = side(target.environment)
         let log = PushLog(message, target)
-        let (token, completion) = message.addressed(to: target, completion)
+        let (target, completion) = message.addressed(to: target, completion)
         // Whatever is decided here is told from another thread, because the caller may hold locks.
         if let outcome = side.refusal() { return Self.later(outcome, log, logger, completion) }
-        guard let path = Self.path(token) else {
+        guard let path = Self.path(target.token) else {
             return Self.later(
                 .dead(reason: "not an APNs device token: it is not hexadecimal", since: nil), log, logger, completion)
         }

@@ -124,16 +124,22 @@ enum APSMembers {
 extension PushMessage {
     /// Where APNs is asked: an update of a Live Activity goes to the activity's own token.
     ///
-    /// Such a token dies with its activity. That says nothing about the device's, so the outcome is then a refusal and no dead token.
+    /// Such a token dies with its activity. That says nothing about the device's, so the outcome is then a refusal and no dead token;
+    /// nor does its acceptance prove anything of the device's.
     func addressed(
         to target: PushTarget, _ completion: @escaping @Sendable (PushOutcome) -> Void
-    ) -> (token: String, completion: @Sendable (PushOutcome) -> Void) {
-        guard pushType == .liveactivity, let token = liveActivityToken else { return (target.token, completion) }
+    ) -> (target: PushTarget, completion: @Sendable (PushOutcome) -> Void) {
+        guard pushType == .liveactivity, let token = liveActivityToken else { return (target, completion) }
+        var activity = target
+        activity.token = token
         return (
-            token,
+            activity,
             { outcome in
-                guard case .dead(let reason, _) = outcome else { return completion(outcome) }
-                completion(.rejected(reason: "the Live Activity's token: \(reason)"))
+                switch outcome {
+                case .dead(let reason, _, _): completion(.rejected(reason: "the Live Activity's token: \(reason)"))
+                case .accepted(let providerID, _): completion(.accepted(providerID: providerID))
+                default: completion(outcome)
+                }
             }
         )
     }

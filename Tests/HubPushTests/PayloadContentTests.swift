@@ -104,8 +104,8 @@ import Testing
         let sent = try sent(message, target(platform: .ios))
         #expect(sent.at("apns", "live_activity_token") == "ABCD")
         #expect(sent.at("apns", "payload", "aps", "event") == "update")
-        #expect(message.addressed(to: target(.apns, token: "FF")) { _ in }.token == "ABCD")
-        #expect(try content(#"{"notification": {"title": "T"}}"#).addressed(to: target(.apns, token: "FF")) { _ in }.token == "FF")
+        #expect(message.addressed(to: target(.apns, token: "FF")) { _ in }.target.token == "ABCD")
+        #expect(try content(#"{"notification": {"title": "T"}}"#).addressed(to: target(.apns, token: "FF")) { _ in }.target.token == "FF")
     }
 
     @Test("A push type has its topic, its priority and its size", arguments: APNsPushType.allCases.filter { ![.liveactivity, .background].contains($0) })
