@@ -10,17 +10,27 @@ package struct BackendAPI: Sendable {
     private let history: HistoryResource
     private let trail: TrailResource
     private let scheduled: ScheduledResource
+    private let bulk: BulkDevicesResource
+    private let notifications: NotificationsResource
+    private let deadLetters: DeadLettersResource
 
     /// - Parameters:
     ///   - definitions: those in force at the moment of the call.
     ///   - defaultEnvironment: of APNs tokens that come without one.
     package init(
-        directory: any Directory, store: any DeliveryStore, desk: any AttendanceDesk, time: any TimeSource,
-        definitions: @escaping @Sendable () -> DefinitionSet, defaultEnvironment: APNsEnvironment
+        directory: any Directory, store: any DeliveryStore, desk: any AttendanceDesk, pushes: any PushQueue, answers: AnswerBook,
+        time: any TimeSource, definitions: @escaping @Sendable () -> DefinitionSet, defaultEnvironment: APNsEnvironment,
+        tokenAge: TokenAge = .standard
     ) {
+        let shelf = DeviceShelf(directory: directory, time: time, defaultEnvironment: defaultEnvironment)
         sessions = SessionsResource(directory: directory, desk: desk, definitions: definitions)
         participants = ParticipantsResource(directory: directory, desk: desk, definitions: definitions)
-        devices = DevicesResource(shelf: DeviceShelf(directory: directory, time: time, defaultEnvironment: defaultEnvironment))
+        devices = DevicesResource(shelf: shelf)
+        bulk = BulkDevicesResource(shelf: shelf)
+        notifications = NotificationsResource(
+            store: store, directory: directory, pushes: pushes, answers: answers, time: time, defaultEnvironment: defaultEnvironment,
+            tokenAge: tokenAge)
+        deadLetters = DeadLettersResource(store: store, pushes: pushes, time: time)
         history = HistoryResource(store: store)
         trail = TrailResource(store: store)
         scheduled = ScheduledResource(store: store, time: time)
@@ -41,6 +51,11 @@ package struct BackendAPI: Sendable {
                 return try await devices.respond(to: request, app: app.id, user: path[1], device: path[3])
             case ("channels", 3) where path[2] == "history": return try await history.channel(request, app: app.id, channel: path[1])
             case ("events", 3) where path[2] == "deliveries": return try await trail.respond(to: request, app: app.id, event: path[1])
+            case ("devices", 1): return try await bulk.respond(to: request, app: app.id)
+            case ("notifications", 1): return try await notifications.respond(to: request, app: app)
+            case ("dead-letters", 1): return try await deadLetters.respondToList(request, app: app.id)
+            case ("dead-letters", 2) where path[1] == "replay": return try await deadLetters.replay(request, app: app.id)
+            case ("dead-letters", 3): return try await deadLetters.respond(to: request, app: app.id, nid: path[1], device: path[2])
             case ("scheduled", 1): return try await scheduled.respondToList(request, app: app.id)
             case ("scheduled", 2): return try await scheduled.respond(to: request, app: app.id, id: path[1])
             default: return nil

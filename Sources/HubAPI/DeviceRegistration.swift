@@ -13,33 +13,38 @@ struct DeviceRegistration {
     /// What the members are called.
     struct MemberNames {
         var token = "token"
+        var fid = "fid"
         var platform = "platform"
         var provider = "provider"
         var environment = "environment"
 
         /// In the body of a join, among members of the participant.
         static let join = MemberNames(
-            token: "device_token", platform: "device_platform", provider: "device_provider", environment: "device_token_environment")
+            token: "device_token", fid: "device_fid", platform: "device_platform", provider: "device_provider", environment: "device_token_environment")
     }
 
     private static let localeCharactersMax = 35
+    private static let timezoneCharactersMax = 64
+    private static let appVersionCharactersMax = 64
 
+    /// An ordinary token, or a Firebase installation id.
     let token: String?
+    let form: TargetForm
     let hasToken: Bool
     let platform: DevicePlatform?
     let provider: PushProvider?
     let environment: APNsEnvironment?
     let locale: String?
     let hasLocale: Bool
+    let timezone: String?
+    let hasTimezone: Bool
+    let appVersion: String?
+    let hasAppVersion: Bool
     let notifications: Bool?
 
     init(_ body: JSONBody, names: MemberNames = MemberNames()) throws(APIError) {
-        token = try body.string(names.token, charactersMax: DeviceToken.bytesMax)
-        hasToken = body.has(names.token)
-        if let token, !DeviceToken.isPlausible(token) {
-            let bound = DeviceToken.bytesMax
-            throw APIError(400, "\(names.token) is not a device token: send it as the gateway's SDK gave it, 1 to \(bound) printable bytes")
-        }
+        (token, form) = try Self.target(body, names: names)
+        hasToken = body.has(names.token) || body.has(names.fid)
         platform = try Self.platform(body, names: names)
         provider = try body.choice(names.provider, of: PushProvider.allCases)
         environment = try body.choice(names.environment, of: [APNsEnvironment.production, .sandbox])
@@ -48,7 +53,38 @@ struct DeviceRegistration {
         if let locale, locale.isEmpty || !locale.utf8.allSatisfy(Self.isLocaleCharacter) {
             throw APIError(400, "locale is not a language tag: send one such as en or de-CH")
         }
+        timezone = try Self.timezone(body)
+        hasTimezone = body.has("timezone")
+        appVersion = try body.string("app_version", charactersMax: Self.appVersionCharactersMax)
+        hasAppVersion = body.has("app_version")
+        if let appVersion, appVersion.isEmpty || appVersion.unicodeScalars.contains(where: { $0.properties.generalCategory == .control }) {
+            throw APIError(400, "app_version is empty or has control characters: send one such as 3.1.4")
+        }
         notifications = try body.bool("notifications")
+    }
+
+    private static func target(_ body: JSONBody, names: MemberNames) throws(APIError) -> (text: String?, form: TargetForm) {
+        let token = try body.string(names.token, charactersMax: DeviceToken.bytesMax)
+        let fid = try body.string(names.fid, charactersMax: DeviceToken.bytesMax)
+        if token != nil, fid != nil {
+            throw APIError(400, "\(names.token) and \(names.fid) are both there: an installation has one of them at a time")
+        }
+        let (name, text) = fid == nil ? (names.token, token) : (names.fid, fid)
+        if let text, !DeviceToken.isPlausible(text) {
+            let bound = DeviceToken.bytesMax
+            throw APIError(400, "\(name) is not a device token: send it as the gateway's SDK gave it, 1 to \(bound) printable bytes")
+        }
+        return (text, fid == nil ? .token : .fid)
+    }
+
+    private static func timezone(_ body: JSONBody) throws(APIError) -> String? {
+        guard let name = try body.string("timezone", charactersMax: timezoneCharactersMax) else { return nil }
+        // Names alone: what the system also takes, such as a path, is none.
+        let isName = !name.isEmpty && name.utf8.allSatisfy { isLocaleCharacter($0) || $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: "+") }
+        guard isName, name.first != "/", QuietHours.isKnown(timezone: name) else {
+            throw APIError(400, "timezone is not a time zone: send its IANA name, such as Europe/Berlin")
+        }
+        return name
     }
 
     static func platform(_ body: JSONBody, names: MemberNames) throws(APIError) -> DevicePlatform? {
@@ -58,7 +94,7 @@ struct DeviceRegistration {
     /// Without a token a device can be registered only by somebody who does not want notifications.
     func requireToken() throws(APIError) {
         if token == nil, notifications != false {
-            throw APIError(400, "token is missing: send the device token, or notifications: false for a device without one")
+            throw APIError(400, "token is missing: send the device token or its fid, or notifications: false for a device without one")
         }
     }
 
@@ -66,7 +102,7 @@ struct DeviceRegistration {
     var inferredPlatform: DevicePlatform? {
         if let platform { return platform }
         if let provider { return provider == .apns ? .ios : .android }
-        return token.map { DeviceToken.looksLikeAPNs($0) ? .ios : .android }
+        return token.map { form == .token && DeviceToken.looksLikeAPNs($0) ? .ios : .android }
     }
 
     /// The device after this registration.
@@ -80,7 +116,11 @@ struct DeviceRegistration {
             throw APIError(400, "platform is missing: send \"android\", \"ios\" or \"web\"")
         }
         let token = hasToken ? token : former?.token
-        let provider = provider ?? Self.provider(of: token, on: platform, former: former?.provider)
+        let form = hasToken ? form : former?.form ?? .token
+        let provider = provider ?? (form == .fid ? .fcm : Self.provider(of: token, on: platform, former: former?.provider))
+        if provider == .apns, form == .fid {
+            throw APIError(400, "a fid goes with provider fcm only: leave provider out")
+        }
         if provider == .apns, platform != .ios {
             throw APIError(400, "provider apns goes with platform ios only: \(platform.rawValue) devices are reached through fcm")
         }
@@ -91,9 +131,11 @@ struct DeviceRegistration {
         return Device(
             app: owner.app, user: owner.user, id: owner.device, platform: platform, provider: provider,
             // One spelling for one token: a token has one owner, and the store compares its text.
-            token: provider == .apns ? token?.lowercased() : token,
+            token: provider == .apns ? token?.lowercased() : token, form: form,
             environment: environment ?? former?.environment ?? fallback, locale: hasLocale ? locale : former?.locale,
-            notifications: notifications ?? former?.notifications ?? true, registeredAt: now)
+            timezone: hasTimezone ? timezone : former?.timezone, appVersion: hasAppVersion ? appVersion : former?.appVersion,
+            notifications: notifications ?? former?.notifications ?? true, registeredAt: now,
+            refreshedAt: hasToken ? now : former?.refreshedAt ?? now)
     }
 
     /// A device that was registered for APNs stays there as long as its token allows it.

@@ -8,7 +8,7 @@ struct DeviceShelf: Sendable {
     /// Of APNs tokens that come without one.
     let defaultEnvironment: APNsEnvironment
 
-    /// Every event reads all devices of its recipients. Beyond this the longest registered one makes room, which is the one
+    /// Every event reads all devices of its recipients. For one more the longest registered one makes room, which is the one
     /// most likely to be dead.
     static let devicesPerUserMax = 50
 
@@ -20,8 +20,7 @@ struct DeviceShelf: Sendable {
     ) async throws -> Device {
         let device = try registration.device(
             of: owner, former: keepsFormer ? former : nil, environment: defaultEnvironment, now: time.wallMilliseconds)
-        if former == nil { try await makeRoom(owner) }
-        return try await directory.putDevice(device)
+        return try await directory.putDevice(device, perUserMax: Self.devicesPerUserMax)
     }
 
     func stored(_ owner: DeviceRegistration.Owner) async throws -> Device? {
@@ -30,15 +29,6 @@ struct DeviceShelf: Sendable {
 
     func delete(_ owner: DeviceRegistration.Owner) async throws {
         _ = try await directory.deleteDevice(app: owner.app, user: owner.user, id: owner.device)
-    }
-
-    private func makeRoom(_ owner: DeviceRegistration.Owner) async throws {
-        let devices = try await directory.devices(app: owner.app, user: owner.user)
-        guard devices.count >= Self.devicesPerUserMax else { return }
-        let oldestFirst = devices.sorted { ($0.registeredAt, $0.id) < ($1.registeredAt, $1.id) }
-        for device in oldestFirst.prefix(devices.count - Self.devicesPerUserMax + 1) {
-            _ = try await directory.deleteDevice(app: device.app, user: device.user, id: device.id)
-        }
     }
 
     /// A device as answers show it. The token itself stays here: whoever may read a device need not be able to send to it.
@@ -52,7 +42,12 @@ struct DeviceShelf: Sendable {
             "locale": JSONValue(orNull: device.locale),
             "notifications": .bool(device.notifications),
             "has_token": .bool(device.token != nil),
+            "form": .string(device.form.rawValue),
+            "timezone": JSONValue(orNull: device.timezone),
+            "app_version": JSONValue(orNull: device.appVersion),
             "registered_at": .string(Timestamp.iso8601(milliseconds: device.registeredAt)),
+            "refreshed_at": .string(Timestamp.iso8601(milliseconds: device.refreshedAt)),
+            "last_accepted_at": device.lastAcceptedAt.map { .string(Timestamp.iso8601(milliseconds: $0)) } ?? .null,
         ]
     }
 }

@@ -18,12 +18,15 @@ struct HistoryResource: Sendable {
     /// The channel's events, whomever they were for.
     func channel(_ request: HTTPRequest, app: String, channel text: String) async throws -> HTTPResponse {
         guard request.method == "GET" else { throw APIError.methodNotAllowed(request.method, allowed: ["GET", "HEAD"]) }
-        guard let channel = ChannelName(text) else { throw APIError(400, "the channel's name is not allowed: \(ChannelName.rule)") }
+        // Direct sends have a history as well, under a name that is no channel's.
+        guard text == DirectSend.channel || ChannelName(text) != nil else {
+            throw APIError(400, "the channel's name is not allowed: \(ChannelName.rule)")
+        }
         let query = PageQuery(request: request)
         let after = try query.number("after", in: 0...Int64.max, otherwise: 0)
         let limit = try query.limit(max: Self.pageMax, otherwise: Self.pageUsual)
         // One more than asked tells whether there is more.
-        let found = try await store.history(app: app, channel: channel.text, after: after, limit: limit + 1)
+        let found = try await store.history(app: app, channel: text, after: after, limit: limit + 1)
         let page = found.prefix(Self.fitting(found.prefix(limit).lazy.map(\.data)))
         return .json([
             "events": .array(page.map { .object(Self.members($0)) }),

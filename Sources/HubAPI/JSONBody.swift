@@ -37,9 +37,25 @@ struct JSONBody {
         members = object
     }
 
+    /// A member that is an object itself.
+    /// - Parameter name: what messages call it.
+    init(_ value: JSONValue, named name: String) throws(APIError) {
+        guard let object = value.objectValue else { throw APIError(400, "\(name) is not a JSON object") }
+        members = object
+    }
+
+    /// Members that nobody knows, for requests whose members are all known: what is misspelt would be left out silently.
+    func unknown(beside known: Set<String>) -> [String] { members.keys.filter { !known.contains($0) }.sorted() }
+
+    func members(among names: Set<String>) -> [String: JSONValue] { members.filter { names.contains($0.key) } }
+    func members(without names: Set<String>) -> [String: JSONValue] { members.filter { !names.contains($0.key) } }
+
     private static func isSpace(_ byte: UInt8) -> Bool {
         byte == 0x20 || byte == 0x09 || byte == 0x0A || byte == 0x0D
     }
+
+    /// The member as it is; nil where it is null.
+    subscript(name: String) -> JSONValue? { present(name) }
 
     /// Whether the member is there, null included.
     func has(_ name: String) -> Bool { members[name] != nil }
@@ -66,6 +82,12 @@ struct JSONBody {
         guard let value = present(name) else { return nil }
         guard let flag = value.boolValue else { throw APIError(400, "\(name) must be true or false") }
         return flag
+    }
+
+    func array(_ name: String) throws(APIError) -> [JSONValue]? {
+        guard let value = present(name) else { return nil }
+        guard let array = value.arrayValue else { throw APIError(400, "\(name) must be an array") }
+        return array
     }
 
     func object(_ name: String) throws(APIError) -> [String: JSONValue]? {

@@ -54,17 +54,18 @@ struct TrailResource: Sendable {
             "why": .string(record.reason),
             "due_at": .string(Timestamp.iso8601(milliseconds: record.dueAt)),
             "attempts": .int(Int64(record.attempts)),
-            "answers": .array(
-                delivery.attempts.map { attempt in
-                    [
-                        "attempt": .int(Int64(attempt.number)),
-                        "started_at": .string(Timestamp.iso8601(milliseconds: attempt.startedAt)),
-                        "ended_at": .string(Timestamp.iso8601(milliseconds: attempt.endedAt)),
-                        "answer": .string(attempt.answer),
-                    ]
-                }),
+            "answers": .array(delivery.attempts.map(attempt)),
             "outcome": JSONValue(orNull: record.outcome),
             "provider_id": JSONValue(orNull: record.providerID),
+        ]
+    }
+
+    static func attempt(_ attempt: DeliveryAttempt) -> JSONValue {
+        [
+            "attempt": .int(Int64(attempt.number)),
+            "started_at": .string(Timestamp.iso8601(milliseconds: attempt.startedAt)),
+            "ended_at": .string(Timestamp.iso8601(milliseconds: attempt.endedAt)),
+            "answer": .string(attempt.answer),
         ]
     }
 }
@@ -84,7 +85,7 @@ extension EventTrail.Recipient {
         case .pushed: return "pushing"
         case .actor: return DeliveryState.cancelled.rawValue
         case .expired: return DeliveryState.expired.rawValue
-        case .noDevice, .noToken, .permissionDenied: return DeliveryState.undeliverable.rawValue
+        case .noDevice, .noToken, .permissionDenied, .tokenTooOld: return DeliveryState.undeliverable.rawValue
         default: return "skipped"
         }
     }
@@ -103,6 +104,7 @@ extension EventTrail.Recipient {
         case .noDevice: "has no device"
         case .noToken: "has no device with a token"
         case .permissionDenied: "allows no notifications"
+        case .tokenTooOld: "has no device whose app told its token lately"
         case .quietHoursDelayed: "quiet hours: told when they end"
         case .quietHoursDropped: "quiet hours: not told"
         case .muted: "has muted it"
@@ -127,6 +129,7 @@ extension RecipientNote.Choice {
         case .noDevice: "no_device"
         case .noToken: "no_token"
         case .permissionDenied: "permission_denied"
+        case .tokenTooOld: "token_too_old"
         case .quietHoursDelayed: "quiet_hours_delayed"
         case .quietHoursDropped: "quiet_hours_dropped"
         case .muted: "muted"

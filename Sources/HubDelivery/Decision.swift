@@ -46,12 +46,14 @@ package struct Decision: Sendable, Equatable {
         package var isActor: Bool
         package var scope: SuppressScope
         package var devices: [Device]
+        /// Which of them are too old to be tried.
+        package var tokenAge: TokenAge
         /// How surely the socket reaches the participant, or one device, and for how many milliseconds a return is waited for.
         package var reach: (_ device: String?) -> (state: DeviceState, graceLeft: Int64)
 
         package init(
             policy: Policy, expiresAt: Int64, now: Int64, isActor: Bool = false, scope: SuppressScope = .participant, devices: [Device],
-            reach: @escaping (_ device: String?) -> (state: DeviceState, graceLeft: Int64)
+            tokenAge: TokenAge = .standard, reach: @escaping (_ device: String?) -> (state: DeviceState, graceLeft: Int64)
         ) {
             self.policy = policy
             self.expiresAt = expiresAt
@@ -59,6 +61,7 @@ package struct Decision: Sendable, Equatable {
             self.isActor = isActor
             self.scope = scope
             self.devices = devices
+            self.tokenAge = tokenAge
             self.reach = reach
         }
     }
@@ -68,7 +71,8 @@ package struct Decision: Sendable, Equatable {
     /// Newest registration first.
     package var pushes: [Push] = []
     package var awaited: [Awaited] = []
-    /// For the trail: a device state, the policy's name, `no device`, `no token`, `permission denied`, `actor`, `expired`.
+    /// For the trail: a device state, the policy's name, `no device`, `no token`, `permission denied`,
+    /// `token stale`, `token expired`, `actor`, `expired`.
     package var reason: String
     /// An end that is written down at once, one row without a device: `undeliverable`, `expired`, `cancelled`. Nil: none.
     package var end: DeliveryState?
@@ -96,7 +100,9 @@ package struct Decision: Sendable, Equatable {
 
         let together = input.reach(nil)
         var decision = Decision(state: together.state, reason: reason(input.policy, together.state))
-        let usable = usableDevices(input.devices, preferring: input.scope == .device ? { input.reach($0).state.isReached } : { _ in false })
+        let usable = usableDevices(
+            input.tokenAge.worthTrying(input.devices, for: input.policy, now: input.now),
+            preferring: input.scope == .device ? { input.reach($0).state.isReached } : { _ in false })
         if input.scope == .participant || usable.isEmpty {
             let wait = wait(together)
             if wait > .zero {
@@ -104,7 +110,7 @@ package struct Decision: Sendable, Equatable {
             } else if usable.isEmpty {
                 // Whoever is looking at the app has the socket, also under a policy that would have pushed as well.
                 if !(together.state.isReached && input.policy.usesSocket) {
-                    decision.reason = unreachability(input.devices)
+                    decision.reason = unreachability(input.devices, now: input.now)
                     decision.end = .undeliverable
                 }
             } else {
@@ -148,9 +154,14 @@ package struct Decision: Sendable, Equatable {
     }
 
     /// Why no device can be pushed to.
-    package static func unreachability(_ devices: [Device]) -> String {
+    /// - Parameter now: milliseconds since 1970.
+    package static func unreachability(_ devices: [Device], now: Int64) -> String {
         if devices.isEmpty { return "no device" }
-        return devices.contains { $0.token != nil } ? "permission denied" : "no token"
+        let withToken = devices.filter { $0.token != nil }
+        if withToken.isEmpty { return "no token" }
+        let allowed = withToken.filter(\.notifications)
+        if allowed.isEmpty { return "permission denied" }
+        return allowed.allSatisfy { TokenAge.isExpired($0, now: now) } ? "token expired" : "token stale"
     }
 }
 

@@ -118,14 +118,14 @@ package struct DirectAddress: Sendable, Equatable {
 }
 
 /// The durable side of delivery: the contract every store fulfils. Callable from any thread.
-package protocol DeliveryStore: FanoutStore, ScheduledStore, TrailStore, ReceiptStore, AttendanceMarkStore {
+package protocol DeliveryStore: FanoutStore, ScheduledStore, TrailStore, ReceiptStore, AttendanceMarkStore, DeadLetterStore, OnceStore {
     /// Commits events with their delivery rows and recipients, the answers that tell of them, and the end of the scheduled
     /// publishes that they come from, in one transaction, and returns the events with their sequences set. When it returns, all
     /// of it survives a crash of the process.
     /// - Parameters:
     ///   - answers: each takes the place of an older one with the same app and key.
     ///   - scheduled: each has to wait still. Also to be given where no event is committed: a publish without a policy.
-    /// - Throws: `ScheduleError.notWaiting` with all that do not wait; the rest can be committed again without those.
+    /// - Throws: `AlreadySent` where one of an event's `once.users` was sent its key before. `ScheduleError.notWaiting` with all that do not wait; the rest can be committed again without those.
     func commit(_ batch: [EventCommit], answers: [AnswerRecord], scheduled: [ScheduledTake]) async throws -> [EventRecord]
     /// The deliveries in an open state, soonest due first, at most `limit`. For start-up.
     func openDeliveries(limit: Int) async throws -> [DeliveryRecord]
@@ -133,7 +133,8 @@ package protocol DeliveryStore: FanoutStore, ScheduledStore, TrailStore, Receipt
     /// - Returns: those that were leased, in order. Only these may be sent.
     func lease(_ deliveries: [DeliveryRecord]) async throws -> [DeliveryRecord]
     /// Writes states, attempts, due times, provider ids and outcomes of known rows that are open, in one transaction, and adds the
-    /// records' `attempt` to what is kept for the trail. What has ended meanwhile stays as it ended.
+    /// records' `attempt` to what is kept for the trail. What has ended meanwhile stays as it ended. The due time of what has failed becomes the
+    /// end of its last attempt.
     func update(_ deliveries: [DeliveryRecord]) async throws
     /// One event's rows, ordered by user and device. For the trail and for tests.
     func deliveries(event: String) async throws -> [DeliveryRecord]

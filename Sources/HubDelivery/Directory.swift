@@ -168,14 +168,19 @@ package protocol Directory: Sendable {
     func participants(app: String, session: String) async throws -> [Participant]
     func deleteParticipant(app: String, session: String, user: String) async throws -> Bool
 
-    /// Creates or replaces a device. A token has one owner: whoever else had it under the same provider loses it.
-    /// `registeredAt` and `lastAcceptedAt` are kept when the token value is unchanged, the latter also only in the same environment.
-    func putDevice(_ device: Device) async throws -> Device
+    /// Creates, replaces and removes devices, in order and in one transaction. A token has one owner: whoever else had it under
+    /// the same provider loses it. `registeredAt` and `lastAcceptedAt` are kept when the token value is unchanged, the latter also
+    /// only in the same environment.
+    /// - Parameter perUserMax: devices of one user that stay: for one more the longest registered of the others goes.
+    /// - Returns: for each change the device as it is now; nil: removed, or not there.
+    func putDevices(_ changes: [DeviceChange], perUserMax: Int) async throws -> [Device?]
     func device(app: String, user: String, id: String) async throws -> Device?
     func devices(app: String, user: String) async throws -> [Device]
     /// The device with this id that has a token, whoever owns it; of several the newest registration. For apps whose installations
     /// name themselves.
     func installation(app: String, id: String) async throws -> Device?
+    /// Those of several users in one read, by user; who has none is missing.
+    func devices(app: String, users: [String]) async throws -> [String: [Device]]
     func deleteDevice(app: String, user: String, id: String) async throws -> Bool
     /// Forgets the token a gateway called dead, if it is still the one that was tried and was registered before
     /// `deadSince` (milliseconds since 1970; nil: the gateway gave no time, and the token goes). The device row stays.
@@ -186,8 +191,26 @@ package protocol Directory: Sendable {
     /// - Parameter at: milliseconds since 1970.
     func noteAccepted(token: String, provider: PushProvider, environment: APNsEnvironment, at: Int64) async throws
 
+    /// Removes devices whose token was neither told by its app nor accepted by its gateway since `cutoff` (milliseconds since
+    /// 1970), and those that have had none since: at most `limit`.
+    /// - Returns: how many.
+    func pruneDevices(idleSince cutoff: Int64, limit: Int) async throws -> Int
+
     /// Everybody in the session with all their devices, newest registration first, in one read.
     func roster(app: String, session: String) async throws -> [RosterEntry]
+}
+
+extension Directory {
+    /// Creates or replaces one device.
+    package func putDevice(_ device: Device, perUserMax: Int = .max) async throws -> Device {
+        try await putDevices([.put(device)], perUserMax: perUserMax).first?.flatMap { $0 } ?? device
+    }
+}
+
+/// One of several changes of the devices.
+package enum DeviceChange: Sendable, Equatable {
+    case put(Device)
+    case remove(app: String, user: String, id: String)
 }
 
 /// What a store refuses, as opposed to what fails in it.

@@ -24,8 +24,13 @@ package struct EventCommit: Sendable, Equatable {
     /// Nil: nobody in particular. Recipients with the choice `pushed` count as pushed from the start; the fan-out is open when a
     /// receipt of somebody is awaited.
     package var recipients: FanoutOpening?
+    /// Of a direct send that reaches each user once for ever.
+    package var once: OnceKey?
 
-    package init(_ event: EventRecord, _ deliveries: [DeliveryRecord] = [], recipients: FanoutOpening? = nil) {
+    package init(
+        _ event: EventRecord, _ deliveries: [DeliveryRecord] = [], recipients: FanoutOpening? = nil, once: OnceKey? = nil
+    ) {
+        self.once = once
         self.event = event
         self.deliveries = deliveries
         self.recipients = recipients

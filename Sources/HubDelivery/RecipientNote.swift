@@ -27,6 +27,8 @@ package struct RecipientNote: Sendable, Hashable {
         case silentBudget = 13
         /// Something newer or stronger of the same group was under way.
         case superseded = 14
+        /// No app told its token lately, and the event is not worth trying those.
+        case tokenTooOld = 15
         /// Written by a newer version.
         case other = 31
     }
@@ -54,4 +56,14 @@ package struct RecipientNote: Sendable, Hashable {
 
     /// Stored by position, counted from 1: only ever added to, up to seven.
     private static let states: [DeviceState] = [.live, .quiet, .backgroundCapable, .background, .grace, .absent, .serverGrace]
+}
+
+extension RecipientNote.Choice {
+    /// Why no device of somebody can be pushed to.
+    /// - Parameter devices: all of theirs.
+    package static func unreachable(_ devices: [Device]) -> RecipientNote.Choice {
+        if devices.isEmpty { return .noDevice }
+        if !devices.contains(where: { $0.token != nil }) { return .noToken }
+        return devices.contains { $0.token != nil && $0.notifications } ? .tokenTooOld : .permissionDenied
+    }
 }

@@ -124,6 +124,8 @@ package struct Configuration: Sendable, Equatable {
         package var fcm: FCM?
         /// The environment of device tokens that came without one.
         package var apnsSandboxByDefault = false
+        /// A device whose app did not tell its token for longer than this is passed over by `sync` and `push_only`.
+        package var staleAfter = Duration.seconds(30 * 86_400)
 
         package init() {}
     }

@@ -18,6 +18,7 @@ struct DecisionDesk {
     /// Of the newest events, because those of a session have mostly the same recipients.
     private var snapshots: [RecipientSnapshot] = []
     private static let snapshotsMax = 8
+    private let tokenAge: TokenAge
     /// How much of the spread one recipient gets: 0 up to 1.
     private let fraction: @Sendable () -> Double
     /// Refuses what no gateway would take.
@@ -25,8 +26,10 @@ struct DecisionDesk {
 
     /// - Parameter fraction: drawn for each recipient of a large audience; 0 up to 1.
     init(
-        loopCount: Int, payloadCheck: (any PayloadCheck)? = nil, fraction: @escaping @Sendable () -> Double = { Double.random(in: 0..<1) }
+        loopCount: Int, tokenAge: TokenAge = .standard, payloadCheck: (any PayloadCheck)? = nil,
+        fraction: @escaping @Sendable () -> Double = { Double.random(in: 0..<1) }
     ) {
+        self.tokenAge = tokenAge
         self.fraction = fraction
         self.payloadCheck = payloadCheck
         attendedUpTo = Array(repeating: 0, count: loopCount)
@@ -140,7 +143,7 @@ struct DecisionDesk {
         let decision = Decision.make(
             Decision.Input(
                 policy: variant.policy, expiresAt: event.committedAt + variant.ttlMilliseconds, now: event.committedAt, isActor: isActor,
-                scope: scope, devices: entry.devices,
+                scope: scope, devices: entry.devices, tokenAge: tokenAge,
                 reach: { attendance.state(app: event.app, channel: event.channel, user: entry.user, device: $0, now: monotonic) }))
         let recipient = decided.recipients.count
         decided.recipients.append(entry.user)
@@ -191,7 +194,7 @@ struct DecisionDesk {
         switch decision.end {
         case .cancelled: return .actor
         case .expired: return .expired
-        case .undeliverable: return devices.isEmpty ? .noDevice : devices.contains { $0.token != nil } ? .permissionDenied : .noToken
+        case .undeliverable: return .unreachable(devices)
         default: return .seen
         }
     }

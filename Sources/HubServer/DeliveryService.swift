@@ -44,6 +44,7 @@ final class DeliveryService: EventDesk, AttendanceDesk {
     let ports: EnginePorts
     let time: any TimeSource
     let process: ProcessTag
+    private let tokenAge: TokenAge
     let logger: Logger
     let alarm = Alarm()
     /// Whether somebody is connected to a channel that has a definition; as of the last turn.
@@ -56,7 +57,8 @@ final class DeliveryService: EventDesk, AttendanceDesk {
 
     init(
         definitions: DefinitionSet, directory: any HubDelivery.Directory, store: any DeliveryStore, apps: AppDirectory, outbox: Outbox,
-        escalator: Escalator, replayer: Replayer, ports: EnginePorts, process: ProcessTag, time: any TimeSource, logger: Logger
+        escalator: Escalator, replayer: Replayer, ports: EnginePorts, process: ProcessTag, tokenAge: TokenAge = .standard, time: any TimeSource,
+        logger: Logger
     ) {
         self.definitions = Mutex(definitions)
         self.directory = directory
@@ -67,6 +69,7 @@ final class DeliveryService: EventDesk, AttendanceDesk {
         self.replayer = replayer
         self.ports = ports
         self.process = process
+        self.tokenAge = tokenAge
         self.time = time
         self.logger = logger
     }
@@ -141,7 +144,7 @@ final class DeliveryService: EventDesk, AttendanceDesk {
     /// Works the inbox off until `close`. Call once.
     /// - Parameter wasAway: an earlier process had people a moment ago: whoever is not there yet counts as on the way back.
     func run(wasAway: Bool) async {
-        var desk = DecisionDesk(loopCount: ports.count, payloadCheck: PayloadSizes())
+        var desk = DecisionDesk(loopCount: ports.count, tokenAge: tokenAge, payloadCheck: PayloadSizes())
         if wasAway { desk.attendance.booted(now: now) }
         var change: DefinitionChange?
         var prepared: [PreparedPublish] = []

@@ -30,6 +30,7 @@ final class Escalator: Sendable {
 
     private let inbox = Inbox<Work>()
     let reader: AudienceReader
+    private let tokenAge: TokenAge
     private let store: any DeliveryStore
     private let outbox: Outbox
     private let time: any TimeSource
@@ -38,8 +39,11 @@ final class Escalator: Sendable {
     /// Confirmations are written together: at most this long after they came.
     static let settleMilliseconds = 200
 
-    init(reader: AudienceReader, store: any DeliveryStore, outbox: Outbox, time: any TimeSource, logger: Logger) {
+    init(
+        reader: AudienceReader, store: any DeliveryStore, outbox: Outbox, tokenAge: TokenAge = .standard, time: any TimeSource, logger: Logger
+    ) {
         self.reader = reader
+        self.tokenAge = tokenAge
         self.store = store
         self.outbox = outbox
         self.time = time
@@ -172,9 +176,10 @@ final class Escalator: Sendable {
                 end(.expired, target.reason)
                 continue
             }
-            let usable = Decision.usableDevices(entry.devices).filter { target.device == nil || $0.id == target.device }
+            let concerned = entry.devices.filter { target.device == nil || $0.id == target.device }
+            let usable = Decision.usableDevices(tokenAge.worthTrying(concerned, for: variant.policy, now: now))
             guard !usable.isEmpty else {
-                end(.undeliverable, Decision.unreachability(entry.devices))
+                end(.undeliverable, Decision.unreachability(concerned, now: now))
                 continue
             }
             for device in usable {

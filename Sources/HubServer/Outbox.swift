@@ -1,3 +1,4 @@
+internal import HubAPI
 internal import HubCore
 internal import HubDelivery
 internal import HubPush
@@ -10,7 +11,7 @@ internal import Logging
 ///
 /// Before its first attempt a delivery is ruled on: quiet hours, alert limits and the silent budget make it wait, durably, or end
 /// it. That is this actor's own time; no publish waits for it.
-actor Outbox {
+actor Outbox: PushQueue {
     private let gateway: any PushGateway
     private let directory: any HubDelivery.Directory
     private let store: any DeliveryStore
@@ -283,6 +284,7 @@ actor Outbox {
         }
         guard let device, let token = device.token else { return await finish(delivery, .undeliverable, outcome: "no token") }
         guard device.notifications else { return await finish(delivery, .undeliverable, outcome: "permission denied") }
+        if TokenAge.isExpired(device, now: time.wallMilliseconds) { return await finish(delivery, .undeliverable, outcome: "token expired") }
         let target = PushTarget(
             app: delivery.app, device: device.id, provider: device.provider, platform: device.platform, token: token, form: device.form,
             environment: device.environment, isProven: device.lastAcceptedAt != nil)

@@ -79,7 +79,7 @@ struct PushRules {
 
     /// Whether the delivery's event has to be learned before it can be ruled on.
     func needsEvent(of delivery: DeliveryRecord) -> Bool {
-        !isUniform && delivery.attempts == 0 && delivery.message.map { $0.policy != .sync } == true && channels[delivery.event] == nil
+        !isUniform && delivery.attempts == 0 && delivery.address == nil && delivery.message.map { $0.policy != .sync } == true && channels[delivery.event] == nil
     }
 
     /// - Parameters:
@@ -131,7 +131,8 @@ struct PushRules {
         // Visible ones first: a silent one is not needed beside them.
         for isSilent in [false, true] {
             for delivery in deliveries where (delivery.message?.policy == .sync) == isSilent {
-                guard delivery.attempts == 0, let message = delivery.message, message.expiresAt > now else {
+                // An address stands for nobody whose alerts could be counted.
+                guard delivery.attempts == 0, delivery.address == nil, let message = delivery.message, message.expiresAt > now else {
                     outcome.sending.append(delivery)
                     continue
                 }

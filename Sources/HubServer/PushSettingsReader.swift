@@ -11,11 +11,12 @@ struct PushSettingsReader {
 
     /// The common credentials: `push` of the file, and the environment's.
     func push(_ map: YAMLMap?) -> Configuration.Push {
-        let push = map?.map("push", keys: ["apns", "fcm"])
+        let push = map?.map("push", keys: ["apns", "fcm", "stale_after"])
         var result = Configuration.Push()
         let apns = push?.map("apns", keys: Self.apnsKeys + ["use_sandbox"])
         result.apns = readAPNs(apns, name: "push.apns", isCommon: true)
         result.fcm = readFCM(push?.map("fcm", keys: Self.fcmKeys), name: "push.fcm", isCommon: true)
+        if let staleAfter = push?.duration("stale_after") { result.staleAfter = staleAfter }
         if let sandbox = sandbox(apns) { result.apnsSandboxByDefault = sandbox }
         return result
     }

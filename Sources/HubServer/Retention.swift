@@ -2,11 +2,13 @@ internal import HubCore
 internal import HubDelivery
 internal import Logging
 
-/// Forgets what is kept for a time only: answers under idempotency keys, and events that have ended.
+/// Forgets what is kept for a time only: answers under idempotency keys, events that have ended, and devices
+/// whose tokens have expired.
 ///
 /// In small steps with pauses between them, because each holds the store's one writer while publishers wait for it.
 struct Retention: Sendable {
     let store: any DeliveryStore
+    let directory: any HubDelivery.Directory
     let time: any TimeSource
     let logger: Logger
 
@@ -18,6 +20,8 @@ struct Retention: Sendable {
     static let answersStepMax = 500
     /// Events that one transaction removes; each may have a row for every device of a full session.
     static let eventsStepMax = 50
+    /// Devices that one transaction removes.
+    static let devicesStepMax = 500
     static let pause: Duration = .milliseconds(20)
 
     /// Works until its task is cancelled.
@@ -35,8 +39,11 @@ struct Retention: Sendable {
                 let answers = try await store.pruneAnswers(
                     before: now - AnswerRecord.lifeMilliseconds, keeping: answersMax, limit: Self.answersStepMax)
                 let events = try await store.prune(before: now - Self.eventLifeMilliseconds, limit: Self.eventsStepMax)
+                let devices = try await directory.pruneDevices(
+                    idleSince: now - TokenAge.expiredAfterMilliseconds, limit: Self.devicesStepMax)
                 displaced += answers.displaced
                 let isMore = max(answers.expired, answers.displaced) == Self.answersStepMax || events == Self.eventsStepMax
+                    || devices == Self.devicesStepMax
                 guard isMore, await sleep(Self.pause) else { break }
             }
             if displaced > 0 {

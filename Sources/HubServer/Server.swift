@@ -53,25 +53,27 @@ package final class Server: Sendable {
         pushReports.onDeadToken { token in
             Task { await outbox.remove(token.token, of: token.provider, deadSince: token.since) }
         }
+        let tokenAge = TokenAge(staleAfter: configuration.push.staleAfter)
         let isDraining = Flag()
         do {
             let loops = try LoopGroup(count: configuration.loopCount, options: Self.options(configuration, certificate: certificate))
             let ports = EnginePorts(loops.handles)
             let reader = AudienceReader(directory: store)
-            let escalator = Escalator(reader: reader, store: store, outbox: outbox, time: time, logger: logger)
+            let escalator = Escalator(reader: reader, store: store, outbox: outbox, tokenAge: tokenAge, time: time, logger: logger)
             let replayer = Replayer(store: store, time: time, logger: logger)
             let delivery = DeliveryService(
                 definitions: definitions, directory: store, store: store, apps: apps, outbox: outbox, escalator: escalator, replayer: replayer,
-                ports: ports, process: process, time: time, logger: logger)
+                ports: ports, process: process, tokenAge: tokenAge, time: time, logger: logger)
             let scheduled = ScheduledPublishes(store: store, apps: apps, desk: delivery, time: time, logger: logger)
             let participants = ParticipantAPI(
                 directory: store, store: store, apps: apps, desk: delivery, time: time, definitions: { delivery.currentDefinitions },
                 defaultEnvironment: configuration.push.apnsSandboxByDefault ? .sandbox : .production,
                 wrongJoinCodesPerMinute: configuration.limits.wrongJoinCodesPerMinute)
-            let backend = BackendAPI(
-                directory: store, store: store, desk: delivery, time: time, definitions: { delivery.currentDefinitions },
-                defaultEnvironment: configuration.push.apnsSandboxByDefault ? .sandbox : .production)
             let answers = AnswerBook(time: time) { try await store.answer(app: $0, key: $1, since: $2) }
+            let backend = BackendAPI(
+                directory: store, store: store, desk: delivery, pushes: outbox, answers: answers, time: time,
+                definitions: { delivery.currentDefinitions },
+                defaultEnvironment: configuration.push.apnsSandboxByDefault ? .sandbox : .production, tokenAge: tokenAge)
             let webhooks = try Self.webhooks(configuration, store: store, time: time, logger: logger)
             try loops.start { loop in
                 let engineOfLoop = LoopEngine(
@@ -86,7 +88,7 @@ package final class Server: Sendable {
                 engineOfLoop.start(engine: engine, router: router)
                 return engineOfLoop
             }
-            let recovered = try await Recovery(reader: reader, store: store, definitions: definitions, loopCount: ports.count, time: time)
+            let recovered = try await Recovery(reader: reader, store: store, definitions: definitions, loopCount: ports.count, tokenAge: tokenAge, time: time)
                 .events()
             if !recovered.isEmpty { logger.info("waiting for receipts of events left open", metadata: ["events": "\(recovered.count)"]) }
             delivery.recover(recovered)
@@ -109,7 +111,7 @@ package final class Server: Sendable {
         } catch {
             throw ServerError(.failed, "\(error)")
         }
-        let retention = Retention(store: store, time: time, logger: logger)
+        let retention = Retention(store: store, directory: store, time: time, logger: logger)
         retentionTask = Task { await retention.run() }
         let marker = AttendanceMarker(store: store, time: time, isAttended: delivery.isAttended, logger: logger)
         markerTask = Task { await marker.run() }

@@ -34,7 +34,7 @@ extension Simulation {
                     record.append(
                         Device(
                             app: "1", user: "u\(person)", id: name, platform: .android, provider: .fcm, token: hasToken ? "t-\(name)" : nil,
-                            environment: .production, registeredAt: 0))
+                            environment: .production, registeredAt: ManualClock.start))
                 }
                 people.append(
                     SimPerson(name: "u\(person)", channel: number, place: place, devices: first..<devices.count, record: record))

@@ -15,7 +15,8 @@ struct DevicesTests {
             "PUT", path, ["token": .string(fcmToken), "platform": "android", "locale": "de-CH", "notifications": true, "extra": 1])
         let shape: JSONValue = [
             "user": "ann", "device": "phone", "platform": "android", "provider": "fcm", "environment": "production", "locale": "de-CH",
-            "notifications": true, "has_token": true, "registered_at": "2026-01-09T01:00:00.250Z",
+            "notifications": true, "has_token": true, "form": "token", "timezone": .null, "app_version": .null,
+            "registered_at": "2026-01-09T01:00:00.250Z", "refreshed_at": "2026-01-09T01:00:00.250Z", "last_accepted_at": .null,
         ]
         #expect(put.status == 200 && put.json == shape)
         #expect(try await hub.call("GET", path).json == shape)

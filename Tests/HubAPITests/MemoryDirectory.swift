@@ -152,23 +152,50 @@ final class MemoryDirectory: Directory {
         }
     }
 
-    func putDevice(_ device: Device) async throws -> Device {
+    func putDevices(_ changes: [DeviceChange], perUserMax: Int) async throws -> [Device?] {
         try use { state in
-            var device = device
-            let old = state.devices.first { ($0.app, $0.user, $0.id) == (device.app, device.user, device.id) }
-            if let old, old.token == device.token, old.provider == device.provider { 
-                device.registeredAt = old.registeredAt
-                if old.environment == device.environment { device.lastAcceptedAt = old.lastAcceptedAt }
+            changes.map { change in
+                switch change {
+                case .put(let device):
+                    let kept = Self.put(device, &state)
+                    while true {
+                        let own = state.devices.filter { ($0.app, $0.user) == (device.app, device.user) }
+                        guard own.count > perUserMax,
+                            let oldest = own.filter({ $0.id != device.id }).min(by: { ($0.registeredAt, $0.id) < ($1.registeredAt, $1.id) })
+                        else { return kept }
+                        state.devices.removeAll { $0 == oldest }
+                    }
+                case .remove(let app, let user, let id):
+                    state.devices.removeAll { ($0.app, $0.user, $0.id) == (app, user, id) }
+                    return nil
+                }
             }
-            state.devices.removeAll { ($0.app, $0.user, $0.id) == (device.app, device.user, device.id) }
-            for index in state.devices.indices
-            where device.token != nil && state.devices[index].token == device.token && state.devices[index].provider == device.provider {
-                state.devices[index].token = nil
-            }
-            state.devices.append(device)
-            return device
         }
     }
+
+    private static func put(_ device: Device, _ state: inout State) -> Device {
+        var device = device
+        let old = state.devices.first { ($0.app, $0.user, $0.id) == (device.app, device.user, device.id) }
+        if let old, old.token == device.token, old.provider == device.provider {
+            device.registeredAt = old.registeredAt
+            if old.environment == device.environment { device.lastAcceptedAt = old.lastAcceptedAt }
+        }
+        state.devices.removeAll { ($0.app, $0.user, $0.id) == (device.app, device.user, device.id) }
+        for index in state.devices.indices
+        where device.token != nil && state.devices[index].token == device.token && state.devices[index].provider == device.provider {
+            state.devices[index].token = nil
+        }
+        state.devices.append(device)
+        return device
+    }
+
+    func devices(app: String, users: [String]) async throws -> [String: [Device]] {
+        try use { state in
+            Dictionary(grouping: state.devices.filter { $0.app == app && users.contains($0.user) }, by: \.user)
+        }
+    }
+
+    func pruneDevices(idleSince cutoff: Int64, limit: Int) async throws -> Int { 0 }
 
     func device(app: String, user: String, id: String) async throws -> Device? {
         try use { state in state.devices.first { ($0.app, $0.user, $0.id) == (app, user, id) } }

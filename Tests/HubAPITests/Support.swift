@@ -50,12 +50,20 @@ final class RecordingDesk: AttendanceDesk {
     }
 }
 
+/// Writes down what it is to send.
+final class RecordingQueue: PushQueue {
+    private let recorded = Mutex<[DeliveryRecord]>([])
+    var deliveries: [DeliveryRecord] { recorded.withLock { $0 } }
+    func enqueue(_ deliveries: [DeliveryRecord]) async { recorded.withLock { $0 += deliveries } }
+}
+
 /// Both halves of the API over one directory: app 1 has two keys, app 2 one, app 3 is disabled.
 struct Hub {
     let clock: ManualClock
     let directory: MemoryDirectory
     let events: TestEvents
     let desk = RecordingDesk()
+    let pushes: RecordingQueue
     let apps: AppDirectory
     let backend: BackendAPI
     let open: ParticipantAPI
@@ -99,8 +107,11 @@ struct Hub {
         apps = AppDirectory([
             App(index: 0, id: "1", secrets: secrets), App(index: 1, id: "2", secrets: ["other-key": "other-secret"]), disabled,
         ])
+        let (store, queue) = (events.store, RecordingQueue())
+        pushes = queue
         backend = BackendAPI(
-            directory: self.directory, store: events.store, desk: desk, time: clock, definitions: { definitions },
+            directory: self.directory, store: store, desk: desk, pushes: queue,
+            answers: AnswerBook(time: clock) { try await store.answer(app: $0, key: $1, since: $2) }, time: clock, definitions: { definitions },
             defaultEnvironment: environment)
         open = ParticipantAPI(
             directory: self.directory, store: events.store, apps: apps, desk: desk, time: clock, definitions: { definitions },
@@ -109,11 +120,13 @@ struct Hub {
 
     /// A request of app 1's backend.
     func call(
-        _ method: String, _ path: String, _ body: JSONValue? = nil, query: [String: String] = [:], app: String = "1"
+        _ method: String, _ path: String, _ body: JSONValue? = nil, query: [String: String] = [:], headers: [String: String] = [:],
+        app: String = "1"
     ) async throws -> Answer {
         let components = path.split(separator: "/").map(String.init)
         let request = HTTPRequest(
-            method: method, path: "/apps/\(app)/\(path)", query: query.map { (name: $0.key, value: $0.value) }, body: body?.serialized() ?? [])
+            method: method, path: "/apps/\(app)/\(path)", query: query.map { (name: $0.key, value: $0.value) }, headers: headers,
+            body: body?.serialized() ?? [])
         let app = try #require(apps.app(id: app))
         return Answer(try #require(await backend.respond(to: request, app: app, pathComponents: components)))
     }

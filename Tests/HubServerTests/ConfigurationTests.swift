@@ -55,6 +55,7 @@ private let everything = """
     push:
       apns: { key_path: a.p8, key_id: K, team_id: T, topic: com.example.app, url: "https://sim:8443", ca_file: ca.pem, use_sandbox: true }
       fcm:  { service_account: f.json, url: "http://127.0.0.1:9000/x", ca_file: ca2.pem }
+      stale_after: 14d
     """
 
 @Suite("Configuration")
@@ -117,6 +118,7 @@ struct ConfigurationTests {
             apns.keyPath == Setting("a.p8", .file("tandem.yaml", line: 33)) && apns.keyID == "K" && apns.teamID == "T"
                 && apns.topic == "com.example.app")
         #expect(apns.url == "https://sim:8443" && apns.caFile?.value == "ca.pem" && configuration.push.apnsSandboxByDefault)
+        #expect(configuration.push.staleAfter == .seconds(14 * 86_400))
         let fcm = try #require(configuration.push.fcm)
         #expect(fcm.serviceAccount.value == "f.json" && fcm.url == "http://127.0.0.1:9000/x" && fcm.caFile?.value == "ca2.pem")
         #expect(
@@ -385,7 +387,7 @@ struct ConfigurationTests {
             ]
         ),
         ("push: { fcm: { service_account: x, url: x } }", ["push.fcm.url: expected an address such as https://127.0.0.1:8443"]),
-        ("push: { gcm: {} }", ["unknown key \"gcm\" in push; did you mean \"fcm\"? known keys: apns, fcm"]),
+        ("push: { gcm: {} }", ["unknown key \"gcm\" in push; did you mean \"fcm\"? known keys: apns, fcm, stale_after"]),
         ("a: [", ["2:bad YAML: did not find expected node content while parsing a flow node (line 2)"]),
     ]
 

@@ -55,7 +55,7 @@ struct DecisionDeskTests {
             let participant = Participant(app: "1", session: "7", user: user, number: 1, name: user, email: nil, role: role, joinedAt: 0)
             let device = Device(
                 app: "1", user: user, id: "d", platform: .android, provider: .fcm, token: "t-\(user)", environment: .production,
-                locale: user == "h" ? "de-CH" : nil, registeredAt: 0)
+                locale: user == "h" ? "de-CH" : nil, registeredAt: clock.wallMilliseconds)
             return EventAudience.Entry(user: user, participant: participant, devices: [device])
         }
         let session = Session(app: "1", id: "7", number: 7, definition: "game", joinCode: nil, attributes: [:], createdAt: 0)

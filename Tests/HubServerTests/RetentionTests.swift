@@ -23,7 +23,7 @@ struct RetentionTests {
         }
         _ = try await store.commit(events.map { EventCommit($0) }, answers: (0..<count).map { answer("k\($0)", at: born) })
         let open = try await stage.commitPush(event: "open")
-        let retention = Retention(store: store, time: clock, logger: Logger(label: "test"))
+        let retention = Retention(store: store, directory: store, time: clock, logger: Logger(label: "test"))
         clock.advance(milliseconds: AnswerRecord.lifeMilliseconds)
         await retention.forget()
         #expect(try await store.answer(app: "1", key: "k\(count - 1)", since: 0) != nil)
@@ -45,7 +45,7 @@ struct RetentionTests {
         let stage = try TestStore()
         let now = stage.clock.wallMilliseconds
         _ = try await stage.store.commit([], answers: (0..<10).map { answer("k\($0)", at: now + Int64($0)) })
-        await Retention(store: stage.store, time: stage.clock, logger: Logger(label: "test")).forget(answersMax: 3)
+        await Retention(store: stage.store, directory: stage.store, time: stage.clock, logger: Logger(label: "test")).forget(answersMax: 3)
         for index in 0..<10 {
             #expect((try await stage.store.answer(app: "1", key: "k\(index)", since: 0) != nil) == (index >= 7), "k\(index)")
         }

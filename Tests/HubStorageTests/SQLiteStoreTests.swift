@@ -41,6 +41,30 @@ struct SQLiteStoreTests {
         #expect(!plan.contains { $0.contains("TEMP B-TREE") }, "\(plan)")
     }
 
+    @Test("finds devices and dead letters by their indexes, however many there are")
+    func devicePlans() async throws {
+        let store = try open()
+        let devices = try await store.devicePlans()
+        let indexes = [
+            "device": "sqlite_autoindex_device_1 (app=? AND user=? AND id=?)", "user": "sqlite_autoindex_device_1 (app=? AND user=?)",
+            "release": "device_token (provider=? AND token=?)", "dead": "device_token (provider=? AND token=?)",
+            "accepted": "device_token (provider=? AND token=?)", "prune": "device_refreshed (refreshed_at<?)",
+            "roster": "sqlite_autoindex_device_1 (app=? AND user=?)", "recognise": "device_id (app=? AND id=?)",
+            "installation": "device_id (app=? AND id=?)",
+        ]
+        #expect(Set(devices.keys) == Set(indexes.keys))
+        for (name, index) in indexes { #expect(devices[name]?.contains { $0.contains(index) } == true, "\(name): \(devices[name] ?? [])") }
+        #expect(!devices.values.joined().contains { $0.hasPrefix("SCAN") }, "\(devices)")
+        let letters = try await store.deadLetterPlans()
+        for (name, index) in [
+            ("list", "delivery_failed (app=?"), ("selected", "delivery_failed (app=?"), ("one", "delivery_failed_nid (nid=? AND device=?)"),
+            ("notification", "delivery_failed_nid (nid=?)"),
+        ] {
+            #expect(letters[name]?.contains { $0.contains(index) } == true, "\(name): \(letters[name] ?? [])")
+        }
+        #expect(!letters.values.joined().contains { $0.hasPrefix("SCAN") || $0.contains("TEMP B-TREE") }, "\(letters)")
+    }
+
     @Test("stamps sessions and participants by the clock it was given, once")
     func stamps() async throws {
         let store = try open()

@@ -86,6 +86,45 @@ extension StoreContract {
             #expect(try await store.removeToken("token-a", provider: .fcm, deadSince: 2_000) == false)
             #expect(try await store.removeToken("token-a", provider: .fcm, deadSince: nil))
         },
+        StoreContract("many devices change in one call, in order, with what became of each") { store in
+            _ = try await store.putDevice(.sample(user: "old"))
+            let changes: [DeviceChange] = [
+                .put(.sample(user: "ada")), .put(.sample(user: "bob", registeredAt: 200)), .remove(app: "1", user: "old", id: "phone"),
+                .remove(app: "1", user: "nobody", id: "phone"), .put(.sample(user: "eve", token: "token-e")),
+            ]
+            let results = try await store.putDevices(changes, perUserMax: 50)
+            #expect(results.map { $0?.user } == ["ada", "bob", nil, nil, "eve"])
+            // The later one of the same token has it.
+            #expect(try await store.device(app: "1", user: "ada", id: "phone")?.token == nil)
+            let devices = try await store.devices(app: "1", users: ["ada", "bob", "old", "eve", "nobody"])
+            #expect(Set(devices.keys) == ["ada", "bob", "eve"] && devices["bob"]?.first?.token == "token-a")
+            #expect(try await store.devices(app: "2", users: ["bob"]) == [:])
+            #expect(try await store.putDevices([], perUserMax: 50) == [])
+        },
+        StoreContract("for one device too many the longest registered one of the user goes") { store in
+            for index in 0..<3 {
+                _ = try await store.putDevice(.sample(user: "ada", id: "d\(index)", token: "t\(index)", registeredAt: Int64(index)), perUserMax: 3)
+            }
+            _ = try await store.putDevice(.sample(user: "bob", id: "d0", token: "tb"), perUserMax: 3)
+            // Known devices need no room.
+            _ = try await store.putDevice(.sample(user: "ada", id: "d0", token: "t0"), perUserMax: 3)
+            #expect(Set(try await store.devices(app: "1", user: "ada").map(\.id)) == ["d0", "d1", "d2"])
+            _ = try await store.putDevice(.sample(user: "ada", id: "d9", token: "t9", registeredAt: 9), perUserMax: 3)
+            #expect(Set(try await store.devices(app: "1", user: "ada").map(\.id)) == ["d1", "d2", "d9"])
+            #expect(try await store.devices(app: "1", user: "bob").count == 1)
+        },
+        StoreContract("devices of which nothing was heard for long are removed, a step at a time") { store in
+            for (user, refreshed, accepted) in [("a", 10, nil), ("b", 20, nil), ("c", 10, 50), ("d", 50, nil), ("e", 10, 20)] as [(String, Int64, Int64?)] {
+                var device = Device.sample(user: user, token: user == "b" ? nil : "t-\(user)")
+                device.refreshedAt = refreshed
+                device.lastAcceptedAt = accepted
+                _ = try await store.putDevice(device)
+            }
+            #expect(try await store.pruneDevices(idleSince: 50, limit: 2) == 2)
+            #expect(try await store.pruneDevices(idleSince: 50, limit: 2) == 1)
+            #expect(try await store.pruneDevices(idleSince: 50, limit: 2) == 0)
+            #expect(Set(try await store.devices(app: "1", users: ["a", "b", "c", "d", "e"]).keys) == ["c", "d"])
+        },
         StoreContract("the roster holds everybody with all their devices, newest registration first") { store in
             let session = try await store.makeSession()
             _ = try await store.makeSession("other")

@@ -11,7 +11,10 @@ extension SQLiteStore {
     ) async throws -> [EventRecord] {
         // Written out here, on the caller's thread: the writer's time is everybody's.
         let entries = batch.map { entry in
-            (event: entry.event, deliveries: Self.written(entry.deliveries), fanout: entry.recipients.flatMap(FanoutColumns.init))
+            (
+                event: entry.event, deliveries: Self.written(entry.deliveries), fanout: entry.recipients.flatMap(FanoutColumns.init),
+                once: entry.once
+            )
         }
         let rows = entries.reduce(answers.count + scheduled.count) { $0 + 1 + $1.deliveries.count + ($1.fanout == nil ? 0 : 1) }
         return try await write(rows: rows) { [lists] db in
@@ -19,6 +22,7 @@ extension SQLiteStore {
             for answer in answers { try Self.insert(answer, db) }
             return try entries.map { entry in
                 var event = entry.event
+                if let once = entry.once { try Self.insert(once, app: event.app, db) }
                 event.sequence = try Self.nextSequence(db, app: event.app, channel: event.channel)
                 try Self.insert(event, db)
                 try Self.insert(entry.deliveries, db)
@@ -79,9 +83,10 @@ extension SQLiteStore {
                     WHERE event = ? AND user = ? AND device = ? AND state IN (\(SQLiteStore.openStates))
                     """)
             for delivery in deliveries {
+                // What has failed is listed by when it did.
+                let dueAt = delivery.state == .failed ? delivery.attempt?.endedAt ?? delivery.dueAt : delivery.dueAt
                 try statement.execute(arguments: [
-                    delivery.state.rawValue, delivery.dueAt, delivery.attempts, delivery.providerID, delivery.outcome,
-                    delivery.event, delivery.user, delivery.device,
+                    delivery.state.rawValue, dueAt, delivery.attempts, delivery.providerID, delivery.outcome, delivery.event, delivery.user, delivery.device,
                 ])
                 if let attempt = delivery.attempt { try Self.append(attempt, to: delivery, db) }
             }

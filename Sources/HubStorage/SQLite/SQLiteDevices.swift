@@ -2,42 +2,64 @@ import GRDB
 package import HubDelivery
 
 extension SQLiteStore {
-    package func putDevice(_ device: Device) async throws -> Device {
-        try await write { db in
-            var device = device
-            let old = try Self.device(db, app: device.app, user: device.user, id: device.id)
-            if let old, old.token == device.token && old.provider == device.provider {
-                device.registeredAt = old.registeredAt
-                if old.environment == device.environment { device.lastAcceptedAt = old.lastAcceptedAt }
+    package func putDevices(_ changes: [DeviceChange], perUserMax: Int) async throws -> [Device?] {
+        if changes.isEmpty { return [] }
+        return try await write(rows: changes.count) { db in
+            try changes.map { change in
+                switch change {
+                case .put(let device): return try Self.put(device, perUserMax: perUserMax, db)
+                case .remove(let app, let user, let id):
+                    _ = try Self.delete(db, app: app, user: user, id: id)
+                    return nil
+                }
             }
-            if let token = device.token {
-                // A shared phone would otherwise show one person's notifications to the next.
-                try db.cachedStatement(
-                    sql: """
-                        UPDATE device SET token = NULL
-                        WHERE provider = ? AND token = ? AND NOT (app = ? AND user = ? AND id = ?)
-                        """
-                ).execute(arguments: [device.provider.rawValue, token, device.app, device.user, device.id])
-            }
-            try db.cachedStatement(
-                sql: """
-                    INSERT INTO device
-                      (app, user, id, platform, provider, token, form, environment, locale, timezone, app_version, notifications, registered_at,
-                       refreshed_at, accepted_at)
-                    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-                    ON CONFLICT (app, user, id) DO UPDATE SET
-                      platform = excluded.platform, provider = excluded.provider, token = excluded.token, form = excluded.form,
-                      environment = excluded.environment, locale = excluded.locale, timezone = excluded.timezone,
-                      app_version = excluded.app_version, notifications = excluded.notifications,
-                      registered_at = excluded.registered_at, refreshed_at = excluded.refreshed_at, accepted_at = excluded.accepted_at
-                    """
-            ).execute(arguments: [
-                device.app, device.user, device.id, device.platform.rawValue, device.provider.rawValue, device.token, device.form.rawValue,
-                device.environment.rawValue, device.locale, device.timezone, device.appVersion, device.notifications,
-                device.registeredAt, device.refreshedAt, device.lastAcceptedAt,
-            ])
-            return device
         }
+    }
+
+    private static func put(_ device: Device, perUserMax: Int, _ db: Database) throws -> Device {
+        var device = device
+        let old = try Self.device(db, app: device.app, user: device.user, id: device.id)
+        if let old, old.token == device.token && old.provider == device.provider {
+            device.registeredAt = old.registeredAt
+            if old.environment == device.environment { device.lastAcceptedAt = old.lastAcceptedAt }
+        }
+        if let token = device.token {
+            // A shared phone would otherwise show one person's notifications to the next.
+            try db.cachedStatement(sql: releaseTokenSQL).execute(
+                arguments: [device.provider.rawValue, token, device.app, device.user, device.id])
+        }
+        if old == nil { try makeRoom(for: device, perUserMax: perUserMax, db) }
+        try db.cachedStatement(
+            sql: """
+                INSERT INTO device
+                  (app, user, id, platform, provider, token, form, environment, locale, timezone, app_version, notifications, registered_at,
+                   refreshed_at, accepted_at)
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                ON CONFLICT (app, user, id) DO UPDATE SET
+                  platform = excluded.platform, provider = excluded.provider, token = excluded.token, form = excluded.form,
+                  environment = excluded.environment, locale = excluded.locale, timezone = excluded.timezone,
+                  app_version = excluded.app_version, notifications = excluded.notifications,
+                  registered_at = excluded.registered_at, refreshed_at = excluded.refreshed_at, accepted_at = excluded.accepted_at
+                """
+        ).execute(arguments: [
+            device.app, device.user, device.id, device.platform.rawValue, device.provider.rawValue, device.token, device.form.rawValue,
+            device.environment.rawValue, device.locale, device.timezone, device.appVersion, device.notifications,
+            device.registeredAt, device.refreshedAt, device.lastAcceptedAt,
+        ])
+        return device
+    }
+
+    private static func makeRoom(for device: Device, perUserMax: Int, _ db: Database) throws {
+        let count =
+            try Int.fetchOne(
+                db.cachedStatement(sql: "SELECT COUNT(*) FROM device WHERE app = ? AND user = ?"), arguments: [device.app, device.user]) ?? 0
+        guard count >= perUserMax else { return }
+        try db.cachedStatement(
+            sql: """
+                DELETE FROM device WHERE rowid IN (
+                  SELECT rowid FROM device WHERE app = ? AND user = ? ORDER BY registered_at, id LIMIT ?)
+                """
+        ).execute(arguments: [device.app, device.user, count - perUserMax + 1])
     }
 
     package func device(app: String, user: String, id: String) async throws -> Device? {
@@ -47,58 +69,69 @@ extension SQLiteStore {
     /// Newest registration first.
     package func devices(app: String, user: String) async throws -> [Device] {
         try await read { db in
-            try Row.fetchAll(
-                db.cachedStatement(
-                    sql: "SELECT \(Self.deviceColumns) FROM device WHERE app = ? AND user = ? ORDER BY registered_at DESC, id"),
-                arguments: [app, user]
-            ).map(Self.device(row:))
+            try Self.devices(db, app: app, user: user)
         }
     }
 
     package func installation(app: String, id: String) async throws -> Device? {
         try await read { db in
             try Row.fetchOne(
-                db.cachedStatement(
-                    sql: """
-                        SELECT \(Self.deviceColumns) FROM device
-                        WHERE app = ? AND id = ? AND token IS NOT NULL ORDER BY registered_at DESC LIMIT 1
-                        """), arguments: [app, id]
+                db.cachedStatement(sql: Self.installationSQL), arguments: [app, id]
             ).map(Self.device(row:))
         }
     }
 
+    package func devices(app: String, users: [String]) async throws -> [String: [Device]] {
+        if users.isEmpty { return [:] }
+        return try await read { db in
+            var found: [String: [Device]] = [:]
+            for user in users {
+                let devices = try Self.devices(db, app: app, user: user)
+                if !devices.isEmpty { found[user] = devices }
+            }
+            return found
+        }
+    }
+
+    private static func devices(_ db: Database, app: String, user: String) throws -> [Device] {
+        try Row.fetchAll(db.cachedStatement(sql: devicesOfUserSQL), arguments: [app, user]).map(device(row:))
+    }
+
     package func deleteDevice(app: String, user: String, id: String) async throws -> Bool {
-        try await write { db in
-            try db.cachedStatement(sql: "DELETE FROM device WHERE app = ? AND user = ? AND id = ?")
-                .execute(arguments: [app, user, id])
-            return db.changesCount > 0
+        try await write { db in try Self.delete(db, app: app, user: user, id: id) }
+    }
+
+    private static func delete(_ db: Database, app: String, user: String, id: String) throws -> Bool {
+        try db.cachedStatement(sql: "DELETE FROM device WHERE app = ? AND user = ? AND id = ?").execute(arguments: [app, user, id])
+        return db.changesCount > 0
+    }
+
+    package func pruneDevices(idleSince cutoff: Int64, limit: Int) async throws -> Int {
+        guard limit > 0 else { return 0 }
+        return try await write { db in
+            try db.cachedStatement(sql: Self.pruneDevicesSQL).execute(arguments: [cutoff, cutoff, limit])
+            return db.changesCount
         }
     }
 
     package func removeToken(_ token: String, provider: PushProvider, deadSince: Int64?) async throws -> Bool {
         try await write { db in
             // APNs names the moment it found the token dead: a registration after it is a living app's.
-            try db.cachedStatement(
-                sql: """
-                    UPDATE device SET token = NULL
-                    WHERE provider = ?1 AND token = ?2 AND (?3 IS NULL OR registered_at < ?3)
-                    """
-            ).execute(arguments: [provider.rawValue, token, deadSince])
+            try db.cachedStatement(sql: Self.removeTokenSQL).execute(arguments: [provider.rawValue, token, deadSince])
             return db.changesCount > 0
         }
     }
 
     package func noteAccepted(token: String, provider: PushProvider, environment: APNsEnvironment, at: Int64) async throws {
         try await write { db in
-            try db.cachedStatement(sql: "UPDATE device SET environment = ?, accepted_at = ? WHERE provider = ? AND token = ?")
+            try db.cachedStatement(sql: Self.noteAcceptedSQL)
                 .execute(arguments: [environment.rawValue, at, provider.rawValue, token])
         }
     }
 
     private static func device(_ db: Database, app: String, user: String, id: String) throws -> Device? {
         try Row.fetchOne(
-            db.cachedStatement(sql: "SELECT \(deviceColumns) FROM device WHERE app = ? AND user = ? AND id = ?"),
-            arguments: [app, user, id]
+            db.cachedStatement(sql: oneDeviceSQL), arguments: [app, user, id]
         ).map(device(row:))
     }
 
@@ -117,5 +150,35 @@ extension SQLiteStore {
             form: try decodeColumn(row, "form", at: 10, of: "device"),
             environment: try decodeColumn(row, "environment", at: 6, of: "device"), locale: row[7], timezone: row[11],
             appVersion: row[12], notifications: row[8], registeredAt: row[9], refreshedAt: row[13], lastAcceptedAt: row[14])
+    }
+}
+
+/// What is asked of a table that may have a million rows: each answered by an index, which a test looks after.
+extension SQLiteStore {
+    static let oneDeviceSQL = "SELECT \(deviceColumns) FROM device WHERE app = ? AND user = ? AND id = ?"
+    static let devicesOfUserSQL = "SELECT \(deviceColumns) FROM device WHERE app = ? AND user = ? ORDER BY registered_at DESC, id"
+    static let installationSQL = """
+        SELECT \(deviceColumns) FROM device WHERE app = ? AND id = ? AND token IS NOT NULL ORDER BY registered_at DESC LIMIT 1
+        """
+    static let releaseTokenSQL = """
+        UPDATE device SET token = NULL WHERE provider = ? AND token = ? AND NOT (app = ? AND user = ? AND id = ?)
+        """
+    static let removeTokenSQL = """
+        UPDATE device SET token = NULL WHERE provider = ?1 AND token = ?2 AND (?3 IS NULL OR registered_at < ?3)
+        """
+    static let noteAcceptedSQL = "UPDATE device SET environment = ?, accepted_at = ? WHERE provider = ? AND token = ?"
+    static let pruneDevicesSQL = """
+        DELETE FROM device WHERE rowid IN (
+          SELECT rowid FROM device WHERE refreshed_at < ? AND (accepted_at IS NULL OR accepted_at < ?) ORDER BY refreshed_at LIMIT ?)
+        """
+
+    /// For tests: how SQLite answers what is asked of devices.
+    package func devicePlans() async throws -> [String: [String]] {
+        try await plans([
+            "device": Self.oneDeviceSQL, "user": Self.devicesOfUserSQL, "release": Self.releaseTokenSQL, "dead": Self.removeTokenSQL,
+            "accepted": Self.noteAcceptedSQL, "prune": Self.pruneDevicesSQL, "roster": Self.rosterDevicesSQL,
+            "recognise": Self.participantOfDeviceSQL,
+            "installation": Self.installationSQL,
+        ])
     }
 }

@@ -22,6 +22,7 @@ enum SQLiteMigrations {
         migrator.registerMigration("attendance") { db in
             try db.execute(sql: "CREATE TABLE attendance_mark (id INTEGER PRIMARY KEY CHECK (id = 1), at INTEGER NOT NULL) STRICT")
         }
+        migrator.registerMigration("dead letters") { db in try db.execute(sql: deadLetters) }
         return migrator
     }
 
@@ -229,5 +230,18 @@ enum SQLiteMigrations {
         UPDATE device SET refreshed_at = registered_at;
         ALTER TABLE device ADD COLUMN accepted_at INTEGER;
         ALTER TABLE delivery ADD COLUMN address TEXT;
+        """
+
+    /// `delivery.due_at` of what has failed is when it did. `sent_once` has no end: a key means once for ever.
+    private static let deadLetters = """
+        CREATE INDEX delivery_failed ON delivery (app, due_at) WHERE state = 'failed' AND message IS NOT NULL;
+        CREATE INDEX delivery_failed_nid ON delivery (nid, device) WHERE state = 'failed' AND message IS NOT NULL;
+        CREATE INDEX device_refreshed ON device (refreshed_at);
+        CREATE TABLE sent_once (
+          app TEXT NOT NULL,
+          key TEXT NOT NULL,
+          user TEXT NOT NULL,
+          PRIMARY KEY (app, key, user)
+        ) STRICT, WITHOUT ROWID;
         """
 }

@@ -85,6 +85,9 @@ def before_load_schema(context, raw_schema):
     schemas = raw_schema["components"]["schemas"]
     schemas["SessionBody"]["properties"]["definition"]["enum"] = ["quiz"]
     schemas["ParticipantBody"]["properties"]["role"] = {"type": "null"}
+    for block in ("android", "apns", "webpush", "fcm_options", "android_v2", "live_activity"):
+        # The gateways' own schemas.
+        schemas["NotificationBody"]["properties"][block] = {"type": "null"}
 
 
 # Refusals of requests that fit their schemas: what these rules compare lies in two places of the request, or in the store.
@@ -93,6 +96,18 @@ BEYOND_SCHEMAS = (
     "Cannot retrieve the user count unless the channel is a presence channel",
     "Cannot retrieve the cache unless the channel is a cache channel",
     "provider apns goes with platform ios only",
+    "a fid goes with provider fcm only",
+    "token and fid are both there",
+    "timezone is not a time zone",
+    # What a direct send needs beside what each of its members may be.
+    "there is nothing to send",
+    "policy sync shows nothing",
+    "once is about users",
+    "data: cannot have",
+    "kind: ",
+    "to.condition is no expression",
+    "send either nids, or reason or before or both",
+    "before is not a time",
     "platform is missing",
     # Whether an e-mail is needed is the definition's matter, and how often an address may register the clock's.
     "email is missing",

@@ -1,0 +1,147 @@
+import GRDB
+import HubCore
+package import HubDelivery
+
+extension SQLiteStore {
+    package func deadLetters(
+        app: String, reason: String?, after place: DeadLetter.Place?, limit: Int
+    ) async throws -> [DeadLetter] {
+        try await read { db in
+            try Row.fetchAll(
+                db.cachedStatement(sql: Self.deadLettersSQL),
+                arguments: [app, place?.failedAt ?? .min, place?.row ?? 0, reason, reason, reason, limit]
+            ).map { Self.deadLetter(row: $0) }
+        }
+    }
+
+    package func deadLetter(app: String, nid: String, device: String) async throws -> DeadLetter? {
+        try await read { db in
+            try Row.fetchOne(db.cachedStatement(sql: Self.deadLetterSQL), arguments: [nid, device, app]).map { Self.deadLetter(row: $0) }
+        }
+    }
+
+    package func replayDeadLetters(
+        _ selection: DeadLetterSelection, app: String, now: Int64, ttl: Int64?
+    ) async throws -> DeadLetterReplay {
+        try await write(rows: DeadLetter.stepMax) { db in
+            var replay = DeadLetterReplay(due: [], expired: [])
+            // An expired one would stand in the way of those behind it.
+            let living = ttl == nil ? now : nil
+            for row in try Self.selected(selection, app: app, livingAt: living, db) {
+                var (delivery, problem) = Self.delivery(row: row)
+                guard problem == nil, let message = delivery.message else { continue }
+                guard ttl != nil || message.expiresAt > now else {
+                    replay.expired.append(delivery)
+                    continue
+                }
+                delivery.message?.expiresAt = ttl.map { now + $0 } ?? message.expiresAt
+                delivery.state = .due
+                delivery.dueAt = now
+                delivery.attempts = 0
+                (delivery.outcome, delivery.providerID) = (nil, nil)
+                try db.cachedStatement(
+                    sql: """
+                        UPDATE delivery SET state = 'due', due_at = ?, attempts = 0, outcome = NULL, provider_id = NULL, attempts_log = NULL,
+                          message = ?
+                        WHERE rowid = ?
+                        """
+                ).execute(arguments: [now, delivery.message.map { PushMessageCoding.encode($0).text }, row["row"] as Int64])
+                replay.due.append(delivery)
+            }
+            return replay
+        }
+    }
+
+    package func dismissDeadLetters(_ selection: DeadLetterSelection, app: String) async throws -> Int {
+        try await write(rows: DeadLetter.stepMax) { db in
+            let rows = try Self.selected(selection, app: app, livingAt: nil, db).map { $0["row"] as Int64 }
+            for row in rows { try db.cachedStatement(sql: Self.dismissSQL).execute(arguments: [row]) }
+            return rows.count
+        }
+    }
+
+    package func dismissDeadLetter(app: String, nid: String, device: String) async throws -> Bool {
+        try await write { db in
+            guard let row = try Row.fetchOne(db.cachedStatement(sql: Self.deadLetterSQL), arguments: [nid, device, app]) else { return false }
+            try db.cachedStatement(sql: Self.dismissSQL).execute(arguments: [row["row"] as Int64])
+            return true
+        }
+    }
+
+    /// - Parameter moment: without those that are expired then, where no notification is named.
+    private static func selected(
+        _ selection: DeadLetterSelection, app: String, livingAt moment: Int64?, _ db: Database
+    ) throws -> [Row] {
+        switch selection {
+        case .nids(let nids):
+            let statement = try db.cachedStatement(sql: deadLettersOfNotificationSQL)
+            return Array(try nids.flatMap { try Row.fetchAll(statement, arguments: [$0, app]) }.prefix(DeadLetter.stepMax))
+        case .failed(let reason, let before):
+            return try Row.fetchAll(
+                db.cachedStatement(sql: selectedDeadLettersSQL),
+                arguments: [app, before ?? .max, reason, reason, reason, moment, moment, DeadLetter.stepMax])
+        }
+    }
+
+    private static func deadLetter(row: Row) -> DeadLetter {
+        let delivery = delivery(row: row).delivery
+        return DeadLetter(
+            delivery: delivery, provider: delivery.address?.provider ?? (row["provider"] as String?).flatMap(PushProvider.init(rawValue:)),
+            attempts: AttemptLog.decode(row["attempts_log"] ?? "").attempts,
+            place: DeadLetter.Place(failedAt: delivery.dueAt, row: row["row"]))
+    }
+}
+
+extension SQLiteStore {
+    /// Written as the partial indexes have it, or SQLite would not recognise them as fitting.
+    private static let isDead = "delivery.state = 'failed' AND delivery.message IS NOT NULL"
+    private static let hasReason =
+        "(? IS NULL OR delivery.outcome = ? OR substr(delivery.outcome, 1, instr(delivery.outcome, ':') - 1) = ?)"
+    private static let withDevice = """
+        delivery.rowid AS row, device.provider AS provider, event.sequence
+        FROM delivery JOIN event ON event.id = delivery.event
+        LEFT JOIN device ON device.app = delivery.app AND device.user = delivery.user AND device.id = delivery.device
+        """
+
+    static let deadLettersSQL = """
+        SELECT delivery.event, delivery.user, delivery.device, delivery.nid, delivery.app, delivery.state, delivery.reason,
+          delivery.due_at, delivery.attempts, NULL AS message, delivery.address, delivery.provider_id, delivery.outcome,
+          NULL AS attempts_log, \(withDevice)
+        WHERE delivery.app = ? AND \(isDead) AND (delivery.due_at, delivery.rowid) > (?, ?) AND \(hasReason)
+        ORDER BY delivery.due_at, delivery.rowid LIMIT ?
+        """
+    static let deadLetterSQL = """
+        SELECT delivery.*, \(withDevice) WHERE delivery.nid = ? AND delivery.device = ? AND \(isDead) AND delivery.app = ?
+        """
+    static let deadLettersOfNotificationSQL = """
+        SELECT delivery.*, delivery.rowid AS row, event.sequence FROM delivery JOIN event ON event.id = delivery.event
+        WHERE delivery.nid = ? AND \(isDead) AND delivery.app = ? ORDER BY delivery.device
+        """
+    static let selectedDeadLettersSQL = """
+        SELECT delivery.*, delivery.rowid AS row, event.sequence FROM delivery JOIN event ON event.id = delivery.event
+        WHERE delivery.app = ? AND \(isDead) AND delivery.due_at < ? AND \(hasReason)
+          AND (? IS NULL OR CASE WHEN json_valid(delivery.message) THEN json_extract(delivery.message, '$.expires_at') > ? END)
+        ORDER BY delivery.due_at, delivery.rowid LIMIT ?
+        """
+    /// The reason stays readable in the trail.
+    private static let dismissSQL = "UPDATE delivery SET state = 'cancelled', outcome = 'dismissed: ' || outcome WHERE rowid = ?"
+
+    /// For tests: how SQLite answers what is asked of dead letters.
+    package func deadLetterPlans() async throws -> [String: [String]] {
+        try await plans([
+            "list": Self.deadLettersSQL, "one": Self.deadLetterSQL, "notification": Self.deadLettersOfNotificationSQL,
+            "selected": Self.selectedDeadLettersSQL,
+        ])
+    }
+
+    func plans(_ queries: [String: String]) async throws -> [String: [String]] {
+        try await read { db in
+            try queries.mapValues { sql in
+                let statement = try db.makeStatement(sql: "EXPLAIN QUERY PLAN " + sql)
+                // The plan does not depend on the values.
+                statement.setUncheckedArguments(StatementArguments())
+                return try Row.fetchAll(statement).map { $0["detail"] }
+            }
+        }
+    }
+}
