@@ -2,6 +2,7 @@ import ArgumentParser
 import Foundation
 import HubCore
 import HubHTTPClient
+import HubJSON
 import HubServer
 import PusherProtocol
 
@@ -49,7 +50,7 @@ struct SignedRequest {
             let client = try CurlMulti(options)
             defer { client.shutdown() }
             let call = HTTPCall(
-                method: method, url: "\(url)\(path)?\(text)", headers: [("Content-Type", "application/json")] + headers, body: body)
+                method: method, url: "\(url)\(Self.escapedPath(path))?\(text)", headers: [("Content-Type", "application/json")] + headers, body: body)
             answer = try await withCheckedThrowingContinuation { continuation in
                 client.submit(call) { continuation.resume(with: $0) }
             }
@@ -62,6 +63,20 @@ struct SignedRequest {
         let content = String(decoding: answer.body, as: UTF8.self)
         guard (200..<300).contains(answer.status) else { throw ServerError(.failed, "\(url)\(path) answered \(answer.status): \(content)") }
         return content
+    }
+
+    /// As `send`, for an answer that is a JSON object.
+    func object(from url: String, as app: AppOptions) async throws(ServerError) -> JSONValue {
+        let text = try await send(to: url, as: app)
+        guard let value = try? JSONValue(parsing: text), value.objectValue != nil else {
+            throw ServerError(.failed, "\(url)\(path) answered no JSON object: is it a hub?")
+        }
+        return value
+    }
+
+    /// What is signed is the path as the hub reads it.
+    private static func escapedPath(_ path: String) -> String {
+        path.addingPercentEncoding(withAllowedCharacters: .urlPathAllowed.union(CharacterSet(charactersIn: "%"))) ?? path
     }
 
     private static func escaped(_ text: String) -> String {
