@@ -64,7 +64,8 @@ private struct Life {
     /// - Returns: targets that are waited for again.
     mutating func recover() async throws -> Int {
         let recovered = try await Recovery(
-            reader: AudienceReader(directory: test.store), store: test.store, definitions: definitions, loopCount: 1, time: test.clock
+            reader: AudienceReader(directory: test.store), store: test.store, definitions: definitions, loopCount: 1, tokenAge: .standard,
+            time: test.clock
         ).events()
         desk.attendance.booted(now: delivery.now)
         await delivery.handle(.recovered(recovered), &desk)

@@ -176,9 +176,8 @@ extension SQLiteStore {
     package func devicePlans() async throws -> [String: [String]] {
         try await plans([
             "device": Self.oneDeviceSQL, "user": Self.devicesOfUserSQL, "release": Self.releaseTokenSQL, "dead": Self.removeTokenSQL,
-            "accepted": Self.noteAcceptedSQL, "prune": Self.pruneDevicesSQL, "roster": Self.rosterDevicesSQL,
-            "recognise": Self.participantOfDeviceSQL,
-            "installation": Self.installationSQL,
+            "accepted": Self.noteAcceptedSQL, "prune": Self.pruneDevicesSQL, "roster": Self.rosterSQL,
+            "recognise": Self.participantOfDeviceSQL, "installation": Self.installationSQL,
         ])
     }
 }

@@ -82,18 +82,21 @@ extension SQLiteStore {
         }
     }
 
+    static var rosterSQL: String {
+        """
+        SELECT \(deviceColumns), \(participantColumns) FROM participant
+        LEFT JOIN device ON device.app = participant.app AND device.user = participant.user
+        WHERE participant.app = ? AND participant.session = ?
+        ORDER BY participant.number
+        """
+    }
+
     package func roster(app: String, session: String) async throws -> [RosterEntry] {
         try await read { db in
             // From left to right, so that the app's other devices are not looked at. Each participant's few devices are put in order
             // below: as a part of the query's order they would slow down the sorting of all rows.
             let rows = try Row.fetchCursor(
-                db.cachedStatement(
-                    sql: """
-                        SELECT \(Self.deviceColumns), \(Self.participantColumns) FROM participant
-                        LEFT JOIN device ON device.app = participant.app AND device.user = participant.user
-                        WHERE participant.app = ? AND participant.session = ?
-                        ORDER BY participant.number
-                        """), arguments: [app, session])
+                db.cachedStatement(sql: Self.rosterSQL), arguments: [app, session])
             var roster: [RosterEntry] = []
             while let row = try rows.next() {
                 let first = row.count - Self.participantColumnCount
@@ -142,14 +145,17 @@ extension SQLiteStore {
         let row =
             try joined
             ?? Row.fetchOne(
-                db.cachedStatement(
-                    sql: """
-                        SELECT \(participantColumns) FROM device
-                        JOIN participant ON participant.app = device.app AND participant.user = device.user
-                        WHERE device.app = ? AND device.id = ? AND participant.session = ?
-                        ORDER BY device.registered_at DESC LIMIT 1
-                        """), arguments: [session.app, device, session.id])
+                db.cachedStatement(sql: participantOfDeviceSQL), arguments: [session.app, device, session.id])
         return row.map(participant(row:))
+    }
+
+    static var participantOfDeviceSQL: String {
+        """
+        SELECT \(participantColumns) FROM device
+        JOIN participant ON participant.app = device.app AND participant.user = device.user
+        WHERE device.app = ? AND device.id = ? AND participant.session = ?
+        ORDER BY device.registered_at DESC LIMIT 1
+        """
     }
 
     private static func requireFree(
