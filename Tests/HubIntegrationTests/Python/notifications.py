@@ -64,7 +64,7 @@ def dead_letters():
     gateways = Gateways()
     token = fcm_token("ann")
     expect(signed("PUT", "/users/ann/devices/phone", {"token": token, "platform": "android"}))
-    gateways.fault(token, {"status": 403, "reason": "SENDER_ID_MISMATCH", "times": 1})
+    gateways.fault(token, {"status": 400, "reason": "INVALID_ARGUMENT", "message": "Invalid value", "times": 1})
     event = send({"users": ["ann"]}, data={"n": "7"})["event_id"]
     wait_for(lambda: expect(signed("GET", "/dead-letters"))["dead_letters"], "the dead letter")
     [letter] = expect(signed("GET", "/dead-letters"))["dead_letters"]
