@@ -36,8 +36,14 @@ import HubCore
         unsafe nghttp2_session_callbacks_new(&callbacks)
         defer { unsafe nghttp2_session_callbacks_del(callbacks) }
         unsafe HTTP2Callbacks.register(in: callbacks)
+        var option: OpaquePointer?
+        unsafe nghttp2_option_new(&option)
+        defer { unsafe nghttp2_option_del(option) }
+        // libcurl 7.88 sends a RST_STREAM behind every answer. nghttp2 takes more than a thousand of them for an attack (CVE-2023-44487)
+        // and ends the connection with GOAWAY; the gateways do not.
+        unsafe nghttp2_option_set_stream_reset_rate_limit(option, UInt64(UInt32.max), UInt64(UInt32.max))
         var session: OpaquePointer?
-        guard unsafe nghttp2_session_server_new(&session, callbacks, nil) == 0, let session = unsafe session else { return nil }
+        guard unsafe nghttp2_session_server_new2(&session, callbacks, nil, option) == 0, let session = unsafe session else { return nil }
         unsafe handle = unsafe session
         self.connection = connection
         unsafe nghttp2_session_set_user_data(session, Unmanaged.passUnretained(self).toOpaque())
