@@ -12,7 +12,7 @@ SANITIZER :=
 FUZZ_SANITIZER = $(if $(SANITIZER),--sanitize=$(SANITIZER))
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
-.PHONY: help deps test-deps test-python bench-deps build run test test-sanitizers fuzz simulate bench one-surface gateways clean
+.PHONY: help deps test-deps test-python bench-deps build run test test-sanitizers fuzz simulate bench one-surface push-bench gateways clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 24
@@ -58,6 +58,9 @@ bench: bench-deps build ## measure instructions, writes, allocations and memory 
 one-surface: test-deps build ## try on real sockets that nobody is missed and nobody told twice
 	$(SWIFT) build -c release --product tandem-gateways
 	loadtest/one-surface.sh
+
+push-bench: test-deps build ## measure what a push costs beside a bare libcurl loop
+	loadtest/push.sh
 
 gateways: deps ## run simulated FCM and APNs ends; then: . gateways/gateways.env
 	$(SWIFT) run tandem-gateways --data gateways
