@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 static inline CURLcode tandem_curl_global_init(void) { return curl_global_init(CURL_GLOBAL_DEFAULT); }
 
@@ -51,22 +52,54 @@ static inline CURLcode tandem_curl_set_callback(CURL *easy, CURLoption option, t
   return (curl_easy_setopt)(easy, option, callback);
 }
 
-static inline int tandem_curl_socket_option(void *milliseconds, curl_socket_t socket, curlsocktype purpose) {
+/* The sockets that one client has open, as far as they fit: libcurl tells of each as it opens and closes it. */
+enum { tandem_curl_sockets_max = 16 };
+struct tandem_curl_sockets {
+  unsigned int user_timeout_milliseconds;
+  int count;
+  curl_socket_t open[tandem_curl_sockets_max];
+};
+
+static inline int tandem_curl_opened(void *context, curl_socket_t socket, curlsocktype purpose) {
+  struct tandem_curl_sockets *sockets = (struct tandem_curl_sockets *)context;
+  if(purpose != CURLSOCKTYPE_IPCXN) return CURL_SOCKOPT_OK;
 #ifdef TCP_USER_TIMEOUT
-  if(purpose == CURLSOCKTYPE_IPCXN) {
-    unsigned int value = (unsigned int)(uintptr_t)milliseconds;
-    /* A refusal leaves the system's own, longer time-out: no reason to give the connection up. */
-    (void)setsockopt(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, &value, sizeof(value));
-  }
+  /* A refusal leaves the system's own, longer time-out: no reason to give the connection up. */
+  (void)setsockopt(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, &sockets->user_timeout_milliseconds,
+                   sizeof(sockets->user_timeout_milliseconds));
 #endif
+  if(sockets->count < tandem_curl_sockets_max) sockets->open[sockets->count++] = socket;
   return CURL_SOCKOPT_OK;
 }
 
-/* How long sent bytes may stay unacknowledged before the kernel ends the connection. */
-static inline CURLcode tandem_curl_set_tcp_user_timeout(CURL *easy, uint32_t milliseconds) {
-  CURLcode code = (curl_easy_setopt)(easy, CURLOPT_SOCKOPTFUNCTION, tandem_curl_socket_option);
-  if(code != CURLE_OK) return code;
-  return (curl_easy_setopt)(easy, CURLOPT_SOCKOPTDATA, (void *)(uintptr_t)milliseconds);
+static inline int tandem_curl_closed(void *context, curl_socket_t socket) {
+  struct tandem_curl_sockets *sockets = (struct tandem_curl_sockets *)context;
+  for(int i = 0; i < sockets->count; i++) {
+    if(sockets->open[i] == socket) {
+      sockets->open[i] = sockets->open[--sockets->count];
+      break;
+    }
+  }
+  return close(socket);
+}
+
+/* Corked, sockets gather what is written to them into full segments; uncorked, they send the rest. libcurl writes each frame of
+ * HTTP/2 by itself, and a segment on its own costs more than everything else that is done for a small request. */
+static inline void tandem_curl_cork(const struct tandem_curl_sockets *sockets, int is_corked) {
+#ifdef TCP_CORK
+  for(int i = 0; i < sockets->count; i++)
+    (void)setsockopt(sockets->open[i], IPPROTO_TCP, TCP_CORK, &is_corked, sizeof(is_corked));
+#endif
+}
+
+/* Has the handle's connections written down in `sockets`, which has to outlive them, and given its time-out: how long sent bytes
+ * may stay unacknowledged before the kernel ends the connection. */
+static inline CURLcode tandem_curl_set_sockets(CURL *easy, struct tandem_curl_sockets *sockets) {
+  CURLcode code = (curl_easy_setopt)(easy, CURLOPT_SOCKOPTFUNCTION, tandem_curl_opened);
+  if(code == CURLE_OK) code = (curl_easy_setopt)(easy, CURLOPT_SOCKOPTDATA, (void *)sockets);
+  if(code == CURLE_OK) code = (curl_easy_setopt)(easy, CURLOPT_CLOSESOCKETFUNCTION, tandem_curl_closed);
+  if(code == CURLE_OK) code = (curl_easy_setopt)(easy, CURLOPT_CLOSESOCKETDATA, (void *)sockets);
+  return code;
 }
 
 static inline CURLcode tandem_curl_get_long(CURL *easy, CURLINFO info, long *value) {

@@ -1,9 +1,11 @@
 internal import CLibCurl
+internal import Synchronization
 
 /// What a call must fulfil before it may reach libcurl.
 extension HTTPCall {
     /// Nil when the call can be sent; otherwise what is wrong with it, without quoting any of it.
-    func fault(clearText: CurlOptions.ClearText) -> String? {
+    /// - Parameter origins: addresses that were looked at before.
+    func fault(clearText: CurlOptions.ClearText, origins: KnownOrigins = KnownOrigins()) -> String? {
         if method.isEmpty || !method.utf8.allSatisfy(Self.isTokenByte) { return "the request's method is not an HTTP token" }
         for header in headers {
             if header.name.isEmpty || !header.name.utf8.allSatisfy(Self.isTokenByte) {
@@ -14,15 +16,24 @@ extension HTTPCall {
                 return "the request header \(header.name) holds a control character"
             }
         }
+        if origins.contain(url) { return nil }
         guard let parts = URLParts(url) else { return "the request's URL cannot be parsed" }
         switch parts.scheme {
-        case "https": return nil
+        case "https":
+            origins.learn(url)
+            return nil
         case "http":
-            if clearText == .anywhere || parts.isLoopback { return nil }
+            if clearText == .anywhere || parts.isLoopback {
+                origins.learn(url)
+                return nil
+            }
             return "the request's URL is http:// and its host is not a loopback address; use https://"
         default: return "the request's URL has a scheme other than https"
         }
     }
+
+    /// Whether it goes without TLS. For URLs without a fault.
+    var isClear: Bool { url.prefix(5).lowercased() == "http:" }
 
     /// RFC 9110, 5.6.2.
     private static func isTokenByte(_ byte: UInt8) -> Bool {
@@ -31,6 +42,33 @@ extension HTTPCall {
             UInt8(ascii: "0")...UInt8(ascii: "9"):
             true
         default: "!#$%&'*+-.^_`|~".utf8.contains(byte)
+        }
+    }
+}
+
+/// The scheme, host and port of URLs that were found good: a gateway's are all alike, and having libcurl take a URL apart costs as
+/// much as a good part of sending it.
+final class KnownOrigins: Sendable {
+    /// Webhooks go to more; those are few requests.
+    private static let countMax = 8
+    /// In an origin they would need a parser: a user name in front of the host, an escape.
+    private static let special = Set("@\\?#%".utf8)
+    /// Each up to and with the slash behind the port, so that nothing that follows can be part of the host.
+    private let known = Mutex<[String]>([])
+
+    func contain(_ url: String) -> Bool {
+        guard known.withLock({ $0.contains { url.hasPrefix($0) } }) else { return false }
+        return url.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F }
+    }
+
+    func learn(_ url: String) {
+        // The third slash is the one that ends the origin: `https://host:port/`.
+        let ends = Array(url.utf8.indices.lazy.filter { url.utf8[$0] == UInt8(ascii: "/") }.prefix(3))
+        guard ends.count == 3 else { return }
+        let origin = url[...ends[2]]
+        guard origin.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F && !Self.special.contains($0) }) else { return }
+        known.withLock { known in
+            if known.count < Self.countMax, !known.contains(String(origin)) { known.append(String(origin)) }
         }
     }
 }

@@ -1,4 +1,5 @@
 internal import CLibCurl
+internal import Glibc
 
 /// What the client's thread runs: the multi handle, its easy handles and the window in front of them.
 ///
@@ -14,10 +15,21 @@ internal import CLibCurl
     /// socket then stays silent, and only another `curl_multi_perform` finds it. Seen with a stream limit of one, where
     /// everything stood still until the time-outs.
     private static let busySleepMax = Duration.milliseconds(50)
+    /// With no more calls inside than this, libcurl is made to look twice before the thread sleeps; see `busySleepMax`. With more
+    /// of them the next answer brings the next look anyway, and each look goes through all of them.
+    private static let secondLookMax = 8
+    /// With at least this many calls inside, answers are gathered for `gathering` before they are looked at: each look goes
+    /// through every call inside, so it should find as many answers as it can. Gateways answer after tens of milliseconds.
+    private static let gatheringMin = 32
+    private static let gathering = Duration.milliseconds(1)
+    /// With at least this many calls inside, what libcurl writes in one go leaves in full segments.
+    private static let corkingMin = 8
 
     private let options: CurlOptions
     private let inbox: CurlInbox
     private let share: UnsafeMutableRawPointer
+    /// Outlives the multi handle, whose connections are written down in it.
+    private let sockets: UnsafeMutablePointer<tandem_curl_sockets>
     private var multi: UnsafeMutableRawPointer
     private var transfers: [CurlTransfer] = []
     private var free: [Int] = []
@@ -39,6 +51,9 @@ internal import CLibCurl
             unsafe curl_share_cleanup(share)
             throw Self.noMemory("libcurl has no memory for a multi handle")
         }
+        unsafe sockets = .allocate(capacity: 1)
+        unsafe sockets.initialize(to: tandem_curl_sockets())
+        unsafe sockets.pointee.user_timeout_milliseconds = UInt32(clamping: options.tcpUserTimeout.wholeMilliseconds)
         unsafe self.share = share
         unsafe self.multi = multi
         self.options = options
@@ -47,6 +62,8 @@ internal import CLibCurl
             primes: options.primesConnections, limitMax: options.inFlightMax, narrows: options.narrowsWhenThrottled)
         unsafe inbox.attach(multi)
     }
+
+    deinit { unsafe sockets.deallocate() }
 
     private static func noMemory(_ detail: String) -> HTTPClientError {
         HTTPClientError(reason: .transport(.failedInit), delivery: .notSent, detail: detail)
@@ -76,8 +93,8 @@ internal import CLibCurl
             startWaiting(now: now)
             // A finished call has made room: fill it before sleeping.
             if perform() > 0 { continue }
-            // The second look is for answers that libcurl has read and forgotten; see `busySleepMax`.
-            if inFlight > 0, perform() > 0 { continue }
+            // The second look is for answers that libcurl has read and forgotten.
+            if inFlight > 0, inFlight <= Self.secondLookMax, perform() > 0 { continue }
             sleep(orders: orders)
         }
         close()
@@ -89,6 +106,7 @@ internal import CLibCurl
         if let expiry = orders.nextExpiry { wake = min(wake, expiry) }
         let milliseconds = max(0, ContinuousClock.now.duration(to: wake).wholeMilliseconds)
         unsafe curl_multi_poll(multi, nil, 0, Int32(clamping: milliseconds), nil)
+        if inFlight >= Self.gatheringMin { _ = usleep(UInt32(Self.gathering.wholeMilliseconds) * 1000) }
     }
 
     // MARK: Starting
@@ -106,7 +124,7 @@ internal import CLibCurl
         }
         let transfer = transfers[slot]
         do throws(HTTPClientError) {
-            unsafe try transfer.prepare(waiting.call, options: options, share: share, completion: waiting.completion)
+            unsafe try transfer.prepare(waiting.call, options: options, share: share, sockets: sockets, completion: waiting.completion)
         } catch {
             free.append(slot)
             waiting.completion(.failure(error))
@@ -139,7 +157,11 @@ internal import CLibCurl
     /// Lets libcurl work and completes what has ended. Returns how many calls did.
     private func perform() -> Int {
         var running: Int32 = 0
-        guard unsafe curl_multi_perform(multi, &running) == CURLM_OK else {
+        let isCorked = inFlight >= Self.corkingMin
+        if isCorked { unsafe tandem_curl_cork(sockets, 1) }
+        let code = unsafe curl_multi_perform(multi, &running)
+        if isCorked { unsafe tandem_curl_cork(sockets, 0) }
+        guard code == CURLM_OK else {
             // Every transfer of a failed multi handle is lost.
             let lost = inFlight
             for slot in transfers.indices where transfers[slot].completion != nil { end(slot, .receiveError) }
@@ -147,14 +169,14 @@ internal import CLibCurl
             return lost
         }
         var finished = 0
-        var code = CURLE_OK
-        while let easy = unsafe tandem_curl_multi_next_done(multi, &code) {
+        var result = CURLE_OK
+        while let easy = unsafe tandem_curl_multi_next_done(multi, &result) {
             var tag: UnsafeMutableRawPointer?
             unsafe tandem_curl_get_pointer(easy, CURLINFO_PRIVATE, &tag)
             // Slots are stored plus one, because slot 0 would read as a null pointer.
             let slot = Int(bitPattern: tag) - 1
             precondition(transfers.indices.contains(slot), "libcurl returned a transfer of slot \(slot), which does not exist")
-            end(slot, CurlCode(rawValue: Int32(bitPattern: code.rawValue)))
+            end(slot, CurlCode(rawValue: Int32(bitPattern: result.rawValue)))
             finished += 1
         }
         return finished

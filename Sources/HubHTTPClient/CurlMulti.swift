@@ -9,6 +9,7 @@ internal import Synchronization
 package final class CurlMulti: Sendable {
     private let inbox: CurlInbox
     private let clearText: CurlOptions.ClearText
+    private let origins = KnownOrigins()
     /// Nil once somebody joins or has joined the thread.
     private let thread: Mutex<pthread_t?>
 
@@ -50,7 +51,7 @@ package final class CurlMulti: Sendable {
     /// that was refused (invalid, queue full, shut down) it runs on a thread of Swift's pool instead, never on the
     /// caller's: whoever submits under a lock cannot lock up.
     package func submit(_ call: HTTPCall, completion: @escaping HTTPCompletion) {
-        let refusal = call.fault(clearText: clearText).map(HTTPClientError.invalidCall) ?? inbox.add(call, completion)
+        let refusal = call.fault(clearText: clearText, origins: origins).map(HTTPClientError.invalidCall) ?? inbox.add(call, completion)
         if let refusal { Task { completion(.failure(refusal)) } }
     }
 

@@ -3,16 +3,23 @@ internal import CLibCurl
 /// One easy handle and everything libcurl borrows from us while it works: body, header list, error text, collectors.
 ///
 /// Belongs to the thread of its `CurlLoop` and is reused call after call. libcurl copies strings, but neither the body
-/// nor the header list, so both live here until `finish`, which the loop calls only after taking the handle out of the
-/// multi handle.
+/// nor the header list, so both live here, unchanged until the next `prepare`, which the loop calls only after it has taken the
+/// handle out of the multi handle.
 @safe final class CurlTransfer {
+    /// Bodies of pushes have 4 KiB at most.
+    private static let bodyBytesMin = 4608
+
     let easy: UnsafeMutableRawPointer
     private let slot: Int
     private let errorText: UnsafeMutablePointer<CChar>
-    private var body: UnsafeMutableBufferPointer<UInt8>?
-    private var headerList: UnsafeMutablePointer<curl_slist>?
+    /// Grows with the longest body, and is used again.
+    private var body: UnsafeMutableRawBufferPointer
+    private var headerLines = HeaderLines()
+    /// What the handle is set up for; nil: for nothing.
+    private var prepared: Kind?
     private(set) var completion: HTTPCompletion?
-    private var wanted: Set<String> = []
+    /// Names of the answer's headers that are kept, lower case.
+    private var wanted: [(name: String, bytes: [UInt8])] = []
     private var bodyBytesMax = 0
     private var receivedHeaders: [String: String] = [:]
     private var receivedBody: [UInt8] = []
@@ -25,35 +32,56 @@ internal import CLibCurl
         self.slot = slot
         unsafe errorText = .allocate(capacity: Int(CURL_ERROR_SIZE))
         unsafe errorText.initialize(repeating: 0, count: Int(CURL_ERROR_SIZE))
+        unsafe body = .allocate(byteCount: Self.bodyBytesMin, alignment: 1)
     }
 
     deinit {
         unsafe curl_easy_cleanup(easy)
         unsafe errorText.deallocate()
-        freeBorrowed()
+        unsafe body.deallocate()
     }
 
     /// Sets the handle up for one call. After an error nothing is held and the transfer is free again.
+    ///
+    /// What a call has in common with the one before it on this handle stays as it is: setting all options again takes longer
+    /// than the request itself.
+    /// - Parameter options: the same at every call.
     func prepare(
-        _ call: HTTPCall, options: CurlOptions, share: UnsafeMutableRawPointer, completion: @escaping HTTPCompletion
+        _ call: HTTPCall, options: CurlOptions, share: UnsafeMutableRawPointer, sockets: UnsafeMutablePointer<tandem_curl_sockets>,
+        completion: @escaping HTTPCompletion
     ) throws(HTTPClientError) {
-        unsafe curl_easy_reset(easy)
-        unsafe errorText.initialize(repeating: 0, count: Int(CURL_ERROR_SIZE))
-        receivedHeaders = [:]
+        unsafe errorText[0] = 0
+        if !receivedHeaders.isEmpty { receivedHeaders = [:] }
         receivedBody = []
         bodyTruncated = false
-        wanted = options.answerHeaders
-        bodyBytesMax = options.answerBodyBytesMax
         do {
-            unsafe try check(tandem_curl_set_share(easy, share))
-            try setConnectionOptions(options)
-            try setRequest(call, options: options)
-            try setCallbacks()
+            let kind = Kind(method: call.method, isClear: call.isClear)
+            if kind != prepared {
+                prepared = nil
+                unsafe curl_easy_reset(easy)
+                unsafe try check(tandem_curl_set_share(easy, share))
+                unsafe try check(tandem_curl_set_sockets(easy, sockets))
+                try setConnectionOptions(options)
+                try setKind(kind, options: options)
+                try setCallbacks()
+                wanted = options.answerHeaders.map { (name: $0, bytes: Array($0.utf8)) }
+                bodyBytesMax = options.answerBodyBytesMax
+                prepared = kind
+            }
+            try setRequest(call)
         } catch {
-            freeBorrowed()
+            prepared = nil
             throw error
         }
         self.completion = completion
+    }
+
+    /// What calls that need the same options have in common.
+    private struct Kind: Equatable {
+        let method: String
+        let isClear: Bool
+
+        var hasBody: Bool { method != "GET" && method != "HEAD" }
     }
 
     private func setConnectionOptions(_ options: CurlOptions) throws(HTTPClientError) {
@@ -71,42 +99,37 @@ internal import CLibCurl
         try set(CURLOPT_TCP_KEEPINTVL, 15)
         // A shutdown must not wait for a name server that does not answer.
         try set(CURLOPT_QUICK_EXIT, 1)
-        unsafe try check(tandem_curl_set_tcp_user_timeout(easy, UInt32(clamping: options.tcpUserTimeout.wholeMilliseconds)))
         // Otherwise libcurl takes a proxy from the environment, which only the composition root may read.
         try set(CURLOPT_PROXY, "")
         if let caFile = options.caFile { try set(CURLOPT_CAINFO, caFile) }
     }
 
-    private func setRequest(_ call: HTTPCall, options: CurlOptions) throws(HTTPClientError) {
-        let isClear = URLParts(call.url)?.scheme == "http"
-        try set(CURLOPT_URL, call.url)
-        try set(CURLOPT_PROTOCOLS_STR, isClear ? "http" : "https")
-        let priorKnowledge = isClear && options.clearTextHTTP2
+    private func setKind(_ kind: Kind, options: CurlOptions) throws(HTTPClientError) {
+        try set(CURLOPT_PROTOCOLS_STR, kind.isClear ? "http" : "https")
+        let priorKnowledge = kind.isClear && options.clearTextHTTP2
         try set(CURLOPT_HTTP_VERSION, Int(priorKnowledge ? CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE : CURL_HTTP_VERSION_2TLS))
-        switch call.method {
+        switch kind.method {
         case "GET": try set(CURLOPT_HTTPGET, 1)
         case "HEAD": try set(CURLOPT_NOBODY, 1)
         default: try set(CURLOPT_POST, 1)
         }
-        if !["GET", "HEAD", "POST"].contains(call.method) { try set(CURLOPT_CUSTOMREQUEST, call.method) }
-        if call.method != "GET", call.method != "HEAD" {
-            // Never an empty allocation: a null pointer would make libcurl read the body from standard input.
-            let copy = UnsafeMutableBufferPointer<UInt8>.allocate(capacity: max(1, call.body.count))
-            _ = unsafe copy.initialize(from: call.body)
-            unsafe body = copy
-            unsafe try check(tandem_curl_set_pointer(easy, CURLOPT_POSTFIELDS, copy.baseAddress))
+        if !["GET", "HEAD", "POST"].contains(kind.method) { try set(CURLOPT_CUSTOMREQUEST, kind.method) }
+    }
+
+    private func setRequest(_ call: HTTPCall) throws(HTTPClientError) {
+        try set(CURLOPT_URL, call.url)
+        if prepared?.hasBody == true {
+            if unsafe call.body.count > body.count {
+                unsafe body.deallocate()
+                unsafe body = .allocate(byteCount: call.body.count, alignment: 1)
+            }
+            unsafe body.copyBytes(from: call.body)
+            // Not copied by libcurl, and not null: that would make it read the body from standard input.
+            unsafe try check(tandem_curl_set_pointer(easy, CURLOPT_POSTFIELDS, body.baseAddress))
             unsafe try check(tandem_curl_set_offset(easy, CURLOPT_POSTFIELDSIZE_LARGE, curl_off_t(call.body.count)))
         }
-        // Headers that libcurl adds on its own and nobody asked for.
-        for name in ["Accept", "Expect", "Content-Type"]
-        where !call.headers.contains(where: { $0.name.lowercased() == name.lowercased() }) {
-            try appendHeaderLine("\(name):")
-        }
-        for header in call.headers {
-            // An empty value needs libcurl's own spelling; `Name:` would remove the header.
-            try appendHeaderLine(header.value.isEmpty ? "\(header.name);" : "\(header.name): \(header.value)")
-        }
-        unsafe try check(tandem_curl_set_list(easy, CURLOPT_HTTPHEADER, headerList))
+        headerLines.set(call.headers)
+        unsafe try check(tandem_curl_set_list(easy, CURLOPT_HTTPHEADER, headerLines.list))
     }
 
     private func setCallbacks() throws(HTTPClientError) {
@@ -140,24 +163,24 @@ internal import CLibCurl
     }
 
     private func received(headerLine line: UnsafeRawBufferPointer) {
-        let text = unsafe String(decoding: line, as: UTF8.self)
-        if text.hasPrefix("HTTP/") {
-            // An interim answer (1xx) came before: its headers are not the answer's.
-            receivedHeaders = [:]
+        guard let colon = unsafe line.firstIndex(of: UInt8(ascii: ":")) else {
+            // A status line; if an interim answer (1xx) came before it, its headers are not the answer's.
+            if unsafe line.starts(with: "HTTP/".utf8), !receivedHeaders.isEmpty { receivedHeaders = [:] }
             return
         }
-        guard let colon = text.firstIndex(of: ":") else { return }
-        let name = text[..<colon].lowercased()
-        guard wanted.contains(name) else { return }
-        let value = text[text.index(after: colon)...]
-        receivedHeaders[name] = String(value.trimmingWhitespace())
+        for (name, bytes) in wanted where bytes.count == colon {
+            guard (0..<colon).allSatisfy({ unsafe Self.lowerCase(line[$0]) == bytes[$0] }) else { continue }
+            let value = unsafe Substring(decoding: line[(colon + 1)...], as: UTF8.self)
+            receivedHeaders[name] = String(value.trimmingWhitespace())
+        }
     }
 
-    /// Reads the outcome and lets go of what libcurl had borrowed. Only after the handle left its multi handle.
+    private static func lowerCase(_ byte: UInt8) -> UInt8 { byte >= UInt8(ascii: "A") && byte <= UInt8(ascii: "Z") ? byte | 0x20 : byte }
+
+    /// Reads the outcome. Only after the handle left its multi handle.
     func finish(_ code: CurlCode) -> (result: Result<HTTPAnswer, HTTPClientError>, completion: HTTPCompletion?) {
         let completion = completion
         self.completion = nil
-        defer { freeBorrowed() }
         let status = long(CURLINFO_RESPONSE_CODE)
         guard code == .ok, status > 0 else {
             // libcurl 7.88 can report a stream that ended without an answer as success.
@@ -185,18 +208,6 @@ internal import CLibCurl
         return HTTPClientError(
             reason: .transport(code), delivery: notSent ? .notSent : .outcomeUnknown,
             detail: specific.isEmpty ? code.description : specific)
-    }
-
-    private func freeBorrowed() {
-        unsafe body?.deallocate()
-        unsafe body = nil
-        unsafe curl_slist_free_all(headerList)
-        unsafe headerList = nil
-    }
-
-    private func appendHeaderLine(_ line: String) throws(HTTPClientError) {
-        guard let longer = unsafe curl_slist_append(headerList, line) else { throw .invalidCall("out of memory for headers") }
-        unsafe headerList = longer
     }
 
     private func set(_ option: CURLoption, _ value: Int) throws(HTTPClientError) {

@@ -1,0 +1,81 @@
+internal import CLibCurl
+
+/// A request's header lines as libcurl wants them: a linked list of C strings, in memory that is used again call after call.
+///
+/// libcurl's own `curl_slist_append` copies each line into memory of its own and walks the list to its end for every line.
+/// libcurl only reads the list, and never frees it.
+@safe struct HeaderLines: ~Copyable {
+    /// Headers that libcurl adds on its own and nobody asked for.
+    private static let unwanted = ["Accept", "Expect", "Content-Type"]
+
+    private var bytes: UnsafeMutableBufferPointer<UInt8>
+    private var nodes: UnsafeMutableBufferPointer<curl_slist>
+    private var used = 0
+    private var count = 0
+
+    init() {
+        unsafe bytes = .allocate(capacity: 1024)
+        unsafe nodes = .allocate(capacity: 16)
+    }
+
+    deinit {
+        unsafe bytes.deallocate()
+        unsafe nodes.deallocate()
+    }
+
+    /// What `set` was given last. Good until the next `set`.
+    var list: UnsafeMutablePointer<curl_slist>? { unsafe count == 0 ? nil : nodes.baseAddress }
+
+    mutating func set(_ headers: [(name: String, value: String)]) {
+        (used, count) = (0, 0)
+        // Colon, space, and the NUL at the end; the unwanted ones are shorter than 16 bytes each.
+        let bytesNeeded = headers.reduce(16 * Self.unwanted.count) { $0 + $1.name.utf8.count + $1.value.utf8.count + 3 }
+        if unsafe bytesNeeded > bytes.count {
+            unsafe bytes.deallocate()
+            unsafe bytes = .allocate(capacity: 2 * bytesNeeded)
+        }
+        if unsafe headers.count + Self.unwanted.count > nodes.count {
+            unsafe nodes.deallocate()
+            unsafe nodes = .allocate(capacity: 2 * (headers.count + Self.unwanted.count))
+        }
+        for name in Self.unwanted where !headers.contains(where: { Self.isSame($0.name, name) }) {
+            begin()
+            append(name)
+            append(":")
+            end()
+        }
+        for header in headers {
+            begin()
+            append(header.name)
+            // An empty value needs libcurl's own spelling; `Name:` would remove the header.
+            append(header.value.isEmpty ? ";" : ": ")
+            append(header.value)
+            end()
+        }
+    }
+
+    private static func isSame(_ left: String, _ right: String) -> Bool {
+        left.utf8.count == right.utf8.count && left.lowercased() == right.lowercased()
+    }
+
+    private mutating func begin() {
+        let start = unsafe bytes.baseAddress.map { unsafe UnsafeMutableRawPointer($0 + used).assumingMemoryBound(to: CChar.self) }
+        unsafe nodes.initializeElement(at: count, to: curl_slist(data: start, next: nil))
+        if count > 0, let base = unsafe nodes.baseAddress { unsafe nodes[count - 1].next = base + count }
+        count += 1
+    }
+
+    private mutating func append(_ text: String) {
+        var text = text
+        let (start, room) = unsafe (used, UnsafeMutableRawBufferPointer(bytes))
+        used += text.withUTF8 { utf8 in
+            if let from = utf8.baseAddress, let to = room.baseAddress { unsafe (to + start).copyMemory(from: from, byteCount: utf8.count) }
+            return utf8.count
+        }
+    }
+
+    private mutating func end() {
+        unsafe bytes[used] = 0
+        used += 1
+    }
+}
