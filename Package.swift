@@ -44,6 +44,7 @@ let package = Package(
         .systemLibrary(name: "CLibCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
         .systemLibrary(name: "COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
         .systemLibrary(name: "CNGHTTP2", pkgConfig: "libnghttp2", providers: [.apt(["libnghttp2-dev"])]),
+        .target(name: "CSQLiteSettings", linkerSettings: [.linkedLibrary("sqlite3")]),
         .target(name: "CSimdJSON", linkerSettings: [.linkedLibrary("simdjson")]),
 
         .target(name: "HubCore", swiftSettings: strict),
@@ -61,7 +62,7 @@ let package = Package(
         .target(
             name: "HubWebhooks",
             dependencies: ["HubCore", "HubCrypto", "PusherProtocol", "HubChannels", "HubHTTPClient", logging], swiftSettings: strict),
-        .target(name: "HubStorage", dependencies: ["HubCore", "HubJSON", "HubDelivery", "HubWebhooks", grdb], swiftSettings: strict),
+        .target(name: "HubStorage", dependencies: ["CSQLiteSettings", "HubCore", "HubJSON", "HubDelivery", "HubWebhooks", grdb], swiftSettings: strict),
         .target(
             name: "HubAPI", dependencies: ["HubCore", "HubCrypto", "HubJSON", "PusherProtocol", "HubChannels", "HubDelivery"],
             swiftSettings: strict),

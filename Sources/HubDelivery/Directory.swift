@@ -175,6 +175,8 @@ package protocol Directory: Sendable {
     /// - Returns: for each change the device as it is now; nil: removed, or not there.
     func putDevices(_ changes: [DeviceChange], perUserMax: Int) async throws -> [Device?]
     func device(app: String, user: String, id: String) async throws -> Device?
+    /// Where pushes to these devices go at this moment, in their order; nil for a device that there is not. One read for all of them.
+    func targets(of devices: [DeviceName]) async throws -> [DeviceTarget?]
     func devices(app: String, user: String) async throws -> [Device]
     /// The device with this id that has a token, whoever owns it; of several the newest registration. For apps whose installations
     /// name themselves.
@@ -211,6 +213,60 @@ extension Directory {
 package enum DeviceChange: Sendable, Equatable {
     case put(Device)
     case remove(app: String, user: String, id: String)
+}
+
+extension Directory {
+    /// One look-up after another, for directories in memory.
+    package func targets(of devices: [DeviceName]) async throws -> [DeviceTarget?] {
+        var targets: [DeviceTarget?] = []
+        for name in devices { targets.append(try await device(app: name.app, user: name.user, id: name.id).map(DeviceTarget.init)) }
+        return targets
+    }
+}
+
+/// Which device is meant: ids are unique for each user.
+package struct DeviceName: Sendable, Hashable {
+    package var app: String
+    package var user: String
+    package var id: String
+
+    package init(app: String, user: String, id: String) {
+        self.app = app
+        self.user = user
+        self.id = id
+    }
+}
+
+/// As much of a device as sending needs.
+package struct DeviceTarget: Sendable, Equatable {
+    package var platform: DevicePlatform
+    package var provider: PushProvider
+    package var token: String?
+    package var form: TargetForm
+    package var environment: APNsEnvironment
+    /// Whether the app may show notifications.
+    package var notifications: Bool
+    /// The gateway has accepted this very token before, in this environment.
+    package var isProven: Bool
+
+    package init(
+        platform: DevicePlatform, provider: PushProvider, token: String?, form: TargetForm, environment: APNsEnvironment, notifications: Bool,
+        isProven: Bool
+    ) {
+        self.platform = platform
+        self.provider = provider
+        self.token = token
+        self.form = form
+        self.environment = environment
+        self.notifications = notifications
+        self.isProven = isProven
+    }
+
+    package init(_ device: Device) {
+        self.init(
+            platform: device.platform, provider: device.provider, token: device.token, form: device.form, environment: device.environment,
+            notifications: device.notifications, isProven: device.lastAcceptedAt != nil)
+    }
 }
 
 /// What a store refuses, as opposed to what fails in it.

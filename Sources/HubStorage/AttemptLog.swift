@@ -9,8 +9,13 @@ package enum AttemptLog {
     package static let answerCharactersMax = 200
 
     package static func line(_ attempt: DeliveryAttempt) -> String {
-        let answer = attempt.answer.prefix(answerCharactersMax).map { $0.isNewline || $0 == "\u{0}" ? " " : $0 }
-        return "\(attempt.number) \(attempt.startedAt) \(attempt.endedAt) \(String(answer))\n"
+        "\(attempt.number) \(attempt.startedAt) \(attempt.endedAt) \(bounded(attempt.answer))\n"
+    }
+
+    private static func bounded(_ answer: String) -> String {
+        // Nearly every answer is a gateway's short word, and going through characters takes longer than writing the row.
+        if answer.utf8.count <= answerCharactersMax, answer.utf8.allSatisfy({ $0 >= 0x20 && $0 < 0x7F }) { return answer }
+        return String(answer.prefix(answerCharactersMax).map { $0.isNewline || $0 == "\u{0}" ? " " : $0 })
     }
 
     /// - Returns: in the order of their numbers, of one number what was written last; and whether every line could be read.

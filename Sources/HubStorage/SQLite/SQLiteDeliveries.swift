@@ -59,17 +59,8 @@ extension SQLiteStore {
     package func lease(_ deliveries: [DeliveryRecord]) async throws -> [DeliveryRecord] {
         if deliveries.isEmpty { return [] }
         return try await write(rows: deliveries.count) { db in
-            let statement = try db.cachedStatement(
-                sql: """
-                    UPDATE delivery SET state = ?, due_at = ?, attempts = ?
-                    WHERE event = ? AND user = ? AND device = ? AND state IN (\(SQLiteStore.openStates))
-                    """)
-            return try deliveries.filter { delivery in
-                try statement.execute(arguments: [
-                    delivery.state.rawValue, delivery.dueAt, delivery.attempts, delivery.event, delivery.user, delivery.device,
-                ])
-                return db.changesCount > 0
-            }
+            let update = try DeliveryUpdate(db)
+            return try deliveries.filter { try update.lease($0) }
         }
     }
 
@@ -77,19 +68,8 @@ extension SQLiteStore {
     package func update(_ deliveries: [DeliveryRecord]) async throws {
         if deliveries.isEmpty { return }
         try await write(rows: deliveries.count) { db in
-            let statement = try db.cachedStatement(
-                sql: """
-                    UPDATE delivery SET state = ?, due_at = ?, attempts = ?, provider_id = ?, outcome = ?
-                    WHERE event = ? AND user = ? AND device = ? AND state IN (\(SQLiteStore.openStates))
-                    """)
-            for delivery in deliveries {
-                // What has failed is listed by when it did.
-                let dueAt = delivery.state == .failed ? delivery.attempt?.endedAt ?? delivery.dueAt : delivery.dueAt
-                try statement.execute(arguments: [
-                    delivery.state.rawValue, dueAt, delivery.attempts, delivery.providerID, delivery.outcome, delivery.event, delivery.user, delivery.device,
-                ])
-                if let attempt = delivery.attempt { try Self.append(attempt, to: delivery, db) }
-            }
+            let update = try DeliveryUpdate(db)
+            for delivery in deliveries { try update.end(delivery) }
         }
     }
 

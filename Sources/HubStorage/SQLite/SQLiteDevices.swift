@@ -66,6 +66,35 @@ extension SQLiteStore {
         try await read { db in try Self.device(db, app: app, user: user, id: id) }
     }
 
+    package func targets(of devices: [DeviceName]) async throws -> [DeviceTarget?] {
+        if devices.isEmpty { return [] }
+        return try await read { db in
+            let statement = try RawStatement(
+                """
+                SELECT platform, provider, token, form, environment, notifications, accepted_at FROM device
+                WHERE app = ?1 AND user = ?2 AND id = ?3
+                """, db)
+            return try devices.map { name in
+                try statement.bind(name.app, at: 1)
+                try statement.bind(name.user, at: 2)
+                try statement.bind(name.id, at: 3)
+                return try statement.row(Self.target)
+            }
+        }
+    }
+
+    private static func target(_ row: RawStatement) throws -> DeviceTarget {
+        func value<Value: RawRepresentable<String>>(_ column: CInt, _ name: String) throws(StorageError) -> Value {
+            guard let value = row.text(column).flatMap(Value.init(rawValue:)) else {
+                throw StorageError(.unreadableRow, "a row of the table `device` has an unknown `\(name)`; repair or delete it")
+            }
+            return value
+        }
+        return DeviceTarget(
+            platform: try value(0, "platform"), provider: try value(1, "provider"), token: row.text(2), form: try value(3, "form"),
+            environment: try value(4, "environment"), notifications: row.number(5) != 0, isProven: !row.isNull(6))
+    }
+
     /// Newest registration first.
     package func devices(app: String, user: String) async throws -> [Device] {
         try await read { db in

@@ -1,3 +1,4 @@
+internal import CSQLiteSettings
 import Foundation
 import GRDB
 
@@ -7,12 +8,16 @@ enum SQLiteFile {
     static let busyTimeoutSeconds: Double = 5
     /// Connections that read beside the writer.
     static let readersMax = 4
+    /// Pages that the writer keeps: those of all deliveries that are under way, which are written twice.
+    static let writerCacheKibibytes = 16_384
+    private static let settings: Void = tandem_sqlite_without_memory_account()
     /// The folder and the file hold device tokens and e-mail addresses: only their owner may read them.
     static let folderPermissions = 0o700
     static let filePermissions: mode_t = 0o600
 
     /// Creates what is missing, migrates what is old.
     static func open(path: String, synchronous: SQLiteStore.Synchronous) throws(StorageError) -> DatabasePool {
+        _ = settings
         try prepare(path: path)
         do {
             var configuration = Configuration()
@@ -26,6 +31,7 @@ enum SQLiteFile {
             // Only here: GRDB sets NORMAL when it turns WAL on, after every hook that runs earlier.
             try pool.writeWithoutTransaction { db in
                 try db.execute(sql: "PRAGMA synchronous = \(synchronous.rawValue)")
+                try db.execute(sql: "PRAGMA cache_size = -\(writerCacheKibibytes)")
                 try db.execute(sql: "PRAGMA wal_autocheckpoint = \(Checkpoints.logPagesMax)")
             }
             return pool

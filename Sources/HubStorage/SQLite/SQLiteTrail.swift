@@ -65,15 +65,6 @@ extension SQLiteStore {
             return EventTrail.Delivery(record: delivery(row: row).delivery, attempts: log.attempts)
         }
     }
-
-    static func append(_ attempt: DeliveryAttempt, to delivery: DeliveryRecord, _ db: Database) throws {
-        try db.cachedStatement(
-            sql: """
-                UPDATE delivery SET attempts_log = COALESCE(attempts_log, '') || ?
-                WHERE event = ? AND user = ? AND device = ? AND COALESCE(length(attempts_log), 0) < \(AttemptLog.bytesMax)
-                """
-        ).execute(arguments: [AttemptLog.line(attempt), delivery.event, delivery.user, delivery.device])
-    }
 }
 
 /// A fan-out with everything that the trail needs of it.
