@@ -44,6 +44,7 @@ package final class APNsGateway: ClosablePushGateway {
     private let topic: String
     private let production: Side
     private let sandbox: Side
+    private let payloads = SplicedPayloads()
     private let time: any TimeSource
     private let logger: Logger
     private let reports: PushReports
@@ -86,7 +87,7 @@ package final class APNsGateway: ClosablePushGateway {
                 .dead(reason: "not an APNs device token: it is not hexadecimal", since: nil), log, logger, completion)
         }
         do throws(PayloadFault) {
-            let payload = try APNsPayload(message, topic: topic, device: target.device, now: time.wallMilliseconds)
+            let payload = try payloads.apns(message, topic: topic, device: target.device, now: time.wallMilliseconds)
             let request = Request(
                 payload: payload, path: path, target: target, environment: target.environment, log: log, completion: completion)
             switch try token(of: side) {

@@ -10,6 +10,11 @@ struct APNsPayload: Equatable {
     var headers: [String: String]
     var body: [UInt8]
 
+    init(headers: [String: String], body: [UInt8]) {
+        self.headers = headers
+        self.body = body
+    }
+
     /// - Parameters:
     ///   - topic: the app's bundle id.
     ///   - device: Tandem's device id, for the request id.

@@ -16,6 +16,7 @@ package final class FCMGateway: ClosablePushGateway {
     private let tokenClient: CurlMulti
     private let accessToken: FCMAccessToken
     private let url: String
+    private let payloads = SplicedPayloads()
     private let time: any TimeSource
     private let logger: Logger
     private let reports: PushReports
@@ -88,7 +89,7 @@ package final class FCMGateway: ClosablePushGateway {
             return later(.rejected(reason: "SENDER_ID_MISMATCH: not asked again: the token belongs to another Firebase project"))
         }
         do throws(PayloadFault) {
-            let payload = try FCMPayload(message, target: target, now: time.wallMilliseconds)
+            let payload = try payloads.fcm(message, target: target, now: time.wallMilliseconds)
             submit(Request(body: payload.body, target: target, shape: Self.shape(message, target), log: log, completion: completion), isResend: false)
         } catch {
             later(.rejected(reason: error.reason))

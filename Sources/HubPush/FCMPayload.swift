@@ -13,6 +13,8 @@ struct FCMPayload: Equatable {
 
     var body: [UInt8]
 
+    init(body: [UInt8]) { self.body = body }
+
     /// - Parameter now: milliseconds since 1970.
     init(_ message: PushMessage, target: PushTarget, now: Int64) throws(PayloadFault) {
         guard message.expiresAt > now else { throw PayloadFault(reason: "expired before it was sent") }

@@ -59,10 +59,16 @@ enum RequestID {
     /// Lower-case canonical UUID of version 8 (RFC 9562, 5.8): made of a SHA-256 of both ids.
     static func make(nid: String, device: String) -> String {
         // The zero byte keeps ("a", "bc") and ("ab", "c") apart.
-        var bytes = Array(Digest.sha256(Array(nid.utf8) + [0] + Array(device.utf8)).prefix(16))
+        var bytes = Digest.sha256(Array(nid.utf8) + [0] + Array(device.utf8))
         bytes[6] = bytes[6] & 0x0F | 0x80
         bytes[8] = bytes[8] & 0x3F | 0x80
-        let hex = Array(Hex.encode(bytes))
-        return [hex[0..<8], hex[8..<12], hex[12..<16], hex[16..<20], hex[20..<32]].map { String($0) }.joined(separator: "-")
+        let digits = Hex.digits(of: bytes)
+        var text: [UInt8] = []
+        text.reserveCapacity(36)
+        for (index, digit) in digits.prefix(32).enumerated() {
+            if index == 8 || index == 12 || index == 16 || index == 20 { text.append(UInt8(ascii: "-")) }
+            text.append(digit)
+        }
+        return String(decoding: text, as: UTF8.self)
     }
 }
