@@ -246,12 +246,13 @@ package struct DeviceTarget: Sendable, Equatable {
     package var environment: APNsEnvironment
     /// Whether the app may show notifications.
     package var notifications: Bool
-    /// The gateway has accepted this very token before, in this environment.
-    package var isProven: Bool
+    /// As in `Device`, like `lastAcceptedAt`.
+    package var refreshedAt: Int64
+    package var lastAcceptedAt: Int64?
 
     package init(
         platform: DevicePlatform, provider: PushProvider, token: String?, form: TargetForm, environment: APNsEnvironment, notifications: Bool,
-        isProven: Bool
+        refreshedAt: Int64, lastAcceptedAt: Int64?
     ) {
         self.platform = platform
         self.provider = provider
@@ -259,13 +260,14 @@ package struct DeviceTarget: Sendable, Equatable {
         self.form = form
         self.environment = environment
         self.notifications = notifications
-        self.isProven = isProven
+        self.refreshedAt = refreshedAt
+        self.lastAcceptedAt = lastAcceptedAt
     }
 
     package init(_ device: Device) {
         self.init(
             platform: device.platform, provider: device.provider, token: device.token, form: device.form, environment: device.environment,
-            notifications: device.notifications, isProven: device.lastAcceptedAt != nil)
+            notifications: device.notifications, refreshedAt: device.refreshedAt, lastAcceptedAt: device.lastAcceptedAt)
     }
 }
 

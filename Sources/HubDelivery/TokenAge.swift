@@ -22,6 +22,11 @@ package struct TokenAge: Sendable, Equatable {
         now - max(device.refreshedAt, device.lastAcceptedAt ?? .min) > expiredAfterMilliseconds
     }
 
+    /// The same of as much as sending knows.
+    package static func isExpired(_ target: DeviceTarget, now: Int64) -> Bool {
+        now - max(target.refreshedAt, target.lastAcceptedAt ?? .min) > expiredAfterMilliseconds
+    }
+
     /// Those that a push under this policy tries: a stale token is worth it for what must not be missed, an expired one never.
     /// - Parameter now: milliseconds since 1970.
     package func worthTrying(_ devices: [Device], for policy: Policy, now: Int64) -> [Device] {

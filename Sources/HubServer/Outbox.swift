@@ -14,12 +14,17 @@ internal import Logging
 actor Outbox: PushQueue {
     private let gateway: any PushGateway
     private let directory: any HubDelivery.Directory
+    private let targets: TargetReader
     private let store: any DeliveryStore
     private let time: any TimeSource
     private let logger: Logger
     private var queue = DeliveryQueue()
     private var rules: PushRules
     private var inFlight = 0
+    /// Of these, what the gateways have not answered.
+    private var handed = 0
+    private let answers = Inbox<Answer>()
+    private var isSettling = false
     private var isPumping = false
     private var isClosed = false
     /// More was committed than is kept in memory: the store has the rest.
@@ -29,9 +34,13 @@ actor Outbox: PushQueue {
     /// Deliveries kept in memory; beyond it they wait in the store.
     static let queuedMax = 100_000
     /// Deliveries handed to the gateways and not answered.
-    static let inFlightMax = 1_000
+    static let inFlightMax = 2_000
     /// Deliveries leased in one transaction.
-    static let leaseMax = 256
+    static let leaseMax = 512
+    /// With more than this many unanswered, outcomes are gathered for `gathering` and written down together: a transaction waits for
+    /// the disk, however few rows it has. What a crash takes of them is sent again under the same ids.
+    static let gatheringMin = 64
+    static let gathering = Duration.milliseconds(10)
     /// A lease: how long an attempt may take before somebody else may repeat it, in milliseconds.
     static let leaseMilliseconds: Int64 = 30_000
     /// How often it is written down that a gateway accepted a token: often enough to tell living tokens from dead ones, and not a
@@ -44,6 +53,7 @@ actor Outbox: PushQueue {
     ) {
         self.gateway = gateway
         self.directory = directory
+        targets = TargetReader(directory: directory)
         self.store = store
         rules = PushRules(definitions: definitions)
         self.time = time
@@ -235,7 +245,7 @@ actor Outbox: PushQueue {
         do {
             let leased = try await store.lease(batch)
             inFlight -= batch.count - leased.count
-            for delivery in leased { await send(delivery) }
+            await send(leased)
             return true
         } catch {
             logger.error("deliveries could not be leased; trying again", metadata: ["error": "\(error)"])
@@ -265,64 +275,73 @@ actor Outbox: PushQueue {
         }
     }
 
-    /// The token is looked up now, not when the push was decided: it may have changed since.
-    private func send(_ delivery: DeliveryRecord) async {
-        guard let message = delivery.message else { return await finish(delivery, .failed, outcome: "no message") }
-        guard message.expiresAt > time.wallMilliseconds else { return await finish(delivery, .expired, outcome: "expired") }
-        if let address = delivery.address {
-            // A backend named it: there is no device whose token could have changed.
-            let target = PushTarget(
-                app: delivery.app, device: delivery.device, provider: address.provider, platform: address.platform, token: address.text,
-                form: address.form, environment: address.environment)
-            return hand(message, of: delivery, to: target)
+    /// Tokens are looked up now, not when the pushes were decided: they may have changed since.
+    private func send(_ leased: [DeliveryRecord]) async {
+        let found = await targets.find(leased, now: time.wallMilliseconds)
+        let now = time.wallMilliseconds
+        var ended: [DeliveryRecord] = []
+        for (delivery, found) in zip(leased, found) {
+            guard let message = delivery.message else {
+                ended.append(end(delivery, .failed, outcome: "no message"))
+                continue
+            }
+            guard message.expiresAt > now else {
+                ended.append(end(delivery, .expired, outcome: "expired"))
+                continue
+            }
+            switch found {
+            case .target(let target, let lastAcceptedAt):
+                hand(message, of: delivery, to: target, isNoteDue: lastAcceptedAt.map { now - $0 >= Self.acceptanceNotedEvery } ?? false, now: now)
+            case .none(let reason): ended.append(end(delivery, .undeliverable, outcome: reason))
+            case .unknown: ended.append(afterRetry(delivery, .retry(after: nil, reason: "store"), reason: "store"))
+            }
         }
-        let device: Device?
-        do {
-            device = try await directory.device(app: delivery.app, user: delivery.user, id: delivery.device)
-        } catch {
-            return await settle(delivery, target: nil, .retry(after: nil, reason: "store"))
-        }
-        guard let device, let token = device.token else { return await finish(delivery, .undeliverable, outcome: "no token") }
-        guard device.notifications else { return await finish(delivery, .undeliverable, outcome: "permission denied") }
-        if TokenAge.isExpired(device, now: time.wallMilliseconds) { return await finish(delivery, .undeliverable, outcome: "token expired") }
-        let target = PushTarget(
-            app: delivery.app, device: device.id, provider: device.provider, platform: device.platform, token: token, form: device.form,
-            environment: device.environment, isProven: device.lastAcceptedAt != nil)
-        let isNoteDue = time.wallMilliseconds - (device.lastAcceptedAt ?? 0) >= Self.acceptanceNotedEvery
-        hand(message, of: delivery, to: target, isNoteDue: isNoteDue)
+        await complete(ended)
     }
 
     /// - Parameter isNoteDue: whether it is time to write down that the gateway accepted this token.
-    private func hand(_ message: PushMessage, of delivery: DeliveryRecord, to target: PushTarget, isNoteDue: Bool = false) {
+    private func hand(_ message: PushMessage, of delivery: DeliveryRecord, to target: PushTarget, isNoteDue: Bool, now: Int64) {
         var sent = delivery
-        sent.attempt = DeliveryAttempt(number: delivery.attempts, startedAt: time.wallMilliseconds, endedAt: 0, answer: "")
+        sent.attempt = DeliveryAttempt(number: delivery.attempts, startedAt: now, endedAt: 0, answer: "")
+        handed += 1
+        let answers = answers
         gateway.send(message, to: target) { [sent] outcome in
-            Task { await self.settle(sent, target: target, isNoteDue: isNoteDue, outcome) }
+            answers.post(Answer(delivery: sent, target: target, isNoteDue: isNoteDue, outcome: outcome))
         }
+        if isSettling { return }
+        isSettling = true
+        Task { await settleAnswers() }
     }
 
-    private func settle(
-        _ tried: DeliveryRecord, target: PushTarget?, isNoteDue: Bool = false, _ outcome: PushOutcome
-    ) async {
-        var delivery = tried
-        switch outcome {
-        case .accepted(let providerID, let environment):
-            delivery.providerID = providerID
-            if let target, isNoteDue || environment != nil { await noteAccepted(target, environment ?? target.environment) }
-            await finish(delivery, .accepted, outcome: "accepted")
-        case .dead(let reason, let since, let isCertain):
-            if let target, isCertain { await remove(target.token, of: target.provider, deadSince: since) }
-            await finish(delivery, .failed, outcome: reason)
-        case .rejected(let reason): await finish(delivery, .failed, outcome: reason)
-        case .skippedUnconfigured: await finish(delivery, .skippedUnconfigured, outcome: "skipped_unconfigured")
-        case .retry(_, let reason):
-            let now = time.wallMilliseconds
-            let next = RetryPolicy.next(
-                attempt: delivery.attempts, outcome: outcome, now: now, firstAttemptAt: delivery.message?.committedAt ?? now,
-                expiresAt: delivery.message?.expiresAt ?? now, random: Double.random(in: 0..<1))
-            switch next {
-            case .giveUp(let why): await finish(delivery, .failed, outcome: "\(reason): \(why)")
-            case .at(let due): await postpone(delivery, until: due, reason: reason)
+    /// Works off what the gateways answer, as long as they have something to answer: what comes in while the store writes is written
+    /// down together.
+    private func settleAnswers() async {
+        while handed > 0 {
+            // The task is nobody's to cancel.
+            if handed > Self.gatheringMin { try? await Task.sleep(for: Self.gathering) }
+            guard let batch = await answers.next() else { break }
+            handed -= batch.count
+            var settled: [DeliveryRecord] = []
+            for answer in batch { settled.append(await settle(answer)) }
+            await noteAccepted(batch)
+            await complete(settled)
+        }
+        isSettling = false
+    }
+
+    private struct Answer: Sendable {
+        let delivery: DeliveryRecord
+        let target: PushTarget
+        let isNoteDue: Bool
+        let outcome: PushOutcome
+    }
+
+    /// Side by side, so that the store writes them in one transaction.
+    private func noteAccepted(_ answers: [Answer]) async {
+        await withTaskGroup { group in
+            for answer in answers {
+                guard case .accepted(_, let other) = answer.outcome, answer.isNoteDue || other != nil else { continue }
+                group.addTask { await self.noteAccepted(answer.target, other ?? answer.target.environment) }
             }
         }
     }
@@ -348,13 +367,59 @@ actor Outbox: PushQueue {
         }
     }
 
-    private func finish(_ delivery: DeliveryRecord, _ state: DeliveryState, outcome: String) async {
+    /// What the delivery has become.
+    private func settle(_ answer: Answer) async -> DeliveryRecord {
+        let delivery = answer.delivery
+        switch answer.outcome {
+        case .accepted(let providerID, _):
+            var delivery = delivery
+            delivery.providerID = providerID
+            return end(delivery, .accepted, outcome: "accepted")
+        case .dead(let reason, let since, let isCertain):
+            if isCertain { await remove(answer.target.token, of: answer.target.provider, deadSince: since) }
+            return end(delivery, .failed, outcome: reason)
+        case .rejected(let reason): return end(delivery, .failed, outcome: reason)
+        case .skippedUnconfigured: return end(delivery, .skippedUnconfigured, outcome: "skipped_unconfigured")
+        case .retry(_, let reason): return afterRetry(delivery, answer.outcome, reason: reason)
+        }
+    }
+
+    /// The delivery as it goes on after an attempt that may be repeated.
+    private func afterRetry(_ delivery: DeliveryRecord, _ outcome: PushOutcome, reason: String) -> DeliveryRecord {
+        let now = time.wallMilliseconds
+        let next = RetryPolicy.next(
+            attempt: delivery.attempts, outcome: outcome, now: now, firstAttemptAt: delivery.message?.committedAt ?? now,
+            expiresAt: delivery.message?.expiresAt ?? now, random: Double.random(in: 0..<1))
+        switch next {
+        case .giveUp(let why): return end(delivery, .failed, outcome: "\(reason): \(why)")
+        case .at(let due):
+            var delivery = end(delivery, .retry, outcome: reason)
+            delivery.dueAt = due
+            return delivery
+        }
+    }
+
+    private func end(_ delivery: DeliveryRecord, _ state: DeliveryState, outcome: String) -> DeliveryRecord {
         var delivery = delivery
         delivery.state = state
         note(outcome, of: &delivery)
-        inFlight -= 1
-        await write([delivery])
-        log(delivery)
+        return delivery
+    }
+
+    /// Writes down what deliveries have become, and has those go on that are to be tried again.
+    private func complete(_ deliveries: [DeliveryRecord]) async {
+        if deliveries.isEmpty { return }
+        inFlight -= deliveries.count
+        await write(deliveries)
+        for var delivery in deliveries {
+            if delivery.state != .retry {
+                log(delivery)
+            } else if !isClosed {
+                // Written down; the next attempt is another one.
+                delivery.attempt = nil
+                queue.insert(delivery)
+            }
+        }
         pump()
     }
 
@@ -364,19 +429,6 @@ actor Outbox: PushQueue {
             metadata: [
                 "push.nid": "\(ended.nid)", "push.state": "\(ended.state.rawValue)", "push.outcome": "\(ended.outcome ?? "")",
             ])
-    }
-
-    private func postpone(_ delivery: DeliveryRecord, until due: Int64, reason: String) async {
-        var delivery = delivery
-        delivery.state = .retry
-        delivery.dueAt = due
-        note(reason, of: &delivery)
-        inFlight -= 1
-        await write([delivery])
-        // Written down; the next attempt is another one.
-        delivery.attempt = nil
-        if !isClosed { queue.insert(delivery) }
-        pump()
     }
 
     private func note(_ outcome: String, of delivery: inout DeliveryRecord) {
