@@ -1,3 +1,4 @@
+internal import HubCore
 package import HubDelivery
 
 /// Why a push should be tried again; stands at the beginning of a retry outcome's reason.
@@ -63,9 +64,9 @@ package enum RetryPolicy {
             life: .milliseconds(expiresAt - firstAttemptAt), left: .milliseconds(expiresAt - now), random: random)
         guard let own else { return .giveUp(reason: "no further attempt before it expires") }
         // A gateway may ask for any wait; beyond the longest retrying it makes no difference, and it must not overflow.
-        let due = now + milliseconds(min(max(own, after ?? .zero), retryingMax + retryingMax))
+        let due = now + min(max(own, after ?? .zero), retryingMax + retryingMax).milliseconds
         if due >= expiresAt { return .giveUp(reason: "expires before the next attempt") }
-        if due > firstAttemptAt + milliseconds(retryingMax) { return .giveUp(reason: "failed for an hour") }
+        if due > firstAttemptAt + retryingMax.milliseconds { return .giveUp(reason: "failed for an hour") }
         return .at(due)
     }
 
@@ -87,9 +88,5 @@ package enum RetryPolicy {
     private static func exponential(base: Duration, attempt: Int, random: Double) -> Duration {
         // Ten doublings are past the cap whatever the base.
         min(delayMax, base * (1 << min(attempt - 1, 10))) * (0.5 + random)
-    }
-
-    private static func milliseconds(_ duration: Duration) -> Int64 {
-        duration.components.seconds * 1000 + duration.components.attoseconds / 1_000_000_000_000_000
     }
 }
