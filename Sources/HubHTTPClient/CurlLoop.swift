@@ -15,9 +15,9 @@ internal import Glibc
     /// socket then stays silent, and only another `curl_multi_perform` finds it. Seen with a stream limit of one, where
     /// everything stood still until the time-outs.
     private static let busySleepMax = Duration.milliseconds(50)
-    /// With no more calls inside than this, libcurl is made to look twice before the thread sleeps; see `busySleepMax`. With more
-    /// of them the next answer brings the next look anyway, and each look goes through all of them.
-    private static let secondLookMax = 8
+    /// Where no more answers than this come at once, libcurl is made to look twice before the thread sleeps; see `busySleepMax`. Where
+    /// more come, the next one brings the next look anyway, and each look goes through every call inside.
+    private static let secondLookMax = 4
     /// With at least this many calls inside, answers are gathered for `gathering` before they are looked at: each look goes
     /// through every call inside, so it should find as many answers as it can. Gateways answer after tens of milliseconds.
     private static let gatheringMin = 32
@@ -35,6 +35,8 @@ internal import Glibc
     private var free: [Int] = []
     private var window: InFlightWindow
     private var inFlight = 0
+    /// Calls that ended at the last look that found any.
+    private var lastFound = 0
     private var timeoutsInRow = 0
     private var isDraining = false
     private var lastRenewal: ContinuousClock.Instant?
@@ -94,7 +96,7 @@ internal import Glibc
             // A finished call has made room: fill it before sleeping.
             if perform() > 0 { continue }
             // The second look is for answers that libcurl has read and forgotten.
-            if inFlight > 0, inFlight <= Self.secondLookMax, perform() > 0 { continue }
+            if inFlight > 0, lastFound <= Self.secondLookMax, perform() > 0 { continue }
             sleep(orders: orders)
         }
         close()
@@ -179,6 +181,7 @@ internal import Glibc
             end(slot, CurlCode(rawValue: Int32(bitPattern: result.rawValue)))
             finished += 1
         }
+        if finished > 0 { lastFound = finished }
         return finished
     }
 

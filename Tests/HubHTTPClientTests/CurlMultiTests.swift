@@ -67,6 +67,31 @@ struct CurlMultiTests {
         #expect(server.requests.first?.headers["content-type"] == nil)
     }
 
+    @Test("nothing of a call is left in the next one on the same handle")
+    func handlesAreUsedAgain() async throws {
+        let server = try LocalHTTPServer { request in .answer(request.method == "POST" ? 200 : 404, headers: [("retry-after", request.path)]) }
+        defer { server.stop() }
+        let multi = try client()
+        let long = String(repeating: "long", count: 5000)
+        let calls: [(method: String, headers: [(name: String, value: String)], body: String)] = [
+            ("POST", [("x-a", long), ("content-type", "text/plain")], long), ("POST", [("x-b", "2")], "short"), ("GET", [], ""),
+            ("POST", [], ""), ("PUT", (0..<40).map { ("x-\($0)", "\($0)") }, "put"), ("POST", [("Accept", "a/b")], long),
+        ]
+        for (number, call) in calls.enumerated() {
+            let answer = try await multi.answer(
+                HTTPCall(method: call.method, url: server.url + "/\(number)", headers: call.headers, body: Array(call.body.utf8))).get()
+            #expect(answer.headers == ["retry-after": "/\(number)"])
+        }
+        let requests = server.requests
+        #expect(requests.map(\.method) == calls.map(\.method))
+        #expect(requests.map(\.text) == calls.map(\.body))
+        for (request, call) in zip(requests, calls) {
+            let own = request.headers.filter { $0.key.hasPrefix("x-") || $0.key == "content-type" || $0.key == "accept" }
+            #expect(own == Dictionary(call.headers.map { ($0.name.lowercased(), $0.value) }, uniquingKeysWith: { first, _ in first }))
+        }
+        multi.shutdown()
+    }
+
     @Test("a call that does not wait for multiplexing is not held up by a silent answer from the same host")
     func doesNotWait() async throws {
         let server = try LocalHTTPServer { $0.path == "/silent" ? .silence : .answer(200) }

@@ -109,6 +109,20 @@ struct HTTPCallTests {
         #expect((call.fault(clearText: .loopback) == nil) == allowed)
     }
 
+    @Test("an address that was found good stands for itself alone", arguments: [
+        ("https://api.example.com/3/device/aa", true), ("https://api.example.com/", true), ("https://api.example.com.evil/", false),
+        ("https://api.example.com:99/", false), ("http://api.example.com/", false), ("https://api.example.com/\0", false),
+        ("https://api.example.com/a b", false), ("https://api.example.com", false),
+    ])
+    func knownOrigins(url: String, isKnown: Bool) {
+        let origins = KnownOrigins()
+        #expect(HTTPCall(method: "POST", url: "https://api.example.com/x").fault(clearText: .loopback, origins: origins) == nil)
+        #expect(origins.contain(url) == isKnown)
+        // A user name could make a later URL's host look like part of the path before it.
+        origins.learn("https://user@other.example/")
+        #expect(!origins.contain("https://user@other.example/"))
+    }
+
     @Test("the fault never quotes the call")
     func faultIsSilent() throws {
         let call = HTTPCall(method: "POST", url: "http://example.com/SECRET", headers: [("x-a", "SECRET\n")])

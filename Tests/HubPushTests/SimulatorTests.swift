@@ -99,19 +99,56 @@ struct APNsSimulatorTests {
         }
     }
 
-    @Test("a stream limit that falls to one and rises again loses nothing and opens no second connection")
-    func shrinkingSettings() async throws {
+    @Test("acceptance 2: SETTINGS 1, 500 and 1 again under load: nothing is refused, lost or repeated, and no storm of connections")
+    func changingSettings() async throws {
         let simulation = try Simulation()
         defer { simulation.stop() }
-        async let accepted = burst(simulation, count: 600)
-        #expect(await eventually { simulation.gateways.requests(provider: .apns).count > 50 }, "\(simulation.apns.counters(.sandbox))")
-        simulation.gateways.setAPNsStreamsMax(1)
-        #expect(await eventually { simulation.gateways.requests(provider: .apns).count > 200 }, "\(simulation.apns.counters(.sandbox))")
-        simulation.gateways.setAPNsStreamsMax(500)
-        #expect(await accepted == 600)
+        async let accepted = burst(simulation, count: 700)
+        for (count, limit) in [(50, 1), (150, 500), (600, 1)] {
+            #expect(await eventually { simulation.gateways.requests(provider: .apns).count > count }, "\(simulation.apns.counters(.sandbox))")
+            simulation.gateways.setAPNsStreamsMax(limit)
+        }
+        #expect(await accepted == 700)
         let requests = simulation.gateways.requests(provider: .apns)
-        #expect(Set(requests.map(\.identifier)).count == 600)
+        #expect(requests.count == 700 && Set(requests.map(\.identifier)).count == 700)
         #expect(Set(requests.map(\.connection)).count <= 2)
+        let counters = simulation.apns.counters(.sandbox)
+        #expect(counters.failed == 0 && counters.repeatedByLibcurl == 0 && counters.answeredOverHTTP1 == 0, "\(counters)")
+    }
+
+    @Test("thousands of answers over one connection do not end it")
+    func manyAnswers() async throws {
+        let simulation = try Simulation()
+        defer { simulation.stop() }
+        #expect(await burst(simulation, count: 2500) == 2500)
+        #expect(Set(simulation.gateways.requests(provider: .apns).map(\.connection)).count == 1)
+    }
+
+    @Test("acceptance 3: a GOAWAY with a last stream in the middle of a hundred: each notification arrives exactly once")
+    func goAwayUnprocessed() async throws {
+        let simulation = try Simulation()
+        defer { simulation.stop() }
+        // Opens the window.
+        _ = await simulation.apns.outcome(simulation.message(), apnsTarget(999))
+        try simulation.gateways.setFault(.init(action: .goawayUnprocessed, times: 1), token: apnsTarget(50).token)
+        let messages = (0..<100).map { _ in simulation.message() }
+        var missing = Set(messages.indices)
+        for _ in 0..<3 where !missing.isEmpty {
+            let outcomes = await withTaskGroup(of: (Int, PushOutcome).self) { group in
+                for index in missing { group.addTask { (index, await simulation.apns.outcome(messages[index], apnsTarget(index))) } }
+                return await group.reduce(into: [Int: PushOutcome]()) { $0[$1.0] = $1.1 }
+            }
+            for (index, outcome) in outcomes {
+                switch outcome {
+                case .accepted: missing.remove(index)
+                case .retry(_, let reason): #expect(RetryCause(reason: reason) == .transport)
+                default: Issue.record("\(outcome.name)")
+                }
+            }
+        }
+        #expect(missing.isEmpty)
+        let accepted = simulation.gateways.requests(provider: .apns).filter { $0.status == 200 && $0.token != apnsTarget(999).token }
+        #expect(accepted.count == 100 && Set(accepted.map(\.identifier)).count == 100, "\(simulation.apns.counters(.sandbox))")
     }
 
     @Test("a GOAWAY in the middle: what was cut off is told as a retry, and sent again arrives under the same id")
