@@ -24,6 +24,17 @@ extension StoreContract {
             #expect(try await store.deleteDevice(app: "1", user: "ada", id: "phone") == false)
             #expect(try await store.devices(app: "1", user: "ada") == [])
         },
+        StoreContract("the targets of many devices come in their order, and nothing for those that are not there") { store in
+            var device = Device.sample(user: "ada")
+            device.notifications = false
+            device.form = .fid
+            let first = try await store.putDevice(device)
+            let second = try await store.putDevice(.sample(user: "bob", token: nil))
+            let names = [("ada", "phone"), ("nobody", "phone"), ("bob", "phone"), ("ada", "other"), ("ada", "phone")]
+            let found = try await store.targets(of: names.map { DeviceName(app: "1", user: $0.0, id: $0.1) })
+            #expect(found == [DeviceTarget(first), nil, DeviceTarget(second), nil, DeviceTarget(first)])
+            #expect(try await store.targets(of: []) == [])
+        },
         StoreContract("the registration time stays while token and provider do") { store in
             var device = Device.sample(user: "ada", registeredAt: 100)
             _ = try await store.putDevice(device)

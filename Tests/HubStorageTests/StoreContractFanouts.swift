@@ -173,6 +173,16 @@ extension StoreContract {
                 #expect(try await store.lastAttendance() == time)
             }
         },
+        StoreContract("an attempt that was under way when its delivery was cancelled is kept for the trail") { store in
+            _ = try await store.commit([.init(.sample("e"), [.sample(event: "e", user: "a")])])
+            _ = try await store.cancelDeliveries(event: "e", [PushCancellation(user: "a")])
+            var sent = DeliveryRecord.sample(event: "e", user: "a")
+            sent.state = .accepted
+            sent.attempt = DeliveryAttempt(number: 1, startedAt: 2, endedAt: 3, answer: "accepted")
+            try await store.update([sent])
+            let row = try #require(try await store.trail(event: "e")?.recipients.first?.deliveries.first)
+            #expect(row.record.state == .cancelled && row.attempts == [DeliveryAttempt(number: 1, startedAt: 2, endedAt: 3, answer: "accepted")])
+        },
         StoreContract("an event with an open fan-out is not pruned; one that closed is, with all that belongs to it") { store in
             let opening = FanoutOpening(snapshot: RecipientSnapshot(users: ["a"]), note: .awaited)
             _ = try await store.commit([.init(.sample("e1", committedAt: 1), recipients: opening)])
