@@ -6,7 +6,9 @@ extension EventReader {
     /// The blocks of a variant, over those of its event, member by member.
     func platforms(_ keys: VariantKeys, _ policy: Policy?) -> (content: PlatformContent, templates: TemplateJSON?) {
         var content = PlatformContent()
-        for map in [keys.shared, keys.own].compactMap({ $0 }) { content = content.merged(under: blocks(map)) }
+        // What stands there for those who are shown something must not reach, unseen, those who are not.
+        let shared = policy == .sync ? nil : keys.shared
+        for map in [shared, keys.own].compactMap({ $0 }) { content = content.merged(under: blocks(map)) }
         var reader = ContentReader(allowsTags: true)
         content.check(&reader)
         for mistake in reader.mistakes { note(mistake, in: [keys.own, keys.shared].compactMap { $0 }) }

@@ -90,6 +90,19 @@ import Testing
         #expect(message.apns == ["sound": "default", "alert": ["subtitle": "S", "loc-key": "K"]])
     }
 
+    @Test("A silent variant takes none of its event's blocks: they were written for who is shown something") func silentTakesNothing() throws {
+        let text = """
+            android: { data: { secret: S } }
+            apns: { payload: { data: { secret: S } } }
+            webpush: { data: { secret: S } }
+            variants:
+              - { to: all, policy: sync, data: { state: "1" }, android: { direct_boot_ok: true } }
+            """
+        let message = try message(text)
+        #expect(message.data == ["state": "1"] && message.android == ["direct_boot_ok": true])
+        #expect(message.apns.isEmpty && message.apnsRoot.isEmpty && message.webpush.isEmpty)
+    }
+
     @Test("Webpush, options, the kind and a Live Activity come from the definition") func blocks() throws {
         let text =
             shown + """
