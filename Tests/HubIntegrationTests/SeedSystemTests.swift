@@ -24,6 +24,7 @@ import Testing
         func alert(_ step: String, _ who: String) -> JSONValue? { result.at(step, who, "alert") }
         func text(_ body: JSONValue) -> JSONValue { ["Hide & Seek", body] }
         func data(_ step: String, _ who: String) -> JSONValue? { result.at(step, who, "data", "data") }
+        func flat(_ step: String, _ who: String) -> JSONValue? { result.at(step, who, "data") }
         #expect(result["join_without_token"] == 400 && result["environments"] == ["sandbox", "production"])
         for who in ["hal", "sam", "sia"] {
             #expect(alert("started", who) == text("Game on! The hiding phase has begun."))
@@ -35,15 +36,14 @@ import Testing
         #expect(alert("answerable", "hal") == text("A thermometer question is ready for your answer."))
         #expect(alert("answered", "sam") == text("Question answered: Closer! A new exclusion zone is on the map."))
         #expect(result["half"] == text("A 0.5 km radar question has been asked. Your answer timer is running."))
-        // Enough to act on without asking back: nested for APNs, one text for FCM.
+        // Enough to act on without asking back: nested for APNs, flat for FCM.
         #expect(
             data("radar", "hal") == [
                 "event_type": "question_asked", "game_id": "old-town", "question_id": "q2", "question_type": "radar", "status": "answerable",
                 "parameters": ["radius_m": "3000"],
             ])
         #expect(data("thermometer", "hal")?["status"] == "in_progress" && data("answered", "sam")?["answer"] == "closer")
-        let flat = try required(data("answered", "sia"), "FCM's data")
-        #expect(try JSONValue(parsing: flat.stringValue ?? "") == data("answered", "sam"))
+        #expect(flat("answered", "sia") == data("answered", "sam"))
 
         let headers = result.at("apns", "headers")
         #expect(headers?["apns-push-type"] == "alert" && headers?["apns-priority"] == "10" && headers?["apns-collapse-id"] == "old-town.phase")
@@ -117,6 +117,14 @@ import Testing
         #expect(update["notification"] == nil && update.at("android", "priority") == "NORMAL" && update.at("data", "order_id") == "A-1042")
         #expect(result.at("updated", "ios", "headers", "apns-push-type") == "background" && body("updated", "ios")?["aps"] == ["content-available": 1])
         #expect(body("updated", "ios_by_fcm")?.at("message", "apns", "headers", "apns-priority") == "5")
+        // The app shows this one itself, in the device's language where there is a text in it.
+        let late = try required(body("delayed", "android")?["message"], "message")
+        #expect(late["notification"] == nil && late.at("android", "priority") == "HIGH")
+        #expect(late.at("data", "title") == "Your order is late" && late.at("data", "body") == "Order A-1042 comes 2 days later.")
+        #expect(late.at("data", "channel_id") == "orders")
+        let number = late.at("data", "notification_id")?.stringValue
+        #expect(number.flatMap(Int32.init) != nil, "the handler parses an Int")
+        #expect(body("delayed", "ios")?.at("aps", "alert", "body") == "Bestellung A-1042 kommt 2 Tage später.")
         let promotion = try required(body("promotion", "android")?["message"], "message")
         #expect(promotion.at("android", "notification", "channel_id") == "promotions" && promotion.at("notification", "image") == nil)
         #expect(body("promotion", "ios")?.at("aps", "interruption-level") == "passive" && body("promotion", "ios")?["image_url"] == nil)

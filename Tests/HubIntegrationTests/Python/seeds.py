@@ -153,20 +153,23 @@ def orders():
     gateways = Gateways()
     books = Books(gateways, android=fcm_token("ann"), ios=apns_token("c"), ios_by_fcm=fcm_token("pad"))
     device("ann", "phone", token=books.tokens["android"], platform="android")
-    device("ann", "iphone", token=books.tokens["ios"], platform="ios")
+    device("ann", "iphone", token=books.tokens["ios"], platform="ios", locale="de-AT")
     # The same registration again is no second device.
-    device("ann", "iphone", token=books.tokens["ios"], platform="ios")
+    device("ann", "iphone", token=books.tokens["ios"], platform="ios", locale="de-AT")
     device("ann", "pad", token=books.tokens["ios_by_fcm"], platform="ios", provider="fcm")
     channel = "private-orders-ann"
     publish(channel, "order-shipped", {"order_id": "A-1042", "image_url": "https://shop.example/a.jpg"})
     shipped = books.news("android", "ios", "ios_by_fcm")
+    publish(channel, "order-delayed", {"order_id": "A-1042", "days": 2})
+    delayed = books.news("android", "ios", "ios_by_fcm")
+    publish(channel, "order-delayed", {"order_id": "A-1042", "days": "two"}, status=400)
     publish(channel, "order-updated", {"order_id": "A-1042"})
     updated = books.news("android", "ios", "ios_by_fcm")
     publish(channel, "promotion", {"title": "Sale", "body": "Today only", "deep_link": "shop://sale"})
     promotion = books.news("android", "ios", "ios_by_fcm")
     finish(**{
         name: {who: {"body": request["body"], "headers": request["headers"]} for who, request in news.items()}
-        for name, news in (("shipped", shipped), ("updated", updated), ("promotion", promotion))})
+        for name, news in (("shipped", shipped), ("delayed", delayed), ("updated", updated), ("promotion", promotion))})
 
 
 def quiet():
