@@ -1,36 +1,40 @@
 import DeliverySimulation
+import HubTesting
 import Testing
 
 /// A slice of what `make simulate` runs.
 @Suite("Simulation", .serialized)
 struct SimulationTests {
-    private func settings(_ seed: UInt64, pairs: Int) -> SimulationSettings {
+    private static func settings(_ seed: UInt64, pairs: Int) -> SimulationSettings {
         var settings = SimulationSettings(seed: seed, pairs: pairs)
         (settings.channels, settings.participantsPerChannel, settings.crashInterval) = (10, 20, 20_000)
         return settings
     }
 
     @Test("nobody is missed, and nobody is told twice without a reason")
-    func slice() {
+    func slice() async throws {
         let seed: UInt64 = 2026
-        let report = Simulation(settings(seed, pairs: 20_000)).run()
+        let report = try await onOwnThread { Simulation(Self.settings(seed, pairs: 20_000)).run() }
         #expect(report.isClean, "seed \(seed): \(report)")
         #expect(report.pairs >= 20_000 && report.crashes > 0 && report.seenOnSocket > 1000 && report.pushed > 1000)
     }
 
     @Test("the same seed gives the same run")
-    func replayable() {
-        let (first, second) = (Simulation(settings(7, pairs: 5000)).run(), Simulation(settings(7, pairs: 5000)).run())
+    func replayable() async throws {
+        let reports = try await onOwnThread { [Simulation(Self.settings(7, pairs: 5000)).run(), Simulation(Self.settings(7, pairs: 5000)).run()] }
+        let (first, second) = (reports[0], reports[1])
         #expect(first.description == second.description)
     }
 
     @Test("every broken rule is caught", arguments: BrokenRule.allCases)
-    func broken(rule: BrokenRule) {
+    func broken(rule: BrokenRule) async throws {
         // What one run may miss, because what it takes is rare in it, the next ones do not.
-        let isCaught = (11...16 as ClosedRange<UInt64>).contains { seed in
-            var settings = settings(seed, pairs: rule == .networkProcessProves ? 80_000 : 20_000)
-            settings.broken = rule
-            return !Simulation(settings).run().isClean
+        let isCaught = try await onOwnThread {
+            (11...16 as ClosedRange<UInt64>).contains { seed in
+                var settings = Self.settings(seed, pairs: rule == .networkProcessProves ? 80_000 : 20_000)
+                settings.broken = rule
+                return !Simulation(settings).run().isClean
+            }
         }
         #expect(isCaught)
     }

@@ -7,7 +7,11 @@ import Testing
 @Suite("Fuzzing")
 struct FuzzingTests {
     @Test("kept inputs and a slice of seeded ones hold what every target promises", arguments: FuzzTarget.all.map(\.name))
-    func slice(name: String) throws {
+    func slice(name: String) async throws {
+        try await onOwnThread { try Self.check(name) }
+    }
+
+    private static func check(_ name: String) throws {
         let share = try #require(FuzzTarget.all.first { $0.name == name }).share
         let run = try #require(try FuzzRun(name))
         for kept in SeedFiles.inputs(of: name) {
