@@ -112,10 +112,13 @@ extension DeliveryService {
             publish.command.respond(.success(publish.outcomes))
         }
         let sequences = Dictionary(events.map { ($0.id, $0.sequence) }, uniquingKeysWith: { first, _ in first })
-        let due = records.flatMap(\.deliveries).filter { $0.state == .due }.map { delivery in
-            var delivery = delivery
-            delivery.message?.sequence = sequences[delivery.event] ?? 0
-            return delivery
+        var due: [DeliveryRecord] = []
+        for record in records {
+            let sequence = sequences[record.event.id] ?? 0
+            for var delivery in record.deliveries where delivery.state == .due {
+                delivery.message?.sequence = sequence
+                due.append(delivery)
+            }
         }
         if !due.isEmpty { await outbox.enqueue(due) }
     }
