@@ -34,42 +34,49 @@ package enum PushMessageCoding {
         return .object(members)
     }
 
-    /// A message written out: what `encode` returns, with `nid` in front. What many messages have in common they share.
-    package struct Written: Sendable {
-        fileprivate let nid: String
-        /// All members but `nid`, and the bracket at their end.
-        fileprivate let rest: String
+    /// What messages say that differ in their ids at most.
+    package struct Text: Sendable {
+        /// Whose deliveries have it.
+        package let event: String
+        /// What `encode` returns, as text and without `nid`.
+        package let json: String
+        /// How many messages have it.
+        package fileprivate(set) var uses = 0
 
-        /// Appends the text, in UTF-8.
-        package func append(to output: inout [UInt8]) {
+        /// Appends the text of the whole message, in UTF-8.
+        package func append(to output: inout [UInt8], nid: String) {
             output += "{\"nid\":".utf8
             JSONText.appendQuoted(nid.utf8, to: &output)
             output.append(UInt8(ascii: ","))
-            output += rest.utf8
+            output += json.utf8.dropFirst()
         }
     }
 
-    /// Writes out messages one after another. Those of one event are mostly the same but for their `nid`, and encoding the rest
-    /// costs more than writing the row: it is done once for each text.
+    /// Writes out messages one after another. Those of one event are mostly the same but for their `nid`: such a text is encoded once.
     package struct Writer {
-        private var known: [(message: PushMessage, rest: String)] = []
-        /// Texts that are remembered: an event has about as many variants with a text for everybody.
+        private var known: [(message: PushMessage, place: Int)] = []
+        /// Texts that are looked for: an event has about as many variants with a text for everybody.
         package static let knownMax = 8
+        package private(set) var texts: [Text] = []
 
         package init() {}
 
-        package mutating func write(_ message: PushMessage) -> Written { Written(nid: message.nid, rest: rest(message)) }
+        /// - Parameter event: whose delivery has the message.
+        /// - Returns: the place of its text among `texts`.
+        package mutating func write(_ message: PushMessage, event: String) -> Int {
+            let place = place(of: message, event: event)
+            texts[place].uses += 1
+            return place
+        }
 
-        private mutating func rest(_ message: PushMessage) -> String {
-            var shared = message
-            shared.nid = ""
-            if let index = known.firstIndex(where: { $0.message == shared }) { return known[index].rest }
-            var members = encode(shared).objectValue ?? [:]
+        private mutating func place(of message: PushMessage, event: String) -> Int {
+            if let known = known.first(where: { $0.message.isSameText(as: message) && texts[$0.place].event == event }) { return known.place }
+            var members = encode(message).objectValue ?? [:]
             members["nid"] = nil
-            let rest = String(JSONValue.object(members).text.dropFirst())
+            texts.append(Text(event: event, json: JSONValue.object(members).text))
             if known.count == Self.knownMax { known.removeFirst() }
-            known.append((shared, rest))
-            return rest
+            known.append((message, texts.count - 1))
+            return texts.count - 1
         }
     }
 

@@ -23,18 +23,29 @@ struct PushMessageCodingTests {
     func writer() throws {
         var writer = PushMessageCoding.Writer()
         for round in 0..<3 {
-            // One text more than is remembered.
+            // One text more than is looked for.
             for text in 0...PushMessageCoding.Writer.knownMax {
                 var message = PushMessage.sample(event: "e1")
                 message.nid = "\(round)\"\(text)"
                 message.title = "title \(text)"
                 var bytes: [UInt8] = []
-                writer.write(message).append(to: &bytes)
+                let place = writer.write(message, event: "e1")
+                writer.texts[place].append(to: &bytes, nid: message.nid)
                 let written = try JSONValue(parsing: String(decoding: bytes, as: UTF8.self))
                 #expect(written == PushMessageCoding.encode(message))
                 #expect(try PushMessageCoding.decode(written) == message)
             }
         }
+    }
+
+    @Test("messages that differ in their ids alone have one text, and those of another event have another")
+    func sharing() {
+        var writer = PushMessageCoding.Writer()
+        let places = ["a", "b", "c"].map { user in writer.write(.sample(event: "e1", user: user), event: "e1") }
+        #expect(places == [0, 0, 0])
+        #expect(writer.write(.sample(event: "e1", user: "d"), event: "e2") == 1)
+        #expect(writer.texts.map(\.uses) == [3, 1])
+        #expect(writer.texts.allSatisfy { !$0.json.contains("nid") })
     }
 
     @Test("a policy is kept, and its absence holds nothing visible back", arguments: Policy.allCases)

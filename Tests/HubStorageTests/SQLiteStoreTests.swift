@@ -144,6 +144,69 @@ struct SQLiteStoreTests {
         #expect(try await store.answer(app: "1", key: "k", since: 0) == .sample("k"))
     }
 
+    @Test("a text that many deliveries have is written once and goes with its event; one that a single delivery has is in its row")
+    func texts() async throws {
+        let store = try open()
+        func row(_ user: String, title: String = "for all") -> DeliveryRecord {
+            var message = PushMessage.sample(event: "e1", user: user)
+            message.title = title
+            return .sample(event: "e1", user: user, state: .due, message: message)
+        }
+        _ = try await store.commit([.init(.sample("e1"), (0..<50).map { row("u\($0)") } + [row("x", title: "for one")])])
+        let raw = try DatabaseQueue(path: folder.file())
+        let own = try await raw.read { db in
+            try Row.fetchAll(db, sql: "SELECT DISTINCT message, message_number, (SELECT COUNT(*) FROM message) AS texts FROM delivery")
+                .map { row in [row["message"] == "{}" ? "{}" : "text", row["message_number"] == nil ? "" : "numbered", "\(row["texts"] as Int)"] }
+        }
+        #expect(Set(own) == [["{}", "numbered", "1"], ["text", "", "1"]])
+        try await store.update(store.openDeliveries(limit: 100).map { .sample(event: "e1", user: $0.user, state: .accepted) })
+        #expect(try await store.prune(before: .max, limit: 10) == 1)
+        #expect(try await raw.read { db in try Int.fetchOne(db, sql: "SELECT COUNT(*) FROM message") } == 0)
+    }
+
+    @Test("deliveries of a file from before texts were shared are read, and go on")
+    func textsOfEarlierVersions() async throws {
+        let path = folder.file()
+        let first = try open()
+        let rows = ["a", "b"].map { DeliveryRecord.sample(event: "e1", user: $0, state: .due, message: .sample(event: "e1", user: $0)) }
+        _ = try await first.commit([.init(.sample("e1"), rows)])
+        let before = try await first.deliveries(event: "e1")
+        try await first.close()
+        try await DatabaseQueue(path: path).write { db in
+            for row in rows {
+                try db.execute(
+                    sql: "UPDATE delivery SET message = ? WHERE user = ?",
+                    arguments: [row.message.map { PushMessageCoding.encode($0).text }, row.user])
+            }
+            try db.execute(
+                sql: """
+                    ALTER TABLE delivery DROP COLUMN message_number; DROP TABLE message;
+                    DELETE FROM grdb_migrations WHERE identifier = 'messages'
+                    """)
+        }
+        let store = try open()
+        #expect(try await store.deliveries(event: "e1") == before)
+        #expect(try await store.openDeliveries(limit: 10) == before)
+        var failed = before[0]
+        (failed.state, failed.outcome, failed.attempt) = (.failed, "http 503", DeliveryAttempt(number: 1, startedAt: 1, endedAt: 2, answer: "http 503"))
+        try await store.update([failed])
+        #expect(try await store.deadLetter(app: "1", nid: failed.nid, device: failed.device)?.delivery.message == before[0].message)
+        let replay = try await store.replayDeadLetters(.nids([failed.nid]), app: "1", now: 10_000, ttl: 1_000)
+        #expect(replay.due.first?.message?.expiresAt == 11_000)
+        #expect(try await store.deliveries(event: "e1").first?.message?.expiresAt == 11_000)
+    }
+
+    @Test("a delivery that has lost its text is reported, ended and passed over")
+    func lostText() async throws {
+        let reports = Mutex<[StorageError]>([])
+        let store = try SQLiteStore(path: folder.file(), time: clock) { error in reports.withLock { $0.append(error) } }
+        _ = try await store.commit([.init(.sample("e1"), ["a", "b"].map { .sample(event: "e1", user: $0, message: .sample(event: "e1", user: $0)) })])
+        try await DatabaseQueue(path: folder.file()).write { db in try db.execute(sql: "DELETE FROM message") }
+        #expect(try await store.openDeliveries(limit: 10) == [])
+        #expect(reports.withLock { $0.map(\.code) } == [.unreadableRow, .unreadableRow])
+        #expect(try await store.deliveries(event: "e1").map(\.state) == [.failed, .failed])
+    }
+
     @Test("a delivery that cannot be read is reported, ended and passed over")
     func unreadableRows() async throws {
         let reports = Mutex<[StorageError]>([])

@@ -4,6 +4,22 @@ import Testing
 
 extension StoreContract {
     static let deadLetters = [
+        StoreContract("a replay gives those that say the same more time one by one, and expired ones stand in nobody's way") { store in
+            let rows = ["a", "b", "c"].map { DeliveryRecord.sample(event: "e1", user: $0, state: .due, message: .sample(event: "e1", user: $0)) }
+            _ = try await store.commit([.init(.sample("e1"), rows)])
+            for (index, row) in rows.enumerated() { _ = try await store.fail(row, outcome: "http 503", at: Int64(100 + index)) }
+            #expect(try await store.replayDeadLetters(.failed(reason: nil, before: nil), app: "1", now: 61_000, ttl: nil).due == [])
+            let longer = try await store.replayDeadLetters(.nids(["nid-e1-b"]), app: "1", now: 61_000, ttl: 5_000)
+            #expect(longer.due.map(\.user) == ["b"] && longer.due.first?.message?.expiresAt == 66_000)
+            #expect(try await store.deliveries(event: "e1").map { $0.message?.expiresAt } == [61_000, 66_000, 61_000])
+            // Again dead, with the time that it was given.
+            var again = try #require(longer.due.first)
+            again.state = .leased
+            _ = try await store.fail(again, outcome: "http 503", at: 61_500)
+            let living = try await store.replayDeadLetters(.failed(reason: nil, before: nil), app: "1", now: 62_000, ttl: nil)
+            #expect(living.due.map(\.user) == ["b"] && living.due.first?.message?.expiresAt == 66_000)
+            #expect(try await store.deliveries(event: "e1").map { $0.message?.nid } == ["nid-e1-a", "nid-e1-b", "nid-e1-c"])
+        },
         StoreContract("what has failed is listed, the first failed first, page by page and by reason, until it is pruned") { store in
             try await store.fail("e1", "a", outcome: "UNREGISTERED", at: 300)
             try await store.fail("e2", "b", outcome: "http 503: gave up after 60 min", at: 100)

@@ -24,6 +24,31 @@ extension StoreContract {
             #expect(try await store.deliveries(event: "e2") == [])
             #expect(try await store.commit([]) == [])
         },
+        StoreContract("messages that say the same are read as they were committed, beside those that do not") { store in
+            func row(_ user: String, _ device: String = "d1", title: String? = nil, nid: String? = nil) -> DeliveryRecord {
+                var message = PushMessage.sample(event: "e1", user: user)
+                if let title { message.title = title }
+                if let nid { message.nid = nid }
+                return .sample(event: "e1", user: user, device: device, message: message)
+            }
+            let committed = [row("a"), row("b"), row("b", "d2"), row("c", title: "Carol"), row("d", nid: "another\"id"), row("e"), row("f", title: "Carol")]
+            _ = try await store.commit([.init(.sample("e1"), committed), .init(.sample("e2"), [.sample(event: "e2")])])
+            let later = [row("g"), row("h"), row("i", title: "Ida"), row("b", title: "is there")]
+            #expect(try await store.escalate(later, []) == Array(later.dropLast()))
+            let expected = (committed + later.dropLast()).map { delivery in
+                var delivery = delivery
+                delivery.message?.sequence = 1
+                return delivery
+            }
+            #expect(try await store.deliveries(event: "e1") == expected)
+            var ended = expected[0]
+            (ended.state, ended.outcome) = (.accepted, "accepted")
+            try await store.update([ended])
+            #expect(try await store.deliveries(event: "e1") == [ended] + expected.dropFirst())
+            let open = try await store.openDeliveries(limit: 100).filter { $0.event == "e1" }
+            #expect(Set(open.map { $0.message?.nid }) == Set(expected.dropFirst().map { $0.message?.nid }))
+            #expect(open.allSatisfy { expected.contains($0) } && open.count == expected.count - 1)
+        },
         StoreContract("every policy and state survives") { store in
             for (index, policy) in Policy.allCases.enumerated() {
                 var event = EventRecord.sample("p\(index)")

@@ -15,6 +15,7 @@ struct DeliveryInsertion {
     private var texts: [UInt8] = []
     /// What is bound for longer than one row, by position.
     private var kept: [String?] = Array(repeating: nil, count: 14)
+    private var keptNumber: Int64?
 
     /// - Parameter ignoringKnown: leaves rows that are there as they are; otherwise such a row fails.
     init(ignoringKnown: Bool, _ db: Database) throws {
@@ -22,16 +23,15 @@ struct DeliveryInsertion {
         statement = try db.cachedStatement(
             sql: """
                 INSERT INTO delivery
-                  (event, user, device, nid, app, state, reason, due_at, attempts, message, provider_id, outcome, address)
-                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                  (event, user, device, nid, app, state, reason, due_at, attempts, message, provider_id, outcome, address, message_number)
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
                 \(ignoringKnown ? "ON CONFLICT (event, user, device) DO NOTHING" : "")
                 """)
         _ = unsafe sqlite3_clear_bindings(handle)
     }
 
     /// - Returns: whether the row was not there.
-    mutating func insert(_ delivery: WrittenDelivery) throws -> Bool {
-        let record = delivery.record
+    mutating func insert(_ record: DeliveryRecord, _ message: StoredMessage?) throws -> Bool {
         try keep(record.event, at: 1)
         try keep(record.app, at: 5)
         try keep(record.state.rawValue, at: 6)
@@ -41,6 +41,7 @@ struct DeliveryInsertion {
         try keep(record.providerID, at: 11)
         try keep(record.outcome, at: 12)
         try keep(record.address.map(DirectAddressCoding.text), at: 13)
+        try keep(message?.number, at: 14)
 
         texts.removeAll(keepingCapacity: true)
         texts += record.user.utf8
@@ -48,16 +49,16 @@ struct DeliveryInsertion {
         texts += record.device.utf8
         let nid = texts.count
         texts += record.nid.utf8
-        let message = texts.count
-        delivery.message?.append(to: &texts)
+        let own = texts.count
+        message?.appendOwn(to: &texts, nid: record.nid)
         let code = try unsafe texts.withUnsafeBytes { texts in
             try unsafe bind(texts, 0..<device, at: 2)
             try unsafe bind(texts, device..<nid, at: 3)
-            try unsafe bind(texts, nid..<message, at: 4)
-            if delivery.message == nil {
+            try unsafe bind(texts, nid..<own, at: 4)
+            if message == nil {
                 try check(unsafe sqlite3_bind_null(handle, 10))
             } else {
-                try unsafe bind(texts, message..<texts.count, at: 10)
+                try unsafe bind(texts, own..<texts.count, at: 10)
             }
             return unsafe sqlite3_step(handle)
         }
@@ -76,6 +77,12 @@ struct DeliveryInsertion {
         // SQLite copies it.
         let copied = unsafe unsafeBitCast(-1, to: sqlite3_destructor_type.self)
         try check(unsafe text.withCString { unsafe sqlite3_bind_text(handle, position, $0, CInt(text.utf8.count), copied) })
+    }
+
+    private mutating func keep(_ number: Int64?, at position: CInt) throws {
+        guard keptNumber != number else { return }
+        keptNumber = number
+        try check(unsafe number.map { unsafe sqlite3_bind_int64(handle, position, $0) } ?? sqlite3_bind_null(handle, position))
     }
 
     /// For this row: SQLite reads the bytes where they are, in this row's step and not after it. The next row binds others first, and

@@ -7,16 +7,19 @@ extension SQLiteStore {
         app: String, reason: String?, after place: DeadLetter.Place?, limit: Int
     ) async throws -> [DeadLetter] {
         try await read { db in
-            try Row.fetchAll(
+            var messages = MessageReader(db)
+            return try Row.fetchAll(
                 db.cachedStatement(sql: Self.deadLettersSQL),
                 arguments: [app, place?.failedAt ?? .min, place?.row ?? 0, reason, reason, reason, limit]
-            ).map { Self.deadLetter(row: $0) }
+            ).map { try Self.deadLetter(row: $0, &messages) }
         }
     }
 
     package func deadLetter(app: String, nid: String, device: String) async throws -> DeadLetter? {
         try await read { db in
-            try Row.fetchOne(db.cachedStatement(sql: Self.deadLetterSQL), arguments: [nid, device, app]).map { Self.deadLetter(row: $0) }
+            var messages = MessageReader(db)
+            return try Row.fetchOne(db.cachedStatement(sql: Self.deadLetterSQL), arguments: [nid, device, app])
+                .map { try Self.deadLetter(row: $0, &messages) }
         }
     }
 
@@ -27,25 +30,27 @@ extension SQLiteStore {
             var replay = DeadLetterReplay(due: [], expired: [])
             // An expired one would stand in the way of those behind it.
             let living = ttl == nil ? now : nil
+            var messages = MessageReader(db)
             for row in try Self.selected(selection, app: app, livingAt: living, db) {
-                var (delivery, problem) = Self.delivery(row: row)
+                var (delivery, problem) = try Self.delivery(row: row, &messages)
                 guard problem == nil, let message = delivery.message else { continue }
                 guard ttl != nil || message.expiresAt > now else {
                     replay.expired.append(delivery)
                     continue
                 }
-                delivery.message?.expiresAt = ttl.map { now + $0 } ?? message.expiresAt
+                let expiresAt = ttl.map { now + $0 }
+                if let expiresAt { delivery.message?.expiresAt = expiresAt }
                 delivery.state = .due
                 delivery.dueAt = now
                 delivery.attempts = 0
                 (delivery.outcome, delivery.providerID) = (nil, nil)
                 try db.cachedStatement(
                     sql: """
-                        UPDATE delivery SET state = 'due', due_at = ?, attempts = 0, outcome = NULL, provider_id = NULL, attempts_log = NULL,
-                          message = ?
-                        WHERE rowid = ?
+                        UPDATE delivery SET state = 'due', due_at = ?1, attempts = 0, outcome = NULL, provider_id = NULL, attempts_log = NULL,
+                          message = CASE WHEN ?2 IS NULL THEN message ELSE json_set(message, '$.expires_at', ?2) END
+                        WHERE rowid = ?3
                         """
-                ).execute(arguments: [now, delivery.message.map { PushMessageCoding.encode($0).text }, row["row"] as Int64])
+                ).execute(arguments: [now, expiresAt, row["row"] as Int64])
                 replay.due.append(delivery)
             }
             return replay
@@ -83,8 +88,8 @@ extension SQLiteStore {
         }
     }
 
-    private static func deadLetter(row: Row) -> DeadLetter {
-        let delivery = delivery(row: row).delivery
+    private static func deadLetter(row: Row, _ messages: inout MessageReader) throws -> DeadLetter {
+        let delivery = try delivery(row: row, &messages).delivery
         return DeadLetter(
             delivery: delivery, provider: delivery.address?.provider ?? (row["provider"] as String?).flatMap(PushProvider.init(rawValue:)),
             attempts: AttemptLog.decode(row["attempts_log"] ?? "").attempts,
@@ -97,6 +102,13 @@ extension SQLiteStore {
     private static let isDead = "delivery.state = 'failed' AND delivery.message IS NOT NULL"
     private static let hasReason =
         "(? IS NULL OR delivery.outcome = ? OR substr(delivery.outcome, 1, instr(delivery.outcome, ':') - 1) = ?)"
+    /// The row's own says it first. NULL where it cannot be read.
+    private static let expiresAt = """
+        COALESCE(
+          CASE WHEN json_valid(delivery.message) THEN json_extract(delivery.message, '$.expires_at') END,
+          (SELECT CASE WHEN json_valid(text) THEN json_extract(text, '$.expires_at') END
+            FROM message WHERE number = delivery.message_number))
+        """
     private static let withDevice = """
         delivery.rowid AS row, device.provider AS provider, event.sequence
         FROM delivery JOIN event ON event.id = delivery.event
@@ -120,7 +132,7 @@ extension SQLiteStore {
     static let selectedDeadLettersSQL = """
         SELECT delivery.*, delivery.rowid AS row, event.sequence FROM delivery JOIN event ON event.id = delivery.event
         WHERE delivery.app = ? AND \(isDead) AND delivery.due_at < ? AND \(hasReason)
-          AND (? IS NULL OR CASE WHEN json_valid(delivery.message) THEN json_extract(delivery.message, '$.expires_at') > ? END)
+          AND (? IS NULL OR \(expiresAt) > ?)
         ORDER BY delivery.due_at, delivery.rowid LIMIT ?
         """
     /// The reason stays readable in the trail.

@@ -12,11 +12,11 @@ extension SQLiteStore {
         // Written out here, on the caller's thread: the writer's time is everybody's.
         let entries = batch.map { entry in
             (
-                event: entry.event, deliveries: Self.written(entry.deliveries), fanout: entry.recipients.flatMap(FanoutColumns.init),
+                event: entry.event, deliveries: WrittenDeliveries(entry.deliveries), fanout: entry.recipients.flatMap(FanoutColumns.init),
                 once: entry.once
             )
         }
-        let rows = entries.reduce(answers.count + scheduled.count) { $0 + 1 + $1.deliveries.count + ($1.fanout == nil ? 0 : 1) }
+        let rows = entries.reduce(answers.count + scheduled.count) { $0 + 1 + $1.deliveries.records.count + ($1.fanout == nil ? 0 : 1) }
         return try await write(rows: rows) { [lists] db in
             try Self.take(scheduled, db)
             for answer in answers { try Self.insert(answer, db) }
@@ -25,7 +25,7 @@ extension SQLiteStore {
                 if let once = entry.once { try Self.insert(once, app: event.app, db) }
                 event.sequence = try Self.nextSequence(db, app: event.app, channel: event.channel)
                 try Self.insert(event, db)
-                try Self.insert(entry.deliveries, db)
+                try entry.deliveries.insert(db)
                 if let fanout = entry.fanout { try Self.insert(fanout, of: event, lists: lists, db) }
                 return event
             }
@@ -36,9 +36,10 @@ extension SQLiteStore {
         let (open, unreadable) = try await read { db in
             var open: [DeliveryRecord] = []
             var unreadable: [(DeliveryRecord, StorageError)] = []
+            var messages = MessageReader(db)
             let rows = try Row.fetchCursor(db.cachedStatement(sql: SQLiteStore.openDeliveriesSQL))
             while open.count < limit, let row = try rows.next() {
-                let (delivery, problem) = Self.delivery(row: row)
+                let (delivery, problem) = try Self.delivery(row: row, &messages)
                 if let problem { unreadable.append((delivery, problem)) } else { open.append(delivery) }
             }
             return (open, unreadable)
@@ -76,13 +77,14 @@ extension SQLiteStore {
     /// A row that cannot be read comes without its message, and its outcome says so; an unknown state reads `failed`.
     package func deliveries(event: String) async throws -> [DeliveryRecord] {
         try await read { db in
-            try Row.fetchAll(
+            var messages = MessageReader(db)
+            return try Row.fetchAll(
                 db.cachedStatement(
                     sql: """
                         SELECT delivery.*, event.sequence FROM delivery JOIN event ON event.id = delivery.event
                         WHERE delivery.event = ? ORDER BY delivery.user, delivery.device
                         """), arguments: [event]
-            ).map { Self.delivery(row: $0).delivery }
+            ).map { try Self.delivery(row: $0, &messages).delivery }
         }
     }
 
@@ -104,7 +106,7 @@ extension SQLiteStore {
                         ORDER BY committed_at LIMIT ?
                         """), arguments: [cutoff, limit])
             let snapshots = try RecipientLists.numbers(ofEvents: ended, db)
-            // Deliveries and fan-outs go with their event: foreign key.
+            // Deliveries, their texts and fan-outs go with their event: foreign key.
             let statement = try db.cachedStatement(sql: "DELETE FROM event WHERE id = ?")
             for id in ended { try statement.execute(arguments: [id]) }
             try RecipientLists.deleteUnused(snapshots, db)
@@ -147,22 +149,6 @@ extension SQLiteStore {
         ])
     }
 
-    static func written(_ deliveries: [DeliveryRecord]) -> [WrittenDelivery] {
-        var writer = PushMessageCoding.Writer()
-        return deliveries.map { delivery in
-            WrittenDelivery(record: delivery, message: delivery.message.map { writer.write($0) })
-        }
-    }
-
-    /// - Parameter ignoringKnown: leaves rows that are there as they are; otherwise such a row fails the call.
-    /// - Returns: the positions of those that were not there.
-    @discardableResult
-    static func insert(_ deliveries: [WrittenDelivery], ignoringKnown: Bool = false, _ db: Database) throws -> [Int] {
-        if deliveries.isEmpty { return [] }
-        var insertion = try DeliveryInsertion(ignoringKnown: ignoringKnown, db)
-        return try deliveries.indices.filter { try insertion.insert(deliveries[$0]) }
-    }
-
     static func event(_ db: Database, id: String) throws -> EventRecord? {
         try Row.fetchOne(db.cachedStatement(sql: "SELECT * FROM event WHERE id = ?"), arguments: [id]).map(event(row:))
     }
@@ -176,36 +162,23 @@ extension SQLiteStore {
 
     /// The row's delivery, and what kept it from being read entirely. The message's sequence is the event's: when the
     /// text was written, the event did not have one yet.
-    static func delivery(row: Row) -> (delivery: DeliveryRecord, problem: StorageError?) {
+    static func delivery(row: Row, _ messages: inout MessageReader) throws -> (delivery: DeliveryRecord, problem: StorageError?) {
         var delivery = DeliveryRecord(
             nid: row["nid"], event: row["event"], app: row["app"], user: row["user"], device: row["device"],
             state: .failed, reason: row["reason"], dueAt: row["due_at"], attempts: row["attempts"],
             providerID: row["provider_id"], outcome: row["outcome"])
-        do throws(StorageError) {
+        do {
             delivery.state = try decodeColumn(row, "state", of: "delivery")
             if let text = row["address"] as String? { delivery.address = try DirectAddressCoding.decode(text) }
             if let text = row["message"] as String? {
-                delivery.message = try message(text: text)
+                delivery.message = try messages.message(text, number: row["message_number"], nid: delivery.nid)
                 delivery.message?.sequence = row["sequence"]
             }
             return (delivery, nil)
-        } catch {
+        } catch let error as StorageError where error.code == .unreadableRow {
             delivery.message = nil
             delivery.outcome = "unreadable row"
             return (delivery, StorageError(error.code, "\(error.message) (event \(delivery.event), nid \(delivery.nid))"))
         }
     }
-
-    private static func message(text: String) throws(StorageError) -> PushMessage {
-        guard let value = try? JSONValue(parsing: text) else {
-            throw StorageError(.unreadableRow, "a stored notification is not JSON")
-        }
-        return try PushMessageCoding.decode(value)
-    }
-}
-
-/// A delivery with its message as it is stored.
-struct WrittenDelivery: Sendable {
-    let record: DeliveryRecord
-    let message: PushMessageCoding.Written?
 }

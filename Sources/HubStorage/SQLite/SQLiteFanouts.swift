@@ -9,9 +9,9 @@ extension SQLiteStore {
 
     package func escalate(_ deliveries: [DeliveryRecord], _ settlements: [FanoutSettlement]) async throws -> [DeliveryRecord] {
         if deliveries.isEmpty && settlements.isEmpty { return [] }
-        let written = Self.written(deliveries)
+        let written = WrittenDeliveries(deliveries)
         let (inserted, problems) = try await write(rows: deliveries.count + settlements.count) { db in
-            let inserted = try Self.insert(written, ignoringKnown: true, db).map { deliveries[$0] }
+            let inserted = try written.insert(ignoringKnown: true, db)
             return (inserted, try settlements.compactMap { try Self.settle($0, db) })
         }
         for problem in problems { onUnreadableRow(problem) }
@@ -28,9 +28,10 @@ extension SQLiteStore {
                       AND (? OR reason NOT IN ('\(Policy.both.rawValue)', '\(Policy.pushOnly.rawValue)'))
                     RETURNING event, user, device, nid, app, state, reason, due_at, attempts, NULL AS message, provider_id, outcome
                     """)
+            var messages = MessageReader(db)
             return try cancellations.flatMap { wanted in
                 try Row.fetchAll(statement, arguments: [event, wanted.user, wanted.device, wanted.isOfNotification])
-                    .map { Self.delivery(row: $0).delivery }
+                    .map { try Self.delivery(row: $0, &messages).delivery }
             }
         }
     }

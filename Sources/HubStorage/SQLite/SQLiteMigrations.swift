@@ -23,6 +23,7 @@ enum SQLiteMigrations {
             try db.execute(sql: "CREATE TABLE attendance_mark (id INTEGER PRIMARY KEY CHECK (id = 1), at INTEGER NOT NULL) STRICT")
         }
         migrator.registerMigration("dead letters") { db in try db.execute(sql: deadLetters) }
+        migrator.registerMigration("messages") { db in try db.execute(sql: messages) }
         return migrator
     }
 
@@ -243,5 +244,17 @@ enum SQLiteMigrations {
           user TEXT NOT NULL,
           PRIMARY KEY (app, key, user)
         ) STRICT, WITHOUT ROWID;
+        """
+
+    /// `message` is said by several deliveries of its event, as StoredMessage explains. Nothing of what is there is rewritten: rows of
+    /// earlier versions keep their text, and `delivery.message` stays NULL where there is none, as the indexes have it.
+    private static let messages = """
+        CREATE TABLE message (
+          number INTEGER PRIMARY KEY,
+          event TEXT NOT NULL REFERENCES event (id) ON DELETE CASCADE,
+          text TEXT NOT NULL              -- PushMessageCoding, without `nid`
+        ) STRICT;
+        CREATE INDEX message_event ON message (event);
+        ALTER TABLE delivery ADD COLUMN message_number INTEGER;
         """
 }

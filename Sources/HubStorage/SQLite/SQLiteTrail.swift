@@ -49,7 +49,8 @@ extension SQLiteStore {
     }
 
     private static func trail(_ db: Database, event: String, user: String, lists: inout Lists) throws -> [EventTrail.Delivery] {
-        try Row.fetchAll(
+        var messages = MessageReader(db)
+        return try Row.fetchAll(
             db.cachedStatement(
                 sql: """
                     SELECT event, user, device, nid, app, state, reason, due_at, attempts, NULL AS message, provider_id, outcome,
@@ -62,7 +63,7 @@ extension SQLiteStore {
                 lists.problems.append(
                     StorageError(.unreadableRow, "some attempts of a delivery cannot be read (event \(event), nid \(row["nid"] as String))"))
             }
-            return EventTrail.Delivery(record: delivery(row: row).delivery, attempts: log.attempts)
+            return EventTrail.Delivery(record: try delivery(row: row, &messages).delivery, attempts: log.attempts)
         }
     }
 }

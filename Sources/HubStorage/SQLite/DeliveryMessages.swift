@@ -1,0 +1,108 @@
+import GRDB
+import HubCore
+import HubDelivery
+import HubJSON
+
+/// A delivery's message as its row has it.
+///
+/// What several rows of an event say is a row of `message`, named by `delivery.message_number`: a delivery's row is written three
+/// times, and its text is longer than the rest of it. Then `delivery.message` holds the members that the row says differently, as
+/// a JSON object, mostly an empty one. Where no other row says the same, and in rows of earlier versions, it holds the whole message.
+struct StoredMessage {
+    private let text: PushMessageCoding.Text
+    private let nid: String
+    /// The row of `message`; nil: the delivery's row has the text itself.
+    let number: Int64?
+
+    fileprivate init(_ text: PushMessageCoding.Text, nid: String, number: Int64?) {
+        self.text = text
+        self.nid = nid
+        self.number = number
+    }
+
+    /// Appends the column `message`, in UTF-8.
+    /// - Parameter nid: the row's.
+    func appendOwn(to output: inout [UInt8], nid: String) {
+        guard number != nil else { return text.append(to: &output, nid: self.nid) }
+        if self.nid == nid { output += "{}".utf8 } else { output += JSONValue.object(["nid": .string(self.nid)]).text.utf8 }
+    }
+}
+
+/// Deliveries with their texts as they are to be stored.
+struct WrittenDeliveries: Sendable {
+    let records: [DeliveryRecord]
+    private let texts: [PushMessageCoding.Text]
+    /// Of each record; nil: it has no message.
+    private let places: [Int?]
+
+    init(_ records: [DeliveryRecord]) {
+        var writer = PushMessageCoding.Writer()
+        self.records = records
+        places = records.map { record in record.message.map { writer.write($0, event: record.event) } }
+        texts = writer.texts
+    }
+
+    /// - Parameter ignoringKnown: leaves rows that are there as they are; otherwise such a row fails the call.
+    /// - Returns: those that were not there.
+    @discardableResult
+    func insert(ignoringKnown: Bool = false, _ db: Database) throws -> [DeliveryRecord] {
+        if records.isEmpty { return [] }
+        let numbers = try texts.map { $0.uses > 1 ? try Self.insert($0, db) : nil }
+        var insertion = try DeliveryInsertion(ignoringKnown: ignoringKnown, db)
+        return try records.indices.filter { index in
+            let message = places[index].map { StoredMessage(texts[$0], nid: records[index].message?.nid ?? "", number: numbers[$0]) }
+            return try insertion.insert(records[index], message)
+        }.map { records[$0] }
+    }
+
+    private static func insert(_ text: PushMessageCoding.Text, _ db: Database) throws -> Int64 {
+        try db.cachedStatement(sql: "INSERT INTO message (event, text) VALUES (?, ?)").execute(arguments: [text.event, text.json])
+        return db.lastInsertedRowID
+    }
+}
+
+/// The messages of the rows that one read meets: each text is read and decoded once, and shared by those who have it.
+struct MessageReader {
+    private struct Key: Hashable {
+        let number: Int64
+        let own: String
+    }
+
+    private let db: Database
+    private var known: [Key: PushMessage] = [:]
+
+    init(_ db: Database) {
+        self.db = db
+    }
+
+    /// - Parameters:
+    ///   - own: the column `message`.
+    ///   - number: the column `message_number`.
+    ///   - nid: the row's.
+    /// - Throws: `StorageError.Code.unreadableRow` for what cannot be read, and what SQLite throws.
+    mutating func message(_ own: String, number: Int64?, nid: String) throws -> PushMessage {
+        guard let number else { return try PushMessageCoding.decode(Self.parse(own)) }
+        let key = Key(number: number, own: own)
+        if var message = known[key] {
+            message.nid = nid
+            return message
+        }
+        let text = try String.fetchOne(db.cachedStatement(sql: "SELECT text FROM message WHERE number = ?"), arguments: [number])
+        guard let text else { throw StorageError(.unreadableRow, "a stored notification has lost its text") }
+        guard case .object(var members) = try Self.parse(text), case .object(let ownMembers) = try Self.parse(own) else {
+            throw StorageError(.unreadableRow, "a stored notification is not a JSON object")
+        }
+        members["nid"] = .string(nid)
+        members.merge(ownMembers) { _, own in own }
+        let message = try PushMessageCoding.decode(.object(members))
+        if ownMembers["nid"] == nil { known[key] = message }
+        return message
+    }
+
+    private static func parse(_ text: String) throws(StorageError) -> JSONValue {
+        guard let value = try? JSONValue(parsing: text) else {
+            throw StorageError(.unreadableRow, "a stored notification is not JSON")
+        }
+        return value
+    }
+}
