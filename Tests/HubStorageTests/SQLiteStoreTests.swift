@@ -41,6 +41,19 @@ struct SQLiteStoreTests {
         #expect(!plan.contains { $0.contains("TEMP B-TREE") }, "\(plan)")
     }
 
+    @Test("makes no table of words while it writes a delivery")
+    func instructions() async throws {
+        try await open().close()
+        let raw = try DatabaseQueue(path: folder.file())
+        for sql in [
+            "INSERT INTO delivery (event, user, device, nid, app, state, reason, due_at, attempts) VALUES ('', '', '', '', '', '', '', 0, 0)",
+            "UPDATE delivery SET state = 'leased', due_at = 1 WHERE event = 'e' AND user = 'u' AND device = 'd'",
+        ] {
+            let codes = try await raw.read { db in try Row.fetchAll(db, sql: "EXPLAIN " + sql).map { $0["opcode"] as String } }
+            #expect(codes.contains("MakeRecord") && !codes.contains("OpenEphemeral"), "\(codes)")
+        }
+    }
+
     @Test("finds devices and dead letters by their indexes, however many there are")
     func devicePlans() async throws {
         let store = try open()

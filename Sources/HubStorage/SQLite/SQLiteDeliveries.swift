@@ -101,7 +101,7 @@ extension SQLiteStore {
                     sql: """
                         SELECT id FROM event
                         WHERE committed_at < ? AND NOT EXISTS (
-                          SELECT 1 FROM delivery WHERE event = event.id AND state IN (\(SQLiteStore.openStates)))
+                          SELECT 1 FROM delivery WHERE event = event.id AND \(SQLiteStore.isOpen))
                         AND NOT EXISTS (SELECT 1 FROM fanout WHERE event = event.id AND is_open = 1)
                         ORDER BY committed_at LIMIT ?
                         """), arguments: [cutoff, limit])
@@ -117,12 +117,14 @@ extension SQLiteStore {
 
 extension SQLiteStore {
     /// Written as the partial index has it, or SQLite would not recognise the index as fitting.
-    static var openStates: String { "'waiting', 'due', 'leased', 'retry'" }
+    static var isOpen: String {
+        "(delivery.state = 'due' OR delivery.state = 'leased' OR delivery.state = 'retry' OR delivery.state = 'waiting')"
+    }
 
     static var openDeliveriesSQL: String {
         """
         SELECT delivery.*, event.sequence FROM delivery JOIN event ON event.id = delivery.event
-        WHERE delivery.state IN (\(openStates)) ORDER BY delivery.due_at
+        WHERE \(isOpen) ORDER BY delivery.due_at
         """
     }
 
