@@ -1,4 +1,7 @@
 /// Values by key, of which the ones that were touched longest ago are forgotten: when there are too many, and when they are old.
+///
+/// Another module's code is not compiled for the types of its tables, and looks them up at each step: what is touched for every push is
+/// wrapped in this module, as `RulingMemory` is.
 package struct RecentTable<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     private struct Entry {
         var value: Value
@@ -31,16 +34,16 @@ package struct RecentTable<Key: Hashable & Sendable, Value: Sendable>: Sendable 
         lastTicket += 1
         entries[key] = Entry(value: value, ticket: lastTicket)
         queue.append((key, lastTicket, now))
-        while queueHead < queue.count, entries.count > countMax || queue[queueHead].at <= now - ageMax || !isCurrent(queue[queueHead]) {
-            if isCurrent(queue[queueHead]) { entries[queue[queueHead].key] = nil }
+        while queueHead < queue.count, entries.count > countMax || queue[queueHead].at <= now - ageMax {
+            let oldest = queue[queueHead]
+            // Where it was touched again, a later one of the queue stands for it.
+            if let place = entries.index(forKey: oldest.key), entries.values[place].ticket == oldest.ticket { entries.remove(at: place) }
             queueHead += 1
         }
         // Touching one key again and again leaves outdated entries behind; they go when they outnumber the rest.
         if queue.count > 2 * entries.count + 1024 {
-            queue = queue[queueHead...].filter { isCurrent($0) }
+            queue = queue[queueHead...].filter { entries[$0.key]?.ticket == $0.ticket }
             queueHead = 0
         }
     }
-
-    private func isCurrent(_ entry: (key: Key, ticket: UInt64, at: Int64)) -> Bool { entries[entry.key]?.ticket == entry.ticket }
 }

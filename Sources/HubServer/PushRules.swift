@@ -58,11 +58,9 @@ struct PushRules {
     /// No definition says anything of its own, so nobody needs to know which one an event belongs to.
     private var isUniform: Bool
     private var budget = PushBudget()
-    /// By event.
-    private var channels = RecentTable<String, String>(countMax: PushRules.eventsMax, ageMax: PushRules.dayMilliseconds)
     private var zones = RecentTable<DeviceName, Zone>(countMax: PushRules.zonesMax, ageMax: PushRules.dayMilliseconds)
-    /// Send or drop, by nid; with the device for a silent push, with the time zone where quiet hours ended it.
-    private var rulings = RecentTable<String, PushBudget.Verdict>(countMax: PushRules.rulingsMax, ageMax: PushRules.dayMilliseconds)
+    /// Channels by event. Send or drop, by nid; with the device for a silent push, with the time zone where quiet hours ended it.
+    private var memory = RulingMemory(eventsMax: PushRules.eventsMax, verdictsMax: PushRules.rulingsMax)
 
     init(definitions: DefinitionSet) {
         self.definitions = definitions
@@ -79,14 +77,14 @@ struct PushRules {
 
     /// Whether the delivery's event has to be learned before it can be ruled on.
     func needsEvent(of delivery: DeliveryRecord) -> Bool {
-        !isUniform && delivery.attempts == 0 && delivery.address == nil && delivery.message.map { $0.policy != .sync } == true && channels[delivery.event] == nil
+        !isUniform && delivery.attempts == 0 && delivery.address == nil && delivery.message.map { $0.policy != .sync } == true && memory.channel(ofEvent: delivery.event) == nil
     }
 
     /// - Parameters:
     ///   - channel: nil when there is no such event: then the standard limits apply, without quiet hours.
     ///   - now: milliseconds since 1970.
     mutating func learn(event: String, channel: String?, now: Int64) {
-        channels.set(channel ?? "", for: event, now: now)
+        memory.learn(event: event, channel: channel ?? "", now: now)
     }
 
     /// Whether the device's time zone has to be learned before its delivery can be ruled on. Asked once the event is known.
@@ -128,6 +126,8 @@ struct PushRules {
     mutating func rule(_ deliveries: [DeliveryRecord], now: Int64) -> Outcome {
         var outcome = Outcome()
         var alerts: Set<Group> = []
+        // Mostly all are of one event.
+        var known: (event: String, settings: Settings)?
         // Visible ones first: a silent one is not needed beside them.
         for isSilent in [false, true] {
             for delivery in deliveries where (delivery.message?.policy == .sync) == isSilent {
@@ -136,7 +136,8 @@ struct PushRules {
                     outcome.sending.append(delivery)
                     continue
                 }
-                let settings = settings(of: delivery)
+                let settings = if let known, known.event == delivery.event { known.settings } else { settings(of: delivery) }
+                known = (delivery.event, settings)
                 let push = push(delivery, message, timezone: timezone(of: delivery, settings.quietHours))
                 let group = push.group.map { Group(app: push.app, user: push.user, name: $0) }
                 let verdict = rule(push, of: delivery, settings, isAlertPending: group.map(alerts.contains) ?? false, now: now, &outcome)
@@ -154,7 +155,8 @@ struct PushRules {
         let zoneKey = name(push.id, timezone: push.timezone)
         let key = isQuiet ? zoneKey : name(push.id, device: push.device)
         var verdict: PushBudget.Verdict
-        if let known = rulings[key] ?? end(zoneKey) ?? end(push.id) {
+        // Mostly three times the same name.
+        if let known = memory.verdict(key) ?? (zoneKey == key ? nil : end(zoneKey)) ?? (push.id == key || push.id == zoneKey ? nil : end(push.id)) {
             verdict = known
         } else {
             let ruling = budget.rule(
@@ -162,20 +164,20 @@ struct PushRules {
             verdict = ruling.verdict
             for nid in ruling.displaced {
                 outcome.displaced.append(Displaced(nid: nid, device: push.device, timezone: nil))
-                rulings.set(.drop(.displaced), for: name(nid, device: push.device), now: now)
+                memory.note(.drop(.displaced), of: name(nid, device: push.device), now: now)
             }
             for nid in ruling.displacedInZone {
                 outcome.displaced.append(Displaced(nid: nid, device: nil, timezone: push.timezone))
-                rulings.set(.drop(.displaced), for: name(nid, timezone: push.timezone), now: now)
+                memory.note(.drop(.displaced), of: name(nid, timezone: push.timezone), now: now)
             }
         }
         var delivery = delivery
         switch verdict {
         case .send:
-            rulings.set(verdict, for: key, now: now)
+            memory.note(verdict, of: key, now: now)
             outcome.sending.append(delivery)
         case .drop(let reason):
-            rulings.set(verdict, for: key, now: now)
+            memory.note(verdict, of: key, now: now)
             delivery.state = .cancelled
             delivery.outcome = reason.rawValue
             outcome.ended.append(delivery)
@@ -192,11 +194,12 @@ struct PushRules {
 
     /// A ruling that something is never sent.
     private func end(_ key: String) -> PushBudget.Verdict? {
-        if case .drop? = rulings[key] { rulings[key] } else { nil }
+        let verdict = memory.verdict(key)
+        return if case .drop? = verdict { verdict } else { nil }
     }
 
     private func settings(of delivery: DeliveryRecord) -> Settings {
-        guard !isUniform, let channel = channels[delivery.event], let definition = definitions.match(channel: channel)?.definition
+        guard !isUniform, let channel = memory.channel(ofEvent: delivery.event), let definition = definitions.match(channel: channel)?.definition
         else { return (nil, .standard) }
         return (definition.quietHours, definition.alerts)
     }
