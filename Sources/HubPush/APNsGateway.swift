@@ -104,10 +104,16 @@ package final class APNsGateway: ClosablePushGateway {
     /// The request path of a device token; nil for what is not one, which must not become part of a path.
     static func path(_ token: String) -> String? {
         let count = token.utf8.count
-        guard count > 0, count <= tokenDigitsMax, count.isMultiple(of: 2), Hex.decode(token.lowercased()) != nil else {
-            return nil
+        guard count > 0, count <= tokenDigitsMax, count.isMultiple(of: 2) else { return nil }
+        var isLowerCase = true
+        for digit in token.utf8 {
+            switch digit {
+            case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "a")...UInt8(ascii: "f"): break
+            case UInt8(ascii: "A")...UInt8(ascii: "F"): isLowerCase = false
+            default: return nil
+            }
         }
-        return "/3/device/" + token.lowercased()
+        return "/3/device/" + (isLowerCase ? token : token.lowercased())
     }
 
     private func token(of side: Side) throws(PayloadFault) -> APNsProviderToken.Token {
@@ -159,7 +165,9 @@ extension APNsGateway {
 
     private func submit(_ request: Request, token: String, isResend: Bool) {
         let lane = side(request.environment).lane.lane
-        var headers = request.payload.headers.sorted { $0.key < $1.key }.map { (name: $0.key, value: $0.value) }
+        var headers = request.payload.common
+        headers.reserveCapacity(headers.count + 2)
+        headers.append(("apns-id", request.payload.requestID))
         headers.append(("authorization", "bearer " + token))
         let call = HTTPCall(method: "POST", url: lane.baseURL + request.path, headers: headers, body: request.payload.body)
         lane.multi.submit(call) { [self] result in answered(request, token: token, isResend: isResend, result) }
@@ -176,7 +184,7 @@ extension APNsGateway {
         case .success(let answer):
             lane.noteVersion(answer.version)
             verdict = APNsOutcome.verdict(
-                answer, requestID: request.payload.headers["apns-id"] ?? "", now: time.wallMilliseconds)
+                answer, requestID: request.payload.requestID, now: time.wallMilliseconds)
         }
         switch verdict.action {
         case .none, .replaceAccessToken, .judgeTokenOfKnownShape, .markForeign: break

@@ -6,14 +6,24 @@ struct APNsPayload: Equatable {
     /// Apple's limit for everything but VoIP.
     static let bytesMax = APNsPushType.alert.payloadBytesMax
 
-    /// Without `authorization`, which belongs to the lane.
-    var headers: [String: String]
-    var body: [UInt8]
+    /// In the order of their names; without `apns-id`, which is the push's own, and `authorization`, which belongs to the lane.
+    let common: [(name: String, value: String)]
+    /// `apns-id`.
+    let requestID: String
+    let body: [UInt8]
 
-    init(headers: [String: String], body: [UInt8]) {
-        self.headers = headers
+    init(common: [(name: String, value: String)], requestID: String, body: [UInt8]) {
+        self.common = common
+        self.requestID = requestID
         self.body = body
     }
+
+    /// All of them, `authorization` excepted.
+    var headers: [String: String] {
+        Dictionary(common.map { ($0.name, $0.value) } + [("apns-id", requestID)], uniquingKeysWith: { _, own in own })
+    }
+
+    static func == (left: APNsPayload, right: APNsPayload) -> Bool { left.headers == right.headers && left.body == right.body }
 
     /// - Parameters:
     ///   - topic: the app's bundle id.
@@ -22,14 +32,15 @@ struct APNsPayload: Equatable {
     init(_ message: PushMessage, topic: String, device: String, now: Int64) throws(PayloadFault) {
         guard message.expiresAt > now else { throw PayloadFault(reason: "expired before it was sent") }
         let type = message.pushType
-        headers = message.apnsDeliveryHeaders(type)
+        var headers = message.apnsDeliveryHeaders(type)
         let own = topic + type.topicSuffix
         if let asked = headers["apns-topic"], asked != own, type != .mdm {
             throw PayloadFault(reason: "asks for the apns-topic \(asked), and a push of the type \(type.rawValue) to this app has \(own); leave it out")
         }
         headers["apns-topic"] = headers["apns-topic"] ?? own
-        headers["apns-id"] = RequestID.make(nid: message.nid, device: device)
         headers["content-type"] = "application/json"
+        common = headers.sorted { $0.key < $1.key }.map { (name: $0.key, value: $0.value) }
+        requestID = RequestID.make(nid: message.nid, device: device)
 
         let root = try Self.rootMembers(message)
         func encode(_ cut: TextCut) -> [UInt8] {

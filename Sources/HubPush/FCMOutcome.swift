@@ -59,12 +59,31 @@ enum FCMOutcome {
     static func verdict(_ answer: HTTPAnswer, now: Int64) -> GatewayVerdict {
         if answer.status == 200 {
             // libcurl 7.88 can report a reset stream as success; only the name proves that FCM took the message.
-            guard let name = (try? JSONValue(parsing: answer.body))?["name"]?.stringValue, !name.isEmpty else {
+            guard let name = plainName(answer.body) ?? (try? JSONValue(parsing: answer.body))?["name"]?.stringValue, !name.isEmpty else {
                 return .retry(.transport, "200 without a message name")
             }
             return GatewayVerdict(outcome: .accepted(providerID: name))
         }
         return verdict(Fault(answer), after: RetryAfter.parse(answer.headers["retry-after"], now: now))
+    }
+
+    /// The name in an object that has nothing else, as FCM answers: without a parser for every push. Nil: to be parsed.
+    static func plainName(_ body: [UInt8]) -> String? {
+        var rest = body[...]
+        func skipBlanks() { rest = rest.drop { $0 == 0x20 || $0 == 0x0A || $0 == 0x0D || $0 == 0x09 } }
+        func take(_ text: String) -> Bool {
+            skipBlanks()
+            guard rest.starts(with: text.utf8) else { return false }
+            rest = rest.dropFirst(text.utf8.count)
+            return true
+        }
+        guard take("{"), take("\"name\""), take(":"), take("\"") else { return nil }
+        // Plain ASCII has no escapes to undo.
+        let name = rest.prefix { $0 >= 0x20 && $0 < 0x7F && $0 != UInt8(ascii: "\"") && $0 != UInt8(ascii: "\\") }
+        rest = rest[name.endIndex...]
+        guard rest.first == UInt8(ascii: "\""), take("\""), take("}") else { return nil }
+        skipBlanks()
+        return rest.isEmpty ? String(decoding: name, as: UTF8.self) : nil
     }
 
     /// One row of the table per case.

@@ -58,16 +58,21 @@ enum CollapseKey {
 enum RequestID {
     /// Lower-case canonical UUID of version 8 (RFC 9562, 5.8): made of a SHA-256 of both ids.
     static func make(nid: String, device: String) -> String {
-        // The zero byte keeps ("a", "bc") and ("ab", "c") apart.
-        var bytes = Digest.sha256(Array(nid.utf8) + [0] + Array(device.utf8))
+        var message: [UInt8] = []
+        message.reserveCapacity(nid.utf8.count + device.utf8.count + 1)
+        message += nid.utf8
+        // Keeps ("a", "bc") and ("ab", "c") apart.
+        message.append(0)
+        message += device.utf8
+        var bytes = Digest.sha256(message)
         bytes[6] = bytes[6] & 0x0F | 0x80
         bytes[8] = bytes[8] & 0x3F | 0x80
         let digits = Hex.digits(of: bytes)
         var text: [UInt8] = []
         text.reserveCapacity(36)
-        for (index, digit) in digits.prefix(32).enumerated() {
-            if index == 8 || index == 12 || index == 16 || index == 20 { text.append(UInt8(ascii: "-")) }
-            text.append(digit)
+        for range in [0..<8, 8..<12, 12..<16, 16..<20, 20..<32] {
+            if range.lowerBound > 0 { text.append(UInt8(ascii: "-")) }
+            text += digits[range]
         }
         return String(decoding: text, as: UTF8.self)
     }

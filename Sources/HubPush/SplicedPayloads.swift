@@ -40,12 +40,11 @@ final class SplicedPayloads: Sendable {
             message, target, now: now,
             write: { message throws(PayloadFault) in
                 let payload = try APNsPayload(message, topic: topic, device: "", now: now)
-                return (payload.headers, payload.body)
+                return (payload.common, payload.body)
             })
         else { return try APNsPayload(message, topic: topic, device: device, now: now) }
-        var headers = spliced.headers
-        headers["apns-id"] = RequestID.make(nid: message.nid, device: device)
-        return APNsPayload(headers: headers, body: spliced.body(id: message.nid, token: ""))
+        return APNsPayload(
+            common: spliced.headers, requestID: RequestID.make(nid: message.nid, device: device), body: spliced.body(id: message.nid, token: ""))
     }
 
     func fcm(_ message: PushMessage, target: PushTarget, now: Int64) throws(PayloadFault) -> FCMPayload {
@@ -56,7 +55,7 @@ final class SplicedPayloads: Sendable {
         common.isProven = true
         guard let spliced = try spliced(
             message, common, now: now,
-            write: { [common] message throws(PayloadFault) in ([:], try FCMPayload(message, target: common, now: now).body) })
+            write: { [common] message throws(PayloadFault) in ([], try FCMPayload(message, target: common, now: now).body) })
         else { return try FCMPayload(message, target: target, now: now) }
         return FCMPayload(body: spliced.body(id: message.nid, token: target.token))
     }
@@ -64,7 +63,7 @@ final class SplicedPayloads: Sendable {
     /// Nil when the message's id is not one that can be put in afterwards.
     private func spliced(
         _ message: PushMessage, _ target: PushTarget, now: Int64,
-        write: (PushMessage) throws(PayloadFault) -> (headers: [String: String], body: [UInt8])
+        write: (PushMessage) throws(PayloadFault) -> (headers: [(name: String, value: String)], body: [UInt8])
     ) throws(PayloadFault) -> Spliced? {
         guard message.expiresAt > now, message.nid.utf8.count == idStandIn.utf8.count, Self.isPlain(message.nid) else { return nil }
         var common = message
@@ -101,12 +100,12 @@ final class SplicedPayloads: Sendable {
 struct Spliced: Sendable {
     enum Hole: Sendable { case id, token }
 
-    let headers: [String: String]
+    let headers: [(name: String, value: String)]
     private var pieces: [(bytes: [UInt8], hole: Hole)] = []
     private var rest: [UInt8] = []
     private var count = 0
 
-    init(_ body: [UInt8], headers: [String: String], id: String, token: String) {
+    init(_ body: [UInt8], headers: [(name: String, value: String)], id: String, token: String) {
         self.headers = headers
         let standIns = [(Array(id.utf8), Hole.id), (Array(token.utf8), Hole.token)]
         var start = 0

@@ -108,6 +108,12 @@ struct FCMOutcomeTests {
         (400, body(400, rpc: nil, code: "UNSPECIFIED_ERROR"), .rejected(reason: "UNSPECIFIED_ERROR"), .none),
         (418, "", .rejected(reason: "http 418"), .none),
         (200, "{\"name\":\"projects/p/messages/1\"}", .accepted(providerID: "projects/p/messages/1"), .none),
+        (200, " {\n \"name\" : \"projects/p/messages/0:1%a\"\n}\n", .accepted(providerID: "projects/p/messages/0:1%a"), .none),
+        (200, "{\"other\":[1],\"name\":\"a\\u0062\"}", .accepted(providerID: "ab"), .none),
+        (200, "{\"name\":\"a\\u0062\"}", .accepted(providerID: "ab"), .none),
+        (200, "{\"name\":\"a\"", .retry(after: nil, reason: "transport: 200 without a message name"), .none),
+        (200, "{\"name\":\"a\"} x", .retry(after: nil, reason: "transport: 200 without a message name"), .none),
+        (200, "{\"name\":7}", .retry(after: nil, reason: "transport: 200 without a message name"), .none),
         (200, "", .retry(after: nil, reason: "transport: 200 without a message name"), .none),
         (200, "{\"name\":\"\"}", .retry(after: nil, reason: "transport: 200 without a message name"), .none),
     ] as [(Int, String, PushOutcome, GatewayVerdict.Action)])
