@@ -50,6 +50,7 @@ struct TrailResource: Sendable {
         let record = delivery.record
         return [
             "device": .string(record.device),
+            "purpose": .string(record.purpose.rawValue),
             "state": .string(record.state.rawValue),
             "why": .string(record.reason),
             "due_at": .string(Timestamp.iso8601(milliseconds: record.dueAt)),
@@ -74,7 +75,7 @@ extension EventTrail.Recipient {
     /// Where this recipient stands, in one word.
     func state(isOpen: Bool) -> String {
         if isConfirmed { return "confirmed" }
-        let states = deliveries.map(\.record.state)
+        let states = deliveries.filter { $0.record.purpose == .notification }.map(\.record.state)
         // The best of several devices is what the person saw.
         if states.contains(.accepted) { return "pushed" }
         if states.contains(where: DeliveryState.open.contains) { return "pushing" }

@@ -52,15 +52,24 @@ package enum DeliveryState: String, Sendable, CaseIterable {
     package static let open: [DeliveryState] = [.waiting, .due, .leased, .retry]
 }
 
+/// What a delivery is for. A device has one of each per event at most.
+package enum DeliveryPurpose: String, Sendable, CaseIterable {
+    /// Tells the event.
+    case notification
+    /// Takes the notification back that the device was sent: `Clearing`.
+    case clear
+}
+
 /// One recipient's row of an event: what was decided, and for a push what became of it.
 package struct DeliveryRecord: Sendable, Equatable {
-    /// Lower-case UUID derived from event and participant; the same on both surfaces.
+    /// Lower-case UUID derived from event and participant, and the same on both surfaces; of a `clear` one of its own.
     package var nid: String
     package var event: String
     package var app: String
     package var user: String
     /// Empty when the decision concerns the participant and no device (told by socket, or has no device).
     package var device: String
+    package var purpose: DeliveryPurpose
     package var state: DeliveryState
     /// Why it was decided so, for the trail: `live`, `bg`, `absent`, `no device`, …
     package var reason: String
@@ -79,15 +88,16 @@ package struct DeliveryRecord: Sendable, Equatable {
     package var attempt: DeliveryAttempt?
 
     package init(
-        nid: String, event: String, app: String, user: String, device: String, state: DeliveryState, reason: String,
-        dueAt: Int64, attempts: Int = 0, message: PushMessage? = nil, address: DirectAddress? = nil, providerID: String? = nil,
-        outcome: String? = nil
+        nid: String, event: String, app: String, user: String, device: String, purpose: DeliveryPurpose = .notification,
+        state: DeliveryState, reason: String, dueAt: Int64, attempts: Int = 0, message: PushMessage? = nil,
+        address: DirectAddress? = nil, providerID: String? = nil, outcome: String? = nil
     ) {
         self.nid = nid
         self.event = event
         self.app = app
         self.user = user
         self.device = device
+        self.purpose = purpose
         self.state = state
         self.reason = reason
         self.dueAt = dueAt
@@ -136,8 +146,10 @@ package protocol DeliveryStore: FanoutStore, ScheduledStore, TrailStore, Receipt
     /// records' `attempt` to what is kept for the trail. What has ended meanwhile stays as it ended. The due time of what has failed becomes the
     /// end of its last attempt.
     func update(_ deliveries: [DeliveryRecord]) async throws
-    /// One event's rows, ordered by user and device. For the trail and for tests.
+    /// One event's rows, ordered by user and device, a user's notifications before their clears. For the trail and for tests.
     func deliveries(event: String) async throws -> [DeliveryRecord]
+    /// The same of one user.
+    func deliveries(event: String, user: String) async throws -> [DeliveryRecord]
     func event(id: String) async throws -> EventRecord?
     /// Removes ended events and what belongs to them, committed before `cutoff` (milliseconds since 1970), and scheduled publishes
     /// that ended before it: at most `limit` of each. An event with an open delivery or an open fan-out has not ended.

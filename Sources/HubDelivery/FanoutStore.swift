@@ -193,8 +193,8 @@ package protocol FanoutStore: Sendable {
     ///   - position: of the last one of the page before; 0 for the first page.
     ///   - limit: each takes memory of two bytes and more per recipient.
     func openFanouts(after position: Int64, limit: Int) async throws -> [OpenFanout]
-    /// Ends deliveries that wait to be sent (`waiting`, `due`, `retry`) as `cancelled` with the outcome `receipt`. One that is leased
-    /// is being sent and stays.
+    /// Ends notifications that wait to be sent (`waiting`, `due`, `retry`) as `cancelled` with the outcome `receipt`. One that is leased
+    /// is being sent and stays; so does what takes a notification back.
     /// - Returns: those that were ended, without their messages.
     func cancelDeliveries(event: String, _ cancellations: [PushCancellation]) async throws -> [DeliveryRecord]
     /// The channel's events that have not expired, have the user among their recipients and are not confirmed by it, in order.

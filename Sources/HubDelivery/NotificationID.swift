@@ -17,6 +17,11 @@ package enum NotificationID {
         user.withUTF8 { unsafe message.append(contentsOf: $0) }
         return UUIDText.format(Digest.sha256(message))
     }
+
+    /// The id of what takes a notification back. Apps remember the ids that they have dealt with, so it cannot be the notification's own.
+    package static func clearing(_ nid: String) -> String {
+        UUIDText.format(Digest.sha256(Array("clear\n\(nid)".utf8)))
+    }
 }
 
 /// Ids of events: version 7 UUIDs (RFC 9562, 5.7), so that ids sort by the time they were made.

@@ -98,13 +98,15 @@ struct TrailTable {
             func text(_ name: String) -> String { push[name]?.stringValue ?? "-" }
             let attempts = String(push["attempts"]?.intValue ?? 0)
             // A recipient's further devices stand below the first one.
-            return (index == 0 ? own : ["", "", "", "", ""]) + [text("device"), text("state"), attempts, text("outcome")]
+            return (index == 0 ? own : ["", "", "", "", ""]) + [text("device") + (isClear(push) ? " (clear)" : ""), text("state"), attempts, text("outcome")]
         }
     }
 
+    private static func isClear(_ push: JSONValue) -> Bool { push["purpose"]?.stringValue == "clear" }
+
     private static func attempts(_ push: JSONValue) -> [String] {
         let device = push["device"]?.stringValue ?? "-"
-        var lines = ["push to \(device): \(push["why"]?.stringValue ?? "-")"]
+        var lines = ["\(isClear(push) ? "clear" : "push") to \(device): \(push["why"]?.stringValue ?? "-")"]
         for attempt in push["answers"]?.arrayValue ?? [] {
             let started = attempt["started_at"]?.stringValue ?? "-"
             var took = ""

@@ -31,6 +31,7 @@ struct TrailTests {
         #expect(rows.first?["why"]?.stringValue?.contains("(live)") == true)
         let push = rows.dropFirst().first?["pushes"]?.arrayValue?.first
         #expect(push?["device"] == "phone" && push?["why"] == "live, not confirmed" && push?["attempts"] == 2 && push?["outcome"] == "accepted")
+        #expect(push?["purpose"] == "notification")
         #expect(push?["answers"]?.arrayValue?.map { $0["answer"] } == ["http 503", "accepted"])
         #expect(push?["answers"]?.arrayValue?.first?["started_at"] == "2026-01-09T01:00:01.250Z")
         #expect(push?["answers"]?.arrayValue?.first?["ended_at"] == "2026-01-09T01:00:01.500Z")
@@ -91,5 +92,8 @@ struct TrailTests {
         ]
         for (recipient, isOpen, state) in cases { #expect(recipient.state(isOpen: isOpen) == state) }
         #expect(recipient(nil, [.accepted]).why == "why")
+        var cleared = recipient(.pushed, [.failed, .accepted])
+        cleared.deliveries[1].record.purpose = .clear
+        #expect(cleared.state(isOpen: false) == "failed", "a clear tells nobody anything")
     }
 }

@@ -18,7 +18,7 @@ struct StoreContract: Sendable, CustomTestStringConvertible {
     var testDescription: String { name }
 
     static let all =
-        sessions + participants + joins + devices + deliveries + fanouts + history + trails + scheduled + receipts + answers + deadLetters + webhooks + concurrency
+        sessions + participants + joins + devices + deliveries + clears + fanouts + history + trails + scheduled + receipts + answers + deadLetters + webhooks + concurrency
 }
 
 extension Directory {

@@ -46,7 +46,7 @@ struct DeliveryInsertion {
         texts.removeAll(keepingCapacity: true)
         texts += record.user.utf8
         let device = texts.count
-        texts += record.device.utf8
+        DeviceColumn.append(record, to: &texts)
         let nid = texts.count
         texts += record.nid.utf8
         let own = texts.count

@@ -54,7 +54,7 @@ struct DeliveryUpdate {
     private func bindKey(_ delivery: DeliveryRecord, to statement: RawStatement) throws {
         try statement.bind(delivery.event, at: 1)
         try statement.bind(delivery.user, at: 2)
-        try statement.bind(delivery.device, at: 3)
+        try statement.bind(DeviceColumn.text(delivery), at: 3)
     }
 
     private func bindCommon(_ delivery: DeliveryRecord, dueAt: Int64, to statement: RawStatement) throws {

@@ -98,8 +98,9 @@ extension SQLiteStore {
 }
 
 extension SQLiteStore {
-    /// Written as the partial indexes have it, or SQLite would not recognise them as fitting.
-    private static let isDead = "delivery.state = 'failed' AND delivery.message IS NOT NULL"
+    /// Written as the partial indexes have it, or SQLite would not recognise them as fitting. What would only have taken a notification
+    /// back is nobody's loss.
+    private static let isDead = "delivery.state = 'failed' AND delivery.message IS NOT NULL AND NOT \(DeviceColumn.isClear)"
     private static let hasReason =
         "(? IS NULL OR delivery.outcome = ? OR substr(delivery.outcome, 1, instr(delivery.outcome, ':') - 1) = ?)"
     /// The row's own says it first. NULL where it cannot be read.

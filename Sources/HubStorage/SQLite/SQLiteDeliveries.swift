@@ -76,14 +76,22 @@ extension SQLiteStore {
 
     /// A row that cannot be read comes without its message, and its outcome says so; an unknown state reads `failed`.
     package func deliveries(event: String) async throws -> [DeliveryRecord] {
+        try await deliveries("delivery.event = ?", [event])
+    }
+
+    package func deliveries(event: String, user: String) async throws -> [DeliveryRecord] {
+        try await deliveries("delivery.event = ? AND delivery.user = ?", [event, user])
+    }
+
+    private func deliveries(_ condition: String, _ arguments: StatementArguments) async throws -> [DeliveryRecord] {
         try await read { db in
             var messages = MessageReader(db)
             return try Row.fetchAll(
                 db.cachedStatement(
                     sql: """
                         SELECT delivery.*, event.sequence FROM delivery JOIN event ON event.id = delivery.event
-                        WHERE delivery.event = ? ORDER BY delivery.user, delivery.device
-                        """), arguments: [event]
+                        WHERE \(condition) ORDER BY delivery.user, \(DeviceColumn.isClear), delivery.device
+                        """), arguments: arguments
             ).map { try Self.delivery(row: $0, &messages).delivery }
         }
     }
@@ -165,10 +173,11 @@ extension SQLiteStore {
     /// The row's delivery, and what kept it from being read entirely. The message's sequence is the event's: when the
     /// text was written, the event did not have one yet.
     static func delivery(row: Row, _ messages: inout MessageReader) throws -> (delivery: DeliveryRecord, problem: StorageError?) {
+        let (device, purpose) = DeviceColumn.read(row["device"])
         var delivery = DeliveryRecord(
-            nid: row["nid"], event: row["event"], app: row["app"], user: row["user"], device: row["device"],
-            state: .failed, reason: row["reason"], dueAt: row["due_at"], attempts: row["attempts"],
-            providerID: row["provider_id"], outcome: row["outcome"])
+            nid: row["nid"], event: row["event"], app: row["app"], user: row["user"], device: device, purpose: purpose,
+            state: .failed, reason: row["reason"], dueAt: row["due_at"], attempts: row["attempts"], providerID: row["provider_id"],
+            outcome: row["outcome"])
         do {
             delivery.state = try decodeColumn(row, "state", of: "delivery")
             if let text = row["address"] as String? { delivery.address = try DirectAddressCoding.decode(text) }

@@ -24,7 +24,8 @@ extension SQLiteStore {
             let statement = try db.cachedStatement(
                 sql: """
                     UPDATE delivery SET state = 'cancelled', outcome = 'receipt'
-                    WHERE event = ? AND user = ? AND device = ifnull(?, device) AND (state = 'waiting' OR state = 'due' OR state = 'retry')
+                    WHERE event = ? AND user = ? AND device = ifnull(?, device) AND NOT \(DeviceColumn.isClear)
+                      AND (state = 'waiting' OR state = 'due' OR state = 'retry')
                       AND (? OR reason NOT IN ('\(Policy.both.rawValue)', '\(Policy.pushOnly.rawValue)'))
                     RETURNING event, user, device, nid, app, state, reason, due_at, attempts, NULL AS message, provider_id, outcome
                     """)

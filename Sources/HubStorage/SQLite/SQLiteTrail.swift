@@ -55,7 +55,7 @@ extension SQLiteStore {
                 sql: """
                     SELECT event, user, device, nid, app, state, reason, due_at, attempts, NULL AS message, provider_id, outcome,
                       attempts_log
-                    FROM delivery WHERE event = ? AND user = ? ORDER BY device
+                    FROM delivery WHERE event = ? AND user = ? ORDER BY \(DeviceColumn.isClear), device
                     """), arguments: [event, user]
         ).map { row in
             let log = AttemptLog.decode(row["attempts_log"] ?? "")

@@ -1,0 +1,78 @@
+import HubDelivery
+import Testing
+
+extension StoreContract {
+    /// What takes a notification back stands beside it, in every store.
+    static let clears = [
+        StoreContract("a device's clear stands beside its notification, is inserted once, and reads back as what it is") { store in
+            let alert = DeliveryRecord.sample(event: "e", device: "phone", state: .accepted, message: .sample(event: "e"))
+            let other = DeliveryRecord.sample(event: "e", user: "u2", device: "phone", state: .accepted)
+            _ = try await store.commit([.init(.sample("e"), [alert, other, .sample(event: "e", device: "", state: .socket)])])
+            let clear = DeliveryRecord.clear(event: "e", device: "phone")
+            #expect(try await store.escalate([clear, .clear(event: "e", device: "tablet")], []).map(\.device) == ["phone", "tablet"])
+            #expect(try await store.escalate([clear], []) == [])
+
+            let rows = try await store.deliveries(event: "e")
+            #expect(rows.map(\.device) == ["", "phone", "phone", "tablet", "phone"])
+            #expect(rows.map(\.purpose) == [.notification, .notification, .clear, .clear, .notification])
+            #expect(try await store.deliveries(event: "e", user: "u2") == [other])
+            #expect(try await store.deliveries(event: "e", user: "u1") == Array(rows.prefix(4)))
+            var stored = clear
+            stored.message?.sequence = 1
+            #expect(try await store.openDeliveries(limit: 10).first { $0.device == "phone" } == stored)
+            let trail = try await store.trail(event: "e", user: "u1")?.recipients.first?.deliveries
+            #expect(trail?.map(\.record.device) == ["", "phone", "phone", "tablet"])
+            #expect(trail?.map(\.record.purpose) == [.notification, .notification, .clear, .clear])
+        },
+        StoreContract("what becomes of a clear leaves its notification alone, and the other way round") { store in
+            var alert = DeliveryRecord.sample(event: "e", device: "phone", state: .due, message: .sample(event: "e"))
+            var clear = DeliveryRecord.clear(event: "e", device: "phone")
+            _ = try await store.commit([.init(.sample("e"), [alert, clear])])
+            clear.state = .leased
+            #expect(try await store.lease([clear]).count == 1)
+            clear.state = .accepted
+            clear.providerID = "p"
+            clear.attempt = DeliveryAttempt(number: 1, startedAt: 1, endedAt: 2, answer: "accepted")
+            try await store.update([clear])
+            #expect(try await store.deliveries(event: "e").map(\.state) == [.due, .accepted])
+            alert.state = .expired
+            try await store.update([alert])
+            #expect(try await store.deliveries(event: "e").map(\.state) == [.expired, .accepted])
+            let trail = try await store.trail(event: "e", user: "u1")?.recipients.first?.deliveries
+            #expect(trail?.map(\.attempts.count) == [0, 1])
+        },
+        StoreContract("a receipt ends no clear, neither of all devices nor of its own") { store in
+            let alert = DeliveryRecord.sample(event: "e", device: "phone", state: .due, message: .sample(event: "e"))
+            _ = try await store.commit([.init(.sample("e"), [alert, .clear(event: "e", device: "phone"), .clear(event: "e", device: "tablet")])])
+            let own = try await store.cancelDeliveries(event: "e", [PushCancellation(user: "u1", device: "tablet", isOfNotification: true)])
+            #expect(own == [])
+            let all = try await store.cancelDeliveries(event: "e", [PushCancellation(user: "u1", isOfNotification: true)])
+            #expect(all.map(\.purpose) == [.notification])
+            #expect(try await store.deliveries(event: "e").map(\.state) == [.cancelled, .due, .due])
+        },
+        StoreContract("a clear that failed is no dead letter") { store in
+            let clear = DeliveryRecord.clear(event: "e", device: "phone")
+            _ = try await store.commit([.init(.sample("e"), [clear])])
+            var failed = clear
+            failed.state = .failed
+            failed.outcome = "http 503"
+            try await store.update([failed])
+            #expect(try await store.deadLetters(app: "1", reason: nil, after: nil, limit: 10) == [])
+            #expect(try await store.deadLetter(app: "1", nid: clear.nid, device: "phone") == nil)
+            #expect(try await store.replayDeadLetters(.nids([clear.nid]), app: "1", now: 1, ttl: nil).due == [])
+            #expect(try await store.replayDeadLetters(.failed(reason: nil, before: nil), app: "1", now: 1, ttl: nil).due == [])
+            #expect(try await store.dismissDeadLetters(.failed(reason: nil, before: nil), app: "1") == 0)
+        },
+    ]
+}
+
+extension DeliveryRecord {
+    fileprivate static func clear(event: String, device: String) -> DeliveryRecord {
+        var clear = DeliveryRecord.sample(event: event, device: device, state: .due)
+        clear.purpose = .clear
+        clear.nid = NotificationID.clearing(clear.nid)
+        clear.message = PushMessage(
+            nid: clear.nid, event: event, kind: .silent, title: nil, body: nil, data: ["type": "clear"], expiresAt: 61_000, committedAt: 1_000)
+        return clear
+    }
+}
