@@ -11,6 +11,8 @@ package struct ChannelDefinition: Sendable, Equatable {
     package var roles: [String]
     package var join: JoinRule
     package var scope: SuppressScope
+    /// What one device confirms is taken back from the participant's others that were pushed it.
+    package var clearsSiblings: Bool
     /// Who comes back to a channel is sent what they missed.
     package var replays: Bool
     package var quietHours: QuietHours?

@@ -25,7 +25,7 @@ package enum ChannelDefinitionParser {
         guard let root,
             let map = reader.map(
                 root, YAMLMap.topLevel,
-                keys: ["channel", "roles", "join", "suppress_scope", "replay", "quiet_hours", "alerts", "android_channels", "events"])
+                keys: ["channel", "roles", "join", "suppress_scope", "clear_siblings", "replay", "quiet_hours", "alerts", "android_channels", "events"])
         else { return nil }
         let name = name(ofFile: file)
         if name.isEmpty || !name.unicodeScalars.allSatisfy(isNameCharacter) {
@@ -36,7 +36,7 @@ package enum ChannelDefinitionParser {
         let roles = readRoles(map, reader)
         let join = readJoin(map, reader, roles: roles)
         let scope = map["suppress_scope"].flatMap { reader.choice($0, "suppress_scope", SuppressScope.self) } ?? .participant
-
+        let clearsSiblings = readClearsSiblings(map, reader, scope: scope)
         let replays = map.bool("replay") ?? false
         let quietHours = readQuietHours(map, reader)
         let alerts = readAlerts(map)
@@ -52,8 +52,8 @@ package enum ChannelDefinitionParser {
         }
         guard let pattern else { return nil }
         return ChannelDefinition(
-            name: name, file: file, pattern: pattern, roles: roles, join: join, scope: scope, replays: replays, quietHours: quietHours,
-            alerts: alerts, androidChannels: androidChannels, events: events)
+            name: name, file: file, pattern: pattern, roles: roles, join: join, scope: scope, clearsSiblings: clearsSiblings, replays: replays,
+            quietHours: quietHours, alerts: alerts, androidChannels: androidChannels, events: events)
     }
 
     private static func readPattern(_ map: YAMLMap, _ reader: YAMLReader) -> ChannelPattern? {
@@ -66,6 +66,14 @@ package enum ChannelDefinitionParser {
             reader.note(node, "channel \(YAMLNode.quoted(text)): \(error)")
             return nil
         }
+    }
+
+    private static func readClearsSiblings(_ map: YAMLMap, _ reader: YAMLReader, scope: SuppressScope) -> Bool {
+        let clears = map.bool("clear_siblings") ?? false
+        if clears, scope == .device, let node = map["clear_siblings"] {
+            reader.note(node, "clear_siblings: with suppress_scope: device each device stands for itself; leave one of the two out")
+        }
+        return clears
     }
 
     private static func readRoles(_ map: YAMLMap, _ reader: YAMLReader) -> [String] {

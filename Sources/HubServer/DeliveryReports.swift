@@ -49,11 +49,14 @@ extension DeliveryService {
         escalator.post(
             .late(
                 event: receipt.event,
-                PushCancellation(
-                    user: receipt.user, device: isAlone ? receipt.device : nil, isOfNotification: receipt.isOfNotification)))
+                Escalator.LateReceipt(
+                    cancellation: PushCancellation(
+                        user: receipt.user, device: isAlone ? receipt.device : nil, isOfNotification: receipt.isOfNotification),
+                    clearingFrom: clearsSiblings(receipt.channel) ? receipt.device : nil)))
     }
 
     private func isOfOneDevice(_ channel: String) -> Bool { currentDefinitions.match(channel: channel)?.definition.scope == .device }
+    private func clearsSiblings(_ channel: String) -> Bool { currentDefinitions.match(channel: channel)?.definition.clearsSiblings ?? false }
 
     /// Enters a report in the book; true when it completes a change of the definitions.
     func handle(_ report: AttendanceReport, loop: Int, _ desk: inout DecisionDesk, _ change: inout DefinitionChange?) async -> Bool {
@@ -143,8 +146,13 @@ extension DeliveryService {
             let channel = replay.arrival.channel.text
             guard let seat = desk.attendance.seats(of: replay.arrival.connection).first(where: { $0.channel == channel }) else { continue }
             let device = isOfOneDevice(channel) ? seat.device : nil
+            // Nobody is told where it is not known which device they are the others of.
+            let clearingFrom = clearsSiblings(channel) ? seat.device : nil
             for item in replay.items where !desk.escalation.isWaiting(event: item.event, user: item.user) {
-                escalator.post(.late(event: item.event, PushCancellation(user: item.user, device: device)))
+                escalator.post(
+                    .late(
+                        event: item.event,
+                        Escalator.LateReceipt(cancellation: PushCancellation(user: item.user, device: device), clearingFrom: clearingFrom)))
             }
         }
     }

@@ -24,8 +24,14 @@ final class Escalator: Sendable {
         /// `settled`: recipients of whom nobody is waited for when these are pushed to.
         case push(event: String, [Escalation.Target], settled: [Int])
         /// A receipt for an event that nobody waits for any more: what is still on its way to a gateway is stopped.
-        case late(event: String, PushCancellation)
+        case late(event: String, LateReceipt)
         case closed(event: String)
+    }
+
+    struct LateReceipt: Sendable {
+        let cancellation: PushCancellation
+        /// The device that confirmed, where the participant's others are to be told; nil: nobody is.
+        var clearingFrom: String?
     }
 
     private let inbox = Inbox<Work>()
@@ -69,7 +75,7 @@ final class Escalator: Sendable {
                     guard let context = contexts[event] else { continue }
                     await add(targets, settled: settled, of: context, to: &turn)
                     if turn.rows.count >= Self.rowsMax { await write(&turn) }
-                case .late(let event, let cancellation): turn.late[event, default: []].append(cancellation)
+                case .late(let event, let receipt): turn.late[event, default: []].append(receipt)
                 }
             }
             await write(&turn)
@@ -83,7 +89,7 @@ final class Escalator: Sendable {
         var rows: [DeliveryRecord] = []
         var settlements = Settlements()
         /// By event.
-        var late: [String: [PushCancellation]] = [:]
+        var late: [String: [LateReceipt]] = [:]
         /// By app and channel. A thousand events of one session may fall due together after a restart.
         var audiences: [[String]: Audience] = [:]
     }
@@ -206,10 +212,15 @@ final class Escalator: Sendable {
 
     /// Stops what is still on its way to a gateway, behind the pushes that were due together with it.
     /// - Parameter late: by event.
-    private func cancel(_ late: [String: [PushCancellation]]) async {
+    private func cancel(_ late: [String: [LateReceipt]]) async {
         // Side by side, so that the store joins them to one transaction: who comes back has often missed dozens of events.
         await withTaskGroup { group in
-            for (event, cancellations) in late { group.addTask { await self.cancel(event: event, cancellations) } }
+            for (event, receipts) in late {
+                group.addTask {
+                    await self.cancel(event: event, receipts.map(\.cancellation))
+                    for receipt in receipts { await self.clear(event: event, receipt) }
+                }
+            }
         }
     }
 
@@ -219,6 +230,20 @@ final class Escalator: Sendable {
             if !cancelled.isEmpty { await outbox.drop(cancelled) }
         } catch {
             logger.error("a push that is no longer needed could not be cancelled", metadata: ["event": "\(event)", "error": "\(error)"])
+        }
+    }
+
+    /// Takes the notification back from the participant's devices that have got it. One receipt after the other: what the first has had
+    /// written keeps the next from sending more.
+    private func clear(event: String, _ receipt: LateReceipt) async {
+        guard let device = receipt.clearingFrom else { return }
+        do {
+            let known = try await store.deliveries(event: event, user: receipt.cancellation.user)
+            let clears = Clearing.deliveries(after: receipt.cancellation, on: device, among: known, now: time.wallMilliseconds)
+            if clears.isEmpty { return }
+            await outbox.enqueue(try await store.escalate(clears, []))
+        } catch {
+            logger.error("a notification could not be taken back from other devices", metadata: ["event": "\(event)", "error": "\(error)"])
         }
     }
 }

@@ -45,9 +45,10 @@ struct DefinitionTests {
             try #require(try DefinitionSet.load([("g.yaml", "channel: presence-g-{session}\n\(keys)\nevents: {}")]).definition(named: "g"))
         }
         let plain = try definition("")
-        #expect(!plain.replays && plain.quietHours == nil && plain.alerts == AlertLimits(burst: 5, every: .seconds(10), perDay: 0))
+        #expect(!plain.clearsSiblings && !plain.replays && plain.quietHours == nil && plain.alerts == AlertLimits(burst: 5, every: .seconds(10), perDay: 0))
         let full = try definition(
             "replay: true\nquiet_hours: { from: \"22:00\", to: 08:30, timezone: Europe/Berlin }\nalerts: { burst: 2, every: 1m, per_day: 9 }")
+        #expect(try definition("clear_siblings: true").clearsSiblings)
         #expect(full.replays && full.quietHours == QuietHours(from: 1320, to: 510, timezone: "Europe/Berlin"))
         #expect(full.alerts == AlertLimits(burst: 2, every: .seconds(60), perDay: 9))
         #expect(try definition("alerts: { per_day: 3 }").alerts == AlertLimits(burst: 5, every: .seconds(10), perDay: 3))
@@ -167,7 +168,7 @@ struct DefinitionTests {
         (
             "channel: presence-g-{session}\nevent: {}\nevents: {}",
             [
-                "game.yaml:2: unknown key \"event\" in the file; did you mean \"events\"? known keys: channel, roles, join, suppress_scope, replay, quiet_hours, alerts, android_channels, events"
+                "game.yaml:2: unknown key \"event\" in the file; did you mean \"events\"? known keys: channel, roles, join, suppress_scope, clear_siblings, replay, quiet_hours, alerts, android_channels, events"
             ]
         ),
         (
@@ -184,6 +185,14 @@ struct DefinitionTests {
                 "game.yaml:3: join.role: unknown role \"hidder\"; did you mean \"hider\"? roles: hider",
                 "game.yaml:4: suppress_scope cannot be \"all\"; it is one of: participant, device",
             ]
+        ),
+        (
+            "channel: presence-g-{session}\nclear_siblings: maybe\nevents: {}",
+            ["game.yaml:2: clear_siblings: expected true or false, found the text \"maybe\""]
+        ),
+        (
+            "channel: presence-g-{session}\nsuppress_scope: device\nclear_siblings: true\nevents: {}",
+            ["game.yaml:3: clear_siblings: with suppress_scope: device each device stands for itself; leave one of the two out"]
         ),
         (
             event("to: all", "policy: notfy"),

@@ -10,10 +10,13 @@ import Testing
           news: { to: all, policy: notify, ttl: 10m, notification: { title: News, body: "There is news" } }
         """
 
+    private static let pinboard = board.replacing("presence-board", with: "presence-pinboard") + "\nclear_siblings: true"
+
     /// Runs scenarios of surface.py one after another, each against a new hub on the same data.
     private func onTheBoard(_ scenarios: String..., environment: [String: String] = [:]) async throws -> [JSONValue] {
         try await Stage.run { stage in
             let file = try stage.write(Self.board, to: "channels/board.yaml")
+            _ = try stage.write(Self.pinboard, to: "channels/pinboard.yaml")
             let gateways = try await stage.gateways()
             var results: [JSONValue] = []
             for scenario in scenarios {
@@ -45,6 +48,23 @@ import Testing
         let result = try await onTheBoard("returned_late", environment: ["RETRIES_TIME": "16"])[0]
         #expect(result["taken"] == [[503], [200]], "the receipt stops what is due; what was taken is not repeated")
         #expect(result["frames"] == [[true], [true]] && result["same"] == true && result["state"] == "confirmed")
+    }
+
+    @Test("read on one device, a notification is taken from the others that have it, once and without a sound")
+    func cleared() async throws {
+        let result = try await onTheBoard("cleared")[0]
+        #expect(result["counts"] == [2, 2] && result["total"] == 4 && result["statuses"] == [200, 200] && result["read"] == true)
+        #expect(result["headers"] == ["push-type": "background", "priority": "5", "collapse-id": .null])
+        #expect(result["body"] == ["aps": ["content-available": 1], "type": "clear"])
+        #expect(result["clears"] == true && result["event"] == true && result["own"] == true && result["expires"] == true)
+        #expect(result["android"] == ["clear", true, false])
+        #expect(result["trail"] == [["phone", "notification"], ["watch", "notification"], ["phone", "clear"], ["watch", "clear"]])
+    }
+
+    @Test("a device's word by HTTP takes a notification from the others as well")
+    func clearedByWord() async throws {
+        let result = try await onTheBoard("cleared_by_word")[0]
+        #expect(result["count"] == 2 && result["headers"] == ["background", "5"] && result["clears"] == true)
     }
 
     @Test(arguments: [1, 2]) func aSocketThatNobodyReadsIsNoSurface(loops: Int) async throws {

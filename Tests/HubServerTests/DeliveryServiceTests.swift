@@ -249,13 +249,13 @@ struct DeliveryServiceTests {
 }
 
 extension DeliveryStage {
-    fileprivate func receipt(_ event: String, device: String = "phone", isOfNotification: Bool = false) -> AppReceipt {
+    func receipt(_ event: String, device: String = "phone", isOfNotification: Bool = false) -> AppReceipt {
         AppReceipt(
             event: event, app: "1", channel: "presence-game-7", user: "u", device: device, recipient: 0, isOfNotification: isOfNotification)
     }
 
     /// What the loop was told to replay.
-    fileprivate func replayed() async -> (tokens: [UInt64], frames: [UInt8])? {
+    func replayed() async -> (tokens: [UInt64], frames: [UInt8])? {
         var found: (tokens: [UInt64], frames: [UInt8])?
         _ = await eventually {
             var messages: [LoopMessage] = []

@@ -152,6 +152,63 @@ def pong_in_time():
            confirmed=bool(answer["deliveries"][0]["confirmed_at"]))
 
 
+def receipt(participant, **body):
+    expect(http.post(f"{HUB_URL}/me/receipts", json={"status": "opened", **body}, headers=bearer(participant), timeout=PATIENCE))
+
+
+def cleared():
+    """Ada's phone and watch are pushed to; then she reads on her tablet, which nobody pushes to, and takes it from the other two."""
+    gateways, channel, phone, watch = Gateways(), f"presence-pinboard-{SESSION}", apns_token("a"), fcm_token("watch")
+    create_session(SESSION, CODE, definition="pinboard")
+    ada = join(CODE, "Ada", device_token=phone, device_platform="ios", device_id="phone")
+    join(CODE, "Ada", device_token=watch, device_platform="android", device_id="watch")
+    on_tablet = join(CODE, "Ada", device_id="tablet")
+    event = publish(channel, "news")
+    for token in (phone, watch):
+        gateways.pushes(token, 1)
+    trail(event, ada["user_id"], lambda row: [push["state"] for push in row["pushes"]] == ["accepted", "accepted"])
+    tablet = foreground(on_tablet, channel)
+    frame = tablet.event("news")
+    tablet.pong()
+    for token in (phone, watch):
+        gateways.pushes(token, 2)
+    # Nobody's further word has anything more sent.
+    receipt(on_tablet, event_id=event)
+    receipt(ada, nid=gateways.requests(phone)[0]["body"]["nid"])
+    row = trail(event, ada["user_id"], lambda row: all(push["state"] == "accepted" for push in row["pushes"]))
+    gateways.settled()
+    requests = {token: gateways.requests(token) for token in (phone, watch)}
+    alert, clear = requests[phone]
+    data = [request["body"]["message"]["data"] for request in requests[watch]]
+    finish(
+        counts=[len(found) for found in requests.values()], total=len(gateways.requests()), statuses=[alert["status"], clear["status"]],
+        read=frame["event_id"] == event, body={name: clear["body"].get(name) for name in ("aps", "type")},
+        clears=clear["body"]["clear"] == alert["body"]["nid"], event=clear["body"]["event_id"] == event,
+        own=clear["body"]["nid"] != alert["body"]["nid"] and clear["headers"]["apns-id"] != alert["headers"]["apns-id"],
+        headers={name: clear["headers"].get(f"apns-{name}") for name in ("push-type", "priority", "collapse-id")},
+        expires=clear["headers"]["apns-expiration"] == alert["headers"]["apns-expiration"],
+        android=[data[1]["type"], data[1]["clear"] == data[0]["nid"], "notification" in requests[watch][1]["body"]["message"]],
+        trail=[[push["device"], push["purpose"]] for push in row["pushes"]])
+
+
+def cleared_by_word():
+    """The phone is pushed to, and the tablet says by HTTP that it was opened there."""
+    gateways, phone = Gateways(), apns_token("a")
+    create_session(SESSION, CODE, definition="pinboard")
+    ada = join(CODE, "Ada", device_token=phone, device_platform="ios", device_id="phone")
+    on_tablet = join(CODE, "Ada", device_id="tablet")
+    event = publish(f"presence-pinboard-{SESSION}", "news")
+    [alert] = gateways.pushes(phone, 1)
+    trail(event, ada["user_id"], lambda row: row["state"] == "pushed")
+    for _ in range(2):
+        receipt(on_tablet, nid=alert["body"]["nid"])
+    gateways.pushes(phone, 2)
+    gateways.settled()
+    requests = gateways.requests()
+    finish(count=len(requests), headers=[requests[1]["headers"][f"apns-{name}"] for name in ("push-type", "priority")],
+           clears=requests[1]["body"]["clear"] == alert["body"]["nid"])
+
+
 def returned_late():
     """Ada comes back when her push is due and not yet taken; Ben when his has been taken."""
     gateways, channel = Gateways(), f"presence-board-{SESSION}"
@@ -177,4 +234,4 @@ def returned_late():
         same=requests[1][0]["body"]["message"]["data"]["event_id"] == frames[1]["event_id"])
 
 
-{f.__name__: f for f in (half_open, returned, killed, after_the_kill, pong_in_time, returned_late)}[sys.argv[1]]()
+{f.__name__: f for f in (half_open, returned, killed, after_the_kill, pong_in_time, cleared, cleared_by_word, returned_late)}[sys.argv[1]]()
