@@ -44,10 +44,13 @@ package struct PushBudget: Sendable {
         /// Of the device that it goes to, for quiet hours; nil: that of the definition. Devices of one participant in different zones
         /// are asked about one by one while some of them have quiet hours.
         package var timezone: String?
+        /// A silent push that tells nothing, but takes a notification back: it takes the place of no other silent push that waits, and
+        /// gives way to any.
+        package var isClear: Bool
 
         package init(
             app: String, user: String, device: String? = nil, id: String, policy: Policy, group: String? = nil, expiresAt: Int64,
-            committedAt: Int64 = 0, timezone: String? = nil
+            committedAt: Int64 = 0, timezone: String? = nil, isClear: Bool = false
         ) {
             self.app = app
             self.user = user
@@ -58,6 +61,7 @@ package struct PushBudget: Sendable {
             self.expiresAt = expiresAt
             self.committedAt = committedAt
             self.timezone = timezone
+            self.isClear = isClear
         }
     }
 
@@ -111,6 +115,7 @@ package struct PushBudget: Sendable {
         let isQuiet: Bool
         /// In which zone quiet hours hold it back; nil: in every one.
         let timezone: String?
+        let isClear: Bool
 
         /// Without a group a push stands for itself, and replaces nothing.
         init(_ push: Push, until: Int64 = 0, isQuiet: Bool = false) {
@@ -121,9 +126,12 @@ package struct PushBudget: Sendable {
             self.until = until
             self.isQuiet = isQuiet
             timezone = isQuiet ? push.timezone : nil
+            isClear = push.isClear
         }
 
         func isNewer(than push: Push) -> Bool { id != push.id && committedAt > push.committedAt }
+        /// Of two silent pushes of one device, whether this one stays.
+        func outranks(_ push: Push) -> Bool { id != push.id && (isClear == push.isClear ? isNewer(than: push) : push.isClear) }
         /// Quiet hours of another zone are another device's.
         func concerns(_ push: Push) -> Bool { timezone == nil || push.timezone == nil || timezone == push.timezone }
     }
@@ -221,7 +229,7 @@ package struct PushBudget: Sendable {
         if push.policy == .sync {
             let key = DeviceKey(person: person, device: push.device ?? "")
             var account = devices[key] ?? SilentAccount()
-            if account.held?.isNewer(than: push) != true { account.held = Held(push) }
+            if account.held?.outranks(push) != true { account.held = Held(push) }
             devices.set(account, for: key, now: now)
         } else {
             var account = account(push, alerts, now: now)
@@ -302,7 +310,7 @@ package struct PushBudget: Sendable {
         var account = devices[key] ?? SilentAccount()
         var ruling = Ruling(verdict: .send)
         if let held = account.held, held.expiresAt > now {
-            if held.isNewer(than: push) { return Ruling(verdict: .drop(.displaced)) }
+            if held.outranks(push) { return Ruling(verdict: .drop(.displaced)) }
             if held.id != push.id { ruling.displaced = [held.id] }
         }
         account.held = nil

@@ -221,7 +221,7 @@ struct PushRules {
         PushBudget.Push(
             app: delivery.app, user: delivery.user, device: message.policy == .sync ? delivery.device : nil, id: delivery.nid,
             policy: message.policy, group: message.group, expiresAt: message.expiresAt, committedAt: message.committedAt,
-            timezone: timezone)
+            timezone: timezone, isClear: delivery.purpose == .clear)
     }
 
     private func name(_ nid: String, device: String?) -> String { device.map { "\(nid)/\($0)" } ?? nid }

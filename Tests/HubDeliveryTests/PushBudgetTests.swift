@@ -143,6 +143,30 @@ struct PushBudgetTests {
         #expect(budget.rule(push("y", .sync, device: "phone", life: 30 * minute), now: start + 21 * minute).verdict == .drop(.silentBudget))
     }
 
+    @Test("what takes a notification back waits for its device's turn, the newest of them, and gives way to what tells something", arguments: [false, true])
+    func clears(isRestored: Bool) {
+        var budget = PushBudget()
+        func clear(_ id: String, at: Int64) -> PushBudget.Push {
+            var push = push(id, .sync, device: "phone", group: nil, at: at)
+            push.isClear = true
+            return push
+        }
+        let end = start + 20 * minute
+        #expect(budget.rule(clear("a", at: 1), now: start).verdict == .send)
+        #expect(budget.rule(clear("b", at: 2), now: start) == .init(verdict: .wait(until: end)))
+        #expect(budget.rule(clear("c", at: 3), now: start) == .init(verdict: .wait(until: end), displaced: ["b"]))
+        // Older than it, and yet it goes first.
+        #expect(budget.rule(push("s", .sync, device: "phone", at: 0), now: start) == .init(verdict: .wait(until: end), displaced: ["c"]))
+        if isRestored {
+            budget = PushBudget()
+            budget.restore(push("s", .sync, device: "phone", at: 0), now: start)
+            budget.restore(clear("d", at: 4), now: start)
+        }
+        #expect(budget.rule(clear("d", at: 4), now: end) == .init(verdict: .drop(.displaced)))
+        #expect(budget.rule(push("s", .sync, device: "phone", at: 0), now: end) == .init(verdict: .send))
+        #expect(budget.rule(clear("e", at: 5), now: end).verdict == .wait(until: end + 20 * minute))
+    }
+
     @Test("a silent push is dropped while an alert of its group is to come")
     func alertPending() {
         var budget = PushBudget()
