@@ -104,6 +104,14 @@ package struct PushBudget: Sendable {
         let device: String
     }
 
+    /// Whose devices a push is held back on, or asked about.
+    private enum Zone: Equatable {
+        case every
+        case named(String)
+        /// After a restart: the one whose quiet hours end then, in milliseconds since 1970.
+        case waking(at: Int64)
+    }
+
     private struct Held {
         let group: String
         let id: String
@@ -113,19 +121,19 @@ package struct PushBudget: Sendable {
         let until: Int64
         /// Waits for the end of quiet hours, so it does not come soon.
         let isQuiet: Bool
-        /// In which zone quiet hours hold it back; nil: in every one.
-        let timezone: String?
+        /// Where quiet hours hold it back.
+        let zone: Zone
         let isClear: Bool
 
         /// Without a group a push stands for itself, and replaces nothing.
-        init(_ push: Push, until: Int64 = 0, isQuiet: Bool = false) {
+        init(_ push: Push, until: Int64 = 0, quietIn zone: Zone? = nil) {
             group = push.group ?? push.id
             id = push.id
             expiresAt = push.expiresAt
             committedAt = push.committedAt
             self.until = until
-            self.isQuiet = isQuiet
-            timezone = isQuiet ? push.timezone : nil
+            isQuiet = zone != nil
+            self.zone = zone ?? .every
             isClear = push.isClear
         }
 
@@ -133,7 +141,14 @@ package struct PushBudget: Sendable {
         /// Of two silent pushes of one device, whether this one stays.
         func outranks(_ push: Push) -> Bool { id != push.id && (isClear == push.isClear ? isNewer(than: push) : push.isClear) }
         /// Quiet hours of another zone are another device's.
-        func concerns(_ push: Push) -> Bool { timezone == nil || push.timezone == nil || timezone == push.timezone }
+        /// - Parameter quietUntil: when those of the zone end that is asked about; nil: it has none now.
+        func concerns(_ other: Zone, quietUntil: Int64?, now: Int64) -> Bool {
+            switch (zone, other) {
+            case (.every, _), (_, .every): true
+            case (.waking(let end), .named): quietUntil.map { $0 == end } ?? (end <= now)
+            default: zone == other
+            }
+        }
     }
 
     private struct Account {
@@ -144,36 +159,42 @@ package struct PushBudget: Sendable {
         /// Told to wait, the oldest first: one of each group.
         var held: [Held] = []
 
-        func hasNewer(than push: Push) -> Bool {
-            held.contains { $0.group == push.group ?? push.id && $0.isNewer(than: push) && $0.concerns(push) }
+        func hasNewer(than push: Push, in zone: Zone, quietUntil: Int64? = nil, now: Int64) -> Bool {
+            held.contains {
+                $0.group == push.group ?? push.id && $0.isNewer(than: push) && $0.concerns(zone, quietUntil: quietUntil, now: now)
+            }
         }
 
         /// Takes away what a push replaces, and the push itself.
-        /// - Parameter isQuiet: quiet hours hold the push back.
+        /// - Parameter quietUntil: until when quiet hours hold the push back; nil: they do not.
         /// - Returns: the ids of the others.
-        mutating func displace(by push: Push, isQuiet: Bool = false, now: Int64) -> (everywhere: [String], inZone: [String]) {
+        mutating func displace(
+            by push: Push, in zone: Zone, quietUntil: Int64? = nil, now: Int64
+        ) -> (everywhere: [String], inZone: [String]) {
             let group = push.group ?? push.id
             var displaced: (everywhere: [String], inZone: [String]) = ([], [])
             held.removeAll { other in
-                guard other.group == group, !other.isNewer(than: push), other.concerns(push) else { return false }
+                guard other.group == group, !other.isNewer(than: push), other.concerns(zone, quietUntil: quietUntil, now: now)
+                else { return false }
                 if other.id == push.id {
                     // On a device in another zone it waits for its turn still.
-                    return !(isQuiet && push.timezone != nil && !other.isQuiet && other.until > now)
+                    return !(quietUntil != nil && zone != .every && !other.isQuiet && other.until > now)
                 }
-                if other.timezone == nil || push.timezone == nil { displaced.everywhere.append(other.id) } else { displaced.inZone.append(other.id) }
+                if other.zone == .every || zone == .every { displaced.everywhere.append(other.id) } else { displaced.inZone.append(other.id) }
                 return true
             }
             return displaced
         }
 
         /// - Returns: what gives way to it, because too many wait.
-        mutating func hold(_ push: Push, until: Int64, isQuiet: Bool) -> String? {
+        mutating func hold(_ push: Push, until: Int64, quietIn zone: Zone? = nil) -> String? {
+            let isQuiet = zone != nil
             let isFull = held.count { $0.isQuiet == isQuiet } >= PushBudget.heldMax
             // In the night the new one is not remembered instead, and waits for itself: nothing is to be lost before the morning.
             if isFull, isQuiet { return nil }
             let oldest = isFull ? held.firstIndex { !$0.isQuiet } : nil
             let id = oldest.map { held.remove(at: $0).id }
-            held.append(Held(push, until: until, isQuiet: isQuiet))
+            held.append(Held(push, until: until, quietIn: zone))
             return id
         }
     }
@@ -224,7 +245,8 @@ package struct PushBudget: Sendable {
 
     /// Remembers a push that was told to wait by an earlier process. What is still waiting is to be restored before anything newer
     /// is asked about, or an older one could follow it.
-    package mutating func restore(_ push: Push, alerts: AlertLimits = .standard, isQuiet: Bool = false, now: Int64) {
+    /// - Parameter quietUntil: when the quiet hours end that it waits for, which also says in whose zone; nil: it waits for another reason.
+    package mutating func restore(_ push: Push, alerts: AlertLimits = .standard, quietUntil: Int64? = nil, now: Int64) {
         let person = Person(app: push.app, user: push.user)
         if push.policy == .sync {
             let key = DeviceKey(person: person, device: push.device ?? "")
@@ -233,14 +255,17 @@ package struct PushBudget: Sendable {
             devices.set(account, for: key, now: now)
         } else {
             var account = account(push, alerts, now: now)
-            if account.hasNewer(than: push) { return }
-            _ = account.displace(by: push, now: now)
-            _ = account.hold(push, until: now, isQuiet: isQuiet)
+            let zone = quietUntil.map(Zone.waking)
+            if account.hasNewer(than: push, in: zone ?? .every, now: now) { return }
+            _ = account.displace(by: push, in: zone ?? .every, now: now)
+            _ = account.hold(push, until: quietUntil ?? now, quietIn: zone)
             people.set(account, for: person, now: now)
         }
     }
 
     private func isWorthIt(_ push: Push, at time: Int64) -> Bool { time + Decision.remainingMillisecondsMin <= push.expiresAt }
+
+    private static func zone(of push: Push) -> Zone { push.timezone.map(Zone.named) ?? .every }
 
     // MARK: Visible
 
@@ -263,7 +288,7 @@ package struct PushBudget: Sendable {
         let every = alerts.every.milliseconds
         account.fullAt = min(account.fullAt + every, now + Int64(alerts.burst) * every)
         account.dayCount += 1
-        let displaced = account.displace(by: push, now: now)
+        let displaced = account.displace(by: push, in: Self.zone(of: push), now: now)
         people.set(account, for: Person(app: push.app, user: push.user), now: now)
         return Ruling(verdict: .send, displaced: displaced.everywhere, displacedInZone: displaced.inZone)
     }
@@ -271,20 +296,22 @@ package struct PushBudget: Sendable {
     private mutating func ruleQuiet(_ push: Push, _ alerts: AlertLimits, until end: Int64, now: Int64) -> Ruling {
         guard isWorthIt(push, at: end) else { return Ruling(verdict: .drop(.quietHours)) }
         var account = account(push, alerts, now: now)
-        if account.hasNewer(than: push) { return Ruling(verdict: .drop(.displaced)) }
-        let displaced = account.displace(by: push, isQuiet: true, now: now)
-        _ = account.hold(push, until: end, isQuiet: true)
+        let zone = Self.zone(of: push)
+        if account.hasNewer(than: push, in: zone, quietUntil: end, now: now) { return Ruling(verdict: .drop(.displaced)) }
+        let displaced = account.displace(by: push, in: zone, quietUntil: end, now: now)
+        _ = account.hold(push, until: end, quietIn: zone)
         people.set(account, for: Person(app: push.app, user: push.user), now: now)
         return Ruling(verdict: .wait(until: end), displaced: displaced.everywhere, displacedInZone: displaced.inZone)
     }
 
     private mutating func ruleAlert(_ push: Push, _ alerts: AlertLimits, now: Int64) -> Ruling {
         var account = account(push, alerts, now: now)
-        if account.hasNewer(than: push) { return Ruling(verdict: .drop(.displaced)) }
+        let zone = Self.zone(of: push)
+        if account.hasNewer(than: push, in: zone, now: now) { return Ruling(verdict: .drop(.displaced)) }
         var ruling = Ruling(verdict: .send)
         let every = alerts.every.milliseconds
         let freeAt = account.fullAt - Int64(alerts.burst - 1) * every
-        (ruling.displaced, ruling.displacedInZone) = account.displace(by: push, now: now)
+        (ruling.displaced, ruling.displacedInZone) = account.displace(by: push, in: zone, now: now)
         if alerts.perDay > 0, account.dayCount >= alerts.perDay {
             ruling.verdict = .drop(.dailyCap)
         } else if freeAt <= now {
@@ -293,7 +320,7 @@ package struct PushBudget: Sendable {
         } else if !isWorthIt(push, at: freeAt) {
             ruling.verdict = .drop(.alertCap)
         } else {
-            if let oldest = account.hold(push, until: freeAt, isQuiet: false) { ruling.displaced.append(oldest) }
+            if let oldest = account.hold(push, until: freeAt) { ruling.displaced.append(oldest) }
             ruling.verdict = .wait(until: freeAt)
         }
         people.set(account, for: Person(app: push.app, user: push.user), now: now)

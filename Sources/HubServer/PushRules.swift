@@ -22,6 +22,8 @@ struct PushRules {
         var device: String?
         /// On devices in this time zone; nil: in every one.
         var timezone: String?
+        /// When its quiet hours end, in milliseconds since 1970; nil: it has none now.
+        var quietUntil: Int64?
     }
 
     private struct DeviceName: Hashable {
@@ -107,6 +109,10 @@ struct PushRules {
     /// Whether a delivery is one of those that are not to go out any more.
     func covers(_ displaced: Displaced, _ delivery: DeliveryRecord) -> Bool {
         guard let timezone = displaced.timezone else { return true }
+        if channels[delivery.event] == nil || zones[deviceName(of: delivery)] == nil {
+            // Told to wait by an earlier process: of its zone only the end of the quiet hours is known.
+            return displaced.quietUntil == delivery.dueAt
+        }
         return self.timezone(of: delivery, settings(of: delivery).quietHours) == timezone
     }
 
@@ -115,7 +121,7 @@ struct PushRules {
         guard delivery.attempts == 0, let message = delivery.message, message.expiresAt > now, let reason = delivery.outcome,
             [PushBudget.Reason.quietHours, .alertCap, .silentBudget].contains(where: { $0.rawValue == reason })
         else { return }
-        budget.restore(push(delivery, message, timezone: nil), isQuiet: reason == PushBudget.Reason.quietHours.rawValue, now: now)
+        budget.restore(push(delivery, message, timezone: nil), quietUntil: reason == PushBudget.Reason.quietHours.rawValue ? delivery.dueAt : nil, now: now)
     }
 
     // MARK: Ruling
@@ -166,8 +172,9 @@ struct PushRules {
                 outcome.displaced.append(Displaced(nid: nid, device: push.device, timezone: nil))
                 memory.note(.drop(.displaced), of: name(nid, device: push.device), now: now)
             }
+            let quietUntil: Int64? = if isQuiet, case .wait(let end) = ruling.verdict { end } else { nil }
             for nid in ruling.displacedInZone {
-                outcome.displaced.append(Displaced(nid: nid, device: nil, timezone: push.timezone))
+                outcome.displaced.append(Displaced(nid: nid, device: nil, timezone: push.timezone, quietUntil: quietUntil))
                 memory.note(.drop(.displaced), of: name(nid, timezone: push.timezone), now: now)
             }
         }

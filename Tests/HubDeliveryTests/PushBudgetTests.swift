@@ -211,6 +211,21 @@ struct PushBudgetTests {
         #expect(budget.rule(push("c", policy, device: "f"), quietHours: berlin, now: end).verdict == .send)
     }
 
+    @Test("what is restored waits for the end of one night: only what is newer there takes its place")
+    func restoredNights() {
+        var budget = PushBudget()
+        let (berlinEnd, tokyoEnd) = (start + 6 * 60 * minute, start + 22 * 60 * minute)
+        budget.restore(push("b", life: 1440 * minute, at: 1), quietUntil: berlinEnd, now: start)
+        budget.restore(push("t", life: 1440 * minute, at: 2), quietUntil: tokyoEnd, now: start)
+        // There it is day.
+        #expect(budget.rule(push("day", at: 3, timezone: "America/Lima"), quietHours: nil, now: start) == .init(verdict: .send))
+        #expect(
+            budget.rule(push("b2", at: 4, timezone: "Europe/Berlin"), quietHours: berlin, now: start)
+                == .init(verdict: .wait(until: berlinEnd), displacedInZone: ["b"]))
+        #expect(budget.rule(push("b", at: 1, timezone: "Europe/Berlin"), quietHours: berlin, now: berlinEnd).verdict == .drop(.displaced))
+        #expect(budget.rule(push("t", life: 1440 * minute, at: 2, timezone: "Asia/Tokyo"), quietHours: berlin, now: tokyoEnd) == .init(verdict: .send))
+    }
+
     @Test("the newest of a group in the night takes the place of the older, and no silent one waits for the morning")
     func quietGroup() {
         var budget = PushBudget()

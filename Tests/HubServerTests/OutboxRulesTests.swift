@@ -159,6 +159,39 @@ struct OutboxRulesTests {
         await outbox.close()
     }
 
+    @Test("what waits for the morning of one zone waits over a restart, and only what is newer there takes its place")
+    func zonesOverRestart() async throws {
+        let test = try TestStore()
+        try await test.device(id: "berlin", token: "b")
+        try await test.device(id: "tokyo", token: "t", timezone: "Asia/Tokyo")
+        let first = test.outbox(ScriptedGateway(), definitions: quiet)
+        for number in 1...2 {
+            let group = "g\(number)"
+            await first.enqueue(
+                try await test.commitPushes(event: "old\(number)", policy: .notify, group: group, devices: ["berlin"], lifeMilliseconds: 12 * hour))
+            #expect(try await test.row("old\(number)") { $0.outcome != nil }?.outcome == "quiet hours")
+        }
+        await first.close()
+        test.clock.advance(seconds: 1)
+
+        let gateway = ScriptedGateway()
+        let second = test.outbox(gateway, definitions: quiet)
+        try await second.resume()
+        for (number, device) in [(1, "tokyo"), (2, "berlin")] {
+            await second.enqueue(
+                try await test.commitPushes(
+                    event: "new\(number)", policy: .notify, group: "g\(number)", devices: [device], lifeMilliseconds: 12 * hour))
+            _ = try await test.row("new\(number)") { $0.outcome != nil }
+        }
+        #expect(try await test.row("old2") { $0.state == .cancelled }?.outcome == "displaced")
+        #expect(gateway.sent.map(\.message.event) == ["new1"])
+        test.clock.advance(milliseconds: 6 * hour)
+        await second.enqueue([])
+        _ = try await test.row("new2") { $0.state == .accepted }
+        #expect(try await test.row("old1") { $0.state != .due }?.state == .accepted)
+        await second.close()
+    }
+
     @Test("several devices of one participant are one alert")
     func devices() async throws {
         let test = try TestStore()
