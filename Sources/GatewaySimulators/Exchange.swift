@@ -43,7 +43,7 @@ struct Reply {
         /// GOAWAY with this stream as the last processed one, which is then answered.
         case goAway(reason: String, response: HTTPResponse)
         /// GOAWAY that says this stream was not processed.
-        case goAwayUnprocessed(reason: String)
+        case goAwayUnprocessed(reason: String, code: UInt32)
         /// The TCP connection ends with no word.
         case closeConnection
     }

@@ -21,7 +21,12 @@ package final class SimulatedGateways: Sendable {
         package var apnsStreamsBeforeSuccess = 1
         package var apnsStreamsMax = 500
         package var fcmStreamsMax = 100
+        /// How long a new connection to APNs hears nothing from it, not even its settings; up to half a second is added.
+        package var apnsGreetingDelayMilliseconds = 0
         package var accessTokenSeconds = 3599
+        /// False: that end agrees on HTTP/1.1 only, as behind a proxy that knows nothing else.
+        package var apnsSpeaksHTTP2 = true
+        package var fcmSpeaksHTTP2 = true
 
         package init(folder: String) {
             self.folder = folder
@@ -51,6 +56,7 @@ package final class SimulatedGateways: Sendable {
     private let tokens: AccessTokens
     private let threads: [ServerThread]
     private let doors: [GatewayProvider: [ServerDoor]]
+    private let traffic: [GatewayProvider: TrafficCounter]
 
     /// Makes or reads the keys, listens on the four ports and writes the files; serves when it returns.
     package init(_ options: Options) throws(GatewayError) {
@@ -61,8 +67,13 @@ package final class SimulatedGateways: Sendable {
         let streamLimit = StreamLimit(beforeSuccess: options.apnsStreamsBeforeSuccess, afterSuccess: options.apnsStreamsMax)
         let tokens = AccessTokens(lifetimeSeconds: options.accessTokenSeconds)
         let apnsTLS = try TLSContext(
-            certificatePEM: keys.certificatePEM, privateKeyPEM: keys.certificateKeyPEM, offersHTTP1: false)
-        let fcmTLS = try TLSContext(certificatePEM: keys.certificatePEM, privateKeyPEM: keys.certificateKeyPEM, offersHTTP1: true)
+            certificatePEM: keys.certificatePEM, privateKeyPEM: keys.certificateKeyPEM,
+            versions: options.apnsSpeaksHTTP2 ? .http2 : .http1)
+        let fcmTLS = try TLSContext(
+            certificatePEM: keys.certificatePEM, privateKeyPEM: keys.certificateKeyPEM,
+            versions: options.fcmSpeaksHTTP2 ? .both : .http1)
+        let (apnsTraffic, fcmTraffic) = (TrafficCounter(), TrafficCounter())
+        let traffic: [GatewayProvider: TrafficCounter] = [.apns: apnsTraffic, .fcm: fcmTraffic]
 
         var started: [ServerThread] = []
         var isComplete = false
@@ -78,8 +89,11 @@ package final class SimulatedGateways: Sendable {
                         keyID: apnsKeyID, teamID: options.teamID, publicKey: apnsPublicKey, clock: clock),
                     topic: options.topic, streamLimit: streamLimit, clock: clock)
                 ServerLoop(listener: listener, door: door, service: service) { number, descriptor, now in
-                    Connection.secured(number: number, descriptor: descriptor, tls: apnsTLS, now: now) { negotiated in
-                        negotiated == "h2" ? HTTP2Session(connection: number, streamsMax: streamLimit.beforeSuccess) : nil
+                    Connection.secured(
+                        number: number, descriptor: descriptor, tls: apnsTLS, now: now,
+                        greetingDelay: UInt64(options.apnsGreetingDelayMilliseconds)
+                    ) {
+                        apnsTraffic.session(number, over: $0, streamsMax: streamLimit.beforeSuccess)
                     }
                 }.run()
             }
@@ -106,9 +120,8 @@ package final class SimulatedGateways: Sendable {
                     clock: clock),
                 clock: clock)
             ServerLoop(listener: listener, door: door, service: service) { number, descriptor, now in
-                Connection.secured(number: number, descriptor: descriptor, tls: fcmTLS, now: now) { negotiated in
-                    if negotiated == "h2" { return HTTP2Session(connection: number, streamsMax: options.fcmStreamsMax) }
-                    return HTTP1Session(connection: number)
+                Connection.secured(number: number, descriptor: descriptor, tls: fcmTLS, now: now) {
+                    fcmTraffic.session(number, over: $0, streamsMax: options.fcmStreamsMax)
                 }
             }.run()
         }
@@ -118,7 +131,7 @@ package final class SimulatedGateways: Sendable {
         let control = try ServerThread(
             host: options.host, port: options.controlPort, name: "the control API (--control-port)"
         ) { listener, door in
-            let service = ControlService(ledger: ledger, streamLimit: streamLimit, tokens: tokens, doors: doors)
+            let service = ControlService(ledger: ledger, streamLimit: streamLimit, tokens: tokens, doors: doors, traffic: traffic)
             ServerLoop(listener: listener, door: door, service: service) { number, descriptor, now in
                 Connection(number: number, descriptor: descriptor, transport: .plain, now: now) { _ in
                     HTTP1Session(connection: number)
@@ -155,6 +168,7 @@ package final class SimulatedGateways: Sendable {
         self.streamLimit = streamLimit
         self.tokens = tokens
         self.doors = doors
+        self.traffic = traffic
         threads = started
     }
 
@@ -215,6 +229,14 @@ package final class SimulatedGateways: Sendable {
     package func closeConnections(_ provider: GatewayProvider) {
         for door in doors[provider] ?? [] { door.send(.closeConnections) }
     }
+
+    /// Leaves every connection of that gateway open without reading or writing any more; new ones are served.
+    package func freezeConnections(_ provider: GatewayProvider) {
+        for door in doors[provider] ?? [] { door.send(.freezeConnections) }
+    }
+
+    /// Of APNs (both environments together) or FCM (its token endpoint included); nothing for OAuth by itself.
+    package func traffic(_ provider: GatewayProvider) -> GatewayTraffic { traffic[provider]?.traffic ?? GatewayTraffic() }
 
     private static func check(_ options: Options) throws(GatewayError) {
         guard options.topic.wholeMatch(of: /[A-Za-z0-9.\-]{1,155}/) != nil else {

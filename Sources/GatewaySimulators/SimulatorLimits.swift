@@ -37,6 +37,9 @@ package enum SimulatorLimits {
     package static let faultsMax = 10_000
     package static let faultStepsMax = 100
     package static let delayMillisecondsMax = 600_000
+    package static let faultBodyBytesMax = 1024 * 1024
+    /// nghttp2 sends no longer header block than 64 KiB.
+    package static let faultHeaderBytesMax = 60_000
     static let delayedRepliesMax = 20_000
     static let accessTokensMax = 1_000
     static let verifiedProviderTokensMax = 64

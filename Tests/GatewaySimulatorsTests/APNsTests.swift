@@ -194,4 +194,17 @@ import Testing
         try client.run(until: "SETTINGS") { client.announcedStreamsMax.count == 3 }
         #expect(client.announcedStreamsMax.last == 1)
     }
+
+    @Test("streams beyond the limit are refused and counted")
+    func beyondTheLimit() throws {
+        let fixture = try Fixture()
+        let client = try fixture.apnsClient()
+        let headers = try fixture.apnsHeaders()
+        // All before the first look at what the end announces.
+        let streams = (0..<5).map { _ in client.submit("POST", "/3/device/00", headers, body: Fixture.alert) }
+        try client.run(until: "the ends") { streams.allSatisfy { client.responses[$0]?.endCode != nil } }
+        #expect(streams.filter { client.responses[$0]?.status == 200 }.count == 1)
+        #expect(fixture.gateways.traffic(.apns).streamsBeyondLimit == 4)
+        #expect(fixture.gateways.traffic(.apns).connections == 1)
+    }
 }

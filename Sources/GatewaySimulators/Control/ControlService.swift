@@ -7,16 +7,20 @@ final class ControlService: GatewayService {
     private let streamLimit: StreamLimit
     private let tokens: AccessTokens
     private let doors: [GatewayProvider: [ServerDoor]]
+    private let traffic: [GatewayProvider: TrafficCounter]
 
     private static let resources =
         "GET|DELETE /requests, GET|DELETE /faults, PUT|DELETE /faults/{token}, PUT /settings, DELETE /access-tokens, "
         + "POST /connections/goaway, DELETE /connections, GET /health"
 
-    init(ledger: Ledger, streamLimit: StreamLimit, tokens: AccessTokens, doors: [GatewayProvider: [ServerDoor]]) {
+    init(ledger: Ledger, streamLimit: StreamLimit, tokens: AccessTokens, doors: [GatewayProvider: [ServerDoor]],
+        traffic: [GatewayProvider: TrafficCounter]
+    ) {
         self.ledger = ledger
         self.streamLimit = streamLimit
         self.tokens = tokens
         self.doors = doors
+        self.traffic = traffic
     }
 
     func reply(to request: ReceivedRequest, from peer: PeerState) -> Reply {
@@ -56,6 +60,7 @@ final class ControlService: GatewayService {
         }
         return .json([
             "status": "ok", "received": byProvider(counts.received), "accepted": byProvider(counts.accepted),
+            "traffic": .object(Dictionary(uniqueKeysWithValues: traffic.map { ($0.key.rawValue, $0.value.traffic.json) })),
             "stored": .int(Int64(counts.stored)), "dropped": .int(Int64(counts.dropped)), "faults": .int(Int64(counts.faults)),
         ])
     }

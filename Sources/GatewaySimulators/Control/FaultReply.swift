@@ -42,12 +42,30 @@ enum FaultReply {
             let action = Reply.Action.goAway(reason: fault.reason ?? shutdownReason, response: success)
             outcome = Outcome(reply: Reply(action: action), status: success.status, reason: name)
         case .goawayUnprocessed:
-            let action = Reply.Action.goAwayUnprocessed(reason: fault.reason ?? shutdownReason)
+            let action = Reply.Action.goAwayUnprocessed(reason: fault.reason ?? shutdownReason, code: NGHTTP2_NO_ERROR.rawValue)
+            outcome = Outcome(reply: Reply(action: action), status: 0, reason: name)
+        case .calm:
+            let action = Reply.Action.goAwayUnprocessed(
+                reason: fault.reason ?? "TooManyRequests", code: NGHTTP2_ENHANCE_YOUR_CALM.rawValue)
             outcome = Outcome(reply: Reply(action: action), status: 0, reason: name)
         case .close:
             outcome = Outcome(reply: Reply(action: .closeConnection), status: 0, reason: name)
         }
+        if case .respond(let response) = outcome.reply.action { outcome.reply.action = .respond(padded(response, fault)) }
         outcome.reply.delayMilliseconds = fault.delayMilliseconds
         return outcome
+    }
+
+    /// A JSON document with spaces behind it is the same document.
+    private static func padded(_ response: HTTPResponse, _ fault: GatewayFault) -> HTTPResponse {
+        var response = response
+        let missing = max(0, fault.bodyBytes - response.body.count)
+        response.body.append(contentsOf: repeatElement(UInt8(ascii: " "), count: missing))
+        let headerLength = 100
+        for number in 0..<fault.headerBytes / headerLength {
+            let name = "x-flood-\(number)"
+            response.headers.append((name, String(repeating: "f", count: headerLength - name.utf8.count)))
+        }
+        return response
     }
 }

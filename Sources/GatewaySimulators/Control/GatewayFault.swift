@@ -25,6 +25,8 @@ package struct GatewayFault: Sendable, Equatable {
         case goaway
         /// GOAWAY whose last stream is the one before: not processed, safe to resend.
         case goawayUnprocessed = "goaway_unprocessed"
+        /// GOAWAY with ENHANCE_YOUR_CALM, and the stream not processed.
+        case calm
         /// The connection ends without a word.
         case close
         /// An HTML page with `status`, 502 by default, as a proxy in front of the gateway sends it.
@@ -49,11 +51,15 @@ package struct GatewayFault: Sendable, Equatable {
     package var withoutDetails: Bool
     /// APNs: happens there only; nil: in both.
     package var environment: SimulatedEnvironment?
+    /// The answer's body is filled up with spaces to this length.
+    package var bodyBytes = 0
+    /// The answer carries headers that nobody asked for, of this length together.
+    package var headerBytes = 0
 
     package init(
         action: Action = .answer, status: Int? = nil, reason: String? = nil, message: String? = nil, timestamp: Int64? = nil,
         retryAfter: String? = nil, delayMilliseconds: Int = 0, times: Int? = nil, withoutDetails: Bool = false,
-        environment: SimulatedEnvironment? = nil
+        environment: SimulatedEnvironment? = nil, bodyBytes: Int = 0, headerBytes: Int = 0
     ) {
         self.action = action
         self.status = status
@@ -65,6 +71,8 @@ package struct GatewayFault: Sendable, Equatable {
         self.times = times
         self.withoutDetails = withoutDetails
         self.environment = environment
+        self.bodyBytes = bodyBytes
+        self.headerBytes = headerBytes
     }
 
     /// Reads the control API's form; the error is a sentence for whoever wrote it.
@@ -72,7 +80,7 @@ package struct GatewayFault: Sendable, Equatable {
         guard case .object(let members) = json else { throw GatewayError("a fault is a JSON object or an array of them") }
         let known = [
             "action", "status", "reason", "message", "timestamp", "retry_after", "delay_ms", "times", "without_details",
-            "environment",
+            "environment", "body_bytes", "header_bytes",
         ]
         if let unknown = members.keys.sorted().first(where: { !known.contains($0) }) {
             throw GatewayError("unknown member \"\(unknown)\" of a fault; known are \(known.joined(separator: ", "))")
@@ -95,6 +103,8 @@ package struct GatewayFault: Sendable, Equatable {
             retryAfter = try Self.string(members, "retry_after")
         }
         delayMilliseconds = try Self.integer(members, "delay_ms", 0...SimulatorLimits.delayMillisecondsMax) ?? 0
+        bodyBytes = try Self.integer(members, "body_bytes", 0...SimulatorLimits.faultBodyBytesMax) ?? 0
+        headerBytes = try Self.integer(members, "header_bytes", 0...SimulatorLimits.faultHeaderBytesMax) ?? 0
         times = try Self.integer(members, "times", 1...Int.max)
         if let value = members["without_details"] {
             guard let flag = value.boolValue else { throw GatewayError("\"without_details\" of a fault is true or false") }
@@ -121,6 +131,8 @@ package struct GatewayFault: Sendable, Equatable {
         members["retry_after"] = retryAfter.map(JSONValue.string)
         members["times"] = times.map { .int(Int64($0)) }
         if withoutDetails { members["without_details"] = true }
+        if bodyBytes > 0 { members["body_bytes"] = .int(Int64(bodyBytes)) }
+        if headerBytes > 0 { members["header_bytes"] = .int(Int64(headerBytes)) }
         members["environment"] = environment.map { .string($0.rawValue) }
         return .object(members)
     }

@@ -41,6 +41,9 @@ enum TransferOutcome: Equatable {
         return unsafe String(decoding: UnsafeBufferPointer(start: bytes, count: Int(count)), as: UTF8.self)
     }
 
+    /// Whether the handshake took up an earlier session instead of showing a certificate again.
+    var isResumed: Bool { unsafe SSL_session_reused(handle) == 1 }
+
     func read(into buffer: UnsafeMutableBufferPointer<UInt8>) -> TransferOutcome {
         ERR_clear_error()
         let count = unsafe SSL_read(handle, buffer.baseAddress, Int32(clamping: buffer.count))

@@ -17,7 +17,7 @@ final class Connection {
     private(set) var phase: Phase
     private(set) var session: (any HTTPSession)?
     private let transport: Transport
-    private let makeSession: (_ negotiated: String?) -> (any HTTPSession)?
+    private let makeSession: (_ stream: TLSStream?) -> (any HTTPSession)?
     private var output: [UInt8] = []
     private var outputOffset = 0
     /// TLS may need the socket writable to read, and the other way round.
@@ -26,15 +26,21 @@ final class Connection {
     private(set) var lastActivity: UInt64
     private var phaseSince: UInt64
     private var writeBlockedSince: UInt64?
+    /// Nothing is read and nothing written any more, and the connection stays: a peer that sees no end of it is left with a black hole.
+    var isFrozen = false
+    /// What is said after the handshake waits until then, settings included, as on a long way.
+    private var speaksFrom: UInt64 = 0
+    private let greetingDelay: UInt64
 
     init(
-        number: UInt64, descriptor: Int32, transport: Transport, now: UInt64,
-        makeSession: @escaping (_ negotiated: String?) -> (any HTTPSession)?
+        number: UInt64, descriptor: Int32, transport: Transport, now: UInt64, greetingDelay: UInt64 = 0,
+        makeSession: @escaping (_ stream: TLSStream?) -> (any HTTPSession)?
     ) {
         self.number = number
         self.descriptor = descriptor
         self.transport = transport
         self.makeSession = makeSession
+        self.greetingDelay = greetingDelay
         lastActivity = now
         phaseSince = now
         if case .tls = transport {
@@ -50,11 +56,13 @@ final class Connection {
     /// A connection that begins with a TLS handshake; nil when OpenSSL has no memory for one, and the descriptor is the
     /// caller's still.
     static func secured(
-        number: UInt64, descriptor: Int32, tls: TLSContext, now: UInt64,
-        makeSession: @escaping (_ negotiated: String?) -> (any HTTPSession)?
+        number: UInt64, descriptor: Int32, tls: TLSContext, now: UInt64, greetingDelay: UInt64 = 0,
+        makeSession: @escaping (_ stream: TLSStream?) -> (any HTTPSession)?
     ) -> Connection? {
         tls.stream(over: descriptor).map {
-            Connection(number: number, descriptor: descriptor, transport: .tls($0), now: now, makeSession: makeSession)
+            Connection(
+                number: number, descriptor: descriptor, transport: .tls($0), now: now, greetingDelay: greetingDelay,
+                makeSession: makeSession)
         }
     }
 
@@ -91,8 +99,11 @@ final class Connection {
 
     /// Produces and writes output as far as the socket takes it. False when the connection is over.
     func flush(now: UInt64) -> Bool {
+        if isFrozen { return true }
         transportNeedsWriting = false
         guard phase != .handshake else { return advanceHandshake(now: now) }
+        // The sweep comes back to it.
+        guard now >= speaksFrom else { return true }
         while true {
             if outputOffset == output.count {
                 output.removeAll(keepingCapacity: output.capacity <= SimulatorLimits.outputBytesMax)
@@ -126,6 +137,7 @@ final class Connection {
 
     /// Whether a deadline of the connection has passed; gives up late requests on the way.
     func isOverdue(now: UInt64) -> Bool {
+        if isFrozen { return false }
         if let writeBlockedSince, now - writeBlockedSince > SimulatorLimits.stalledWriteMilliseconds { return true }
         switch phase {
         case .handshake: return now - phaseSince > SimulatorLimits.handshakeMilliseconds
@@ -153,7 +165,8 @@ final class Connection {
         guard case .tls(let stream) = transport else { return true }
         switch stream.handshake() {
         case .moved:
-            session = makeSession(stream.negotiatedProtocol)
+            session = makeSession(stream)
+            speaksFrom = now + greetingDelay
             phase = .open
             phaseSince = now
             lastActivity = now

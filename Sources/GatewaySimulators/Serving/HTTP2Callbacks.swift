@@ -37,10 +37,32 @@ enum HTTP2Callbacks {
         }
         unsafe nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks) { _, frame, context in
             guard let header = unsafe frame?.pointee.hd else { return 0 }
+            if UInt32(header.type) == NGHTTP2_RST_STREAM.rawValue {
+                unsafe HTTP2Callbacks.session(context)?.traffic.count { $0.resetsReceived += 1 }
+            }
+            if UInt32(header.type) == NGHTTP2_SETTINGS.rawValue, UInt32(header.flags) & NGHTTP2_FLAG_ACK.rawValue != 0 {
+                unsafe HTTP2Callbacks.session(context)?.confirmedSettings()
+            }
             let carriesRequest =
                 UInt32(header.type) == NGHTTP2_HEADERS.rawValue || UInt32(header.type) == NGHTTP2_DATA.rawValue
             if carriesRequest && UInt32(header.flags) & NGHTTP2_FLAG_END_STREAM.rawValue != 0 {
                 unsafe HTTP2Callbacks.session(context)?.endedRequest(stream: header.stream_id)
+            }
+            return 0
+        }
+        unsafe nghttp2_session_callbacks_set_on_invalid_frame_recv_callback(callbacks) { _, frame, code, context in
+            // Streams beyond the limit are refused; once the peer has confirmed the limit, they are an error of the whole connection.
+            let isStream = unsafe frame?.pointee.hd.type == UInt8(NGHTTP2_HEADERS.rawValue)
+            if isStream, code == NGHTTP2_ERR_REFUSED_STREAM.rawValue || code == NGHTTP2_ERR_PROTO.rawValue {
+                unsafe HTTP2Callbacks.session(context)?.traffic.count { $0.streamsBeyondLimit += 1 }
+            }
+            return 0
+        }
+        unsafe nghttp2_session_callbacks_set_on_frame_send_callback(callbacks) { _, frame, context in
+            guard let header = unsafe frame?.pointee.hd, let session = unsafe HTTP2Callbacks.session(context) else { return 0 }
+            if UInt32(header.type) == NGHTTP2_GOAWAY.rawValue { session.traffic.count { $0.goAwaysSent += 1 } }
+            if UInt32(header.type) == NGHTTP2_SETTINGS.rawValue, UInt32(header.flags) & NGHTTP2_FLAG_ACK.rawValue == 0 {
+                session.sentSettings()
             }
             return 0
         }

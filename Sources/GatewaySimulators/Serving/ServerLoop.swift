@@ -44,7 +44,7 @@ final class ServerLoop {
     /// Serves until the door is told to stop.
     func run() {
         while !door.isStopping {
-            let polled = connections.values.filter { $0.wantsReading || $0.wantsWriting }
+            let polled = connections.values.filter { !$0.isFrozen && ($0.wantsReading || $0.wantsWriting) }
             var descriptors = [
                 pollfd(fd: listener.descriptor, events: clock.monotonicMilliseconds < acceptsFrom ? 0 : Int16(POLLIN), revents: 0),
                 pollfd(fd: door.readingEnd, events: Int16(POLLIN), revents: 0),
@@ -165,6 +165,7 @@ final class ServerLoop {
             switch command {
             case .announce(let streamsMax): connection.session?.announce(streamsMax: streamsMax)
             case .goAway(let reason): connection.session?.goAway(reason: reason)
+            case .freezeConnections: connection.isFrozen = true
             case .closeConnections:
                 drop(connection)
                 continue

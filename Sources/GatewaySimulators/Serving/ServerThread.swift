@@ -6,6 +6,7 @@ final class ServerDoor: Sendable {
     enum Command: Sendable {
         case announce(streamsMax: Int)
         case goAway(reason: String)
+        case freezeConnections
         case closeConnections
     }
 

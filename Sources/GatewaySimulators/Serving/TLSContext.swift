@@ -7,8 +7,10 @@ import COpenSSL
 @safe final class TLSContext: @unchecked Sendable {
     private let handle: OpaquePointer
 
-    /// - Parameter offersHTTP1: false for an end that speaks HTTP/2 only: a client that cannot is refused by a TLS alert.
-    init(certificatePEM: String, privateKeyPEM: String, offersHTTP1: Bool) throws(GatewayError) {
+    /// What an end speaks; a client that offers nothing of it is refused by a TLS alert.
+    enum Versions { case http1, http2, both }
+
+    init(certificatePEM: String, privateKeyPEM: String, versions: Versions) throws(GatewayError) {
         guard let handle = unsafe SSL_CTX_new(TLS_server_method()) else { throw OpenSSLFailure.error("cannot prepare TLS") }
         unsafe self.handle = unsafe handle
         unsafe SSL_CTX_ctrl(handle, SSL_CTRL_SET_MIN_PROTO_VERSION, Int(TLS1_2_VERSION), nil)
@@ -20,17 +22,26 @@ import COpenSSL
         let isUsable = unsafe certificate.withHandle { unsafe SSL_CTX_use_certificate(handle, $0) } == 1
             && key.withHandle { unsafe SSL_CTX_use_PrivateKey(handle, $0) } == 1
         guard isUsable else { throw OpenSSLFailure.error("cannot use the server's certificate") }
-        if offersHTTP1 {
-            unsafe SSL_CTX_set_alpn_select_cb(handle, { _, output, count, offered, offeredBytes, _ in
-                let list = unsafe UnsafeBufferPointer(start: offered, count: Int(offeredBytes))
-                return unsafe chooseProtocol(["h2", "http/1.1"], from: list, output, count)
-            }, nil)
-        } else {
-            unsafe SSL_CTX_set_alpn_select_cb(handle, { _, output, count, offered, offeredBytes, _ in
-                let list = unsafe UnsafeBufferPointer(start: offered, count: Int(offeredBytes))
-                return unsafe chooseProtocol(["h2"], from: list, output, count)
-            }, nil)
+        let choose: @convention(c) (
+            OpaquePointer?, UnsafeMutablePointer<UnsafePointer<UInt8>?>?, UnsafeMutablePointer<UInt8>?, UnsafePointer<UInt8>?, UInt32,
+            UnsafeMutableRawPointer?
+        ) -> Int32
+        // C functions capture nothing, so each choice is one of its own.
+        switch versions {
+        case .http1:
+            unsafe choose = { _, output, count, offered, offeredBytes, _ in
+                unsafe chooseProtocol(["http/1.1"], from: UnsafeBufferPointer(start: offered, count: Int(offeredBytes)), output, count)
+            }
+        case .http2:
+            unsafe choose = { _, output, count, offered, offeredBytes, _ in
+                unsafe chooseProtocol(["h2"], from: UnsafeBufferPointer(start: offered, count: Int(offeredBytes)), output, count)
+            }
+        case .both:
+            unsafe choose = { _, output, count, offered, offeredBytes, _ in
+                unsafe chooseProtocol(["h2", "http/1.1"], from: UnsafeBufferPointer(start: offered, count: Int(offeredBytes)), output, count)
+            }
         }
+        unsafe SSL_CTX_set_alpn_select_cb(handle, choose, nil)
     }
 
     deinit {
