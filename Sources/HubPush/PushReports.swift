@@ -14,6 +14,8 @@ package enum PushAlarm: String, Sendable, CaseIterable {
     case apnsForbidden = "apns_forbidden"
     /// A provider token signed a moment ago counts as expired: the clock is wrong.
     case apnsProviderTokenExpired = "apns_provider_token_expired"
+    /// A proxy in between spoils HTTP/2, which is all that APNs speaks.
+    case apnsWithoutHTTP2 = "apns_without_http2"
     /// Somebody signs provider tokens too often.
     case apnsTokenUpdates = "apns_token_updates"
     /// So many device tokens are called bad that the topic or the environment must be wrong.

@@ -63,6 +63,7 @@ struct APNsOutcomeTests {
     func http1(status: Int) {
         let verdict = APNsOutcome.verdict(answer(status, "{\"reason\":\"BadDeviceToken\"}", version: .http1), requestID: "id", now: now)
         #expect(kind(verdict.outcome) == .retry(.transport))
+        #expect(verdict.alarm == .apnsWithoutHTTP2)
     }
 
     @Test("Retry-After is passed on in both forms, HTML does not confuse, and unknown reasons are cleaned")
