@@ -55,7 +55,7 @@ let package = Package(
         .target(name: "HubTransport", dependencies: ["HubCore", "CLibWebSockets", "COpenSSL"], swiftSettings: strict),
         .target(name: "HubChannels", dependencies: ["HubCore", "HubJSON", "PusherProtocol"], swiftSettings: strict),
         .target(name: "HubDelivery", dependencies: ["HubCore", "HubCrypto", "HubJSON", "HubYAML", mustache], swiftSettings: strict),
-        .target(name: "HubHTTPClient", dependencies: ["CLibCurl"], swiftSettings: strict),
+        .target(name: "HubHTTPClient", dependencies: ["CLibCurl", "COpenSSL"], swiftSettings: strict),
         .target(
             name: "HubPush", dependencies: ["HubCore", "HubCrypto", "HubJSON", "HubDelivery", "HubHTTPClient", logging],
             swiftSettings: strict),

@@ -9,6 +9,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -52,10 +53,25 @@ static inline CURLcode tandem_curl_set_callback(CURL *easy, CURLoption option, t
   return (curl_easy_setopt)(easy, option, callback);
 }
 
+typedef CURLcode (*tandem_curl_tls_callback)(CURL *easy, void *tls_context, void *own_context);
+
+/* For CURLOPT_SSL_CTX_FUNCTION, which a libcurl with another TLS library refuses. */
+static inline CURLcode tandem_curl_set_tls_callback(CURL *easy, tandem_curl_tls_callback callback) {
+  return (curl_easy_setopt)(easy, CURLOPT_SSL_CTX_FUNCTION, callback);
+}
+
+/* True when libcurl's TLS library is OpenSSL. */
+static inline int tandem_curl_uses_openssl(void) {
+  const curl_version_info_data *version = curl_version_info(CURLVERSION_NOW);
+  return version != NULL && version->ssl_version != NULL && strncmp(version->ssl_version, "OpenSSL/", 8) == 0;
+}
+
 /* The sockets that one client has open, as far as they fit: libcurl tells of each as it opens and closes it. */
 enum { tandem_curl_sockets_max = 16 };
 struct tandem_curl_sockets {
   unsigned int user_timeout_milliseconds;
+  /* All that were ever opened, whether or not they fit. */
+  unsigned long opened;
   int count;
   curl_socket_t open[tandem_curl_sockets_max];
 };
@@ -63,6 +79,7 @@ struct tandem_curl_sockets {
 static inline int tandem_curl_opened(void *context, curl_socket_t socket, curlsocktype purpose) {
   struct tandem_curl_sockets *sockets = (struct tandem_curl_sockets *)context;
   if(purpose != CURLSOCKTYPE_IPCXN) return CURL_SOCKOPT_OK;
+  sockets->opened++;
 #ifdef TCP_USER_TIMEOUT
   /* A refusal leaves the system's own, longer time-out: no reason to give the connection up. */
   (void)setsockopt(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, &sockets->user_timeout_milliseconds,
@@ -99,6 +116,19 @@ static inline CURLcode tandem_curl_set_sockets(CURL *easy, struct tandem_curl_so
   if(code == CURLE_OK) code = (curl_easy_setopt)(easy, CURLOPT_SOCKOPTDATA, (void *)sockets);
   if(code == CURLE_OK) code = (curl_easy_setopt)(easy, CURLOPT_CLOSESOCKETFUNCTION, tandem_curl_closed);
   if(code == CURLE_OK) code = (curl_easy_setopt)(easy, CURLOPT_CLOSESOCKETDATA, (void *)sockets);
+  return code;
+}
+
+static inline int tandem_curl_begins(void *context, char *peer, char *own, int peer_port, int own_port) {
+  (void)peer, (void)own, (void)peer_port, (void)own_port;
+  ++*(long *)context;
+  return CURL_PREREQFUNC_OK;
+}
+
+/* Counts in `sends` how often libcurl begins to send the handle's request; more than once when it repeats it by itself. */
+static inline CURLcode tandem_curl_count_sends(CURL *easy, long *sends) {
+  CURLcode code = (curl_easy_setopt)(easy, CURLOPT_PREREQFUNCTION, tandem_curl_begins);
+  if(code == CURLE_OK) code = (curl_easy_setopt)(easy, CURLOPT_PREREQDATA, (void *)sends);
   return code;
 }
 

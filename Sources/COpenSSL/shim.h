@@ -72,6 +72,23 @@ static inline void tandem_openssl_md5(const void *message, size_t count, unsigne
 
 #pragma GCC diagnostic pop
 
+/* OpenSSL marks the session of a connection that is freed without a TLS farewell as not to be resumed, and libcurl 7.88 says none over
+ * HTTP/2: the sessions it keeps would all be useless. With this it keeps copies, which no connection's end touches. */
+static int tandem_openssl_copy_session(SSL *connection, SSL_SESSION *session) {
+    int (*keep)(SSL *, SSL_SESSION *) = (int (*)(SSL *, SSL_SESSION *))SSL_CTX_get_app_data(SSL_get_SSL_CTX(connection));
+    SSL_SESSION *copy = keep != NULL ? SSL_SESSION_dup(session) : NULL;
+    if (copy != NULL && keep(connection, copy) == 0) SSL_SESSION_free(copy);
+    /* The original was not kept. */
+    return 0;
+}
+
+/* For a context whose new-session callback is set, and before the first connection is made of it. */
+static inline void tandem_openssl_keep_copies_of_sessions(void *context) {
+    SSL_CTX *settings = (SSL_CTX *)context;
+    SSL_CTX_set_app_data(settings, (void *)SSL_CTX_sess_get_new_cb(settings));
+    SSL_CTX_sess_set_new_cb(settings, tandem_openssl_copy_session);
+}
+
 /* A memory BIO's bytes; BIO_get_mem_data is a macro around the untyped BIO_ctrl. The bytes belong to the BIO. */
 static inline size_t tandem_openssl_memory(BIO *bio, const char **bytes) {
     char *start = NULL;

@@ -149,9 +149,9 @@ package struct CurlCounters: Sendable, Equatable {
     package var refused = 0
     package var answered = 0
     package var failed = 0
-    /// Connections libcurl opened.
+    /// Connections libcurl opened for calls that have ended.
     package var connectionsOpened = 0
-    /// Calls for which libcurl opened more than one connection: possibly sent twice.
+    /// Calls that libcurl began to send more than once: the peer may have seen them twice. Those whose stream was refused are among them.
     package var repeatedByLibcurl = 0
     /// Answers that did not come over HTTP/2.
     package var answeredOverHTTP1 = 0

@@ -41,6 +41,10 @@ internal import Glibc
     private var isDraining = false
     private var lastRenewal: ContinuousClock.Instant?
     private var idleSince: ContinuousClock.Instant?
+    /// Of `sockets`, at the last look.
+    private var socketsOpened: UInt = 0
+    /// What libcurl was told last.
+    private var streamsMax: Int
 
     init(options: CurlOptions, inbox: CurlInbox) throws(HTTPClientError) {
         guard CurlGlobal.isReady else {
@@ -60,6 +64,7 @@ internal import Glibc
         unsafe self.multi = multi
         self.options = options
         self.inbox = inbox
+        streamsMax = Self.streamsMax(options)
         window = InFlightWindow(
             primes: options.primesConnections, limitMax: options.inFlightMax, narrows: options.narrowsWhenThrottled)
         unsafe inbox.attach(multi)
@@ -71,11 +76,13 @@ internal import Glibc
         HTTPClientError(reason: .transport(.failedInit), delivery: .notSent, detail: detail)
     }
 
+    /// The default of 100 would cap streams even where the peer allows more.
+    private static func streamsMax(_ options: CurlOptions) -> Int { max(100, options.inFlightMax) }
+
     private static func makeMulti(_ options: CurlOptions) -> UnsafeMutableRawPointer? {
         guard let multi = unsafe curl_multi_init() else { return nil }
         unsafe tandem_curl_multi_set_long(multi, CURLMOPT_PIPELINING, CURLPIPE_MULTIPLEX)
-        // The default of 100 would cap streams even where the peer allows more.
-        unsafe tandem_curl_multi_set_long(multi, CURLMOPT_MAX_CONCURRENT_STREAMS, max(100, options.inFlightMax))
+        unsafe tandem_curl_multi_set_long(multi, CURLMOPT_MAX_CONCURRENT_STREAMS, streamsMax(options))
         unsafe tandem_curl_multi_set_long(multi, CURLMOPT_MAX_HOST_CONNECTIONS, options.connectionsPerHostMax)
         unsafe tandem_curl_multi_set_long(
             multi, CURLMOPT_MAXCONNECTS, max(options.connectionsCachedMax, options.connectionsPerHostMax))
@@ -182,7 +189,24 @@ internal import Glibc
             finished += 1
         }
         if finished > 0 { lastFound = finished }
+        keepCold()
         return finished
+    }
+
+    /// Whoever ended a connection, the next one is primed. libcurl opens it for calls that were let in while the former one seemed good,
+    /// and would put all of them on it before it has read the peer's settings: so it is told to take one at a time while the window
+    /// is cold. It opens no connection and uses it in the same turn, since a handshake lies in between.
+    private func keepCold() {
+        guard window.primes else { return }
+        let opened = unsafe sockets.pointee.opened
+        if opened != socketsOpened {
+            socketsOpened = opened
+            window.connectionGone()
+        }
+        let streams = window.isCold ? 1 : Self.streamsMax(options)
+        guard streams != streamsMax else { return }
+        streamsMax = streams
+        unsafe tandem_curl_multi_set_long(multi, CURLMOPT_MAX_CONCURRENT_STREAMS, streams)
     }
 
     private func end(_ slot: Int, _ code: CurlCode) {
@@ -192,32 +216,32 @@ internal import Glibc
         free.append(slot)
         inFlight -= 1
         if inFlight == 0 { idleSince = ContinuousClock.now }
-        note(ended.result, code)
+        note(ended.result, code, sends: transfer.sends, connectionsOpened: transfer.connectionsOpened)
         ended.completion?(ended.result)
     }
 
-    private func note(_ result: Result<HTTPAnswer, HTTPClientError>, _ code: CurlCode) {
+    private func note(_ result: Result<HTTPAnswer, HTTPClientError>, _ code: CurlCode, sends: Int, connectionsOpened: Int) {
         let inFlight = inFlight
+        inbox.count { counters in
+            counters.inFlight = inFlight
+            counters.connectionsOpened += connectionsOpened
+            if sends > 1 { counters.repeatedByLibcurl += 1 }
+            switch result {
+            case .success(let answer):
+                counters.answered += 1
+                if answer.version < .http2 { counters.answeredOverHTTP1 += 1 }
+            case .failure: counters.failed += 1
+            }
+        }
         switch result {
         case .success(let answer):
             timeoutsInRow = 0
-            if answer.version == .http1 { window.lower(limitMax: options.inFlightMaxHTTP1) }
+            window.bound(limitMax: answer.version == .http1 ? options.inFlightMaxHTTP1 : options.inFlightMax)
             window.ended(InFlightWindow.signal(status: answer.status))
-            inbox.count { counters in
-                counters.inFlight = inFlight
-                counters.answered += 1
-                counters.connectionsOpened += answer.connectionsOpened
-                if answer.connectionsOpened > 1 { counters.repeatedByLibcurl += 1 }
-                if answer.version < .http2 { counters.answeredOverHTTP1 += 1 }
-            }
         case .failure:
             window.ended(.failed)
             timeoutsInRow = code == .operationTimedOut ? timeoutsInRow + 1 : 0
             if timeoutsInRow >= options.timeoutsBeforeRenewal { askForRenewal(now: ContinuousClock.now) }
-            inbox.count { counters in
-                counters.inFlight = inFlight
-                counters.failed += 1
-            }
         }
     }
 
@@ -238,6 +262,7 @@ internal import Glibc
         lastRenewal = now
         window.connectionGone()
         guard let fresh = unsafe Self.makeMulti(options) else { return false }
+        streamsMax = Self.streamsMax(options)
         let old = unsafe multi
         unsafe multi = fresh
         unsafe inbox.attach(fresh)

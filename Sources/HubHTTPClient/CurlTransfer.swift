@@ -1,4 +1,5 @@
 internal import CLibCurl
+internal import COpenSSL
 
 /// One easy handle and everything libcurl borrows from us while it works: body, header list, error text, collectors.
 ///
@@ -24,6 +25,8 @@ internal import CLibCurl
     private var receivedHeaders: [String: String] = [:]
     private var receivedBody: [UInt8] = []
     private var bodyTruncated = false
+    /// Counted by libcurl's callback.
+    private let sendsCounted: UnsafeMutablePointer<Int>
 
     /// Nil when libcurl cannot allocate a handle.
     init?(slot: Int) {
@@ -33,12 +36,22 @@ internal import CLibCurl
         unsafe errorText = .allocate(capacity: Int(CURL_ERROR_SIZE))
         unsafe errorText.initialize(repeating: 0, count: Int(CURL_ERROR_SIZE))
         unsafe body = .allocate(byteCount: Self.bodyBytesMin, alignment: 1)
+        unsafe sendsCounted = .allocate(capacity: 1)
+        unsafe sendsCounted.initialize(to: 0)
     }
+
+    /// How often libcurl began to send the last call. It repeats a call by itself when a connection that was used before ends without
+    /// a byte of the answer, or when the peer refuses the stream.
+    var sends: Int { unsafe sendsCounted.pointee }
+
+    /// Connections that were opened for the last call.
+    var connectionsOpened: Int { long(CURLINFO_NUM_CONNECTS) }
 
     deinit {
         unsafe curl_easy_cleanup(easy)
         unsafe errorText.deallocate()
         unsafe body.deallocate()
+        unsafe sendsCounted.deallocate()
     }
 
     /// Sets the handle up for one call. After an error nothing is held and the transfer is free again.
@@ -51,6 +64,7 @@ internal import CLibCurl
         completion: @escaping HTTPCompletion
     ) throws(HTTPClientError) {
         unsafe errorText[0] = 0
+        unsafe sendsCounted.pointee = 0
         if !receivedHeaders.isEmpty { receivedHeaders = [:] }
         receivedBody = []
         bodyTruncated = false
@@ -137,6 +151,14 @@ internal import CLibCurl
         let context = unsafe Unmanaged.passUnretained(self).toOpaque()
         unsafe try check(tandem_curl_set_pointer(easy, CURLOPT_ERRORBUFFER, errorText))
         unsafe try check(tandem_curl_set_pointer(easy, CURLOPT_PRIVATE, UnsafeMutableRawPointer(bitPattern: slot + 1)))
+        if tandem_curl_uses_openssl() != 0 {
+            unsafe try check(
+                tandem_curl_set_tls_callback(easy) { _, context, _ in
+                    unsafe tandem_openssl_keep_copies_of_sessions(context)
+                    return CURLE_OK
+                })
+        }
+        unsafe try check(tandem_curl_count_sends(easy, sendsCounted))
         unsafe try check(tandem_curl_set_pointer(easy, CURLOPT_WRITEDATA, context))
         unsafe try check(tandem_curl_set_pointer(easy, CURLOPT_HEADERDATA, context))
         unsafe try check(
@@ -195,15 +217,14 @@ internal import CLibCurl
         }
         let answer = HTTPAnswer(
             status: status, version: version, headers: receivedHeaders, body: receivedBody, bodyTruncated: bodyTruncated,
-            connectionsOpened: long(CURLINFO_NUM_CONNECTS))
+            connectionsOpened: connectionsOpened)
         return (.success(answer), completion)
     }
 
     private func failure(_ code: CurlCode) -> HTTPClientError {
-        // A time-out says nothing by itself; libcurl stamps the moment it was ready to send.
-        var readyToSend: curl_off_t = 0
-        unsafe tandem_curl_get_offset(easy, CURLINFO_PRETRANSFER_TIME_T, &readyToSend)
-        let notSent = code.meansNotSent || code == .operationTimedOut && readyToSend == 0
+        // The code tells of libcurl's last try only, and an answer it cannot read counts as an unsupported protocol: with the first
+        // byte sent, whatever the code, the outcome is open.
+        let notSent = sends == 0 && (code.meansNotSent || code == .operationTimedOut)
         let specific = unsafe String(cString: errorText)
         return HTTPClientError(
             reason: .transport(code), delivery: notSent ? .notSent : .outcomeUnknown,

@@ -31,8 +31,7 @@ package struct HTTPAnswer: Sendable, Equatable {
     package var body: [UInt8]
     /// True when the body was longer than what was kept.
     package var bodyTruncated: Bool
-    /// Connections libcurl opened for this call. More than one: it repeated the request by itself after a connection
-    /// died, so the peer may have seen it twice.
+    /// Connections libcurl opened for this call.
     package var connectionsOpened: Int
 
     package init(

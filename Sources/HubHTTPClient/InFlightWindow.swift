@@ -60,9 +60,9 @@ struct InFlightWindow: Equatable {
     /// The next call will open a new connection.
     mutating func connectionGone() { isCold = primes }
 
-    /// The peer speaks HTTP/1: no more calls than connections.
-    mutating func lower(limitMax: Int) {
-        self.limitMax = max(1, min(self.limitMax, limitMax))
+    /// What the version that the peer speaks allows: over HTTP/1 no more calls than connections. A wider bound is reached by successes.
+    mutating func bound(limitMax: Int) {
+        self.limitMax = max(1, limitMax)
         openLimit = min(openLimit, self.limitMax)
     }
 }

@@ -59,10 +59,14 @@ struct InFlightWindowTests {
             window.ended(.proved)
             #expect(window.limit == expected)
         }
-        window.lower(limitMax: 2)
+        window.bound(limitMax: 2)
         #expect(window.limit == 2)
         window.ended(.proved)
         #expect(window.limit == 2)
+        window.bound(limitMax: 8)
+        #expect(window.limit == 2)
+        window.ended(.proved)
+        #expect(window.limit == 3)
     }
 
     @Test("a window for peers that know nothing of each other does not narrow")

@@ -50,10 +50,12 @@ final class Simulation: Sendable {
     }()
 
     /// - Parameter behind: seconds the clock starts before the true time, so that it can be moved forward to it.
-    init(behind: Int64 = 0, trusts: Bool = true, topic: String? = nil) throws {
+    init(behind: Int64 = 0, trusts: Bool = true, topic: String? = nil, change: (inout SimulatedGateways.Options) -> Void = { _ in }) throws {
         folder = FileManager.default.temporaryDirectory.appendingPathComponent("tandem-push-\(UInt64.random(in: 0 ... .max))")
         try FileManager.default.copyItem(at: try #require(Self.keys), to: folder)
-        gateways = try SimulatedGateways(.init(folder: folder.path))
+        var options = SimulatedGateways.Options(folder: folder.path)
+        change(&options)
+        gateways = try SimulatedGateways(options)
         clock = ManualClock(wall: Int64(Date().timeIntervalSince1970 * 1000) - behind * 1000)
         reports = PushReports(time: clock)
         let settings = Dictionary(gateways.settings, uniquingKeysWith: { first, _ in first })
