@@ -167,7 +167,7 @@ struct RestartTests {
         }
     }
 
-    @Test("after a restart with 10,000 attached devices nobody is pushed to who comes back within the grace, and the others once it is over")
+    @Test("acceptance 12: after a restart with 10,000 attached devices nobody is pushed to who comes back within the grace, and the others once it is over")
     func grace() async throws {
         let (count, away) = (10_040, 10_000..<10_040)
         let test = try TestStore()
