@@ -26,7 +26,7 @@ private struct RawLane: Sendable {
         var options = CurlOptions(name: "raw")
         options.primesConnections = true
         options.inFlightMaxHTTP1 = 1
-        options.totalTimeout = .milliseconds(600)
+        options.totalTimeout = .milliseconds(1500) * SlowBuild.factor
         options.caFile = configuration.caFile
         options.answerHeaders = ["retry-after", "apns-id"]
         change(&options)
@@ -181,7 +181,7 @@ struct WireTests {
         let gateways = simulation.gateways
         let lane = try RawLane(simulation) {
             $0.primesConnections = primes
-            $0.totalTimeout = .seconds(10)
+            $0.totalTimeout = .seconds(10) * SlowBuild.factor
         }
         #expect(await lane.answer(1).status == 200)
         for round in 0..<4 {
@@ -274,9 +274,9 @@ struct WireTests {
     func mixedAnswers() async throws {
         let simulation = try Simulation()
         defer { simulation.stop() }
-        let lane = try RawLane(simulation) { $0.totalTimeout = .seconds(4) }
+        let lane = try RawLane(simulation) { $0.totalTimeout = .seconds(4) * SlowBuild.factor }
         let faults: [GatewayFault?] = [
-            nil, .init(delayMilliseconds: 20_000), .init(action: .html), .init(bodyBytes: 300_000), .init(headerBytes: 10_000),
+            nil, .init(delayMilliseconds: SimulatorLimits.delayMillisecondsMax), .init(action: .html), .init(bodyBytes: 300_000), .init(headerBytes: 10_000),
             .init(reason: "ServiceUnavailable", bodyBytes: 40_000), nil, .init(action: .reset),
         ]
         let count = 5 * faults.count
