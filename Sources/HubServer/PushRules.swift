@@ -109,7 +109,7 @@ struct PushRules {
     /// Whether a delivery is one of those that are not to go out any more.
     func covers(_ displaced: Displaced, _ delivery: DeliveryRecord) -> Bool {
         guard let timezone = displaced.timezone else { return true }
-        if channels[delivery.event] == nil || zones[deviceName(of: delivery)] == nil {
+        if memory.channel(ofEvent: delivery.event) == nil || zones[deviceName(of: delivery)] == nil {
             // Told to wait by an earlier process: of its zone only the end of the quiet hours is known.
             return displaced.quietUntil == delivery.dueAt
         }
