@@ -1,0 +1,147 @@
+internal import HubCore
+internal import HubDelivery
+internal import HubPush
+internal import Logging
+
+/// Outcomes: what the gateways answered, written down.
+extension Outbox {
+    /// Works off what the gateways answer, as long as they have something to answer: what comes in while the store writes is written
+    /// down together.
+    func settleAnswers() async {
+        while handed > 0 {
+            // The task is nobody's to cancel.
+            if handed > Self.gatheringMin { try? await Task.sleep(for: Self.gathering) }
+            guard let batch = await answers.next() else { break }
+            handed -= batch.count
+            var settled: [DeliveryRecord] = []
+            for answer in batch { settled.append(await settle(answer)) }
+            await noteAccepted(batch)
+            await complete(settled)
+        }
+        isSettling = false
+    }
+
+    struct Answer: Sendable {
+        let delivery: DeliveryRecord
+        let target: PushTarget
+        let isNoteDue: Bool
+        let outcome: PushOutcome
+    }
+
+    /// Side by side, so that the store writes them in one transaction.
+    private func noteAccepted(_ answers: [Answer]) async {
+        await withTaskGroup { group in
+            for answer in answers {
+                guard case .accepted(_, let other) = answer.outcome, answer.isNoteDue || other != nil else { continue }
+                group.addTask { await self.noteAccepted(answer.target, other ?? answer.target.environment) }
+            }
+        }
+    }
+
+    private func noteAccepted(_ target: PushTarget, _ environment: APNsEnvironment) async {
+        do {
+            try await directory.noteAccepted(
+                token: target.token, provider: target.provider, environment: environment, at: time.wallMilliseconds)
+        } catch {
+            // The next accepted push says it again.
+            logger.error("that a token was accepted could not be written down", metadata: ["error": "\(error)"])
+        }
+    }
+
+    /// Forgets a token that its gateway calls dead. What still waits for its device ends without an attempt when it comes up,
+    /// because the token is looked up then.
+    /// - Parameter deadSince: milliseconds since 1970; nil: the gateway gave no time.
+    func remove(_ token: String, of provider: PushProvider, deadSince: Int64?) async {
+        do {
+            _ = try await directory.removeToken(token, provider: provider, deadSince: deadSince)
+        } catch {
+            logger.error("a dead token could not be removed", metadata: ["error": "\(error)"])
+        }
+    }
+
+    /// What the delivery has become.
+    private func settle(_ answer: Answer) async -> DeliveryRecord {
+        let delivery = answer.delivery
+        switch answer.outcome {
+        case .accepted(let providerID, _):
+            var delivery = delivery
+            delivery.providerID = providerID
+            return end(delivery, .accepted, outcome: "accepted")
+        case .dead(let reason, let since, let isCertain):
+            if isCertain { await remove(answer.target.token, of: answer.target.provider, deadSince: since) }
+            return end(delivery, .failed, outcome: reason)
+        case .rejected(let reason): return end(delivery, .failed, outcome: reason)
+        case .skippedUnconfigured: return end(delivery, .skippedUnconfigured, outcome: "skipped_unconfigured")
+        case .retry(_, let reason): return afterRetry(delivery, answer.outcome, reason: reason)
+        }
+    }
+
+    /// The delivery as it goes on after an attempt that may be repeated.
+    func afterRetry(_ delivery: DeliveryRecord, _ outcome: PushOutcome, reason: String) -> DeliveryRecord {
+        let now = time.wallMilliseconds
+        let next = RetryPolicy.next(
+            attempt: delivery.attempts, outcome: outcome, now: now, firstAttemptAt: delivery.message?.committedAt ?? now,
+            expiresAt: delivery.message?.expiresAt ?? now, random: Double.random(in: 0..<1))
+        switch next {
+        case .giveUp(let why): return end(delivery, .failed, outcome: "\(reason): \(why)")
+        case .at(let due):
+            var delivery = end(delivery, .retry, outcome: reason)
+            delivery.dueAt = due
+            return delivery
+        }
+    }
+
+    func end(_ delivery: DeliveryRecord, _ state: DeliveryState, outcome: String) -> DeliveryRecord {
+        var delivery = delivery
+        delivery.state = state
+        note(outcome, of: &delivery)
+        return delivery
+    }
+
+    /// Writes down what deliveries have become, and has those go on that are to be tried again.
+    func complete(_ deliveries: [DeliveryRecord]) async {
+        if deliveries.isEmpty { return }
+        inFlight -= deliveries.count
+        await write(deliveries)
+        for var delivery in deliveries {
+            if delivery.state != .retry {
+                log(delivery)
+            } else if !isClosed {
+                // Written down; the next attempt is another one.
+                delivery.attempt = nil
+                queue.insert(delivery)
+            }
+        }
+        pump()
+    }
+
+    func log(_ ended: DeliveryRecord) {
+        logger.debug(
+            "push ended",
+            metadata: [
+                "push.nid": "\(ended.nid)", "push.state": "\(ended.state.rawValue)", "push.outcome": "\(ended.outcome ?? "")",
+            ])
+    }
+
+    private func note(_ outcome: String, of delivery: inout DeliveryRecord) {
+        delivery.outcome = outcome
+        // Nil where no gateway was asked.
+        delivery.attempt?.endedAt = time.wallMilliseconds
+        delivery.attempt?.answer = outcome
+    }
+
+    /// An outcome that cannot be written leaves the store as it was: the delivery is repeated after the next start.
+    @discardableResult
+    func write(_ deliveries: [DeliveryRecord]) async -> Bool {
+        if deliveries.isEmpty { return true }
+        do {
+            try await store.update(deliveries)
+            return true
+        } catch {
+            logger.error(
+                "the outcome of pushes could not be stored",
+                metadata: ["push.nid": "\(deliveries.first?.nid ?? "")", "count": "\(deliveries.count)", "error": "\(error)"])
+            return false
+        }
+    }
+}

@@ -1,0 +1,73 @@
+internal import HubCore
+internal import HubDelivery
+internal import Logging
+
+/// Sending: the lease, then the gateway.
+extension Outbox {
+    /// - Returns: false when the store cannot be written; they are tried again in a second.
+    func lease(_ deliveries: [DeliveryRecord]) async -> Bool {
+        if deliveries.isEmpty { return true }
+        let now = time.wallMilliseconds
+        let batch = deliveries.map { delivery in
+            var delivery = delivery
+            delivery.state = .leased
+            delivery.attempts += 1
+            delivery.dueAt = now + Self.leaseMilliseconds
+            return delivery
+        }
+        inFlight += batch.count
+        do {
+            let leased = try await store.lease(batch)
+            inFlight -= batch.count - leased.count
+            await send(leased)
+            return true
+        } catch {
+            logger.error("deliveries could not be leased; trying again", metadata: ["error": "\(error)"])
+            inFlight -= batch.count
+            if isClosed { return false }
+            for var delivery in deliveries {
+                delivery.dueAt = now + 1000
+                queue.insert(delivery)
+            }
+            return false
+        }
+    }
+
+    /// Tokens are looked up now, not when the pushes were decided: they may have changed since.
+    private func send(_ leased: [DeliveryRecord]) async {
+        let found = await targets.find(leased, now: time.wallMilliseconds)
+        let now = time.wallMilliseconds
+        var ended: [DeliveryRecord] = []
+        for (delivery, found) in zip(leased, found) {
+            guard let message = delivery.message else {
+                ended.append(end(delivery, .failed, outcome: "no message"))
+                continue
+            }
+            guard message.expiresAt > now else {
+                ended.append(end(delivery, .expired, outcome: "expired"))
+                continue
+            }
+            switch found {
+            case .target(let target, let lastAcceptedAt):
+                hand(message, of: delivery, to: target, isNoteDue: lastAcceptedAt.map { now - $0 >= Self.acceptanceNotedEvery } ?? false, now: now)
+            case .none(let reason): ended.append(end(delivery, .undeliverable, outcome: reason))
+            case .unknown: ended.append(afterRetry(delivery, .retry(after: nil, reason: "store"), reason: "store"))
+            }
+        }
+        await complete(ended)
+    }
+
+    /// - Parameter isNoteDue: whether it is time to write down that the gateway accepted this token.
+    private func hand(_ message: PushMessage, of delivery: DeliveryRecord, to target: PushTarget, isNoteDue: Bool, now: Int64) {
+        var sent = delivery
+        sent.attempt = DeliveryAttempt(number: delivery.attempts, startedAt: now, endedAt: 0, answer: "")
+        handed += 1
+        let answers = answers
+        gateway.send(message, to: target) { [sent] outcome in
+            answers.post(Answer(delivery: sent, target: target, isNoteDue: isNoteDue, outcome: outcome))
+        }
+        if isSettling { return }
+        isSettling = true
+        Task { await settleAnswers() }
+    }
+}
