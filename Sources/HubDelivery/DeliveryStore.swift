@@ -86,6 +86,9 @@ package struct DeliveryRecord: Sendable, Equatable {
     package var outcome: String?
     /// Set by who has made an attempt, for the `update` that writes it down; never read back.
     package var attempt: DeliveryAttempt?
+    /// When the first attempt was made that `attempts` counts, in milliseconds since 1970. Kept by who sends and not stored; nil: not
+    /// attempted since the process started.
+    package var firstAttemptAt: Int64?
 
     package init(
         nid: String, event: String, app: String, user: String, device: String, purpose: DeliveryPurpose = .notification,

@@ -80,7 +80,7 @@ extension Outbox {
     func afterRetry(_ delivery: DeliveryRecord, _ outcome: PushOutcome, reason: String) -> DeliveryRecord {
         let now = time.wallMilliseconds
         let next = RetryPolicy.next(
-            attempt: delivery.attempts, outcome: outcome, now: now, firstAttemptAt: delivery.message?.committedAt ?? now,
+            attempt: delivery.attempts, outcome: outcome, now: now, firstAttemptAt: delivery.firstAttemptAt ?? now,
             expiresAt: delivery.message?.expiresAt ?? now, random: Double.random(in: 0..<1))
         switch next {
         case .giveUp(let why): return end(delivery, .failed, outcome: "\(reason): \(why)")

@@ -60,6 +60,7 @@ extension Outbox {
     /// - Parameter isNoteDue: whether it is time to write down that the gateway accepted this token.
     private func hand(_ message: PushMessage, of delivery: DeliveryRecord, to target: PushTarget, isNoteDue: Bool, now: Int64) {
         var sent = delivery
+        if delivery.attempts == 1 || delivery.firstAttemptAt == nil { sent.firstAttemptAt = now }
         sent.attempt = DeliveryAttempt(number: delivery.attempts, startedAt: now, endedAt: 0, answer: "")
         handed += 1
         let answers = answers

@@ -91,6 +91,31 @@ struct OutboxTests {
         await outbox.close()
     }
 
+    @Test("the hour of trying begins with the first attempt since a replay, not with the event")
+    func replayed() async throws {
+        let test = try TestStore()
+        try await test.device()
+        let hour: Int64 = 3_600_000
+        let outbox = test.outbox(ScriptedGateway([.rejected(reason: "http 413")] + Array(repeating: .retry(after: nil, reason: "unavailable: http 503"), count: 40)))
+        await outbox.enqueue([try await test.commitPush(lifeMilliseconds: 20 * hour)])
+        _ = try await test.row { $0.state == .failed }
+        test.clock.advance(milliseconds: 2 * hour)
+        let replayedAt = test.clock.wallMilliseconds
+        await outbox.enqueue(try await test.store.replayDeadLetters(.nids(["nid-e1"]), app: "1", now: replayedAt, ttl: nil).due)
+
+        var row = try #require(try await test.row { $0.attempts > 0 && ($0.state == .retry || $0.state == .failed) })
+        #expect(row.state == .retry && row.attempts == 1)
+        while row.state == .retry {
+            let attempts = row.attempts
+            test.clock.advance(milliseconds: row.dueAt - test.clock.wallMilliseconds)
+            await outbox.enqueue([])
+            row = try #require(try await test.row { $0.attempts > attempts && ($0.state == .retry || $0.state == .failed) })
+        }
+        #expect(row.outcome == "unavailable: http 503: failed for an hour" && row.attempts > 5)
+        #expect(test.clock.wallMilliseconds - replayedAt <= hour)
+        await outbox.close()
+    }
+
     @Test("what a crash left leased is sent again at the next start, and what was accepted is not")
     func crash() async throws {
         let test = try TestStore()
