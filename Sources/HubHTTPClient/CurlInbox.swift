@@ -161,6 +161,8 @@ package struct CurlCounters: Sendable, Equatable {
     package var queued = 0
     /// Calls inside libcurl at the moment of reading.
     package var inFlight = 0
+    /// Calls allowed inside libcurl when the last one ended.
+    package var window = 0
     /// The most calls that were ever inside at once.
     package var inFlightPeak = 0
 

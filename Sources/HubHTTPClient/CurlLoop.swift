@@ -68,6 +68,8 @@ internal import Glibc
         window = InFlightWindow(
             primes: options.primesConnections, limitMax: options.inFlightMax, narrows: options.narrowsWhenThrottled)
         unsafe inbox.attach(multi)
+        let limit = window.limit
+        inbox.count { $0.window = limit }
     }
 
     deinit { unsafe sockets.deallocate() }
@@ -221,9 +223,20 @@ internal import Glibc
     }
 
     private func note(_ result: Result<HTTPAnswer, HTTPClientError>, _ code: CurlCode, sends: Int, connectionsOpened: Int) {
-        let inFlight = inFlight
+        switch result {
+        case .success(let answer):
+            timeoutsInRow = 0
+            window.bound(limitMax: answer.version == .http1 ? options.inFlightMaxHTTP1 : options.inFlightMax)
+            window.ended(InFlightWindow.signal(status: answer.status, is429OfOne: options.is429OfOneRecipient), inside: inFlight)
+        case .failure:
+            window.ended(.failed, inside: inFlight)
+            timeoutsInRow = code == .operationTimedOut ? timeoutsInRow + 1 : 0
+            if timeoutsInRow >= options.timeoutsBeforeRenewal { askForRenewal(now: ContinuousClock.now) }
+        }
+        let (inFlight, limit) = (inFlight, window.limit)
         inbox.count { counters in
             counters.inFlight = inFlight
+            counters.window = limit
             counters.connectionsOpened += connectionsOpened
             if sends > 1 { counters.repeatedByLibcurl += 1 }
             switch result {
@@ -232,16 +245,6 @@ internal import Glibc
                 if answer.version < .http2 { counters.answeredOverHTTP1 += 1 }
             case .failure: counters.failed += 1
             }
-        }
-        switch result {
-        case .success(let answer):
-            timeoutsInRow = 0
-            window.bound(limitMax: answer.version == .http1 ? options.inFlightMaxHTTP1 : options.inFlightMax)
-            window.ended(InFlightWindow.signal(status: answer.status))
-        case .failure:
-            window.ended(.failed)
-            timeoutsInRow = code == .operationTimedOut ? timeoutsInRow + 1 : 0
-            if timeoutsInRow >= options.timeoutsBeforeRenewal { askForRenewal(now: ContinuousClock.now) }
         }
     }
 

@@ -22,6 +22,8 @@ package struct CurlOptions: Sendable {
     /// Let fewer calls in after a 429 or 503. Off for a client that serves peers who know nothing of each other: one of them
     /// must not slow down the others.
     package var narrowsWhenThrottled = true
+    /// A 429 speaks of one recipient, as APNs' does: it narrows nothing.
+    package var is429OfOneRecipient = false
     /// A call to a host that is just being connected waits to learn whether the connection can be shared. Off where a silent
     /// answer to one call must not hold up another one to the same host.
     package var waitsForMultiplexing = true

@@ -1,7 +1,8 @@
 /// How many calls may be inside libcurl at once: a pure state machine, so that every transition can be tested.
 ///
 /// A window is *cold* until a call over the present connection has succeeded; cold, it lets one call through when
-/// priming was asked for. Open, it halves when the peer pushes back (429, 503) and grows by one with each success.
+/// priming was asked for. Open, it halves when the peer pushes back (429, 503): once for all calls that were inside together, because
+/// they are one complaint. It grows by one with each round of successes, a window full of them.
 struct InFlightWindow: Equatable {
     /// What an ended call says about the peer and the connection.
     enum Signal: Equatable {
@@ -17,9 +18,11 @@ struct InFlightWindow: Equatable {
 
     /// The signal in a status. 410 counts as proof: Apple says it is not held against the connection, and it comes only
     /// after the credentials were accepted.
-    static func signal(status: Int) -> Signal {
+    /// - Parameter is429OfOne: whether a 429 speaks of one recipient and not of the client's rate.
+    static func signal(status: Int, is429OfOne: Bool = false) -> Signal {
         switch status {
         case 200..<300, 410: .proved
+        case 429 where is429OfOne: .answered
         case 429, 503: .throttled
         default: .answered
         }
@@ -30,6 +33,10 @@ struct InFlightWindow: Equatable {
     private(set) var limitMax: Int
     private(set) var isCold: Bool
     private var openLimit: Int
+    /// Successes since the window last changed.
+    private var successes = 0
+    /// Calls that were inside when it last halved and have not ended.
+    private var stale = 0
 
     /// - Parameters:
     ///   - primes: whether a cold window lets only one call through.
@@ -47,14 +54,29 @@ struct InFlightWindow: Equatable {
     /// Calls allowed inside at this moment.
     var limit: Int { isCold ? 1 : openLimit }
 
-    mutating func ended(_ signal: Signal) {
+    /// - Parameter inside: calls that are still inside.
+    mutating func ended(_ signal: Signal, inside: Int = 0) {
+        let isStale = stale > 0
+        if isStale { stale -= 1 }
         switch signal {
-        case .proved:
-            if isCold { isCold = false } else { openLimit = min(limitMax, openLimit + 1) }
+        case .proved: if isCold { isCold = false } else { widen() }
         case .answered: break
-        case .throttled: if narrows { openLimit = max(1, openLimit / 2) }
+        case .throttled: if narrows, !isStale { halve(inside: inside) }
         case .failed: isCold = primes
         }
+    }
+
+    private mutating func widen() {
+        successes += 1
+        guard successes >= openLimit, openLimit < limitMax else { return }
+        openLimit += 1
+        successes = 0
+    }
+
+    private mutating func halve(inside: Int) {
+        openLimit = max(1, openLimit / 2)
+        successes = 0
+        stale = inside
     }
 
     /// The next call will open a new connection.

@@ -48,7 +48,7 @@ struct InFlightWindowTests {
         #expect(window.limit == 8)
     }
 
-    @Test("pushing back halves the window, success widens it by one, within its bounds")
+    @Test("pushing back halves the window, a window full of successes widens it by one, within its bounds")
     func throttles() {
         var window = InFlightWindow(primes: false, limitMax: 8)
         for expected in [4, 2, 1, 1] {
@@ -56,6 +56,8 @@ struct InFlightWindowTests {
             #expect(window.limit == expected)
         }
         for expected in [2, 3, 4, 5, 6, 7, 8, 8] {
+            for _ in 1..<window.limit { window.ended(.proved) }
+            #expect(window.limit == max(1, expected - 1) || expected == 8)
             window.ended(.proved)
             #expect(window.limit == expected)
         }
@@ -67,6 +69,23 @@ struct InFlightWindowTests {
         #expect(window.limit == 2)
         window.ended(.proved)
         #expect(window.limit == 3)
+    }
+
+    @Test("what was inside at a halving halves nothing again, what came in after it does")
+    func halvesOnce() {
+        var window = InFlightWindow(primes: false, limitMax: 200)
+        for inside in (0..<200).reversed() { window.ended(.throttled, inside: inside) }
+        #expect(window.limit == 100)
+        window.ended(.throttled, inside: 99)
+        #expect(window.limit == 50)
+        for inside in (0..<99).reversed() { window.ended(inside % 2 == 0 ? .throttled : .answered, inside: inside) }
+        #expect(window.limit == 50)
+    }
+
+    @Test("a 429 about one recipient narrows nothing, a 503 does")
+    func ofOneRecipient() {
+        #expect(InFlightWindow.signal(status: 429, is429OfOne: true) == .answered)
+        #expect(InFlightWindow.signal(status: 503, is429OfOne: true) == .throttled)
     }
 
     @Test("a window for peers that know nothing of each other does not narrow")
