@@ -62,4 +62,9 @@ package protocol PushGateway: Sendable {
     ///
     /// One call is one attempt: backing off and trying again is the caller's.
     func send(_ message: PushMessage, to target: PushTarget, completion: @escaping @Sendable (PushOutcome) -> Void)
+    /// What can go out on a route now: a question that reserves nothing. Callable from any thread.
+    func room(on route: PushRoute) -> PushRoom
+    /// Asks for places for pushes that are sent right after, one answer each, in their order: the urgent ones should be first.
+    /// What is sent without asking is sent all the same.
+    func admit(_ candidates: [PushCandidate]) -> [PushAdmission]
 }

@@ -36,6 +36,20 @@ package final class APNsGateway: ClosablePushGateway {
 
         /// Nil when a push may go out; otherwise the outcome it gets instead.
         func refusal() -> PushOutcome? { gate.refusal() ?? lane.lane.refusal() }
+
+        func room(isUnproven: Bool) -> PushRoom {
+            let room = lane.lane.room(isUnproven: isUnproven)
+            guard let stop = gate.wait() else { return room }
+            if stop.wait > .zero { return PushRoom(count: 0, urgent: 0, again: stop.isProbing ? nil : stop.wait) }
+            return PushRoom(count: min(1, room.count), urgent: min(1, room.urgent), again: room.again)
+        }
+
+        func admit(_ candidates: [PushCandidate]) -> [PushAdmission] {
+            guard let stop = gate.wait() else { return lane.lane.admit(candidates) }
+            if stop.wait > .zero { return candidates.map { _ in .wait(again: stop.isProbing ? nil : stop.wait) } }
+            // The first one is the probe.
+            return lane.lane.admit(Array(candidates.prefix(1))) + candidates.dropFirst().map { _ in .wait(again: nil) }
+        }
     }
 
     static let tooManyBadTokens =
@@ -88,10 +102,12 @@ package final class APNsGateway: ClosablePushGateway {
         }
         do throws(PayloadFault) {
             let payload = try payloads.apns(message, topic: topic, device: target.device, now: time.wallMilliseconds)
-            let request = Request(
-                payload: payload, path: path, target: target, environment: target.environment, log: log, completion: completion)
             switch try token(of: side) {
-            case .token(let token): submit(request, token: token, isResend: false)
+            case .token(let token):
+                let request = Request(
+                    payload: payload, path: path, target: target, environment: target.environment,
+                    wasUnproven: side.lane.lane.entered(target), log: log, completion: completion)
+                submit(request, token: token, isResend: false)
             case .wait(let wait):
                 Self.later(
                     .retry(after: wait, reason: RetryCause.lane.reason("no provider token yet")), log, logger, completion)
@@ -99,6 +115,12 @@ package final class APNsGateway: ClosablePushGateway {
         } catch {
             Self.later(.rejected(reason: error.reason), log, logger, completion)
         }
+    }
+
+    package func room(on route: PushRoute) -> PushRoom { side(route.environment).room(isUnproven: route.isUnproven) }
+
+    package func admit(_ candidates: [PushCandidate]) -> [PushAdmission] {
+        AdmissionGroups.admit(candidates, by: \.environment) { side($0).admit($1) }
     }
 
     /// The request path of a device token; nil for what is not one, which must not become part of a path.
@@ -157,6 +179,10 @@ extension APNsGateway {
         let target: PushTarget
         /// Where it is being sent: the target's, or on the second try the other one.
         var environment: APNsEnvironment
+        /// It went in the small share of tokens that nobody saw work.
+        let wasUnproven: Bool
+        /// APNs called the token bad, in one environment at least.
+        var isCalledBad = false
         let log: PushLog
         let completion: @Sendable (PushOutcome) -> Void
 
@@ -176,6 +202,7 @@ extension APNsGateway {
     private func answered(
         _ request: Request, token: String, isResend: Bool, _ result: Result<HTTPAnswer, HTTPClientError>
     ) {
+        var request = request
         let side = side(request.environment)
         let lane = side.lane.lane
         var verdict: GatewayVerdict
@@ -186,6 +213,7 @@ extension APNsGateway {
             verdict = APNsOutcome.verdict(
                 answer, requestID: request.payload.requestID, now: time.wallMilliseconds)
         }
+        if verdict.action == .tryOtherEnvironment || verdict.action == .judgeToken { request.isCalledBad = true }
         switch verdict.action {
         case .none, .replaceAccessToken, .judgeTokenOfKnownShape, .markForeign: break
         case .newConnection: lane.multi.renewConnections()
@@ -240,9 +268,12 @@ extension APNsGateway {
     private func finish(_ request: Request, _ verdict: GatewayVerdict) {
         let side = side(request.environment)
         var outcome = verdict.outcome
+        let isAccepted = if case .accepted = outcome { true } else { false }
+        self.side(request.target.environment).lane.lane.left(
+            wasUnproven: request.wasUnproven, isBad: request.isCalledBad ? true : isAccepted ? false : nil)
+        side.lane.lane.note(outcome, request.target)
         switch outcome {
         case .accepted(let providerID, _):
-            side.lane.lane.noteAccepted()
             if side.gate.accepted() { side.court.reset() }
             side.court.good(request.target.token)
             if request.isCrossed { outcome = .accepted(providerID: providerID, environment: request.environment) }

@@ -36,7 +36,9 @@ final class APNsLane: Sendable {
     /// For alarms: no secrets.
     let name: String
 
-    init(_ identity: Identity, providerToken: APNsProviderToken, time: any TimeSource, logger: Logger) throws(PushConfigurationError) {
+    init(
+        _ identity: Identity, providerToken: APNsProviderToken, time: any TimeSource, logger: Logger, reports: PushReports
+    ) throws(PushConfigurationError) {
         var options = CurlOptions(name: "apns-\(identity.environment.rawValue)")
         options.inFlightMax = Self.inFlightMax
         options.inFlightMaxHTTP1 = 1
@@ -47,9 +49,13 @@ final class APNsLane: Sendable {
         options.connectionLifetimeMax = PushLane.connectionLifetime()
         options.caFile = identity.caFile
         options.answerHeaders = ["retry-after", "apns-id"]
-        lane = try PushLane(options, baseURL: identity.url, time: time, logger: logger)
+        // APNs says 429 of one device, or of the provider token.
+        options.is429OfOneRecipient = true
+        let name = "\(options.name) team \(identity.credential.teamID) key \(identity.credential.keyID)"
+        let habits = PushLane.Habits { reports.raise(.apnsOutage, lane: name, $0) }
+        lane = try PushLane(options, baseURL: identity.url, habits: habits, time: time, logger: logger)
         self.providerToken = providerToken
-        name = "\(options.name) team \(identity.credential.teamID) key \(identity.credential.keyID)"
+        self.name = name
     }
 
     static func host(_ environment: APNsEnvironment) -> String {

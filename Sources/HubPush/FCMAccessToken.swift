@@ -11,6 +11,8 @@ struct AccessTokenFault: Error, Equatable {
     var after: Duration?
     /// Free of secrets.
     var reason: String
+    /// The token endpoint does not answer, or says that it cannot.
+    var isOutage = false
 }
 
 /// When to fetch access tokens and which one to use: a pure state machine over the monotonic clock, in nanoseconds.
@@ -51,7 +53,8 @@ struct AccessTokenCache: Equatable {
         }
         // The fault was told to those who waited for it as what it is; whoever comes later may come again.
         let remaining = Duration.nanoseconds(Int64(clamping: noFetchBefore - now))
-        return .fail(AccessTokenFault(isRetryable: true, after: remaining, reason: fault?.reason ?? "no access token"))
+        return .fail(
+            AccessTokenFault(isRetryable: true, after: remaining, reason: fault?.reason ?? "no access token", isOutage: fault?.isOutage ?? false))
     }
 
     mutating func arrived(_ token: String, lifetime: UInt64, now: UInt64) {
@@ -184,7 +187,7 @@ final class FCMAccessToken: Sendable {
         let answer: HTTPAnswer
         switch result {
         case .failure(let error):
-            return .failure(AccessTokenFault(isRetryable: true, after: nil, reason: "token endpoint: \(error)"))
+            return .failure(AccessTokenFault(isRetryable: true, after: nil, reason: "token endpoint: \(error)", isOutage: true))
         case .success(let received): answer = received
         }
         // A body that is not JSON is a proxy's: the status decides.
@@ -202,6 +205,7 @@ final class FCMAccessToken: Sendable {
             answer.status == 408 || answer.status == 429 || answer.status >= 500 || error.map(retryableErrors.contains) == true
         return .failure(
             AccessTokenFault(
-                isRetryable: isRetryable, after: after, reason: "token endpoint: \(error ?? "http \(answer.status)")"))
+                isRetryable: isRetryable, after: after, reason: "token endpoint: \(error ?? "http \(answer.status)")",
+                isOutage: isRetryable && answer.status != 429))
     }
 }

@@ -47,7 +47,10 @@ package final class FCMGateway: ClosablePushGateway {
         options.totalTimeout = Self.totalTimeout
         options.connectionLifetimeMax = PushLane.connectionLifetime()
         options.caFile = configuration.caFile
-        lane = try PushLane(options, baseURL: configuration.url ?? Self.host, time: time, logger: logger)
+        let habits = PushLane.Habits(messagesPerMinute: configuration.messagesPerMinute, hasDeviceBuckets: true) { detail in
+            reports.raise(.fcmOutage, lane: name, detail)
+        }
+        lane = try PushLane(options, baseURL: configuration.url ?? Self.host, habits: habits, time: time, logger: logger)
         url = lane.baseURL + "/v1/projects/\(configuration.account.projectID)/messages:send"
 
         var tokenOptions = CurlOptions(name: "fcm-token")
@@ -90,11 +93,16 @@ package final class FCMGateway: ClosablePushGateway {
         }
         do throws(PayloadFault) {
             let payload = try payloads.fcm(message, target: target, now: time.wallMilliseconds)
+            _ = lane.entered(target)
             submit(Request(body: payload.body, target: target, shape: Self.shape(message, target), log: log, completion: completion), isResend: false)
         } catch {
             later(.rejected(reason: error.reason))
         }
     }
+
+    package func room(on route: PushRoute) -> PushRoom { lane.room(isUnproven: false) }
+
+    package func admit(_ candidates: [PushCandidate]) -> [PushAdmission] { lane.admit(candidates) }
 
     /// Notifications of one event and kind for one platform have the same members.
     private static func shape(_ message: PushMessage, _ target: PushTarget) -> Int {
@@ -146,7 +154,10 @@ extension FCMGateway {
                 }
             case .failure(let fault):
                 // Told from another thread: without a wait in between this may still be the caller's.
-                Task { [self] in finish(request, verdict(fault)) }
+                Task { [self] in
+                    if fault.isOutage { lane.noteFailed(fault.reason) }
+                    finish(request, verdict(fault))
+                }
             }
         }
     }
@@ -205,8 +216,9 @@ extension FCMGateway {
         case .newConnection: lane.multi.renewConnections()
         default: break
         }
+        lane.left(wasUnproven: false)
+        lane.note(verdict.outcome, request.target)
         if case .accepted = verdict.outcome {
-            lane.noteAccepted()
             court.good(request.target.token)
             memory.withLock { $0.shapes.note(request.shape) }
         }

@@ -17,6 +17,12 @@ final class GateKeeper: Sendable {
         }
     }
 
+    /// How long it lets nothing through: nil: it is open; zero: the next push is the probe. With it whether a probe is under way.
+    func wait() -> (wait: Duration, isProbing: Bool)? {
+        let now = time.monotonicNanoseconds
+        return gate.withLock { gate in gate.wait(now: now).map { ($0, gate.isProbing) } }
+    }
+
     var reason: String? { gate.withLock { $0.reason } }
 
     func stop(_ reason: String) {

@@ -1,7 +1,8 @@
-/// Keeps a lane from repeating what its credentials or configuration make hopeless: a pure state machine.
+/// Keeps a lane from repeating what its credentials or configuration make hopeless: a pure state machine. Outages of the gateway are
+/// `LaneBreaker`'s.
 ///
 /// A stopped lane lets one push through after a while, to see whether somebody has put things right; each further
-/// refusal doubles the wait. Pushes that come meanwhile are to be retried, so they are lost only by expiring.
+/// refusal doubles the wait. Pushes wait meanwhile, or are to be retried where nobody asked, so they are lost only by expiring.
 struct LaneGate: Equatable {
     static let holdFirst: UInt64 = 60 * nanosecondsPerSecond
     static let holdMax: UInt64 = 600 * nanosecondsPerSecond
@@ -9,7 +10,12 @@ struct LaneGate: Equatable {
     private(set) var reason: String?
     private var until: UInt64 = 0
     private var hold: UInt64 = 0
-    private var isProbing = false
+    private(set) var isProbing = false
+
+    /// How long it lets nothing through: nil: it is open; zero: the next push is the probe.
+    func wait(now: UInt64) -> Duration? {
+        reason.map { _ in .nanoseconds(Int64(clamping: until > now ? until - now : 0)) }
+    }
 
     /// Nil when a push may go out; otherwise why not and how long it has to wait.
     /// - Parameter now: nanoseconds of the monotonic clock.

@@ -142,10 +142,19 @@ package struct FCMConfiguration: Sendable, CustomStringConvertible, CustomDebugS
     /// tokens come from the service account's own `token_uri`.
     package var url: String?
     package var caFile: String?
+    /// The project's quota; four fifths of it are used.
+    package var messagesPerMinute: Int
     let account: ServiceAccount
 
+    /// What a Firebase project has as long as nobody asks Google for more or less.
+    package static let messagesPerMinuteDefault = 600_000
+
     /// - Throws: when the service account lacks something or the address cannot be used.
-    package init(serviceAccount: [UInt8], url: String? = nil, caFile: String? = nil) throws(PushConfigurationError) {
+    package init(
+        serviceAccount: [UInt8], url: String? = nil, caFile: String? = nil, messagesPerMinute: Int = FCMConfiguration.messagesPerMinuteDefault
+    ) throws(PushConfigurationError) {
+        precondition(messagesPerMinute > 0, "messagesPerMinute \(messagesPerMinute)")
+        self.messagesPerMinute = messagesPerMinute
         self.serviceAccount = serviceAccount
         account = try ServiceAccount(json: serviceAccount)
         self.url = try url.map { url throws(PushConfigurationError) in try GatewayURL.checked(url, name: "TANDEM_FCM_URL") }
@@ -154,11 +163,12 @@ package struct FCMConfiguration: Sendable, CustomStringConvertible, CustomDebugS
 
     /// The same with the service account read from `path` by `read`.
     package static func load(
-        path: String, url: String? = nil, caFile: String? = nil, read: CredentialReader = CredentialFile.read
+        path: String, url: String? = nil, caFile: String? = nil, messagesPerMinute: Int = FCMConfiguration.messagesPerMinuteDefault,
+        read: CredentialReader = CredentialFile.read
     ) throws(PushConfigurationError) -> FCMConfiguration {
         let bytes = try read(path)
         do throws(PushConfigurationError) {
-            return try FCMConfiguration(serviceAccount: bytes, url: url, caFile: caFile)
+            return try FCMConfiguration(serviceAccount: bytes, url: url, caFile: caFile, messagesPerMinute: messagesPerMinute)
         } catch {
             throw PushConfigurationError("\(path): \(error)")
         }
@@ -169,7 +179,7 @@ package struct FCMConfiguration: Sendable, CustomStringConvertible, CustomDebugS
 
     /// What makes two of them the same.
     var identity: PushLanes.FCMIdentity {
-        PushLanes.FCMIdentity(accountDigest: Digest.sha256(serviceAccount), url: url, caFile: caFile)
+        PushLanes.FCMIdentity(accountDigest: Digest.sha256(serviceAccount), url: url, caFile: caFile, messagesPerMinute: messagesPerMinute)
     }
 
     package var description: String { "FCM service account of project \(projectID)" }

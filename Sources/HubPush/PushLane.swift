@@ -10,8 +10,18 @@ package protocol ClosablePushGateway: PushGateway {
     func shutdown(grace: Duration)
 }
 
-/// One multi handle for one provider, credential and environment, with the gate in front of it.
+/// One multi handle for one provider, credential and environment, with what decides when pushes may go out in front of it.
 final class PushLane: Sendable {
+    /// What a lane is paced by, and whom it tells of an outage.
+    struct Habits {
+        /// The gateway's quota for the project; nil: it has none.
+        var messagesPerMinute: Int?
+        /// Whether the gateway has a quota for each device.
+        var hasDeviceBuckets = false
+        /// Called with what to tell when an outage begins.
+        var outage: @Sendable (_ detail: String) -> Void = { _ in }
+    }
+
     let multi: CurlMulti
     /// Scheme, host and port; no slash at the end.
     let baseURL: String
@@ -20,12 +30,15 @@ final class PushLane: Sendable {
     private let logger: Logger
 
     private struct State {
-        var gate = LaneGate()
+        var pace: LanePace
         var hasReportedHTTP1 = false
     }
-    private let state = Mutex(State())
+    private let state: Mutex<State>
+    private let outage: @Sendable (_ detail: String) -> Void
 
-    init(_ options: CurlOptions, baseURL: String, time: any TimeSource, logger: Logger) throws(PushConfigurationError) {
+    init(
+        _ options: CurlOptions, baseURL: String, habits: Habits = Habits(), time: any TimeSource, logger: Logger
+    ) throws(PushConfigurationError) {
         do throws(HTTPClientError) {
             multi = try CurlMulti(options)
         } catch {
@@ -35,29 +48,74 @@ final class PushLane: Sendable {
         self.time = time
         self.logger = logger
         name = options.name
+        outage = habits.outage
+        state = Mutex(State(pace: LanePace(perMinute: habits.messagesPerMinute, hasDeviceBuckets: habits.hasDeviceBuckets)))
     }
+
+    // MARK: Pace
+
+    func room(isUnproven: Bool) -> PushRoom {
+        let (window, now) = (multi.counters.window, time.monotonicNanoseconds)
+        return state.withLock { $0.pace.room(isUnproven: isUnproven, window: window, now: now) }
+    }
+
+    func admit(_ candidates: [PushCandidate]) -> [PushAdmission] {
+        let (window, now) = (multi.counters.window, time.monotonicNanoseconds)
+        return state.withLock { $0.pace.admit(candidates, window: window, now: now) }
+    }
+
+    /// A push is about to be submitted.
+    /// - Returns: whether it counts as unproven: for `left`.
+    func entered(_ target: PushTarget) -> Bool { state.withLock { $0.pace.entered(target) } }
+
+    /// A push that had entered has ended.
+    /// - Parameter isBad: whether the gateway called its token bad; nil: it said nothing about it.
+    func left(wasUnproven: Bool, isBad: Bool? = nil) { state.withLock { $0.pace.left(wasUnproven: wasUnproven, isBad: isBad) } }
+
+    /// Draws from the answer to a push what it says about the lane.
+    func note(_ outcome: PushOutcome, _ target: PushTarget) {
+        let now = time.monotonicNanoseconds
+        let (turn, isReopened) = state.withLock { state in
+            let isAccepted = if case .accepted = outcome { true } else { false }
+            return (state.pace.note(outcome, target, now: now), isAccepted && state.pace.gate.accepted())
+        }
+        tell(turn, outcome.reason ?? "")
+        if isReopened { logger.info("push lane works again", metadata: ["push.lane": .string(name)]) }
+    }
+
+    /// The lane could not send, for want of what it needs for every push.
+    func noteFailed(_ reason: String) {
+        let now = time.monotonicNanoseconds
+        tell(state.withLock { $0.pace.failed(now: now) }, reason)
+    }
+
+    private func tell(_ turn: LanePace.Turn?, _ reason: String) {
+        switch turn {
+        case .outage:
+            logger.info("push lane waits for the end of an outage", metadata: ["push.lane": .string(name), "push.reason": .string(reason)])
+            outage("\(LaneBreaker.failuresMax) pushes in a row failed, the last one with \(reason): the others wait while single ones are tried")
+        case .recovered: logger.info("push lane works again", metadata: ["push.lane": .string(name)])
+        case nil: break
+        }
+    }
+
+    // MARK: Gate
 
     /// Nil when a push may go out; otherwise the outcome it gets instead.
     func refusal() -> PushOutcome? {
         let now = time.monotonicNanoseconds
-        return state.withLock { $0.gate.admit(now: now) }.map { stopped in
+        return state.withLock { $0.pace.gate.admit(now: now) }.map { stopped in
             .retry(after: stopped.wait, reason: RetryCause.lane.reason("stopped: \(stopped.reason)"))
         }
     }
 
     /// Why the lane sends nothing at present; nil while it does.
-    var stoppedReason: String? { state.withLock { $0.gate.reason } }
+    var stoppedReason: String? { state.withLock { $0.pace.gate.reason } }
 
     func stop(_ reason: String) {
         let now = time.monotonicNanoseconds
-        if state.withLock({ $0.gate.stop(reason, now: now) }) {
+        if state.withLock({ $0.pace.gate.stop(reason, now: now) }) {
             logger.info("push lane stopped", metadata: ["push.lane": .string(name), "push.reason": .string(reason)])
-        }
-    }
-
-    func noteAccepted() {
-        if state.withLock({ $0.gate.accepted() }) {
-            logger.info("push lane works again", metadata: ["push.lane": .string(name)])
         }
     }
 

@@ -43,6 +43,7 @@ final class PushLanes {
         let accountDigest: [UInt8]
         let url: String?
         let caFile: String?
+        let messagesPerMinute: Int
     }
 
     let reports: PushReports
@@ -62,7 +63,8 @@ final class PushLanes {
     func lane(_ configuration: APNsConfiguration, _ environment: APNsEnvironment) throws(PushConfigurationError) -> APNsLane {
         let identity = configuration.identity(environment)
         if let lane = apnsLanes[identity] { return lane }
-        let lane = try APNsLane(identity, providerToken: try providerToken(configuration, environment), time: time, logger: logger)
+        let lane = try APNsLane(
+            identity, providerToken: try providerToken(configuration, environment), time: time, logger: logger, reports: reports)
         apnsLanes[identity] = lane
         return lane
     }

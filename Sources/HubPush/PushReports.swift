@@ -20,6 +20,8 @@ package enum PushAlarm: String, Sendable, CaseIterable {
     case apnsTokenUpdates = "apns_token_updates"
     /// So many device tokens are called bad that the topic or the environment must be wrong.
     case apnsBadTokens = "apns_bad_tokens"
+    /// APNs does not answer, or answers 5xx: pushes wait.
+    case apnsOutage = "apns_outage"
     /// The token endpoint refuses the service account.
     case fcmAccountRefused = "fcm_account_refused"
     /// FCM refuses access tokens fetched a moment ago.
@@ -34,6 +36,8 @@ package enum PushAlarm: String, Sendable, CaseIterable {
     case fcmThirdPartyAuth = "fcm_third_party_auth"
     /// So many tokens are called unregistered that they are not believed.
     case fcmUnregistered = "fcm_unregistered"
+    /// FCM or the token endpoint does not answer, or answers 5xx: pushes wait.
+    case fcmOutage = "fcm_outage"
 }
 
 /// A token that its gateway called dead, and that other answers do not speak for.

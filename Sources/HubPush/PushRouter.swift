@@ -106,16 +106,27 @@ package final class PushRouter: ClosablePushGateway {
     /// Whether pushes to this provider are really sent, for apps without credentials of their own.
     package func isConfigured(_ provider: PushProvider) -> Bool { state.withLock { $0.common[provider] } != nil }
 
-    private func gateway(_ target: PushTarget) -> (any ClosablePushGateway)? {
+    private func gateway(app: String, _ provider: PushProvider) -> (any ClosablePushGateway)? {
         state.withLock { state in
-            guard !state.apps.isEmpty, let own = state.apps[target.app] else { return state.common[target.provider] }
-            return own[target.provider]
+            guard !state.apps.isEmpty, let own = state.apps[app] else { return state.common[provider] }
+            return own[provider]
+        }
+    }
+
+    package func room(on route: PushRoute) -> PushRoom {
+        // What has no credentials ends at once.
+        gateway(app: route.app, route.provider)?.room(on: route) ?? .unlimited
+    }
+
+    package func admit(_ candidates: [PushCandidate]) -> [PushAdmission] {
+        AdmissionGroups.admit(candidates, by: { PushRoute(app: $0.app, provider: $0.provider) }) { route, candidates in
+            gateway(app: route.app, route.provider)?.admit(candidates) ?? candidates.map { _ in .go }
         }
     }
 
     package func send(_ message: PushMessage, to target: PushTarget, completion: @escaping @Sendable (PushOutcome) -> Void) {
         let provider = target.provider
-        guard let gateway = gateway(target) else {
+        guard let gateway = gateway(app: target.app, provider) else {
             let log = PushLog(message, target)
             // Off the caller's thread like every other completion, because the caller may hold locks.
             Task { [self] in

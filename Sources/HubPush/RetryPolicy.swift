@@ -43,7 +43,7 @@ package enum RetryPolicy {
     static let delayMax = Duration.seconds(600)
     static let deviceThrottled = (least: Duration.seconds(5), most: Duration.seconds(60))
     /// Events that live no longer than this may have one early retry after a transport error.
-    static let shortLife = Duration.seconds(60)
+    static let shortLife = Duration.milliseconds(PushMessage.shortLifeMilliseconds)
     /// Apple wants 15 minutes after a 5xx, which a question with a timer does not have.
     static let apnsPatience = (first: Duration.seconds(60), then: Duration.seconds(15 * 60))
 
@@ -51,7 +51,7 @@ package enum RetryPolicy {
     ///   - attempt: attempts made so far, this one included; at least 1.
     ///   - outcome: of the last attempt; anything but `retry` gives up.
     ///   - now: milliseconds since 1970, like all moments here.
-    ///   - firstAttemptAt: when the first attempt was made.
+    ///   - firstAttemptAt: when the first of these attempts was made: what an operator replays begins anew.
     ///   - expiresAt: when the notification is worth nothing any more.
     ///   - random: evenly distributed in `0 ..< 1`; spreads the retries of many pushes that failed together.
     package static func next(

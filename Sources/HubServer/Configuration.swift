@@ -160,6 +160,8 @@ package struct Configuration: Sendable, Equatable {
         /// Another address than Google's, for simulators.
         package var url: String?
         package var caFile: Setting<String>?
+        /// The project's quota.
+        package var messagesPerMinute: Int
     }
 }
 

@@ -46,7 +46,8 @@ extension Server {
         }
         if let settings = push.fcm {
             result.fcm = try FCMConfiguration.load(
-                path: settings.serviceAccount.value, url: settings.url, caFile: settings.caFile?.value, read: CredentialFile.read)
+                path: settings.serviceAccount.value, url: settings.url, caFile: settings.caFile?.value,
+                messagesPerMinute: settings.messagesPerMinute, read: CredentialFile.read)
         }
         return result
     }

@@ -1,3 +1,4 @@
+internal import HubPush
 internal import HubYAML
 
 /// Reads the credentials of the push gateways. A gateway without credentials is legal: its pushes are logged and not sent.
@@ -7,7 +8,9 @@ struct PushSettingsReader {
     private static let apnsKeys = [
         "key_path", "key_id", "team_id", "topic", "sandbox_key_path", "sandbox_key_id", "url", "sandbox_url", "ca_file",
     ]
-    private static let fcmKeys = ["service_account", "url", "ca_file"]
+    private static let fcmKeys = ["service_account", "url", "ca_file", "messages_per_minute"]
+    /// Less than one push a second is no setting for a game, more is beyond what Google gives.
+    private static let messagesPerMinute = 60...100_000_000
 
     /// The common credentials: `push` of the file, and the environment's.
     func push(_ map: YAMLMap?) -> Configuration.Push {
@@ -108,6 +111,8 @@ struct PushSettingsReader {
             "service_account", in: map, "\(name).service_account", environment: isCommon ? .fcmServiceAccount : nil)
         let url = settings.gatewayURL(in: map, "\(name).url", environment: .fcmURL)
         let caFile = settings.text("ca_file", in: map, "\(name).ca_file", environment: .pushCAFile)
+        let quota = settings.int(
+            "messages_per_minute", in: map, "\(name).messages_per_minute", range: Self.messagesPerMinute, environment: nil, flag: nil)
         guard let account else {
             if !isCommon, let map, map["service_account"] == nil {
                 settings.file.note(map.node, "\(name) has no service_account: name the service account's file")
@@ -120,6 +125,8 @@ struct PushSettingsReader {
             }
             return nil
         }
-        return .init(serviceAccount: account, url: url?.value, caFile: caFile)
+        return .init(
+            serviceAccount: account, url: url?.value, caFile: caFile,
+            messagesPerMinute: quota?.value ?? FCMConfiguration.messagesPerMinuteDefault)
     }
 }

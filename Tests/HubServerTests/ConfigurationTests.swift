@@ -54,7 +54,7 @@ private let everything = """
     cors:     { origins: ["https://app.example", "http://localhost:3000"] }
     push:
       apns: { key_path: a.p8, key_id: K, team_id: T, topic: com.example.app, url: "https://sim:8443", ca_file: ca.pem, use_sandbox: true }
-      fcm:  { service_account: f.json, url: "http://127.0.0.1:9000/x", ca_file: ca2.pem }
+      fcm:  { service_account: f.json, url: "http://127.0.0.1:9000/x", ca_file: ca2.pem, messages_per_minute: 1200 }
       stale_after: 14d
     """
 
@@ -121,6 +121,7 @@ struct ConfigurationTests {
         #expect(configuration.push.staleAfter == .seconds(14 * 86_400))
         let fcm = try #require(configuration.push.fcm)
         #expect(fcm.serviceAccount.value == "f.json" && fcm.url == "http://127.0.0.1:9000/x" && fcm.caFile?.value == "ca2.pem")
+        #expect(fcm.messagesPerMinute == 1_200)
         #expect(
             configuration.notYetInForce == ["store (tandem.yaml:26)", "backplane (tandem.yaml:27)"])
     }
@@ -178,7 +179,7 @@ struct ConfigurationTests {
         #expect(
             configuration.push.apns?.caFile?.value == "ca" && configuration.push.fcm?.caFile?.value == "ca"
                 && configuration.push.apnsSandboxByDefault)
-        #expect(configuration.push.fcm?.serviceAccount.value == "g")
+        #expect(configuration.push.fcm?.serviceAccount.value == "g" && configuration.push.fcm?.messagesPerMinute == 600_000)
         #expect(configuration.notYetInForce == ["store", "backplane"])
     }
 
@@ -387,6 +388,7 @@ struct ConfigurationTests {
             ]
         ),
         ("push: { fcm: { service_account: x, url: x } }", ["push.fcm.url: expected an address such as https://127.0.0.1:8443"]),
+        ("push: { fcm: { service_account: x, messages_per_minute: 10 } }", ["push.fcm.messages_per_minute: expected a whole number from 60 to 100000000, found the number 10"]),
         ("push: { gcm: {} }", ["unknown key \"gcm\" in push; did you mean \"fcm\"? known keys: apns, fcm, stale_after"]),
         ("a: [", ["2:bad YAML: did not find expected node content while parsing a flow node (line 2)"]),
     ]

@@ -1,0 +1,137 @@
+internal import HubCore
+internal import HubDelivery
+
+/// What a lane lets out and when: its gate, breaker, rate, devices, quarantine and the pushes under way, taken together. A pure state
+/// machine over a clock.
+struct LanePace {
+    /// Pushes handed over for each call that the client lets in at once: as many wait in the client as keep it busy, the others where
+    /// urgent ones can overtake them.
+    static let handedFactor = 3
+    /// Handed over however narrow the client's window is, so that it is not empty when it opens.
+    static let handedMin = 32
+
+    var gate = LaneGate()
+    private(set) var breaker = LaneBreaker()
+    private(set) var rate: LaneRate
+    private(set) var devices: DeviceRates
+    private(set) var quarantine = Quarantine()
+    private(set) var inFlight = 0
+
+    /// What has happened to the lane, to be told.
+    enum Turn: Equatable {
+        case outage, recovered
+    }
+
+    /// - Parameters:
+    ///   - perMinute: the gateway's quota; nil: it has none.
+    ///   - hasDeviceBuckets: whether it has one for each device.
+    init(perMinute: Int?, hasDeviceBuckets: Bool) {
+        rate = LaneRate(perMinute: perMinute)
+        devices = DeviceRates(hasBuckets: hasDeviceBuckets)
+    }
+
+    // MARK: Asking
+
+    /// - Parameters:
+    ///   - window: calls that the client lets in at once at present.
+    ///   - now: nanoseconds of the monotonic clock, like all moments here.
+    mutating func room(isUnproven: Bool, window: Int, now: UInt64) -> PushRoom {
+        if let closed = closed(now: now) {
+            return closed.isProbeDue ? PushRoom(count: 1, urgent: 1) : PushRoom(count: 0, urgent: 0, again: closed.again)
+        }
+        let free = free(isUnproven: isUnproven, window: window)
+        guard free > 0 else { return PushRoom(count: 0, urgent: 0) }
+        let open = rate.room(now: now)
+        let count = min(free, open.count)
+        return PushRoom(count: count, urgent: min(free, open.urgent), again: count == 0 ? rate.wait(now: now) : nil)
+    }
+
+    /// Takes what the pushes need of rates and probes; their places among those under way are taken by `entered`.
+    mutating func admit(_ candidates: [PushCandidate], window: Int, now: UInt64) -> [PushAdmission] {
+        var free = [false: free(isUnproven: false, window: window), true: free(isUnproven: true, window: window)]
+        var isProbing = false
+        return candidates.map { candidate in
+            if isProbing { return .wait(again: nil) }
+            if let closed = closed(now: now) {
+                guard closed.isProbeDue else { return .wait(again: closed.again) }
+                isProbing = true
+                if breaker.isOpen { breaker.probe(now: now) }
+                return .go
+            }
+            let isUnproven = !quarantine.isProven(candidate.target)
+            guard free[false, default: 0] > 0, free[isUnproven, default: 0] > 0 else { return .wait(again: nil) }
+            let hasDevice = candidate.target.form == .token || candidate.target.form == .fid
+            // The lane's rate first: it is given back less often than a device's, and a push that waits for it must not count there.
+            let open = rate.room(now: now)
+            guard (candidate.isUrgent ? open.urgent : open.count) > 0 else {
+                _ = rate.take(isUrgent: candidate.isUrgent, now: now)
+                return .wait(again: rate.wait(now: now))
+            }
+            if hasDevice, let wait = devices.take(candidate.target.token, now: now) { return .deviceWait(wait) }
+            _ = rate.take(isUrgent: candidate.isUrgent, now: now)
+            free[false, default: 0] -= 1
+            if isUnproven { free[true, default: 0] -= 1 }
+            return .go
+        }
+    }
+
+    /// Nil: open. `again` is nil while the answer to a probe is awaited.
+    private func closed(now: UInt64) -> (isProbeDue: Bool, again: Duration?)? {
+        guard let wait = [gate.wait(now: now), breaker.wait(now: now)].compactMap({ $0 }).max() else { return nil }
+        if wait <= .zero { return (true, nil) }
+        return (false, gate.isProbing || breaker.isProbing ? nil : wait)
+    }
+
+    private func free(isUnproven: Bool, window: Int) -> Int {
+        let free = max(Self.handedMin, Self.handedFactor * window) - inFlight
+        return isUnproven ? min(free, quarantine.limit - quarantine.inFlight) : free
+    }
+
+    // MARK: What becomes of pushes
+
+    /// A push is handed to the client.
+    /// - Returns: whether it counts as unproven: for `left`.
+    mutating func entered(_ target: PushTarget) -> Bool {
+        inFlight += 1
+        let isUnproven = !quarantine.isProven(target)
+        if isUnproven { quarantine.entered() }
+        return isUnproven
+    }
+
+    /// A push that had entered has ended.
+    /// - Parameter isBad: whether the gateway called its token bad; nil: it said nothing about it.
+    mutating func left(wasUnproven: Bool, isBad: Bool?) {
+        inFlight -= 1
+        if wasUnproven { quarantine.left(isBad: isBad) }
+    }
+
+    /// What the gateway answered says about the lane.
+    mutating func note(_ outcome: PushOutcome, _ target: PushTarget, now: UInt64) -> Turn? {
+        switch outcome {
+        case .accepted:
+            if !quarantine.isProven(target) { quarantine.prove(target.token, now: now) }
+            return answered(now: now)
+        case .dead, .rejected: return answered(now: now)
+        case .skippedUnconfigured: return nil
+        case .retry(let after, let reason):
+            switch RetryCause(reason: reason) {
+            case .transport, .unavailable, .apnsUnavailable: return failed(now: now)
+            case .deviceThrottled:
+                devices.hold(target.token, for: after, now: now)
+                return answered(now: now)
+            case .throttled: return answered(now: now)
+            // Nothing was asked, or the answer is about credentials.
+            case .lane, nil: return nil
+            }
+        }
+    }
+
+    /// No push could be sent or answered, whatever it was.
+    mutating func failed(now: UInt64) -> Turn? { breaker.failed(now: now) ? .outage : nil }
+
+    private mutating func answered(now: UInt64) -> Turn? {
+        guard breaker.answered(now: now) else { return nil }
+        rate.recover(now: now)
+        return .recovered
+    }
+}
