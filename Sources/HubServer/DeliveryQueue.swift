@@ -1,53 +1,78 @@
 internal import HubDelivery
 
-/// Deliveries that wait for their time: handed out soonest due first, and found by their names, so that one that has no purpose
-/// any more costs no search.
+/// Deliveries that wait for their time or for their lane, found by their names, so that one that has no purpose any more costs no
+/// search.
+///
+/// Of what is due, urgent ones are handed out first, then the soonest due. What waits for a lane has no due time but the end of its
+/// life, at which it comes up as due; until then it is handed out when somebody asks for that lane's: urgent ones first, then what
+/// expires first.
 struct DeliveryQueue {
+    private typealias Place = DeliveryHeap.Place
+
     private struct Entry {
         let delivery: DeliveryRecord
         let ticket: UInt64
-    }
-
-    private struct Place {
-        let dueAt: Int64
-        let committedAt: Int64
-        let ticket: UInt64
-        let nid: String
-        let device: String
-
-        /// Of what is due at one time, as at the end of quiet hours, the older event goes first.
-        static func < (left: Place, right: Place) -> Bool {
-            (left.dueAt, left.committedAt, left.ticket) < (right.dueAt, right.committedAt, right.ticket)
-        }
+        let isParked: Bool
     }
 
     /// By nid: the participant's devices, 25 at most.
     private var entries: [String: [Entry]] = [:]
-    /// A binary heap. Places of what has been taken away stay until they come up, or outnumber the others.
-    private var heap: [Place] = []
+    private var urgent = DeliveryHeap()
+    private var others = DeliveryHeap()
+    private var lanes: [PushRoute: DeliveryHeap] = [:]
     private var lastTicket: UInt64 = 0
     private(set) var count = 0
+    /// Of these, what waits for a lane.
+    private(set) var parkedCount = 0
 
-    /// Adds a delivery, in the place of one with the same nid and device. Costs the logarithm of the count.
+    /// Stale places that a heap may have beyond the number of deliveries.
+    private static let slack = 1024
+
+    /// Adds a delivery that waits for its due time, in the place of one with the same nid and device. Costs the logarithm of the count.
     mutating func insert(_ delivery: DeliveryRecord) {
-        _ = remove(nid: delivery.nid, device: delivery.device)
-        lastTicket += 1
-        entries[delivery.nid, default: []].append(Entry(delivery: delivery, ticket: lastTicket))
-        count += 1
-        heap.append(
-            Place(
-                dueAt: delivery.dueAt, committedAt: delivery.message?.committedAt ?? 0, ticket: lastTicket, nid: delivery.nid,
-                device: delivery.device))
-        rise(from: heap.count - 1)
-        if heap.count > 2 * count + 1024 { compact() }
+        place(delivery, at: delivery.dueAt, isParked: false)
     }
 
-    /// Removes the soonest ones that are due, at most `limit`.
+    /// Adds a delivery that is due and waits for its lane, in the place of one with the same nid and device.
+    mutating func park(_ delivery: DeliveryRecord, on route: PushRoute) {
+        let end = delivery.message?.expiresAt ?? delivery.dueAt
+        place(delivery, at: end, isParked: true)
+        lanes[route, default: DeliveryHeap()].insert(
+            Place(
+                group: delivery.isUrgent ? 0 : 1, time: end, committedAt: delivery.message?.committedAt ?? 0, ticket: lastTicket,
+                nid: delivery.nid, device: delivery.device))
+        if let heap = lanes[route], heap.count > 2 * count + Self.slack {
+            let entries = entries
+            lanes[route]?.keep { Self.isCurrent($0, entries) }
+        }
+    }
+
+    private mutating func place(_ delivery: DeliveryRecord, at time: Int64, isParked: Bool) {
+        _ = remove(nid: delivery.nid, device: delivery.device)
+        lastTicket += 1
+        entries[delivery.nid, default: []].append(Entry(delivery: delivery, ticket: lastTicket, isParked: isParked))
+        count += 1
+        if isParked { parkedCount += 1 }
+        let place = Place(
+            time: time, committedAt: delivery.message?.committedAt ?? 0, ticket: lastTicket, nid: delivery.nid, device: delivery.device)
+        if delivery.isUrgent { urgent.insert(place) } else { others.insert(place) }
+        if urgent.count + others.count > 2 * count + Self.slack {
+            let entries = entries
+            urgent.keep { Self.isCurrent($0, entries) }
+            others.keep { Self.isCurrent($0, entries) }
+        }
+    }
+
+    /// Removes what is due, at most `limit`: urgent ones first, then the soonest.
     /// - Parameter now: milliseconds since 1970.
     mutating func takeDue(now: Int64, limit: Int) -> [DeliveryRecord] {
         var due: [DeliveryRecord] = []
-        while due.count < limit, let next = nextDue(), next <= now {
-            let place = removeFirst()
+        while due.count < limit, let place = Self.first(of: &urgent, entries), place.time <= now {
+            _ = urgent.removeFirst()
+            due += remove(nid: place.nid, device: place.device)
+        }
+        while due.count < limit, let place = Self.first(of: &others, entries), place.time <= now {
+            _ = others.removeFirst()
             due += remove(nid: place.nid, device: place.device)
         }
         return due
@@ -55,12 +80,39 @@ struct DeliveryQueue {
 
     /// The soonest time that something is due at, in milliseconds since 1970; nil when nothing waits.
     mutating func nextDue() -> Int64? {
-        while let place = heap.first {
-            if isCurrent(place) { return place.dueAt }
-            _ = removeFirst()
+        switch (Self.first(of: &urgent, entries)?.time, Self.first(of: &others, entries)?.time) {
+        case (let urgent?, let other?): min(urgent, other)
+        case (let urgent, let other): urgent ?? other
         }
-        return nil
     }
+
+    // MARK: Lanes
+
+    /// Those that deliveries wait for.
+    var routes: [PushRoute] { Array(lanes.keys) }
+
+    func hasParked(on route: PushRoute) -> Bool { lanes[route] != nil }
+
+    /// Removes what waits for a lane, urgent ones first, then what expires first.
+    /// - Parameters:
+    ///   - count: how many at most.
+    ///   - urgent: how many at most as long as they are urgent; at least `count`.
+    mutating func takeParked(on route: PushRoute, count: Int, urgent: Int) -> [DeliveryRecord] {
+        var taken: [DeliveryRecord] = []
+        while let place = lanes[route]?.first {
+            guard Self.isCurrent(place, entries) else {
+                _ = lanes[route]?.removeFirst()
+                continue
+            }
+            guard taken.count < (place.group == 0 ? urgent : count) else { return taken }
+            _ = lanes[route]?.removeFirst()
+            taken += remove(nid: place.nid, device: place.device)
+        }
+        lanes[route] = nil
+        return taken
+    }
+
+    // MARK: By name
 
     /// Removes a notification, on one device or on all of them.
     mutating func remove(nid: String, device: String? = nil) -> [DeliveryRecord] {
@@ -68,7 +120,9 @@ struct DeliveryQueue {
         let kept = device.map { device in found.filter { $0.delivery.device != device } } ?? []
         entries[nid] = kept.isEmpty ? nil : kept
         count -= found.count - kept.count
-        return found.map(\.delivery).filter { device == nil || $0.device == device }
+        let removed = found.filter { device == nil || $0.delivery.device == device }
+        parkedCount -= removed.count { $0.isParked }
+        return removed.map(\.delivery)
     }
 
     /// Whether the notification waits on that device.
@@ -77,42 +131,26 @@ struct DeliveryQueue {
     }
 
     mutating func removeAll() {
-        (entries, heap, count) = ([:], [], 0)
+        (entries, urgent, others, lanes, count, parkedCount) = ([:], DeliveryHeap(), DeliveryHeap(), [:], 0, 0)
     }
 
-    // MARK: The heap
-
-    private func isCurrent(_ place: Place) -> Bool { entries[place.nid]?.contains { $0.ticket == place.ticket } ?? false }
-
-    private mutating func compact() {
-        // An ordered array is a heap.
-        heap = heap.filter { isCurrent($0) }.sorted(by: <)
+    private static func isCurrent(_ place: Place, _ entries: [String: [Entry]]) -> Bool {
+        entries[place.nid]?.contains { $0.ticket == place.ticket } ?? false
     }
 
-    private mutating func removeFirst() -> Place {
-        heap.swapAt(0, heap.count - 1)
-        let first = heap.removeLast()
-        sink(from: 0)
-        return first
-    }
-
-    private mutating func rise(from start: Int) {
-        var index = start
-        while index > 0, heap[index] < heap[(index - 1) / 2] {
-            heap.swapAt(index, (index - 1) / 2)
-            index = (index - 1) / 2
+    /// Passes over what has been taken away.
+    private static func first(of heap: inout DeliveryHeap, _ entries: [String: [Entry]]) -> Place? {
+        while let place = heap.first {
+            if isCurrent(place, entries) { return place }
+            _ = heap.removeFirst()
         }
+        return nil
     }
+}
 
-    private mutating func sink(from start: Int) {
-        var index = start
-        while true {
-            let left = 2 * index + 1
-            guard left < heap.count else { return }
-            let smaller = left + 1 < heap.count && heap[left + 1] < heap[left] ? left + 1 : left
-            guard heap[smaller] < heap[index] else { return }
-            heap.swapAt(index, smaller)
-            index = smaller
-        }
-    }
+extension DeliveryRecord {
+    var isUrgent: Bool { message?.isUrgent ?? false }
+
+    /// - Parameter now: milliseconds since 1970.
+    func isExpired(now: Int64) -> Bool { message.map { $0.expiresAt <= now } ?? false }
 }

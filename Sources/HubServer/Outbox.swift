@@ -28,12 +28,20 @@ actor Outbox: PushQueue {
     var isClosed = false
     /// More was committed than is kept in memory: the store has the rest.
     var hasOverflowed = false
+    /// Milliseconds since 1970.
+    private var reloadedAt: Int64 = 0
+    /// When lanes without room are asked again; of lanes that nothing waits for, nothing.
+    var laneWaits: [PushRoute: LaneWait] = [:]
+    /// Lanes that had no room since something ended or came; they are not asked again before.
+    var refused: Set<PushRoute> = []
     private var timer: (dueAt: Int64, task: Task<Void, Never>)?
 
     /// Deliveries kept in memory; beyond it they wait in the store.
     static let queuedMax = 100_000
     /// Deliveries handed to the gateways and not answered.
     static let inFlightMax = 2_000
+    /// How long what waits for its lane stays in memory before the store is read again, in milliseconds.
+    static let reloadSpacing: Int64 = 10_000
     /// Deliveries leased in one transaction.
     static let leaseMax = 512
     /// With more than this many unanswered, outcomes are gathered for `gathering` and written down together: a transaction waits for
@@ -119,7 +127,7 @@ actor Outbox: PushQueue {
 
     private func arm() {
         // Who waits for a free place is called when an answer frees one.
-        let soonest = isClosed || inFlight >= Self.inFlightMax ? nil : queue.nextDue()
+        let soonest = isClosed || inFlight >= Self.inFlightMax ? nil : [queue.nextDue(), nextRoom()].compactMap { $0 }.min()
         if timer?.dueAt == soonest { return }
         timer?.task.cancel()
         timer = nil
@@ -139,6 +147,7 @@ actor Outbox: PushQueue {
 
     /// Has the queue worked off by a task of its own, one at a time, so that nobody who adds to the queue waits for it.
     func pump() {
+        refused = []
         guard !isPumping, !isClosed else { return }
         isPumping = true
         Task {
@@ -151,27 +160,44 @@ actor Outbox: PushQueue {
     private func work() async {
         var hasReloaded = false
         while !isClosed, inFlight < Self.inFlightMax {
-            let due = await takeDue(limit: min(Self.leaseMax, Self.inFlightMax - inFlight))
-            if due.isEmpty {
-                guard hasOverflowed, inFlight == 0, !hasReloaded else { return }
+            let limit = min(Self.leaseMax, Self.inFlightMax - inFlight)
+            let (expired, due) = divide(await takeDue(limit: queue.parkedCount == 0 ? limit : max(1, limit / 2)))
+            let outcome = rules.rule(due, now: time.wallMilliseconds)
+            // In the queue before anything is awaited, so that whatever is cancelled meanwhile is found there.
+            for delivery in outcome.waiting { queue.insert(delivery) }
+            let ended = expired + outcome.ended + displaced(outcome.displaced)
+            let parked = takeParked(limit: max(1, limit - due.count))
+            if due.isEmpty, parked.isEmpty, ended.isEmpty {
+                guard isReloadDue, !hasReloaded else { return }
                 hasReloaded = true
                 await reload()
                 continue
             }
             hasReloaded = false
-            let outcome = rules.rule(due, now: time.wallMilliseconds)
-            // In the queue before anything is awaited, so that whatever is cancelled meanwhile is found there.
-            for delivery in outcome.waiting { queue.insert(delivery) }
-            let ended = outcome.ended + displaced(outcome.displaced)
-            let isLeased = await lease(outcome.sending)
+            let isLeased = await lease(await admit(parked, outcome.sending))
             let isWritten = await write(outcome.waiting.filter { queue.contains($0) } + ended)
             for delivery in ended { log(delivery) }
             if !isLeased || !isWritten { return }
         }
     }
 
+    /// What has expired is not asked about: it ends as it is.
+    private func divide(_ due: [DeliveryRecord]) -> (expired: [DeliveryRecord], living: [DeliveryRecord]) {
+        let now = time.wallMilliseconds
+        guard due.contains(where: { $0.isExpired(now: now) }) else { return ([], due) }
+        return (due.filter { $0.isExpired(now: now) }.map { end($0, .expired, outcome: "expired") }, due.filter { !$0.isExpired(now: now) })
+    }
+
+    /// Whether memory has room for what waits in the store. What waits for its lane is read again with the rest, so it is not done as
+    /// often while there is such.
+    private var isReloadDue: Bool {
+        guard hasOverflowed, inFlight == 0, queue.parkedCount < Self.queuedMax / 2 else { return false }
+        return queue.parkedCount == 0 || time.wallMilliseconds >= reloadedAt + Self.reloadSpacing
+    }
+
     /// Takes from the store what did not fit: the soonest due, in the place of what is here.
     private func reload() async {
+        reloadedAt = time.wallMilliseconds
         queue.removeAll()
         // What is committed from now on may come after what is read.
         hasOverflowed = false

@@ -4,12 +4,13 @@ internal import Logging
 
 /// Sending: the lease, then the gateway.
 extension Outbox {
+    /// - Parameter ready: what may go out, with where it goes.
     /// - Returns: false when the store cannot be written; they are tried again in a second.
-    func lease(_ deliveries: [DeliveryRecord]) async -> Bool {
-        if deliveries.isEmpty { return true }
+    func lease(_ ready: [Addressed]) async -> Bool {
+        if ready.isEmpty { return true }
         let now = time.wallMilliseconds
-        let batch = deliveries.map { delivery in
-            var delivery = delivery
+        let batch = ready.map { addressed in
+            var delivery = addressed.delivery
             delivery.state = .leased
             delivery.attempts += 1
             delivery.dueAt = now + Self.leaseMilliseconds
@@ -19,13 +20,13 @@ extension Outbox {
         do {
             let leased = try await store.lease(batch)
             inFlight -= batch.count - leased.count
-            await send(leased)
+            await send(leased, ready)
             return true
         } catch {
             logger.error("deliveries could not be leased; trying again", metadata: ["error": "\(error)"])
             inFlight -= batch.count
             if isClosed { return false }
-            for var delivery in deliveries {
+            for var delivery in ready.map(\.delivery) {
                 delivery.dueAt = now + 1000
                 queue.insert(delivery)
             }
@@ -33,12 +34,16 @@ extension Outbox {
         }
     }
 
-    /// Tokens are looked up now, not when the pushes were decided: they may have changed since.
-    private func send(_ leased: [DeliveryRecord]) async {
-        let found = await targets.find(leased, now: time.wallMilliseconds)
+    /// - Parameters:
+    ///   - leased: those that had not ended meanwhile.
+    ///   - ready: all of them, in the same order.
+    private func send(_ leased: [DeliveryRecord], _ ready: [Addressed]) async {
         let now = time.wallMilliseconds
         var ended: [DeliveryRecord] = []
-        for (delivery, found) in zip(leased, found) {
+        var rest = ready[...]
+        for delivery in leased {
+            rest = rest.drop { $0.delivery.nid != delivery.nid || $0.delivery.device != delivery.device }
+            guard let addressed = rest.popFirst() else { break }
             guard let message = delivery.message else {
                 ended.append(end(delivery, .failed, outcome: "no message"))
                 continue
@@ -47,7 +52,7 @@ extension Outbox {
                 ended.append(end(delivery, .expired, outcome: "expired"))
                 continue
             }
-            switch found {
+            switch addressed.found {
             case .target(let target, let lastAcceptedAt):
                 hand(message, of: delivery, to: target, isNoteDue: lastAcceptedAt.map { now - $0 >= Self.acceptanceNotedEvery } ?? false, now: now)
             case .none(let reason): ended.append(end(delivery, .undeliverable, outcome: reason))

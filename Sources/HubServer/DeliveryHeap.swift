@@ -1,0 +1,63 @@
+/// Places of deliveries in some order, the first of which can be taken. A binary heap.
+///
+/// Places of what has been taken away elsewhere stay until they come up, or until `keep` throws them out.
+struct DeliveryHeap {
+    struct Place {
+        /// Whether urgency goes before time: 0 before 1.
+        var group: UInt8 = 0
+        /// Milliseconds since 1970.
+        let time: Int64
+        let committedAt: Int64
+        let ticket: UInt64
+        let nid: String
+        let device: String
+
+        /// Of one time, as at the end of quiet hours, the older event goes first.
+        static func < (left: Place, right: Place) -> Bool {
+            (left.group, left.time, left.committedAt, left.ticket) < (right.group, right.time, right.committedAt, right.ticket)
+        }
+    }
+
+    private var places: [Place] = []
+
+    var count: Int { places.count }
+    var first: Place? { places.first }
+
+    mutating func insert(_ place: Place) {
+        places.append(place)
+        rise(from: places.count - 1)
+    }
+
+    /// Only where there is one.
+    mutating func removeFirst() -> Place {
+        places.swapAt(0, places.count - 1)
+        let first = places.removeLast()
+        sink(from: 0)
+        return first
+    }
+
+    mutating func keep(where isKept: (Place) -> Bool) {
+        // An ordered array is a heap.
+        places = places.filter(isKept).sorted(by: <)
+    }
+
+    private mutating func rise(from start: Int) {
+        var index = start
+        while index > 0, places[index] < places[(index - 1) / 2] {
+            places.swapAt(index, (index - 1) / 2)
+            index = (index - 1) / 2
+        }
+    }
+
+    private mutating func sink(from start: Int) {
+        var index = start
+        while true {
+            let left = 2 * index + 1
+            guard left < places.count else { return }
+            let smaller = left + 1 < places.count && places[left + 1] < places[left] ? left + 1 : left
+            guard places[smaller] < places[index] else { return }
+            places.swapAt(index, smaller)
+            index = smaller
+        }
+    }
+}

@@ -1,0 +1,94 @@
+internal import HubCore
+internal import HubDelivery
+
+/// Lanes: who may go out now, and who waits in memory, with its row as it was, until its lane has room.
+extension Outbox {
+    /// A delivery with the answer to where it goes.
+    struct Addressed {
+        let delivery: DeliveryRecord
+        let found: TargetReader.Found
+    }
+
+    /// When a lane without room is asked again.
+    struct LaneWait {
+        /// Milliseconds since 1970.
+        let until: Int64
+        /// False: also whenever a push has ended.
+        let isFirm: Bool
+    }
+
+    /// How long a lane that waits for the end of a push is left alone at most, in milliseconds: in case nobody tells of the end.
+    private static let laneWaitMax: Int64 = 1_000
+
+    private func wait(_ again: Duration?, now: Int64) -> LaneWait {
+        // Rounded up: asked too early a lane has no room yet.
+        again.map { LaneWait(until: now + max(1, $0.milliseconds + 1), isFirm: true) } ?? LaneWait(until: now + Self.laneWaitMax, isFirm: false)
+    }
+
+    /// When the first lane is to be asked again; nil while nothing waits for one.
+    func nextRoom() -> Int64? { queue.routes.map { laneWaits[$0]?.until ?? 0 }.min() }
+
+    /// Takes what waits for lanes that have room by now.
+    func takeParked(limit: Int) -> [DeliveryRecord] {
+        if queue.parkedCount == 0 { return [] }
+        let now = time.wallMilliseconds
+        var taken: [DeliveryRecord] = []
+        for route in queue.routes where taken.count < limit && !refused.contains(route) {
+            if let wait = laneWaits[route], wait.isFirm, wait.until > now { continue }
+            let room = gateway.room(on: route)
+            let free = limit - taken.count
+            let found = queue.takeParked(on: route, count: min(room.count, free), urgent: min(room.urgent, free))
+            taken += found
+            laneWaits[route] = queue.hasParked(on: route) ? wait(room.again, now: now) : nil
+            if found.isEmpty { refused.insert(route) }
+        }
+        return taken
+    }
+
+    /// Looks up where deliveries go and asks their lanes. Tokens are looked up now, not when the pushes were decided: they may have
+    /// changed since.
+    /// - Parameters:
+    ///   - waiters: have waited for their lane and are asked about before others that have not.
+    /// - Returns: what can be leased now. The others are in the queue again.
+    func admit(_ waiters: [DeliveryRecord], _ others: [DeliveryRecord]) async -> [Addressed] {
+        let deliveries = waiters + others
+        if deliveries.isEmpty { return [] }
+        let found = await targets.find(deliveries, now: time.wallMilliseconds)
+        if isClosed { return [] }
+        let now = time.wallMilliseconds
+        var ready: [Addressed] = []
+        var asked: [Addressed] = []
+        for (index, pair) in zip(deliveries, found).enumerated() {
+            let (delivery, found) = pair
+            guard case .target(let target, _) = found else {
+                ready.append(Addressed(delivery: delivery, found: found))
+                continue
+            }
+            // Whoever has waited goes first; urgent ones pass.
+            if index >= waiters.count, !delivery.isUrgent, queue.hasParked(on: target.route) {
+                queue.park(delivery, on: target.route)
+            } else {
+                asked.append(Addressed(delivery: delivery, found: found))
+            }
+        }
+        asked = asked.filter(\.delivery.isUrgent) + asked.filter { !$0.delivery.isUrgent }
+        let candidates = asked.compactMap { addressed in
+            if case .target(let target, _) = addressed.found { PushCandidate(target: target, isUrgent: addressed.delivery.isUrgent) } else { nil }
+        }
+        for (index, admission) in gateway.admit(candidates).enumerated() {
+            let route = candidates[index].target.route
+            switch admission {
+            case .go: ready.append(asked[index])
+            case .wait(let again):
+                queue.park(asked[index].delivery, on: route)
+                laneWaits[route] = wait(again, now: now)
+                refused.insert(route)
+            case .deviceWait(let wait):
+                var delivery = asked[index].delivery
+                delivery.dueAt = now + max(1, wait.milliseconds + 1)
+                queue.insert(delivery)
+            }
+        }
+        return ready
+    }
+}
