@@ -45,6 +45,7 @@ let package = Package(
         .systemLibrary(name: "COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
         .systemLibrary(name: "CNGHTTP2", pkgConfig: "libnghttp2", providers: [.apt(["libnghttp2-dev"])]),
         .target(name: "CSQLiteSettings", linkerSettings: [.linkedLibrary("sqlite3")]),
+        .target(name: "CMemory"),
         .target(name: "CSimdJSON", linkerSettings: [.linkedLibrary("simdjson")]),
 
         .target(name: "HubCore", swiftSettings: strict),
@@ -69,7 +70,7 @@ let package = Package(
         .target(
             name: "HubServer",
             dependencies: [
-                "HubCore", "HubCrypto", "HubJSON", "HubYAML", "PusherProtocol", "HubTransport", "HubChannels", "HubDelivery",
+                "CMemory", "HubCore", "HubCrypto", "HubJSON", "HubYAML", "PusherProtocol", "HubTransport", "HubChannels", "HubDelivery",
                 "HubPush", "HubWebhooks", "HubStorage", "HubAPI", logging,
             ], swiftSettings: strict),
         .target(

@@ -121,6 +121,7 @@ extension DeliveryService {
             }
         }
         if !due.isEmpty { await outbox.enqueue(due) }
+        relief.committed(deliveries: due.count)
     }
 }
 

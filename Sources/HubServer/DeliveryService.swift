@@ -34,6 +34,7 @@ final class DeliveryService: EventDesk, AttendanceDesk {
     }
 
     private let inbox = Inbox<Item>()
+    let relief = MemoryRelief()
     private let definitions: Mutex<DefinitionSet>
     let directory: any HubDelivery.Directory
     let store: any DeliveryStore

@@ -1,0 +1,44 @@
+internal import CMemory
+internal import Synchronization
+
+/// Gives memory back to the system after large events.
+///
+/// glibc keeps what was freed in arenas, one for some threads each. Which threads decide, store and send an event changes from event to
+/// event, so that several arenas would each keep the memory of the largest one.
+final class MemoryRelief: Sendable {
+    /// Deliveries of one commit from which on it is worth the while: some megabytes.
+    static let deliveriesMin = 10_000
+    /// By then what was read and decided for the event is free.
+    static let pause = Duration.seconds(2)
+
+    private let wait: @Sendable () async -> Void
+    private let trim: @Sendable () -> Void
+    private let isPlanned = Mutex(false)
+
+    /// - Parameters:
+    ///   - wait: lasts for `pause`.
+    ///   - trim: gives back what is free. Takes some milliseconds, in which threads that share an arena with it may wait.
+    init(
+        // The task is nobody's to cancel.
+        wait: @escaping @Sendable () async -> Void = { try? await Task.sleep(for: pause) },
+        trim: @escaping @Sendable () -> Void = { tandem_memory_trim() }
+    ) {
+        self.wait = wait
+        self.trim = trim
+    }
+
+    /// So many deliveries were committed together. Callable from any thread; returns at once.
+    func committed(deliveries: Int) {
+        guard deliveries >= Self.deliveriesMin else { return }
+        let isFirst = isPlanned.withLock { isPlanned in
+            defer { isPlanned = true }
+            return !isPlanned
+        }
+        guard isFirst else { return }
+        Task { [self] in
+            await wait()
+            isPlanned.withLock { $0 = false }
+            trim()
+        }
+    }
+}

@@ -1,0 +1,30 @@
+import HubTesting
+import Synchronization
+import Testing
+
+@testable import HubServer
+
+@Suite("MemoryRelief")
+struct MemoryReliefTests {
+    @Test("gives memory back after large commits, once for those that come before it does, and never after small ones")
+    func relief() async throws {
+        let counts = Mutex((waits: 0, trims: 0))
+        let (pauses, end) = AsyncStream.makeStream(of: Void.self)
+        let relief = MemoryRelief(
+            wait: {
+                counts.withLock { $0.waits += 1 }
+                for await _ in pauses { break }
+            }, trim: { counts.withLock { $0.trims += 1 } })
+        for round in 1...2 {
+            for _ in 0..<5 {
+                relief.committed(deliveries: MemoryRelief.deliveriesMin - 1)
+                relief.committed(deliveries: MemoryRelief.deliveriesMin)
+            }
+            #expect(await eventually { counts.withLock { $0.waits == round } })
+            #expect(counts.withLock { $0.trims } == round - 1)
+            end.yield()
+            #expect(await eventually { counts.withLock { $0.trims == round } })
+        }
+        #expect(counts.withLock { $0 == (2, 2) })
+    }
+}
