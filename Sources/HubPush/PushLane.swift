@@ -126,7 +126,7 @@ final class PushLane: Sendable {
             defer { state.hasReportedHTTP1 = true }
             return !state.hasReportedHTTP1
         }
-        if isFirst { logger.info("push gateway answered without HTTP/2", metadata: ["push.lane": .string(name)]) }
+        if isFirst { logger.warning("push gateway answered without HTTP/2", metadata: ["push.lane": .string(name)]) }
     }
 
     /// Connections live six to twelve hours, each lane its own, so that they do not all reconnect together.
