@@ -43,7 +43,7 @@ struct EscalationBoundsTests {
     }
 
     /// Each step in the number of recipients may cost a constant or a logarithm; a quadratic one takes minutes here.
-    @Test("10,000 targets with due times of their own, receipts, proofs and pushes", .timeLimit(.minutes(1)))
+    @Test("10,000 targets with due times of their own, receipts, proofs and pushes", .timeLimit(.minutes(1 * SlowBuild.factor)))
     func large() {
         var stage = EscalationStage()
         let count = 10_000
