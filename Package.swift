@@ -21,6 +21,7 @@ let yams = Target.Dependency.product(name: "Yams", package: "Yams")
 let mustache = Target.Dependency.product(name: "Mustache", package: "swift-mustache")
 let grdb = Target.Dependency.product(name: "GRDB", package: "GRDB.swift")
 let arguments = Target.Dependency.product(name: "ArgumentParser", package: "swift-argument-parser")
+let histogram = Target.Dependency.product(name: "Histogram", package: "hdrhistogram-swift")
 let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
 
 /// Listed bottom-up: a target may import only what stands above it here.
@@ -29,6 +30,7 @@ let package = Package(
     products: [
         .executable(name: "tandem", targets: ["tandem"]),
         .executable(name: "tandem-gateways", targets: ["tandem-gateways"]),
+        .executable(name: "tandem-loadtest", targets: ["tandem-loadtest"]),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
@@ -36,6 +38,7 @@ let package = Package(
         .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
         .package(url: "https://github.com/jpsim/Yams", from: "6.2.2"),
         .package(url: "https://github.com/hummingbird-project/swift-mustache", from: "2.1.1"),
+        .package(url: "https://github.com/HdrHistogram/hdrhistogram-swift", from: "0.2.0"),
     ],
     targets: [
         // The C borders: a module map each, and a shim where Swift cannot import what the library offers.
@@ -76,6 +79,9 @@ let package = Package(
         .target(
             name: "GatewaySimulators", dependencies: ["HubCore", "HubCrypto", "HubJSON", "CNGHTTP2", "COpenSSL"], swiftSettings: strict),
         .executableTarget(name: "tandem-gateways", dependencies: ["GatewaySimulators", arguments], swiftSettings: strict),
+        .target(name: "LoadTesting", dependencies: ["HubCore", "HubCrypto", "HubJSON", histogram], swiftSettings: strict),
+        .executableTarget(
+            name: "tandem-loadtest", dependencies: ["LoadTesting", "HubCore", arguments], swiftSettings: strict),
         .executableTarget(
             name: "tandem",
             dependencies: [
@@ -122,6 +128,8 @@ let package = Package(
         .testTarget(
             name: "GatewaySimulatorsTests",
             dependencies: ["HubTesting", "GatewaySimulators", "HubCore", "HubCrypto", "HubJSON", "CNGHTTP2", "COpenSSL"], swiftSettings: strictTests),
+        .testTarget(
+            name: "LoadTestingTests", dependencies: ["HubTesting", "HubCore", "HubJSON", "LoadTesting"], swiftSettings: strictTests),
         .testTarget(
             name: "HubWebhooksTests",
             dependencies: [
