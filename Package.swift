@@ -49,6 +49,7 @@ let package = Package(
         .systemLibrary(name: "CNGHTTP2", pkgConfig: "libnghttp2", providers: [.apt(["libnghttp2-dev"])]),
         .target(name: "CSQLiteSettings", linkerSettings: [.linkedLibrary("sqlite3")]),
         .target(name: "CMemory"),
+        .target(name: "CLoadSockets"),
         .target(name: "CSimdJSON", linkerSettings: [.linkedLibrary("simdjson")]),
 
         .target(name: "HubCore", swiftSettings: strict),
@@ -79,7 +80,9 @@ let package = Package(
         .target(
             name: "GatewaySimulators", dependencies: ["HubCore", "HubCrypto", "HubJSON", "CNGHTTP2", "COpenSSL"], swiftSettings: strict),
         .executableTarget(name: "tandem-gateways", dependencies: ["GatewaySimulators", arguments], swiftSettings: strict),
-        .target(name: "LoadTesting", dependencies: ["HubCore", "HubCrypto", "HubJSON", histogram], swiftSettings: strict),
+        .target(
+            name: "LoadTesting", dependencies: ["HubCore", "HubCrypto", "HubJSON", "CLoadSockets", "COpenSSL", histogram],
+            swiftSettings: strict),
         .executableTarget(
             name: "tandem-loadtest", dependencies: ["LoadTesting", "HubCore", arguments], swiftSettings: strict),
         .executableTarget(
@@ -129,7 +132,7 @@ let package = Package(
             name: "GatewaySimulatorsTests",
             dependencies: ["HubTesting", "GatewaySimulators", "HubCore", "HubCrypto", "HubJSON", "CNGHTTP2", "COpenSSL"], swiftSettings: strictTests),
         .testTarget(
-            name: "LoadTestingTests", dependencies: ["HubTesting", "HubCore", "HubJSON", "LoadTesting"], swiftSettings: strictTests),
+            name: "LoadTestingTests", dependencies: ["HubTesting", "HubCore", "HubCrypto", "HubJSON", "PusherProtocol", "LoadTesting"], swiftSettings: strictTests),
         .testTarget(
             name: "HubWebhooksTests",
             dependencies: [

@@ -13,8 +13,14 @@ package protocol Dialect: Sendable {
     var isBinary: Bool { get }
     /// What is said after the upgrade until events arrive, in order; empty where the upgrade itself subscribes.
     func opening(channel: String) -> [OpeningStep]
+    /// The same for a connection that publishes by `PublishAction.webSocket`; as `opening` unless a dialect says otherwise.
+    func publisherOpening(channel: String) -> [OpeningStep]
     /// How one event goes out. `data` is a JSON object's text that holds the mark.
     func publish(channel: String, data: String) -> PublishAction
+}
+
+extension Dialect {
+    package func publisherOpening(channel: String) -> [OpeningStep] { opening(channel: channel) }
 }
 
 /// Waits for a message that contains `awaited` (nil: does not wait), then sends what `reply` makes of it (nil: nothing).

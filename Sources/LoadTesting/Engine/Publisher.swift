@@ -1,0 +1,269 @@
+internal import CLoadSockets
+
+/// How publishes follow each other.
+package enum PublishPace: Sendable, Equatable {
+    /// So many a second, whatever the server does (open loop).
+    case rate(Double)
+    /// So many under way at any time; the next goes out when one is answered (closed loop).
+    case outstanding(Int)
+}
+
+/// What became of the publishes.
+package struct PublishCounts: Sendable {
+    package var sent: UInt64 = 0
+    package var taken: UInt64 = 0
+    /// Answered with something else than success, by status.
+    package var refused: [Int: UInt64] = [:]
+    /// No answer came: whether they were delivered is not known.
+    package var unanswered: UInt64 = 0
+    /// Due and not sent when publishing ended.
+    package var unsent: UInt64 = 0
+
+    package init() {}
+
+    package var failed: UInt64 { refused.values.reduce(unanswered, +) }
+
+    package mutating func add(_ other: PublishCounts) {
+        sent += other.sent
+        taken += other.taken
+        refused.merge(other.refused, uniquingKeysWith: +)
+        unanswered += other.unanswered
+        unsent += other.unsent
+    }
+}
+
+/// What a publisher sends.
+package struct PublishPlan: Sendable {
+    package var channels: [String]
+    package var pace: PublishPace
+    /// Connections, each with one request under way.
+    package var connections: Int
+    /// Of an event's data, the mark included.
+    package var bytes: Int
+    /// What the marks say.
+    package var kind: Int
+    /// What the time from due to answer is counted as.
+    package var answeredKind: Int
+    /// Of the first connection's mark.
+    package var firstStream = 0
+
+    package init(
+        channels: [String], pace: PublishPace, connections: Int, bytes: Int, kind: Int, answeredKind: Int, firstStream: Int = 0
+    ) {
+        self.channels = channels
+        self.pace = pace
+        self.connections = connections
+        self.bytes = bytes
+        self.kind = kind
+        self.answeredKind = answeredKind
+        self.firstStream = firstStream
+    }
+
+    /// The event's data: a JSON object with the mark, filled up to `bytes`.
+    package func data(_ mark: EventMark) -> String {
+        let text = "{\"m\":\"\(mark.text)\""
+        let fill = bytes - text.utf8.count - 8
+        return fill > 0 ? "\(text),\"p\":\"\(String(repeating: "x", count: fill))\"}" : "\(text)}"
+    }
+}
+
+/// Publishes over connections of its own, one request under way on each; on its worker's thread.
+final class Publisher: LinkWatcher {
+    private struct Line {
+        var slot = -1
+        var isReady = false
+        var channel = 0
+        /// Of the request under way; 0: none.
+        var due: UInt64 = 0
+        var failuresInRow = 0
+    }
+
+    private let worker: Worker
+    private let dialect: any Dialect
+    private let plan: PublishPlan
+    private var lines: [Line]
+    private var idle: [Int] = []
+    /// By line, then by channel: what comes next.
+    private var sequences: [[UInt32]]
+    private var schedule: OpenLoop?
+    private var nextChannel = 0
+    private var isPublishing = false
+    private var witnesses = 0
+    private var witnessesWanted = 0
+    private(set) var counts = PublishCounts()
+
+    /// A line that is cut off again and again is given up.
+    private static let failuresMax = 20
+
+    init(worker: Worker, dialect: any Dialect, plan: PublishPlan) {
+        self.worker = worker
+        self.dialect = dialect
+        self.plan = plan
+        lines = Array(repeating: Line(), count: plan.connections)
+        sequences = Array(repeating: Array(repeating: 0, count: plan.channels.count), count: plan.connections)
+        if hasNoAnswers, case .outstanding = plan.pace { listen() }
+        for line in lines.indices { connect(line) }
+    }
+
+    private var hasNoAnswers: Bool {
+        if case .webSocket = dialect.publish(channel: plan.channels[0], data: "{}") { true } else { false }
+    }
+
+    /// Subscribes to what it publishes, so that it hears when a publish has gone through.
+    private func listen() {
+        for (index, channel) in plan.channels.enumerated() {
+            let witness = ConnectionPlan(dialect, channel: channel, index: index)
+            witness.isCounted = false
+            witness.wantsMessages = true
+            witness.tag = Self.witnessTag
+            witness.watcher = self
+            worker.open(witness)
+        }
+        witnessesWanted = plan.channels.count
+    }
+
+    private static let witnessTag = -1
+
+    func heard(_ slot: Int, _ message: UnsafeRawBufferPointer, mark: EventMark?, now: UInt64) {
+        guard let mark, mark.kind == plan.kind, case let line = mark.stream - plan.firstStream, lines.indices.contains(line),
+            lines[line].due == mark.due
+        else { return }
+        worker.tally.record(plan.answeredKind, from: mark.due, to: now)
+        counts.taken += 1
+        lines[line].due = 0
+        freed(line, now: now)
+    }
+
+    var isConnected: Bool { lines.allSatisfy { $0.isReady } && witnesses >= witnessesWanted }
+    /// Nothing is under way.
+    var isQuiet: Bool { lines.allSatisfy { $0.due == 0 } }
+
+    /// What would come next on every line of a channel.
+    func ends(channel: Int) -> [UInt32] { sequences.map { $0[channel] } }
+
+    func begin() {
+        isPublishing = true
+        let now = tandem_load_now()
+        switch plan.pace {
+        case .rate(let rate):
+            let schedule = OpenLoop(rate: rate, start: now)
+            self.schedule = schedule
+            worker.add(
+                Pace(due: schedule.nextDue) { [weak self] now in
+                    guard let self, self.isPublishing else { return nil }
+                    self.sendDue(now: now)
+                    // With all lines busy the next answer sends what is due; then there is no need to ring before that.
+                    return self.idle.isEmpty ? now + Self.busyPause : self.schedule?.nextDue
+                })
+        case .outstanding:
+            let ready = idle
+            idle.removeAll()
+            for line in ready { send(line, due: now) }
+        }
+    }
+
+    private static let busyPause: UInt64 = 1_000_000
+
+    func end() {
+        isPublishing = false
+        counts.unsent += schedule?.waiting(now: tandem_load_now()) ?? 0
+        schedule = nil
+    }
+
+    private func sendDue(now: UInt64) {
+        while !idle.isEmpty, let due = schedule?.take(now: now) { send(idle.removeLast(), due: due) }
+    }
+
+    private func send(_ line: Int, due: UInt64) {
+        let channel = nextChannel
+        nextChannel = (nextChannel + 1) % plan.channels.count
+        lines[line].channel = channel
+        lines[line].due = due
+        let mark = EventMark(kind: plan.kind, stream: plan.firstStream + line, due: due, sequence: sequences[line][channel])
+        sequences[line][channel] += 1
+        counts.sent += 1
+        switch dialect.publish(channel: plan.channels[channel], data: plan.data(mark)) {
+        case .http(let request): worker.send(lines[line].slot, request)
+        case .webSocket(let message):
+            worker.sendMessage(lines[line].slot, message)
+            // Nothing is answered. A closed loop goes on when the event came to its witness; an open one need not wait.
+            guard schedule != nil else { return }
+            counts.taken += 1
+            lines[line].due = 0
+            idle.append(line)
+        }
+    }
+
+    private func freed(_ line: Int, now: UInt64) {
+        guard isPublishing, schedule == nil else {
+            idle.append(line)
+            if isPublishing { sendDue(now: now) }
+            return
+        }
+        send(line, due: now)
+    }
+
+    // MARK: Connections
+
+    private func connect(_ line: Int) {
+        let connection = ConnectionPlan()
+        if hasNoAnswers {
+            connection.isCounted = false
+            connection.path = dialect.path(channel: plan.channels[0])
+            connection.subprotocol = dialect.subprotocol
+            connection.isBinary = dialect.isBinary
+            connection.steps = dialect.publisherOpening(channel: plan.channels[0])
+        }
+        connection.tag = line
+        connection.watcher = self
+        lines[line].isReady = false
+        lines[line].slot = worker.open(connection) ?? -1
+    }
+
+    func opened(_ slot: Int, now: UInt64) {
+        guard let tag = worker.plans[slot]?.tag else { return }
+        if tag == Self.witnessTag {
+            witnesses += 1
+            return
+        }
+        lines[tag].slot = slot
+        lines[tag].isReady = true
+        if isPublishing, schedule == nil { send(tag, due: now) } else { idle.append(tag) }
+        if isPublishing { sendDue(now: now) }
+    }
+
+    func answered(_ slot: Int, _ answer: HTTPAnswer, now: UInt64) {
+        guard let line = worker.plans[slot]?.tag, lines[line].due != 0 else { return }
+        let due = lines[line].due
+        lines[line].due = 0
+        if (200..<300).contains(answer.status) {
+            counts.taken += 1
+            lines[line].failuresInRow = 0
+            worker.tally.record(plan.answeredKind, from: due, to: now)
+        } else {
+            counts.refused[answer.status, default: 0] += 1
+            // Nobody gets it: the next one takes its number.
+            sequences[line][lines[line].channel] -= 1
+        }
+        if answer.closes { return }
+        freed(line, now: now)
+    }
+
+    func closed(_ slot: Int, plan connection: ConnectionPlan, wasOpen: Bool, code: Int?, now: UInt64) {
+        let line = connection.tag
+        guard line != Self.witnessTag else {
+            witnesses -= 1
+            return
+        }
+        idle.removeAll { $0 == line }
+        if lines[line].due != 0 {
+            counts.unanswered += 1
+            lines[line].due = 0
+        }
+        lines[line].slot = -1
+        lines[line].isReady = false
+        lines[line].failuresInRow += 1
+        guard lines[line].failuresInRow <= Self.failuresMax else { return }
+        connect(line)
+    }
+}

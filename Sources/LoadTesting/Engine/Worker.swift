@@ -1,0 +1,166 @@
+internal import CLoadSockets
+internal import Glibc
+
+/// One thread of the client: its connections on its own epoll, one buffer that all of them are read into, what they received.
+///
+/// Everything here belongs to that thread; others come in by `door`. The order of a turn: what was posted, what can be read, what is due.
+@safe final class Worker {
+    let door: WorkerDoor
+    let target: Target
+    var counts = WorkerCounts()
+    var tally: Tally
+    var links = LinkTable()
+    var plans: [ConnectionPlan?]
+    /// What the kernel did not take, by slot.
+    var unwritten: [Int: [UInt8]] = [:]
+    /// Messages in pieces, by slot.
+    var pieces: [Int: [UInt8]] = [:]
+    var secure: SecureLinks?
+    var markHint = 0
+    let poll: Int32
+    var publishers = PublisherShelf()
+    /// What a scenario keeps on this thread.
+    var scenario: AnyObject?
+
+    private let timer: Int32
+    private var freeSlots: [Int]
+    private var paces: [Pace] = []
+    private var armed: UInt64 = 0
+    private var isStopping = false
+    private(set) var buffer: UnsafeMutableRawBufferPointer
+    private let ready: UnsafeMutablePointer<tandem_load_ready>
+
+    private static let readyMax = 1024
+    /// Enough for what a socket's buffer holds by default; grows for longer messages.
+    private static let bufferBytes = 256 << 10
+    private static let bellTag = UInt64.max
+    private static let timerTag = UInt64.max - 1
+
+    init(door: WorkerDoor, target: Target, kinds: [MeasuredKind]) throws(LoadError) {
+        self.door = door
+        self.target = target
+        poll = tandem_load_poll_create()
+        timer = tandem_load_timer_create()
+        guard poll >= 0, timer >= 0 else { throw LoadError("no descriptors are left: raise the limit (ulimit -n)") }
+        unsafe buffer = .allocate(byteCount: Self.bufferBytes, alignment: 16)
+        unsafe ready = .allocate(capacity: Self.readyMax)
+        tally = Tally(kinds: kinds, slots: links.capacity)
+        plans = Array(repeating: nil, count: links.capacity)
+        freeSlots = Array((0..<links.capacity).reversed())
+        if target.isSecure { secure = try SecureLinks(host: target.host) }
+        _ = tandem_load_poll_add(poll, door.bell, Self.bellTag, 0)
+        _ = tandem_load_poll_add(poll, timer, Self.timerTag, 0)
+    }
+
+    deinit {
+        Glibc.close(poll)
+        Glibc.close(timer)
+        unsafe buffer.deallocate()
+        unsafe ready.deallocate()
+        links.free()
+        tally.free()
+    }
+
+    /// Serves until it is told to stop; then all connections are closed.
+    func run() {
+        while !isStopping {
+            let count = unsafe tandem_load_poll_wait(poll, ready, CInt(Self.readyMax), -1)
+            precondition(count >= 0, "epoll_wait failed with \(-count)")
+            for index in 0..<Int(count) {
+                let event = unsafe ready[index]
+                switch event.tag {
+                case Self.bellTag: for work in door.take() { work(self) }
+                case Self.timerTag: tandem_load_silence(timer)
+                default: serve(event)
+                }
+            }
+            runPaces()
+        }
+        for slot in 0..<links.capacity where links[slot].phase != .free { release(slot) }
+        // Watchers may hold this worker.
+        scenario = nil
+        publishers.clear()
+        paces.removeAll()
+    }
+
+    func stop() { isStopping = true }
+
+    /// Takes the CPU time along.
+    func snapshot() -> WorkerCounts {
+        counts.cpu = tandem_load_thread_cpu()
+        return counts
+    }
+
+    private func serve(_ event: tandem_load_ready) {
+        let slot = Int(event.tag & 0xFFFF_FFFF)
+        guard links[slot].phase != .free, links[slot].generation == UInt32(event.tag >> 32) else { return }
+        switch links[slot].phase {
+        case .connecting: finishConnecting(slot)
+        case .securing: goOnSecuring(slot)
+        default:
+            let generation = links[slot].generation
+            if event.is_writable != 0, links[slot].wantsWriting { writeRest(slot) }
+            if event.is_readable != 0, links[slot].generation == generation { receive(slot) }
+        }
+    }
+
+    // MARK: Times
+
+    func add(_ pace: Pace) { paces.append(pace) }
+
+    private func runPaces() {
+        guard !paces.isEmpty else { return }
+        let now = tandem_load_now()
+        var ended = false
+        // Paces may add others meanwhile; those have their first turn at the next look.
+        for index in paces.indices where paces[index].due <= now {
+            if !paces[index].run(now: now) {
+                paces[index] = Pace(due: .max) { _ in nil }
+                ended = true
+            }
+        }
+        if ended { paces.removeAll { $0.due == .max } }
+        // A due time in the past makes the timer ring at once.
+        let next = paces.map(\.due).min() ?? 0
+        if next != armed || next <= now {
+            armed = next
+            tandem_load_timer_set(timer, next)
+        }
+    }
+
+    // MARK: Slots
+
+    func takeSlot() -> Int {
+        if let slot = freeSlots.popLast() { return slot }
+        let former = links.capacity
+        links.grow()
+        tally.grow(slots: links.capacity)
+        plans.append(contentsOf: repeatElement(nil, count: former))
+        freeSlots.append(contentsOf: (former..<links.capacity).reversed())
+        return freeSlots.removeLast()
+    }
+
+    /// Closes the descriptor and gives the slot back.
+    func release(_ slot: Int) {
+        secure?.free(slot)
+        if links[slot].descriptor >= 0 { Glibc.close(links[slot].descriptor) }
+        links[slot].carry.free()
+        let generation = links[slot].generation
+        links[slot] = Link()
+        links[slot].generation = generation &+ 1
+        plans[slot] = nil
+        unwritten[slot] = nil
+        pieces[slot] = nil
+        freeSlots.append(slot)
+    }
+
+    /// The buffer, made larger when a message does not fit; never beyond what one message may have.
+    func growBuffer() -> Bool {
+        guard unsafe buffer.count < WebSocketFrame.payloadBytesMax * 2 else { return false }
+        let larger = UnsafeMutableRawBufferPointer.allocate(byteCount: unsafe buffer.count * 2, alignment: 16)
+        unsafe larger.copyMemory(from: UnsafeRawBufferPointer(buffer))
+        unsafe buffer.deallocate()
+        unsafe buffer = larger
+        return true
+    }
+}

@@ -1,0 +1,139 @@
+/// A sort of event or of duration that a scenario tells apart.
+package struct MeasuredKind: Sendable {
+    /// As in the report.
+    package var name: String
+    /// How many numbered sequences there are of it (publishers' connections, senders); 0: order and completeness are not looked at.
+    package var streams: Int
+
+    package init(_ name: String, streams: Int = 0) {
+        self.name = name
+        self.streams = streams
+    }
+}
+
+/// What was counted of one kind.
+package struct KindCounts: Sendable {
+    /// All, warm-up included.
+    package var received: UInt64 = 0
+    /// Of those, due within the measured time.
+    package var measured: UInt64 = 0
+    /// Skipped in their sequence, those included that came late.
+    package var skipped: UInt64 = 0
+    package var late: UInt64 = 0
+    package var duplicated: UInt64 = 0
+    /// Of a sequence that does not exist.
+    package var foreign: UInt64 = 0
+
+    package init() {}
+
+    /// Not come at all, as far as later ones show.
+    package var lost: UInt64 { skipped - late }
+
+    package mutating func add(_ other: KindCounts) {
+        received += other.received
+        measured += other.measured
+        skipped += other.skipped
+        late += other.late
+        duplicated += other.duplicated
+        foreign += other.foreign
+    }
+}
+
+/// What one worker has received, by kind: counts, latencies, and for every connection the place in every sequence.
+@safe struct Tally {
+    private(set) var counts: [KindCounts]
+    /// Since the last `takeLatencies`.
+    private var latencies: [Latencies]
+    private let firstSequence: [Int]
+    private let streams: [Int]
+    /// Sequences of one connection.
+    private let perLink: Int
+    private var windows: UnsafeMutablePointer<SequenceWindow>
+    private var slots: Int
+    /// What was due within it goes into the latencies, nanoseconds.
+    var measured: Range<UInt64> = .max ..< .max
+
+    init(kinds: [MeasuredKind], slots: Int) {
+        counts = kinds.map { _ in KindCounts() }
+        latencies = kinds.map { _ in Latencies() }
+        streams = kinds.map(\.streams)
+        var first: [Int] = []
+        var total = 0
+        for kind in kinds {
+            first.append(total)
+            total += kind.streams
+        }
+        firstSequence = first
+        perLink = total
+        self.slots = slots
+        unsafe windows = .allocate(capacity: max(1, slots * total))
+        unsafe windows.initialize(repeating: SequenceWindow(), count: slots * total)
+    }
+
+    mutating func free() {
+        unsafe windows.deallocate()
+    }
+
+    mutating func grow(slots: Int) {
+        let larger = UnsafeMutablePointer<SequenceWindow>.allocate(capacity: max(1, slots * perLink))
+        unsafe larger.moveInitialize(from: windows, count: self.slots * perLink)
+        unsafe (larger + self.slots * perLink).initialize(repeating: SequenceWindow(), count: (slots - self.slots) * perLink)
+        unsafe windows.deallocate()
+        unsafe windows = larger
+        self.slots = slots
+    }
+
+    /// A slot gets a new connection.
+    mutating func begin(_ slot: Int, hearsAll: Bool) {
+        for place in slot * perLink..<(slot + 1) * perLink {
+            unsafe windows[place] = hearsAll ? SequenceWindow() : .fromFirstArrival
+        }
+    }
+
+    @inline(__always)
+    mutating func take(_ mark: EventMark, slot: Int, now: UInt64) {
+        let kind = mark.kind
+        guard kind < counts.count else { return }
+        counts[kind].received += 1
+        if measured.contains(mark.due) {
+            counts[kind].measured += 1
+            latencies[kind].record(from: mark.due, to: now)
+        }
+        guard streams[kind] > 0 else { return }
+        guard mark.stream < streams[kind] else {
+            counts[kind].foreign += 1
+            return
+        }
+        switch unsafe windows[slot * perLink + firstSequence[kind] + mark.stream].take(mark.sequence) {
+        case .inOrder: break
+        case .gap(let count): counts[kind].skipped += UInt64(count)
+        case .late: counts[kind].late += 1
+        case .duplicate: counts[kind].duplicated += 1
+        }
+    }
+
+    /// A duration that no mark brought.
+    mutating func record(_ kind: Int, from due: UInt64, to end: UInt64) {
+        counts[kind].received += 1
+        guard measured.contains(due) else { return }
+        counts[kind].measured += 1
+        latencies[kind].record(from: due, to: end)
+    }
+
+    /// How many events at the end of its sequences a connection has not got. One whose sequence never began has heard nothing of it.
+    /// - Parameter ends: what would come next, by stream from `firstStream` on.
+    func missing(_ slot: Int, kind: Int, ends: [UInt32], firstStream: Int) -> UInt64 {
+        var missing: UInt64 = 0
+        for (place, end) in ends.enumerated() where firstStream + place < streams[kind] {
+            let window = unsafe windows[slot * perLink + firstSequence[kind] + firstStream + place]
+            if window.hasBegun, end > window.next { missing += UInt64(end - window.next) }
+        }
+        return missing
+    }
+
+    mutating func takeLatencies() -> [Latencies] {
+        let taken = latencies
+        for kind in latencies.indices { latencies[kind].reset() }
+        return taken
+    }
+}
