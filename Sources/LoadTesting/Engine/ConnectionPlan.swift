@@ -15,8 +15,13 @@ final class ConnectionPlan {
     var tag = 0
     /// Its sequences begin with 0, not with what comes first.
     var hearsAll = true
-    /// What it receives goes into the tally, and it is one of the connections that are counted.
+    /// It is one of the connections that are counted; false for those that publish.
     var isCounted = true
+    /// What it receives goes into the tally by itself, not by its watcher.
+    var isTallied = true
+    /// What the times from due to the upgrade's answer, and to the end of the opening, are counted as.
+    var upgradedKind: Int?
+    var openedKind: Int?
     /// Wants every message, also those that hold no mark.
     var wantsMessages = false
     weak var watcher: (any LinkWatcher)?

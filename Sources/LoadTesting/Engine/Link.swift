@@ -13,7 +13,7 @@ struct Link {
     /// More is waiting to be written than the kernel took.
     var wantsWriting = false
     /// What it receives goes into the tally; not so what a publisher listens to for its own sake.
-    var isCounted = true
+    var isTallied = true
     /// Its watcher wants every message.
     var isListenedTo = false
     var isSecure = false

@@ -31,7 +31,7 @@ final class LoadRun {
         self.kinds = kinds
         self.delivered = delivered
         self.shown = shown ?? delivered
-        let wanted = UInt64(options.connections + options.publishers + options.channels + Self.descriptorsBeside)
+        let wanted = UInt64(options.connections + options.beside + options.publishers + options.channels + Self.descriptorsBeside)
         let limit = tandem_load_descriptors(wanted)
         guard limit >= wanted else {
             throw LoadError(

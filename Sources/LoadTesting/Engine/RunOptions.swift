@@ -17,6 +17,8 @@ package struct RunOptions: Sendable {
     /// Threads that receive; one more publishes.
     package var threads: Int
     package var serverPID: Int?
+    /// Connections that come and go beside those; their descriptors are needed, too.
+    package var beside = 0
     /// How long after the last publish something may still come.
     package var drain: Double
 

@@ -21,7 +21,7 @@ extension Worker {
         links[slot].due = plan.due ?? now
         links[slot].isSecure = target.isSecure
         links[slot].isListenedTo = plan.wantsMessages
-        links[slot].isCounted = plan.isCounted
+        links[slot].isTallied = plan.isCounted && plan.isTallied
         plans[slot] = plan
         if plan.isSubscriber { counts.opening += 1 }
         _ = tandem_load_poll_add(poll, descriptor, tag(slot), 1)
@@ -84,6 +84,7 @@ extension Worker {
                 return nil
             }
             links[slot].phase = .opening
+            if let kind = plans[slot]?.upgradedKind { tally.record(kind, from: links[slot].due, to: tandem_load_now()) }
             // A first step that awaits nothing, or no step at all.
             takeSteps(slot, hearing: "")
             return links[slot].phase == .free ? nil : answer.count
@@ -113,6 +114,7 @@ extension Worker {
         }
         tally.begin(slot, hearsAll: plan.hearsAll)
         let now = tandem_load_now()
+        if let kind = plan.openedKind { tally.record(kind, from: links[slot].due, to: now) }
         plan.steps = []
         plan.watcher?.opened(slot, now: now)
     }

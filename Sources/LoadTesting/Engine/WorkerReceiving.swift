@@ -89,7 +89,11 @@ extension Worker {
             return
         }
         let mark = unsafe EventMark.find(in: message, hint: &markHint)
-        if let mark, links[slot].isCounted { tally.take(mark, slot: slot, now: now) } else { counts.unmarked += 1 }
+        if let mark {
+            if links[slot].isTallied { tally.take(mark, slot: slot, now: now) }
+        } else {
+            counts.unmarked += 1
+        }
         if links[slot].isListenedTo, let watcher = plans[slot]?.watcher { unsafe watcher.heard(slot, message, mark: mark, now: now) }
     }
 

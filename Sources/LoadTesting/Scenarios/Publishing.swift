@@ -77,7 +77,7 @@ extension Worker {
     /// What its open connections have not got of the ends of their sequences.
     func missing(kind: Int, ends: [[UInt32]], firstChannel: Int, firstStream: Int) -> UInt64 {
         var missing: UInt64 = 0
-        for slot in 0..<links.capacity where links[slot].phase == .open && links[slot].isCounted {
+        for slot in 0..<links.capacity where links[slot].phase == .open && links[slot].isTallied {
             let channel = Int(links[slot].channel) - firstChannel
             guard ends.indices.contains(channel) else { continue }
             missing += tally.missing(slot, kind: kind, ends: ends[channel], firstStream: firstStream)
