@@ -2,6 +2,7 @@
 #ifndef TANDEM_CLIBWEBSOCKETS_SHIM_H
 #define TANDEM_CLIBWEBSOCKETS_SHIM_H
 
+#include <errno.h>
 #include <libwebsockets.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -23,6 +24,17 @@ static inline struct lws *tandem_lws_adopt(struct lws_vhost *vhost, int descript
 // Raw bytes on an established connection: no framing, through TLS where there is TLS.
 static inline int tandem_lws_write_raw(struct lws *wsi, const void *bytes, size_t count) {
     return lws_write(wsi, (unsigned char *)bytes, count, LWS_WRITE_HTTP);
+}
+
+// The descriptor of a connection without TLS; -1 with TLS.
+static inline int tandem_lws_plain_descriptor(struct lws *wsi) {
+    return lws_is_ssl(wsi) ? -1 : (int)lws_get_socket_fd(wsi);
+}
+
+// Hands bytes to the kernel, past the library, and never waits. Returns how many it took, or an errno as a negative number.
+static inline long tandem_send(int descriptor, const void *bytes, size_t count) {
+    ssize_t sent = send(descriptor, bytes, count, MSG_NOSIGNAL | MSG_DONTWAIT);
+    return sent < 0 ? -(long)errno : (long)sent;
 }
 
 // Takes const text, which the library only copies.

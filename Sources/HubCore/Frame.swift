@@ -25,6 +25,27 @@ package enum Frame {
         return unsafe UnsafeRawBufferPointer(rebasing: frame.dropFirst(headerByteCount))
     }
 
+    /// Where the first frame ends that ends at `count` or behind it; `frames` are whole frames of a server, joined. Takes time in
+    /// proportion to the frames before that place.
+    package static func boundary(in frames: UnsafeRawBufferPointer, atOrBehind count: Int) -> Int {
+        var end = 0
+        while end < count {
+            let head = unsafe UnsafeRawBufferPointer(rebasing: frames[end...])
+            guard head.count >= 2 else { return frames.count }
+            var length = unsafe Int(head[1])
+            var headerByteCount = 2
+            if length >= 126 {
+                headerByteCount = length == 126 ? 4 : headerBytesMax
+                guard head.count >= headerByteCount else { return frames.count }
+                length = 0
+                for index in 2..<headerByteCount { length = unsafe length << 8 | Int(head[index]) }
+            }
+            guard length >= 0, length <= head.count - headerByteCount else { return frames.count }
+            end += headerByteCount + length
+        }
+        return end
+    }
+
     private static func appendHeader(payloadByteCount count: Int, to output: inout [UInt8]) {
         output.append(0x81)
         if count < 126 {

@@ -2,10 +2,12 @@ internal import CLibWebSockets
 
 /// What the loop keeps of one WebSocket connection: trivial, in raw memory, found by its slot.
 ///
-/// The fan-out loop reads `wsi` and `condition` and nothing else, so both stand in the first sixteen bytes.
+/// The fan-out loop reads `wsi`, `descriptor` and `condition` and nothing else, so they stand in the first sixteen bytes.
 @safe struct ConnectionState {
     /// Set from established to closed. Only this table keeps it.
     var wsi: OpaquePointer?
+    /// The socket of a plain connection, the library's from established to closed; -1 with TLS.
+    var descriptor: Int32
     var condition: Condition
     var generation: UInt32
     /// Tick of the loop's clock at which bytes last came in.
@@ -30,7 +32,7 @@ internal import CLibWebSockets
         case free
         /// Takes writes at once, unless libwebsockets still holds a remainder.
         case open
-        /// Has a `SendQueue`: everything new goes behind it.
+        /// Has a `SendQueue`: an earlier write was taken in part only, and everything new goes behind it.
         case behind
         /// A close frame was asked for, or the connection failed: nothing more is written.
         case closing
@@ -59,7 +61,8 @@ internal import CLibWebSockets
     }
 
     /// A slot for a new connection, or nil when every one is taken.
-    mutating func insert(_ wsi: OpaquePointer, tick: UInt32) -> UInt32? {
+    /// - Parameter descriptor: the socket when the connection is plain, -1 otherwise.
+    mutating func insert(_ wsi: OpaquePointer, descriptor: Int32, tick: UInt32) -> UInt32? {
         let slot: UInt32
         var generation: UInt32 = 1
         if firstFree != Self.none {
@@ -74,8 +77,8 @@ internal import CLibWebSockets
         }
         unsafe (base + Int(slot)).initialize(
             to: ConnectionState(
-                wsi: wsi, condition: .open, generation: generation, lastInboundTick: tick, pingTick: 0, pingAfterTicks: 0,
-                pongWithinTicks: 0, wheelNext: Self.none, wheelPrevious: Self.none, wheelBucket: UInt16.max,
+                wsi: wsi, descriptor: descriptor, condition: .open, generation: generation, lastInboundTick: tick, pingTick: 0,
+                pingAfterTicks: 0, pongWithinTicks: 0, wheelNext: Self.none, wheelPrevious: Self.none, wheelBucket: UInt16.max,
                 peerCloseCode: 0))
         count += 1
         return slot
@@ -83,6 +86,7 @@ internal import CLibWebSockets
 
     mutating func remove(_ slot: UInt32) {
         unsafe base[Int(slot)].wsi = nil
+        unsafe base[Int(slot)].descriptor = -1
         unsafe base[Int(slot)].condition = .free
         unsafe base[Int(slot)].wheelNext = firstFree
         firstFree = slot

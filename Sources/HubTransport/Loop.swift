@@ -20,17 +20,18 @@ package final class Loop {
     var wheel = IdleWheel()
     /// Send queues of the connections that are behind, by slot.
     var queues: [UInt32: SendQueue] = [:]
+    let queuedMemory = QueuedMemory()
     /// Messages that arrive in fragments, by slot.
     var assemblies: [UInt32: ReceiveBuffer] = [:]
     var exchanges = ExchangeTable()
     /// Quarter seconds since the loop began (`LoopOptions.tickMilliseconds`).
     package private(set) var tick: UInt32 = 0
-    package private(set) var counters = Counters()
+    package internal(set) var counters = Counters()
     private var due: [UInt32] = []
     private var adopted: [Int32] = []
     private var isStopping = false
     /// The library has been given a time-out outside of its own callbacks; see `LoopNative.noticeTimeouts`.
-    private var hasNewTimeouts = false
+    var hasNewTimeouts = false
     private var takenCount = 0
     private var stoppingTicks = 0
 
@@ -44,8 +45,10 @@ package final class Loop {
     package struct Counters: Sendable {
         /// Frames or batches accepted for one connection, whether written at once or queued.
         package var deliveries: UInt64 = 0
-        /// Calls of the library's write function.
+        /// Writes that were begun at once, whether straight to the socket or by the library.
         package var writes: UInt64 = 0
+        /// Writes past the library that the kernel took in part only, or not at all.
+        package var cutWrites: UInt64 = 0
         package var slowConsumers: UInt64 = 0
         package var pings: UInt64 = 0
     }
@@ -72,94 +75,6 @@ package final class Loop {
 
     func state(_ connection: ConnectionID) -> UnsafeMutablePointer<ConnectionState>? {
         unsafe table.lookup(slot: connection.slot, generation: connection.generation)
-    }
-
-    // MARK: Writing
-
-    /// Writes joined frames to every subscriber of one channel: the fan-out loop.
-    ///
-    /// `bytes` are whole WebSocket frames and belong to the caller; whoever cannot take them now shares one copy. `slots` are
-    /// slots of open connections of this loop. Per delivery: no allocation, no reference counting, no lock, one write.
-    package func deliver(_ bytes: UnsafeRawBufferPointer, to slots: UnsafeBufferPointer<UInt32>) {
-        assertOnThread()
-        let base = unsafe table.base
-        let start = bytes.baseAddress
-        let count = bytes.count
-        var batch: Batch?
-        var queued = 0
-        for unsafe slot in unsafe slots {
-            let state = unsafe base + Int(slot)
-            if unsafe state.pointee.condition == .open, unsafe lws_partial_buffered(state.pointee.wsi) == 0 {
-                if unsafe tandem_lws_write_raw(state.pointee.wsi, start, count) < count { unsafe fail(slot, state) }
-            } else {
-                unsafe queue(bytes, sharedAs: &batch, for: slot, state)
-                queued += 1
-            }
-        }
-        counters.deliveries += UInt64(slots.count)
-        counters.writes += UInt64(slots.count - queued)
-    }
-
-    /// Writes whole frames to one connection, behind everything sent to it before. Nothing happens when it is gone.
-    package func send(_ frames: [UInt8], to connection: ConnectionID) {
-        assertOnThread()
-        guard unsafe state(connection) != nil else { return }
-        var slot = UInt32(connection.slot)
-        unsafe frames.withUnsafeBytes { bytes in
-            unsafe withUnsafePointer(to: &slot) { slot in
-                unsafe deliver(bytes, to: UnsafeBufferPointer(start: slot, count: 1))
-            }
-        }
-    }
-
-    /// The slow way: the connection has not taken all of an earlier write yet.
-    private func queue(
-        _ bytes: UnsafeRawBufferPointer, sharedAs batch: inout Batch?, for slot: UInt32, _ state: UnsafeMutablePointer<ConnectionState>
-    ) {
-        guard unsafe state.pointee.condition == .open || state.pointee.condition == .behind else { return }
-        let shared = unsafe batch ?? Batch(copying: bytes)
-        batch = shared
-        if queues[slot, default: SendQueue()].append(shared, queuedBytesMax: options.sendQueueBytesMax) {
-            unsafe state.pointee.condition = .behind
-            unsafe lws_callback_on_writable(state.pointee.wsi)
-        } else {
-            counters.slowConsumers += 1
-            let connection = id(slot)
-            delegate?.connectionIsSlow(connection)
-            close(connection, code: 4100, reason: "send queue full: read faster or reconnect later")
-        }
-    }
-
-    /// Ends an HTTP connection.
-    func end(_ wsi: OpaquePointer) {
-        unsafe tandem_lws_kill(wsi)
-        hasNewTimeouts = true
-    }
-
-    /// The library refused a write: the socket is dead, and the library closes it on its next round.
-    private func fail(_ slot: UInt32, _ state: UnsafeMutablePointer<ConnectionState>) {
-        unsafe state.pointee.condition = .closing
-        unsafe tandem_lws_kill(state.pointee.wsi)
-        hasNewTimeouts = true
-    }
-
-    /// Sends a close frame with code and reason behind everything written so far, and ends the connection when the peer has
-    /// answered it or after `LoopOptions.closeSeconds`. Nothing more is written to it. `reason` is cut to the 123 bytes
-    /// that a close frame can hold (RFC 6455, 5.5).
-    ///
-    /// The frame is ours, not the library's: 4.1.6 drops its own when the closing begins in a writable callback.
-    /// - Parameter farewell: whole frames that go right before the close frame, also past a full send queue.
-    package func close(_ connection: ConnectionID, code: UInt16, reason: String, farewell: [UInt8] = []) {
-        assertOnThread()
-        guard let state = unsafe state(connection), unsafe state.pointee.condition != .closing else { return }
-        unsafe state.pointee.condition = .closing
-        queues[UInt32(connection.slot)] = nil
-        var text = reason
-        while text.utf8.count > 123 { text.removeLast() }
-        let frame = farewell + [0x88, UInt8(2 + text.utf8.count), UInt8(code >> 8), UInt8(code & 0xFF)] + Array(text.utf8)
-        unsafe frame.withUnsafeBytes { unsafe _ = tandem_lws_write_raw(state.pointee.wsi, $0.baseAddress, $0.count) }
-        unsafe tandem_lws_close_timeout(state.pointee.wsi, LoopOptions.closeSeconds)
-        hasNewTimeouts = true
     }
 
     /// From now on sends a PING after `pingAfter` of inbound silence and reports the connection silent when nothing came

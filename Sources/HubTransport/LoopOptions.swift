@@ -4,6 +4,9 @@ package struct LoopOptions: Sendable {
     package var certificate: ServerCertificate?
     /// Bytes one connection may have waiting beyond what libwebsockets holds of one write; past it, close code 4100.
     package var sendQueueBytesMax = 1 << 20
+    /// Memory that all the connections of one loop which are behind may take together; past it, those furthest behind are closed with
+    /// 4100. At least as much as one connection's.
+    package var sendQueueBytesTotalMax = 256 << 20
     /// Longest WebSocket message taken in.
     package var messageBytesMax = 2 * 10_240 + 4_096
     /// Longest HTTP request body taken in.

@@ -4,7 +4,7 @@ internal import HubCore
 /// What libwebsockets tells about WebSocket connections. Each returns false to have the connection ended.
 extension Loop {
     func established(_ wsi: OpaquePointer, _ session: UnsafeMutablePointer<LoopSession>) -> Bool {
-        guard let slot = unsafe table.insert(wsi, tick: tick) else {
+        guard let slot = unsafe table.insert(wsi, descriptor: tandem_lws_plain_descriptor(wsi), tick: tick) else {
             unsafe tandem_lws_close_reason(wsi, 4100, "over capacity", 13)
             return false
         }
@@ -56,21 +56,6 @@ extension Loop {
         unsafe delegate?.connection(id(slot), receivedPong: payload)
     }
 
-    /// Goes on with what waits for this connection; the library calls also without need, and "nothing waits" is normal.
-    func writable(_ wsi: OpaquePointer, _ session: UnsafeMutablePointer<LoopSession>) -> Bool {
-        guard let slot = unsafe slot(of: session) else { return true }
-        while unsafe lws_partial_buffered(wsi) == 0, var queue = queues.removeValue(forKey: slot) {
-            guard let batch = queue.popFirst() else {
-                unsafe table.base[Int(slot)].condition = .open
-                break
-            }
-            queues[slot] = queue
-            if unsafe Int(tandem_lws_write_raw(wsi, batch.bytes.baseAddress, batch.bytes.count)) < batch.bytes.count { return false }
-        }
-        if queues[slot] != nil { unsafe lws_callback_on_writable(wsi) }
-        return true
-    }
-
     /// Judges the peer's close frame: a code that RFC 6455, 7.4 does not allow on the wire is answered with 1002.
     func peerCloses(
         _ wsi: OpaquePointer, _ session: UnsafeMutablePointer<LoopSession>, _ payload: UnsafeRawBufferPointer
@@ -104,7 +89,7 @@ extension Loop {
         unsafe session.pointee.slotPlusOne = 0
         let connection = id(slot)
         unsafe wheel.disarm(slot, table: table.base)
-        queues[slot] = nil
+        dropQueue(slot)
         assemblies[slot] = nil
         // Closed before the delegate hears of it, so that nothing it does can write to a dead connection.
         let state = unsafe table.base + Int(slot)
@@ -121,7 +106,7 @@ extension Loop {
         table.remove(slot)
     }
 
-    private func slot(of session: UnsafeMutablePointer<LoopSession>) -> UInt32? {
+    func slot(of session: UnsafeMutablePointer<LoopSession>) -> UInt32? {
         let slotPlusOne = unsafe session.pointee.slotPlusOne
         return slotPlusOne == 0 ? nil : slotPlusOne - 1
     }

@@ -5,9 +5,9 @@ import Testing
 
 @testable import HubTransport
 
-/// The write path that everything rests on: whole joined frames written raw, over the library's own buffering. A short write
-/// leaves a remainder in the library; if anything else got in front of it (a PONG, a later batch), the stream would be broken
-/// for good. So: small windows, writes far larger than they are, and PINGs all along.
+/// The write path that everything rests on: whole joined frames, written past the library where nothing is in the way, and raw over its
+/// buffering elsewhere. A short write leaves the rest of a frame in the library; if anything else got in front of it (a PONG, a later
+/// batch), the stream would be broken for good. So: small windows, writes far larger than they are, and PINGs all along.
 @Suite("Raw writes", .serialized)
 struct RawWriteTests {
     static let readers = 8
@@ -23,6 +23,90 @@ struct RawWriteTests {
     func tls() throws {
         try prove(options: TestCertificate().options()) { port in
             try TLSSocket(RawSocket(port: port, receiveBufferBytes: 16_384, segmentBytes: 2_048))
+        }
+    }
+
+    @Test("small writes straight to the socket, cut ones, PONGs of every size and close frames in the middle make one stream", arguments: 1...4)
+    func mixed(seed: UInt64) throws {
+        var options = LoopOptions()
+        options.sendQueueBytesMax = 64 << 20
+        try withServer(options: options) { server in
+            let port = server.port
+            let written = Recorder<[Int]>()
+            try concurrently(Self.readers + 1) { index in
+                if index < Self.readers {
+                    let peer = try TestPeer.upgraded(RawSocket(port: port, receiveBufferBytes: 16_384, segmentBytes: 2_048))
+                    try Self.readToClose(peer, seed: seed &* 100 &+ UInt64(index))
+                    return
+                }
+                written.append(try Self.publishAndClose(on: server, seed: seed))
+            }
+            #expect(written.all.first?.count == Self.readers, "each was closed in the middle of what the others went on getting")
+            let counters = try server.on { $0.counters }
+            #expect(counters.cutWrites > 0 && counters.writes > 10 * counters.cutWrites, "both ways were taken: \(counters)")
+            #expect(server.seen.wait { $0.count { if case .closed = $0 { true } else { false } } == Self.readers })
+            #expect(try server.on { $0.queues.isEmpty && $0.queuedMemory.bytes == 0 })
+        }
+    }
+
+    /// Writes of every size to all who are left, one of whom is closed now and then. Returns after how many frames each was.
+    private static func publishAndClose(on server: TestServer, seed: UInt64) throws -> [Int] {
+        var random = SeededRandom(state: seed)
+        var left = try server.waitOpened(readers)
+        var number = 0
+        var ends: [Int] = []
+        while !left.isEmpty {
+            var frames: [UInt8] = []
+            // Mostly what fits anywhere; sometimes what fits nowhere.
+            let count = Int.random(in: 0..<12, using: &random) == 0 ? Int.random(in: 100...1200, using: &random) : Int.random(in: 1...3, using: &random)
+            for _ in 0..<count {
+                frames += Frame.text(payload(number))
+                number += 1
+            }
+            let (batch, slots) = (frames, left.map { UInt32($0.slot) })
+            try server.on { loop in batch.withUnsafeBytes { bytes in slots.withUnsafeBufferPointer { loop.deliver(bytes, to: $0) } } }
+            guard number > 4000, Int.random(in: 0..<20, using: &random) == 0 else { continue }
+            let connection = left.remove(at: Int.random(in: left.indices, using: &random))
+            let farewell = Frame.text(Array("last".utf8))
+            try server.on { $0.close(connection, code: 4200, reason: "enough", farewell: farewell) }
+            ends.append(number)
+        }
+        return ends
+    }
+
+    /// Reads until the close frame: every frame whole and in order, every PONG whole. What waited when the close frame was written is
+    /// left out, and nothing else.
+    private static func readToClose(_ peer: TestPeer, seed: UInt64) throws {
+        var random = SeededRandom(state: seed)
+        var expected = 0
+        var sent: [[UInt8]] = []
+        var answered = 0
+        var isLast = false
+        while true {
+            if sent.count - answered < 2 {
+                sent.append((0..<Int.random(in: 0...125, using: &random)).map { _ in UInt8.random(in: 0...255, using: &random) })
+                try peer.sendFrame(9, sent[sent.count - 1])
+            }
+            guard let frame = try peer.nextFrame(upTo: Int.random(in: 1...4000, using: &random)) else { throw StreamError("ended after frame \(expected)") }
+            switch frame.opcode {
+            case 8:
+                guard isLast, frame.closeCode == 4200, frame.closeReason == "enough" else { throw StreamError("closed with \(frame)") }
+                try? peer.sendClose(4200)
+                // Behind it only data is forbidden (RFC 6455, 5.5.1); the library answers PINGs that it read before.
+                while let late = try peer.nextFrame() {
+                    guard late.opcode == 10, sent[answered...].contains(late.payload) else { throw StreamError("behind the close frame: \(late)") }
+                }
+                return
+            case 10:
+                // A PONG may answer the newest PING only (RFC 6455, 5.5.3).
+                guard let index = sent[answered...].firstIndex(of: frame.payload) else { throw StreamError("a PONG of \(frame.payload)") }
+                answered = index + 1
+            case 1 where frame.text == "last": isLast = true
+            case 1:
+                guard !isLast, frame.payload == payload(expected) else { throw StreamError("frame \(expected) is '\(frame.text.prefix(80))'") }
+                expected += 1
+            default: throw StreamError("opcode \(frame.opcode) after frame \(expected)")
+            }
         }
     }
 

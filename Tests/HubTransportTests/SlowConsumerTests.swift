@@ -72,6 +72,129 @@ struct SlowConsumerTests {
         }
     }
 
+    /// Fills the sockets' buffers of these connections, so that whatever comes next waits; returns the frames each was sent.
+    private static func stall(_ connections: [ConnectionID], on server: TestServer) throws -> Int {
+        let frame = Frame.text([UInt8](repeating: UInt8(ascii: "-"), count: 20_000))
+        var count = 0
+        let isStalled = try eventually {
+            count += 1
+            return try server.on { loop in
+                for connection in connections { loop.send(frame, to: connection) }
+                return connections.allSatisfy { (loop.queues[UInt32($0.slot)]?.queuedBytes ?? 0) > 0 }
+            }
+        }
+        #expect(isStalled)
+        return count
+    }
+
+    @Test("past the bound of all together those furthest behind are closed, and nobody else")
+    func total() throws {
+        var options = LoopOptions()
+        options.sendQueueBytesMax = 8 << 20
+        options.sendQueueBytesTotalMax = 1 << 20
+        try withServer(options: options) { server in
+            let peers = try (0..<3).map { _ in try TestPeer.upgraded(RawSocket(port: server.port, receiveBufferBytes: 4_096, segmentBytes: 1_024)) }
+            let opened = try server.waitOpened(3)
+            let reader = try server.client()
+            let readers = [try server.waitOpened(4)[3]]
+            _ = try Self.stall(opened, on: server)
+            func fill(_ connection: ConnectionID, _ count: Int) throws {
+                let frame = Frame.text([UInt8](repeating: UInt8(ascii: "x"), count: 10_000))
+                let bytes = try server.on { loop in
+                    var most = 0
+                    for _ in 0..<count {
+                        loop.send(frame, to: connection)
+                        most = max(most, loop.queuedMemory.bytes)
+                    }
+                    return most
+                }
+                #expect(bytes <= 1 << 20, "memory of all queues")
+            }
+            // The first is furthest behind: it goes, although the second asks.
+            try fill(opened[0], 55)
+            try fill(opened[1], 55)
+            #expect(server.seen.wait { $0.contains(.slow(opened[0])) })
+            #expect(!server.seen.all.contains(.slow(opened[1])))
+            // Furthest behind and asking: it goes itself, and what little the third has stays.
+            try fill(opened[1], 60)
+            #expect(server.seen.wait { $0.contains(.slow(opened[1])) })
+            #expect(!server.seen.all.contains(.slow(opened[2])))
+            try server.on { loop in for connection in readers + [opened[2]] { loop.send(Frame.text(Array("last".utf8)), to: connection) } }
+            #expect(try reader.frame().text == "last")
+            var text = ""
+            while text != "last" { text = try peers[2].frame().text }
+            #expect(try server.on { $0.counters.slowConsumers } == 2)
+            for peer in peers { peer.stream.close() }
+            #expect(try eventually { try server.on { $0.queuedMemory.bytes } == 0 })
+        }
+    }
+
+    @Test("who is behind gets the newest event of a cache channel, and everything of the others")
+    func latestOnly() throws {
+        try withServer { server in
+            let peer = try TestPeer.upgraded(RawSocket(port: server.port, receiveBufferBytes: 4_096, segmentBytes: 1_024))
+            let reader = try server.client()
+            let opened = try server.waitOpened(2)
+            let fillers = try Self.stall([opened[0]], on: server)
+            let slots = opened.map { UInt32($0.slot) }
+            let ping: [UInt8] = [0x89, 2, UInt8(ascii: "r"), UInt8(ascii: "1")]
+            for number in 0..<500 {
+                // An event of the cache channel, one of another, and in the middle a PING behind both.
+                let event = Frame.text(Array("cache \(number)".utf8))
+                let frames = event + (number == 250 ? ping : []) + Frame.text(Array("plain \(number)".utf8))
+                let marks = [LatestOnlyFrame(start: 0, end: event.count, line: 7)]
+                try server.on { loop in
+                    frames.withUnsafeBytes { bytes in
+                        slots.withUnsafeBufferPointer { slots in marks.withUnsafeBufferPointer { loop.deliver(bytes, to: slots, latestOnly: $0) } }
+                    }
+                }
+                for name in ["cache", "plain"] {
+                    var frame = try reader.frame()
+                    if frame.opcode == 9 { frame = try reader.frame() }
+                    #expect(frame.text == "\(name) \(number)", "who keeps up gets all")
+                }
+            }
+            var texts: [String] = []
+            while texts.last != "plain 499" {
+                let frame = try peer.frame()
+                if frame.opcode == 9 { texts.append("PING") } else if frame.payload.first != UInt8(ascii: "-") { texts.append(frame.text) }
+            }
+            #expect(texts.filter { $0.hasPrefix("cache") } == ["cache 499"])
+            #expect(texts.filter { $0.hasPrefix("plain") } == (0..<500).map { "plain \($0)" })
+            #expect(texts.firstIndex(of: "PING") == 250, "the PING stays where it was")
+            #expect(texts.suffix(2) == ["cache 499", "plain 499"] && fillers > 0)
+        }
+    }
+
+    @Test("one that does not read among many: memory grows by no more than its bound, and the others get everything")
+    func oneAmongMany() throws {
+        var options = LoopOptions()
+        options.sendQueueBytesMax = 128 << 10
+        try withServer(options: options) { server in
+            let stuck = try TestPeer.upgraded(RawSocket(port: server.port, receiveBufferBytes: 4_096, segmentBytes: 1_024))
+            _ = try server.waitOpened(1)
+            let others = try (0..<100).map { _ in try server.client() }
+            let slots = try server.waitOpened(101).map { UInt32($0.slot) }
+            let stuckSlot = slots[0]
+            var wasBehind = false
+            // All of it fits into the others' sockets, so that none of them can fall behind before it reads.
+            for number in 0..<120 {
+                let frame = Frame.text(Array("\(number) ".utf8) + [UInt8](repeating: UInt8(ascii: "x"), count: 10_000))
+                let (memory, behind) = try server.on { loop in
+                    frame.withUnsafeBytes { bytes in slots.withUnsafeBufferPointer { loop.deliver(bytes, to: $0) } }
+                    return (loop.queuedMemory.bytes, loop.queues.keys.filter { $0 != stuckSlot }.count)
+                }
+                #expect(memory <= (128 << 10) + 64 * SendQueue.pieceBytes + frame.count && behind == 0)
+                wasBehind = wasBehind || memory > 100 << 10
+                for other in others { #expect(try other.frame().payload.starts(with: Array("\(number) ".utf8))) }
+            }
+            let connection = server.opened[0]
+            #expect(wasBehind && server.seen.all.contains(.slow(connection)))
+            #expect(try server.on { $0.queuedMemory.bytes } == 0, "what waited for it is gone")
+            stuck.stream.close()
+        }
+    }
+
     @Test("one connection that is behind does not change what the others of the same write get")
     func sharesOneBatch() throws {
         var options = LoopOptions()

@@ -12,7 +12,7 @@ struct TableTests {
     func table() {
         var table = ConnectionTable(capacity: 3)
         var slots: [UInt32?] = []
-        for _ in 0..<4 { slots.append(table.insert(Self.wsi, tick: 7)) }
+        for _ in 0..<4 { slots.append(table.insert(Self.wsi, descriptor: -1, tick: 7)) }
         #expect(slots == [0, 1, 2, nil])
         let full = table.count
         #expect(full == 3)
@@ -24,7 +24,7 @@ struct TableTests {
         #expect(!Self.has(&table, 1, generation))
         let count = table.count
         #expect(count == 2)
-        let reused = table.insert(Self.wsi, tick: 9)
+        let reused = table.insert(Self.wsi, descriptor: -1, tick: 9)
         #expect(reused == 1)
         #expect(!Self.has(&table, 1, generation))
         #expect(Self.has(&table, 1, generation + 1))
@@ -40,7 +40,7 @@ struct TableTests {
     @Test("a slot is due in its tick, once, wherever the wheel stands; re-arming moves it and disarming takes it out")
     func wheel() {
         var table = ConnectionTable(capacity: 8)
-        for _ in 0..<8 { _ = table.insert(Self.wsi, tick: 0) }
+        for _ in 0..<8 { _ = table.insert(Self.wsi, descriptor: -1, tick: 0) }
         for start: UInt32 in [0, 511, 512, 1_000_000, .max - 3] {
             var wheel = IdleWheel()
             var due: [UInt32] = []
@@ -73,7 +73,7 @@ struct TableTests {
             return (state >> 33) % end
         }
         var table = ConnectionTable(capacity: 50)
-        for _ in 0..<50 { _ = table.insert(Self.wsi, tick: 0) }
+        for _ in 0..<50 { _ = table.insert(Self.wsi, descriptor: -1, tick: 0) }
         var wheel = IdleWheel()
         var dueAt = [UInt32?](repeating: nil, count: 50)
         var due: [UInt32] = []
@@ -99,27 +99,38 @@ struct TableTests {
 @Suite("SendQueue, ReceiveBuffer and Mailbox")
 struct QueueTests {
     /// The testing macros call nothing that mutates.
-    private static func append(_ bytes: [UInt8], _ queue: inout SendQueue, bytesMax: Int = 1 << 20) -> Bool {
-        queue.append(bytes.withUnsafeBytes { Batch(copying: $0) }, queuedBytesMax: bytesMax)
+    private static func append(_ bytes: [UInt8], _ queue: inout SendQueue, bytesMax: Int = 1 << 20, lines: [LatestOnlyFrame] = []) -> Bool {
+        queue.append(batch(bytes, lines: lines), queuedBytesMax: bytesMax)
+    }
+
+    private static func batch(_ bytes: [UInt8], lines: [LatestOnlyFrame] = [], memory: QueuedMemory = QueuedMemory()) -> Batch {
+        bytes.withUnsafeBytes { bytes in lines.withUnsafeBufferPointer { Batch(copying: bytes, latestOnly: $0, memory: memory) } }
+    }
+
+    /// Everything that waits, in order.
+    private static func drain(_ queue: inout SendQueue) -> [UInt8] {
+        var bytes: [UInt8] = []
+        while let piece = queue.popFirst() { bytes += piece.batch.bytes[piece.start..<piece.end] }
+        return bytes
     }
 
     @Test("batches come out in order, and bytes are counted both ways")
     func order() {
         var queue = SendQueue()
         for number in 0..<100 { #expect(Self.append([UInt8](repeating: UInt8(number), count: number + 1), &queue)) }
-        #expect(queue.queuedBytes == 5050)
+        #expect(queue.queuedBytes == 5050 && queue.ownBytes == 100 * SendQueue.pieceBytes)
         var expected: UInt8 = 0
-        while let batch = queue.popFirst() {
-            #expect(batch.bytes.count == Int(expected) + 1 && batch.bytes.first == expected)
+        while let piece = queue.popFirst() {
+            #expect(piece.end - piece.start == Int(expected) + 1 && piece.batch.bytes.first == expected)
             expected += 1
             if expected == 50 { #expect(Self.append([100] + [UInt8](repeating: 0, count: 100), &queue)) }
         }
-        #expect(expected == 101 && queue.isEmpty && queue.queuedBytes == 0)
+        #expect(expected == 101 && queue.isEmpty && queue.queuedBytes == 0 && queue.ownBytes == 0)
         let isOver = queue.popFirst() == nil
         #expect(isOver)
     }
 
-    @Test("the bounds in bytes and in batches are kept, and what is refused is not taken")
+    @Test("the bounds in bytes and in pieces are kept, and what is refused is not taken")
     func bounds() {
         var queue = SendQueue()
         #expect(Self.append([1, 2, 3], &queue, bytesMax: 5))
@@ -129,10 +140,102 @@ struct QueueTests {
         _ = queue.popFirst()
         #expect(Self.append([7, 8, 9], &queue, bytesMax: 5))
         var many = SendQueue()
-        for _ in 0..<SendQueue.batchesMax { #expect(Self.append([1], &many)) }
+        for _ in 0..<SendQueue.piecesMax { #expect(Self.append([1], &many)) }
         #expect(!Self.append([1], &many))
         _ = many.popFirst()
         #expect(Self.append([1], &many))
+    }
+
+    @Test("a batch is taken from a place on, and what was not sent of a piece goes back in front")
+    func pieces() {
+        var queue = SendQueue()
+        let first = queue.append(Self.batch([1, 2, 3, 4]), from: 1, queuedBytesMax: 100)
+        #expect(first && Self.append([5], &queue) && queue.queuedBytes == 4)
+        for _ in 0..<3 {
+            guard var piece = queue.popFirst() else { break }
+            piece.start += 1
+            if piece.start < piece.end { queue.putBack(piece) }
+        }
+        #expect(queue.queuedBytes == 1)
+        let left = Self.drain(&queue)
+        #expect(left == [5])
+    }
+
+    @Test("of the frames of one line only the newest waits, in its own place; everything else stays")
+    func latestOnly() {
+        var queue = SendQueue()
+        // A PING between two events of line 7, one of line 8, and what has no line.
+        #expect(Self.append([1, 10, 2, 20], &queue, lines: [.init(start: 0, end: 1, line: 7), .init(start: 2, end: 3, line: 7)]))
+        #expect(Self.append([3], &queue, lines: [.init(start: 0, end: 1, line: 8)]))
+        #expect(Self.append([30], &queue))
+        #expect(queue.queuedBytes == 5)
+        #expect(Self.append([4, 40], &queue, lines: [.init(start: 0, end: 1, line: 7)]))
+        #expect(queue.queuedBytes == 6 && queue.ownBytes == 6 * SendQueue.pieceBytes)
+        var copy = queue
+        let all = Self.drain(&copy)
+        #expect(all == [10, 20, 3, 30, 4, 40])
+        // What was taken out is on its way: the next of its line does not take it back.
+        let sent = (0..<5).compactMap { _ in queue.popFirst() }
+        #expect(sent.count == 5)
+        #expect(Self.append([5], &queue, lines: [.init(start: 0, end: 1, line: 7)]))
+        let left = Self.drain(&queue)
+        #expect(left == [40, 5] && queue.isEmpty && queue.queuedBytes == 0)
+    }
+
+    @Test("a line that is published on for ever takes no more than one place, and its old batches are freed")
+    func latestOnlyForEver() {
+        let memory = QueuedMemory()
+        var queue = SendQueue()
+        for number in 0..<50_000 {
+            let line = LatestOnlyFrame(start: 0, end: 2, line: UInt32(1 + number % 3))
+            guard queue.append(Self.batch([UInt8(number & 255), UInt8(number >> 8)], lines: [line], memory: memory), queuedBytesMax: 6) else {
+                Issue.record("refused at \(number)")
+                return
+            }
+            // A little of it is sent now and then.
+            if number % 1000 == 0, let piece = queue.popFirst(), number % 2000 == 0 { queue.putBack(piece) }
+            if memory.bytes > 6 || queue.ownBytes > 3 * SendQueue.pieceBytes { Issue.record("\(memory.bytes) bytes at \(number)") }
+        }
+        let left = Self.drain(&queue)
+        let newest: [UInt8] = [0x4D, 0xC3, 0x4E, 0xC3, 0x4F, 0xC3]
+        #expect(left == newest, "49,997 to 49,999")
+        #expect(memory.bytes == 0)
+    }
+
+    @Test("a batch is counted once however many wait for it, and no longer than the last of them")
+    func shared() {
+        let memory = QueuedMemory()
+        var queues = [SendQueue](repeating: SendQueue(), count: 10)
+        do {
+            let batch = Self.batch([UInt8](repeating: 1, count: 100), memory: memory)
+            for index in queues.indices { _ = queues[index].append(batch, queuedBytesMax: 100) }
+        }
+        #expect(memory.bytes == 100)
+        for index in 1..<10 { _ = queues[index].popFirst() }
+        #expect(memory.bytes == 100)
+        _ = queues[0].popFirst()
+        #expect(memory.bytes == 0)
+    }
+
+    @Test("a cut is found at the end of its frame, whatever the frames' lengths")
+    func boundaries() {
+        var bytes: [UInt8] = []
+        var ends = [0]
+        for count in [0, 1, 125, 126, 127, 65_535, 65_536, 3] {
+            bytes += Frame.text([UInt8](repeating: 0xFF, count: count))
+            ends.append(bytes.count)
+        }
+        bytes.withUnsafeBytes { frames in
+            var cuts = Array(0..<800)
+            for end in ends { cuts += [end - 1, end, end + 1] }
+            for cut in cuts where cut >= 0 && cut <= frames.count {
+                let found = Frame.boundary(in: frames, atOrBehind: cut)
+                let end = ends.first { $0 >= cut }
+                #expect(found == end, "cut at \(cut)")
+            }
+            // What is not whole frames ends where the bytes end.
+            #expect(Frame.boundary(in: UnsafeRawBufferPointer(rebasing: frames[..<5]), atOrBehind: 4) == 5)
+        }
     }
 
     @Test("a message grows to its bound and not beyond; the rest of a long one is skipped and reported once")
