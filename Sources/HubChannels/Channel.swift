@@ -8,9 +8,10 @@ final class Channel {
     /// The subscribers' slots, contiguous: what the fan-out loop walks. `subscriptions` runs parallel to it.
     private(set) var slots: ContiguousArray<UInt32> = []
     private(set) var subscriptions: ContiguousArray<Subscription> = []
-    /// Frames of this turn, joined. Its storage comes from and returns to `FanOut`'s pool.
-    var pending: [UInt8] = []
-    var isDirty = false
+    /// What `FanOut` has of it in this turn.
+    var waiting = Waiting()
+    /// Its events' `LatestOnlyFrame.line`; 0: every event counts.
+    let line: UInt32
     /// The channel has a definition: delivery is told who is in it.
     var isWatched: Bool
     /// Events that wait for the PING behind them, and when it may be sent.
@@ -19,9 +20,20 @@ final class Channel {
     /// The highest ticket among those who ever subscribed.
     private(set) var newestTicket: UInt64 = 0
 
-    init(app: Int, name: ChannelName, isWatched: Bool) {
+    /// The channel's place among those of the turn, and its frames.
+    struct Waiting {
+        var place = -1
+        var first: UInt32 = 0
+        var last: UInt32 = 0
+        var byteCount = 0
+
+        var isEmpty: Bool { place < 0 }
+    }
+
+    init(app: Int, name: ChannelName, isWatched: Bool, line: UInt32 = 0) {
         self.app = app
         self.name = name
+        self.line = line
         self.isWatched = isWatched
     }
 

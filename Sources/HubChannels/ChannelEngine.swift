@@ -33,6 +33,8 @@ package final class ChannelEngine {
     /// What happened this turn that delivery has to know; taken by `takeReports`.
     var reports: [AttendanceReport] = []
     var nextSerial: UInt32 = 1
+    /// Of the cache channel that was made last.
+    var nextLine: UInt32 = 0
     /// Of the newest `AttendanceReport.attached`.
     var lastTicket: UInt64 = 0
     package private(set) var counters = Counters()
@@ -189,13 +191,23 @@ package final class ChannelEngine {
             }
             guard let channel = channels[publication.app, name] else { continue }
             let cutoff = publication.attendedUpTo?[loop] ?? .max
-            if publication.excluded != nil || publication.audience != .everybody || channel.newestTicket > cutoff {
+            if publication.audience != .everybody || channel.newestTicket > cutoff {
                 fanOut.deliver(frame, of: publication, attendedUpTo: cutoff, to: channel, sink: sink)
             } else {
-                fanOut.append(frame, to: channel, sink: sink)
+                // An event that has to be confirmed is not one that the next can stand for.
+                let line = publication.cacheOrder == nil || publication.receipt != nil ? 0 : channel.line
+                fanOut.append(frame, to: channel, excluding: slot(of: publication.excluded, in: channel), line: line, sink: sink)
             }
             if let receipt = publication.receipt { wantReceipt(receipt, on: channel) }
         }
+    }
+
+    /// The slot of a subscriber; nil when the connection is none of this channel.
+    private func slot(of id: ConnectionID?, in channel: Channel) -> UInt32? {
+        guard let id, id.loop == loop, let subscription = connection(id)?.subscriptions[channel.name],
+            case .active(let active) = subscription.phase, active === channel
+        else { return nil }
+        return UInt32(id.slot)
     }
 
     /// How long a cache channel keeps its last event.

@@ -65,7 +65,7 @@ extension ChannelEngine {
             // What was published before belongs to those who were there before.
             fanOut.flush(channel, sink: sink)
         } else {
-            channel = Channel(app: app, name: subscription.channel, isWatched: isWatched(subscription.channel))
+            channel = Channel(app: app, name: subscription.channel, isWatched: isWatched(subscription.channel), line: line(of: subscription.channel))
             channels.insert(channel)
         }
         if channel.isWatched { reportAttached(subscription, of: connection) }
@@ -76,6 +76,13 @@ extension ChannelEngine {
         if subscription.user == nil { reportOccupancy(app, subscription.channel) }
         sink.send(acknowledgement, to: connection.id)
         if channel.name.kind.isCache { sendCached(subscription.channel, to: connection) }
+    }
+
+    /// Events of a cache channel replace each other for whoever is behind; those of other channels do not.
+    private func line(of channel: ChannelName) -> UInt32 {
+        guard channel.kind.isCache else { return 0 }
+        nextLine = nextLine == .max ? 1 : nextLine + 1
+        return nextLine
     }
 
     /// Tells delivery for whom the connection stands on a channel with a definition: the member, else the signed-in user.

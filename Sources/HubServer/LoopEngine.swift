@@ -116,8 +116,10 @@ final class LoopEngine: LoopDelegate, DeliverySink {
 
     // MARK: To the transport
 
-    func deliver(_ frames: UnsafeRawBufferPointer, to slots: UnsafeBufferPointer<UInt32>) {
-        unsafe loop.deliver(frames, to: slots)
+    func deliver(
+        _ frames: UnsafeRawBufferPointer, to slots: UnsafeBufferPointer<UInt32>, latestOnly: UnsafeBufferPointer<LatestOnlyFrame>
+    ) {
+        unsafe loop.deliver(frames, to: slots, latestOnly: latestOnly)
     }
 
     func send(_ frames: [UInt8], to connection: ConnectionID) { loop.send(frames, to: connection) }

@@ -209,7 +209,7 @@ final class StoringSchedule: ScheduleDesk {
 
 /// Nobody is connected.
 private final class SilentSink: DeliverySink {
-    func deliver(_ frames: UnsafeRawBufferPointer, to slots: UnsafeBufferPointer<UInt32>) {}
+    func deliver(_ frames: UnsafeRawBufferPointer, to slots: UnsafeBufferPointer<UInt32>, latestOnly: UnsafeBufferPointer<LatestOnlyFrame>) {}
     func send(_ frames: [UInt8], to connection: ConnectionID) {}
     func close(_ connection: ConnectionID, code: UInt16, reason: String) {}
     func probe(_ connection: ConnectionID, pingAfter: Duration, pongWithin: Duration) {}

@@ -130,18 +130,22 @@ final class TestClient {
 final class RecordingSink: DeliverySink {
     private(set) var clients: [UInt32: TestClient] = [:]
     /// Every call of `deliver`: whom, and how many bytes and frames.
-    private(set) var deliveries: [(slots: [UInt32], bytes: Int, frames: Int)] = []
+    private(set) var deliveries: [(slots: [UInt32], bytes: Int, frames: Int, marked: [(event: String, line: UInt32)])] = []
     private(set) var violations: [String] = []
 
     func insert(_ client: TestClient) { clients[UInt32(client.id.slot)] = client }
     func remove(_ client: TestClient) { clients[UInt32(client.id.slot)] = nil }
     func forgetDeliveries() { deliveries = [] }
 
-    func deliver(_ frames: UnsafeRawBufferPointer, to slots: UnsafeBufferPointer<UInt32>) {
+    func deliver(_ frames: UnsafeRawBufferPointer, to slots: UnsafeBufferPointer<UInt32>, latestOnly: UnsafeBufferPointer<LatestOnlyFrame>) {
         let units = Self.split(Array(frames))
         if units.isEmpty { violations.append("a delivery of nothing") }
         if Set(slots).count != slots.count { violations.append("a slot twice in one delivery") }
-        deliveries.append((Array(slots), frames.count, units.count))
+        let marked = latestOnly.map { mark in
+            let frame = Frame.payload(of: UnsafeRawBufferPointer(rebasing: frames[mark.start..<mark.end]))
+            return ((try? JSONValue(parsing: String(decoding: frame, as: UTF8.self)))?["event"]?.stringValue ?? "not a frame", mark.line)
+        }
+        deliveries.append((Array(slots), frames.count, units.count, marked))
         for slot in slots {
             guard let client = clients[slot] else {
                 violations.append("delivery to slot \(slot), which nobody has")

@@ -1,0 +1,50 @@
+/// Memory that one loop fills again every turn: grows, never shrinks, and allocates nothing in the steady state.
+@safe struct Scratch<Element: BitwiseCopyable>: ~Copyable {
+    private(set) var base: UnsafeMutablePointer<Element>
+    private(set) var capacity: Int
+    var count = 0
+
+    init(capacity: Int = 64) {
+        self.capacity = capacity
+        unsafe base = .allocate(capacity: capacity)
+    }
+
+    deinit {
+        unsafe base.deallocate()
+    }
+
+    var isEmpty: Bool { count == 0 }
+
+    var buffer: UnsafeBufferPointer<Element> { unsafe UnsafeBufferPointer(start: base, count: count) }
+
+    /// Makes room for so many elements in all; those that are counted stay.
+    mutating func reserve(_ needed: Int) {
+        if needed <= capacity { return }
+        let larger = max(needed, 2 * capacity)
+        let grown = UnsafeMutablePointer<Element>.allocate(capacity: larger)
+        unsafe grown.initialize(from: base, count: count)
+        unsafe base.deallocate()
+        unsafe base = unsafe grown
+        capacity = larger
+    }
+
+    mutating func append(_ element: Element) {
+        reserve(count + 1)
+        unsafe (base + count).initialize(to: element)
+        count += 1
+    }
+
+    mutating func append(from source: UnsafePointer<Element>, count added: Int) {
+        reserve(count + added)
+        unsafe (base + count).initialize(from: source, count: added)
+        count += added
+    }
+
+    /// As many elements as that, the new ones with this value.
+    mutating func extend(to needed: Int, with element: Element) {
+        if needed <= count { return }
+        reserve(needed)
+        unsafe (base + count).initialize(repeating: element, count: needed - count)
+        count = needed
+    }
+}
