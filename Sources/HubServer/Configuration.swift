@@ -95,7 +95,10 @@ package struct Configuration: Sendable, Equatable {
         /// 0: no limit.
         package var connectionsPerAddress = 0
         package var requestTimeout = Duration.seconds(10)
+        /// Of one connection that does not keep up; beyond: 4100.
         package var sendQueueBytesMax = 1 << 20
+        /// Memory of all that do not keep up, shared out equally between the loops; beyond: 4100 for those furthest behind.
+        package var sendQueueBytesTotalMax = 256 << 20
         /// From one address; beyond it: 429.
         package var wrongJoinCodesPerMinute = 10
 

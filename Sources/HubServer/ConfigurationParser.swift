@@ -113,13 +113,17 @@ package enum ConfigurationParser {
     }
 
     private static func readLimits(_ map: YAMLMap?, _ settings: SettingReader, _ configuration: inout Configuration) {
-        let keys = ["max_connections", "connections_per_address", "request_timeout", "send_queue_bytes_max", "wrong_join_codes_per_minute"]
+        let keys = [
+            "max_connections", "connections_per_address", "request_timeout", "send_queue_bytes_max", "send_queue_bytes_total_max",
+            "wrong_join_codes_per_minute",
+        ]
         guard let limits = map?.map("limits", keys: keys) else { return }
         func read<Value>(_ value: Value?, into setting: inout Value) { if let value { setting = value } }
         read(limits.int("max_connections"), into: &configuration.limits.connectionsMax)
         read(limits.int("connections_per_address"), into: &configuration.limits.connectionsPerAddress)
         read(limits.duration("request_timeout"), into: &configuration.limits.requestTimeout)
         read(limits.byteSize("send_queue_bytes_max"), into: &configuration.limits.sendQueueBytesMax)
+        read(limits.byteSize("send_queue_bytes_total_max"), into: &configuration.limits.sendQueueBytesTotalMax)
         read(limits.int("wrong_join_codes_per_minute", in: 1...1_000_000), into: &configuration.limits.wrongJoinCodesPerMinute)
     }
 
@@ -158,6 +162,13 @@ package enum ConfigurationParser {
                 .file(settings.fileName, line: 1),
                 "limits.send_queue_bytes_max (\(room)) has no room for one event of the app \(app.id) (event_data_bytes_max "
                     + "\(app.eventDataBytesMax)); raise the first or lower the second")
+        }
+        let (total, loops) = (configuration.limits.sendQueueBytesTotalMax, configuration.loopCount)
+        if total / loops < room {
+            settings.note(
+                .file(settings.fileName, line: 1),
+                "limits.send_queue_bytes_total_max (\(total)) leaves each of \(loops) loops less than limits.send_queue_bytes_max (\(room)); raise "
+                    + "the first or lower the second")
         }
     }
 

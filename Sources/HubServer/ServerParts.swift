@@ -40,6 +40,7 @@ extension Server {
         var options = LoopOptions()
         options.certificate = certificate
         options.sendQueueBytesMax = configuration.limits.sendQueueBytesMax
+        options.sendQueueBytesTotalMax = configuration.limits.sendQueueBytesTotalMax / configuration.loopCount
         // Twice the data, because escaping can double it, and room for the rest of a frame.
         options.messageBytesMax = min(2 * configuration.eventDataBytesMax + 4096, ChannelEngine.frameBytesMax)
         options.bodyBytesMax = configuration.bodyBytesMax

@@ -78,6 +78,18 @@ import Testing
         }
     }
 
+    @Test(arguments: [1, 2]) func whoIsLetGoAsASlowConsumerIsAbsent(loops: Int) async throws {
+        try await Stage.run { stage in
+            let gateways = try await stage.gateways()
+            let hub = try await stage.hub(loops: loops, gateways: gateways)
+            let result = try await stage.python("surface.py", "let_go", hub: hub, gateways: gateways)
+            #expect(result["absent"] == true, "from the moment of the 4100, which she has not even read")
+            #expect(result["told"] == true, "what waited in her queue, and what came afterwards")
+            #expect(result["pushes"] == [2, 0])
+            #expect(["grace", "absent"].contains(result["known"]?.stringValue ?? ""), "\(result)")
+        }
+    }
+
     @Test(arguments: [1, 2]) func whoComesBackInTimeReadsItOnTheSocket(loops: Int) async throws {
         try await Stage.run { stage in
             let file = try stage.write(Self.board, to: "board.yaml")

@@ -45,7 +45,7 @@ private let everything = """
         watchlist: false
         webhooks: [ { url: "http://h.example/x", events: [channel_occupied, cache_miss] } ]
       - { id: 13, keys: [{ key: third, secret: s3 }] }
-    limits:   { max_connections: 5000, connections_per_address: 3, request_timeout: 1m, send_queue_bytes_max: 2MiB, wrong_join_codes_per_minute: 5 }
+    limits:   { max_connections: 5000, connections_per_address: 3, request_timeout: 1m, send_queue_bytes_max: 2MiB, send_queue_bytes_total_max: 1GiB, wrong_join_codes_per_minute: 5 }
     store:    postgres://u:p@db/tandem
     backplane: redis://r:6379
     channels: ./c
@@ -76,6 +76,7 @@ struct ConfigurationTests {
                 app.pingInterval == .seconds(15) && app.pongTimeout == .seconds(10) && app.allowedOrigins.isEmpty && app.watchlist
             )
             #expect(app.webhooks.isEmpty && configuration.limits == .init() && configuration.limits.sendQueueBytesMax == 1 << 20)
+            #expect(configuration.limits.sendQueueBytesTotalMax == 256 << 20)
             #expect(configuration.limits.connectionsPerAddress == 0 && configuration.limits.requestTimeout == .seconds(10))
             #expect(configuration.limits.wrongJoinCodesPerMinute == 10)
             #expect(configuration.store.value == .sqlite(path: "./data/tandem.db") && configuration.backplane.value == .local)
@@ -106,6 +107,7 @@ struct ConfigurationTests {
         #expect(configuration.apps[1].credentials == [AppCredential(key: "third", secret: "s3")])
         #expect(configuration.limits.connectionsPerAddress == 3 && configuration.limits.connectionsMax == 5000)
         #expect( configuration.limits.requestTimeout == .seconds(60))
+        #expect(configuration.limits.sendQueueBytesTotalMax == 1 << 30)
         #expect(configuration.limits.sendQueueBytesMax == 2 << 20 && configuration.limits.wrongJoinCodesPerMinute == 5)
         #expect(
             configuration.store.value == .postgres(url: "postgres://u:p@db/tandem")
@@ -350,6 +352,12 @@ struct ConfigurationTests {
             "limits: { send_queue_bytes_max: 8KiB }",
             [
                 "limits.send_queue_bytes_max (8192) has no room for one event of the app 1 (event_data_bytes_max 10240); raise the first or lower the second"
+            ]
+        ),
+        (
+            "limits: { send_queue_bytes_total_max: 3MiB }\nlisten: { loops: 4 }",
+            [
+                "limits.send_queue_bytes_total_max (3145728) leaves each of 4 loops less than limits.send_queue_bytes_max (1048576); raise the first or lower the second"
             ]
         ),
         (

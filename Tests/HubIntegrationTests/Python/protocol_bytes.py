@@ -7,9 +7,13 @@ import socket as sockets
 from tandem_client import HUB_PORT, KEY, PATIENCE, check, tls_context
 
 
-def tcp():
+def tcp(receive_buffer_bytes=None):
     """A connection to the hub, through TLS where it speaks that."""
-    connection = sockets.create_connection(("127.0.0.1", HUB_PORT), timeout=PATIENCE)
+    connection = sockets.socket()
+    if receive_buffer_bytes:
+        connection.setsockopt(sockets.SOL_SOCKET, sockets.SO_RCVBUF, receive_buffer_bytes)
+    connection.settimeout(PATIENCE)
+    connection.connect(("127.0.0.1", HUB_PORT))
     context = tls_context()
     return context.wrap_socket(connection, server_hostname="127.0.0.1") if context else connection
 
@@ -23,9 +27,9 @@ def raw_upgrade():
     return raw_session()[0]
 
 
-def raw_session():
+def raw_session(receive_buffer_bytes=None):
     """The same with its socket id."""
-    connection = tcp()
+    connection = tcp(receive_buffer_bytes)
     connection.sendall(UPGRADE)
     answer = b""
     while b"connection_established" not in answer:

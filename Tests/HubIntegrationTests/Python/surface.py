@@ -46,6 +46,43 @@ def half_open():
         state=trail(event, ada["user_id"], lambda row: True)["known"], confirmed=bool(confirmed["confirmed_at"]))
 
 
+def let_go():
+    """Ada's app reads nothing, and is let go as a slow consumer: what waited for her socket is told by push, and what comes next, too."""
+    gateways, channel = Gateways(), f"presence-quiz-{SESSION}"
+    create_session(SESSION, CODE)
+    ada = join(CODE, "Ada", device_token=FCM_A, device_platform="android")
+    ben = join(CODE, "Ben", device_token=FCM_B, device_platform="android")
+    stopped, socket_id = raw_session(receive_buffer_bytes=4096)
+    for data in ({"channel": channel, **authorize(ada, socket_id, channel)}, {"channel": "bulk"}):
+        stopped.sendall(client_frame(json.dumps({"event": "pusher:subscribe", "data": data}).encode()))
+    reading = Socket()
+    reading.subscribe(channel, participant=ben)
+    reading.send("client-app-state", {"state": "foreground"}, channel)
+    reading.pong()
+    wait_for(lambda: roster(SESSION)["Ada"]["present"], "Ada to be present")
+    # Her buffers fill; one event waits behind that; then her queue is full.
+    bulk = [{"channel": "bulk", "name": "bulk", "data": "x" * 10_000}] * 10
+
+    def is_subscribed():
+        return expect(signed("GET", "/channels/bulk"))["occupied"]
+
+    wait_for(is_subscribed, "Ada's other subscription")
+    before = publish(channel, "session-started")
+    rounds = 0
+    while is_subscribed():
+        check(rounds < 500, "she is still there")
+        expect(signed("POST", "/batch_events", {"batch": bulk}))
+        rounds += 1
+    absent = not roster(SESSION)["Ada"]["present"]
+    after = publish(channel, "session-started")
+    events = {request["body"]["message"]["data"]["event_id"] for request in gateways.pushes(FCM_A, 2)}
+    known = trail(after, ada["user_id"], lambda row: True)["known"]
+    reading.count("session-started", 2)
+    gateways.settled()
+    finish(
+        absent=absent, told=sorted(events) == sorted([before, after]), known=known, pushes=[len(gateways.requests(token)) for token in (FCM_A, FCM_B)])
+
+
 def returned():
     """Ada's network changes while an event is published: she gets it on the new socket, once, and no notification."""
     gateways, channel = Gateways(), f"presence-board-{SESSION}"
@@ -234,4 +271,4 @@ def returned_late():
         same=requests[1][0]["body"]["message"]["data"]["event_id"] == frames[1]["event_id"])
 
 
-{f.__name__: f for f in (half_open, returned, killed, after_the_kill, pong_in_time, cleared, cleared_by_word, returned_late)}[sys.argv[1]]()
+{f.__name__: f for f in (half_open, let_go, returned, killed, after_the_kill, pong_in_time, cleared, cleared_by_word, returned_late)}[sys.argv[1]]()
