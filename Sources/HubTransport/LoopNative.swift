@@ -68,11 +68,9 @@ internal import Synchronization
             unsafe (protocols + index).initialize(to: entry)
         }
         unsafe (protocols + Self.protocolNames.count).initialize(to: lws_protocols())
-        // Beyond reach: liveness is the idle wheel's, one timer per connection in the library's sorted list is not.
-        var policy = unsafe lws_retry_bo_t()
-        unsafe policy.secs_since_valid_ping = UInt16.max - 1
-        unsafe policy.secs_since_valid_hangup = UInt16.max
-        unsafe retry.initialize(to: policy)
+        // Off, by a policy of zeros: liveness is the idle wheel's. However far away such a timer is, the library puts it into one sorted
+        // list at every frame that comes in, and walks past those of all other connections.
+        unsafe retry.initialize(to: lws_retry_bo_t())
 
         var info = unsafe lws_context_creation_info()
         unsafe info.port = CONTEXT_PORT_NO_LISTEN_SERVER
