@@ -6,6 +6,8 @@
 #include <libwebsockets.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <stdbool.h>
+#include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <uv.h>
@@ -59,6 +61,13 @@ static inline size_t tandem_lws_peer_address(struct lws *wsi, char *text, size_t
     if (!lws_get_peer_simple(wsi, text, capacity)) return 0;
     return strnlen(text, capacity);
 }
+
+// What the acceptor saw of a connection, kept with it to its end.
+static inline void tandem_lws_mark_request(struct lws *wsi, bool is_request) {
+    lws_set_opaque_user_data(wsi, is_request ? (void *)1 : (void *)0);
+}
+
+static inline bool tandem_lws_is_request(struct lws *wsi) { return lws_get_opaque_user_data(wsi) != (void *)0; }
 
 // Milliseconds since bytes last came in on the socket, whatever they were; -1 when the kernel does not say.
 static inline long tandem_lws_quiet_milliseconds(struct lws *wsi) {

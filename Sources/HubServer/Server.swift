@@ -100,7 +100,8 @@ package final class Server: Sendable {
             try await outbox.resume()
             try await webhooks?.resume()
             acceptor = try Acceptor(
-                host: configuration.listen.host.value, port: configuration.listen.port.value, loops: loops.handles)
+                host: configuration.listen.host.value, port: configuration.listen.port.value, loops: loops.handles,
+                quietSeconds: Self.options(configuration, certificate: certificate).requestTimeoutSeconds)
             self.loops = loops
             self.ports = ports
             self.delivery = delivery

@@ -2,7 +2,7 @@ internal import CLibWebSockets
 internal import Glibc
 internal import Synchronization
 
-/// The listening socket and its thread: accepts, admits, and hands each descriptor to the loop that holds fewest.
+/// The listening socket and its thread: accepts, waits for the first words, and hands each descriptor to the loop that holds fewest.
 ///
 /// Accepting here and not in the loops balances them exactly, refuses before TLS costs anything, and is necessary: contexts
 /// of Debian's libwebsockets cannot share a port.
@@ -12,17 +12,23 @@ package final class Acceptor: Sendable {
     private let listener: Int32
     private let wakeWrite: Int32
     private let thread: Mutex<ServiceThread?>
+    private let counts: Counts
 
-    /// Connections the kernel keeps for us until they are accepted.
-    static let backlog: Int32 = 4096
+    /// Connections the kernel keeps for us until they are accepted; it takes no more than `net.core.somaxconn`, which is the
+    /// operator's to raise.
+    static let backlog: Int32 = 65_535
     /// How long accepting pauses when the process is out of descriptors, in milliseconds.
     static let exhaustedPauseMilliseconds: Int32 = 100
+    /// Connections accepted before those who have spoken meanwhile are looked at again.
+    private static let acceptedAtOnceMax = 64
+    private static let eventsMax = 256
 
     /// Binds, listens and starts accepting.
     /// - Parameters:
     ///   - host: an IPv4 or IPv6 address, or `localhost`.
     ///   - port: 0 for any free port.
-    package init(host: String, port: Int, loops: [LoopHandle]) throws(TransportError) {
+    ///   - quietSeconds: how long a peer may say nothing at first.
+    package init(host: String, port: Int, loops: [LoopHandle], quietSeconds: Int) throws(TransportError) {
         let (listener, boundPort) = try Self.listen(host: host, port: port)
         var pipe: [Int32] = [0, 0]
         guard unsafe Glibc.pipe(&pipe) == 0 else {
@@ -30,20 +36,32 @@ package final class Acceptor: Sendable {
             Glibc.close(listener)
             throw error
         }
+        let epoll = epoll_create1(Int32(EPOLL_CLOEXEC))
         let wakeRead = pipe[0]
+        let counts = Counts()
+        self.counts = counts
         self.listener = listener
         self.port = boundPort
         wakeWrite = pipe[1]
-        do {
+        do throws(TransportError) {
+            guard Self.watch(listener, by: epoll), Self.watch(wakeRead, by: epoll) else { throw Self.systemError("cannot watch the listening socket") }
             thread = Mutex(
                 try ServiceThread(name: "acceptor") {
-                    Self.run(listener: listener, wake: wakeRead, loops: loops)
+                    var reception = Reception(
+                        listener: listener, wake: wakeRead, epoll: epoll, quietMilliseconds: Int64(quietSeconds) * 1000, loops: loops, counts: counts)
+                    reception.run()
+                    Glibc.close(epoll)
                     Glibc.close(wakeRead)
                 })
         } catch {
-            for descriptor in [listener] + pipe { Glibc.close(descriptor) }
+            for descriptor in [listener, epoll] + pipe where descriptor >= 0 { Glibc.close(descriptor) }
             throw error
         }
+    }
+
+    private static func watch(_ descriptor: Int32, by epoll: Int32) -> Bool {
+        var event = unsafe epoll_event(events: EPOLLIN.rawValue, data: epoll_data(fd: descriptor))
+        return unsafe epoll_ctl(epoll, EPOLL_CTL_ADD, descriptor, &event) == 0
     }
 
     /// Stops accepting and closes the listening socket; connections already handed over are not touched. Safe to call again.
@@ -59,41 +77,110 @@ package final class Acceptor: Sendable {
         Glibc.close(wakeWrite)
     }
 
-    private static func run(listener: Int32, wake: Int32, loops: [LoopHandle]) {
-        // Given up for a moment when descriptors run out, so that the waiting peer can be accepted and told to go.
-        var spare = unsafe open("/dev/null", O_RDONLY | O_CLOEXEC)
-        while true {
-            var watched = [pollfd(fd: listener, events: Int16(POLLIN), revents: 0), pollfd(fd: wake, events: Int16(POLLIN), revents: 0)]
-            if unsafe poll(&watched, 2, -1) < 0 { continue }
-            if watched[1].revents != 0 { break }
-            accepting: while true {
+    /// Connections turned away because the process was out of descriptors or memory, since the start. Any thread.
+    package var refusedCount: Int { counts.refused.load(ordering: .relaxed) }
+    /// Connections that were accepted and have said nothing yet. Any thread.
+    package var waitingCount: Int { counts.waiting.load(ordering: .relaxed) }
+
+    private final class Counts: Sendable {
+        let refused = Atomic<Int>(0)
+        let waiting = Atomic<Int>(0)
+    }
+
+    /// What the acceptor's thread works with.
+    private struct Reception: ~Copyable {
+        let listener: Int32
+        let wake: Int32
+        let epoll: Int32
+        let loops: [LoopHandle]
+        let counts: Counts
+        var vestibule: Vestibule
+        // Kept even apart from each other: a hundred publishers are more work than a hundred idle sockets.
+        var requests = Placement()
+        var others = Placement()
+        /// Given up for a moment when descriptors run out, so that the waiting peer can be accepted and told to go.
+        var spare: Int32
+
+        init(listener: Int32, wake: Int32, epoll: Int32, quietMilliseconds: Int64, loops: [LoopHandle], counts: Counts) {
+            self.listener = listener
+            self.wake = wake
+            self.epoll = epoll
+            self.loops = loops
+            self.counts = counts
+            vestibule = Vestibule(epoll: epoll, quietMilliseconds: quietMilliseconds)
+            unsafe spare = open("/dev/null", O_RDONLY | O_CLOEXEC)
+        }
+
+        mutating func run() {
+            let events = UnsafeMutableBufferPointer<epoll_event>.allocate(capacity: eventsMax)
+            defer { unsafe events.deallocate() }
+            while true {
+                let deadline = vestibule.closeQuiet(now: Self.now)
+                counts.waiting.store(vestibule.count, ordering: .relaxed)
+                let pause = deadline.map { Int32(clamping: max(0, $0 - Self.now)) } ?? -1
+                let found = unsafe epoll_wait(epoll, events.baseAddress, Int32(eventsMax), pause)
+                var isListenerReady = false
+                for index in 0..<max(0, Int(found)) {
+                    let descriptor = unsafe events[index].data.fd
+                    if descriptor == wake {
+                        vestibule.closeAll()
+                        Glibc.close(spare)
+                        return
+                    }
+                    if descriptor == listener { isListenerReady = true } else { spoke(descriptor) }
+                }
+                if isListenerReady { accept() }
+            }
+        }
+
+        private static var now: Int64 {
+            var time = timespec()
+            unsafe clock_gettime(CLOCK_MONOTONIC, &time)
+            return Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000
+        }
+
+        private mutating func accept() {
+            let now = Self.now
+            for _ in 0..<acceptedAtOnceMax {
                 let descriptor = tandem_accept(listener)
                 if descriptor >= 0 {
                     var on: Int32 = 1
                     unsafe setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &on, socklen_t(MemoryLayout<Int32>.size))
-                    leastLoaded(loops).hand(over: descriptor)
+                    let words = FirstWords.peek(descriptor)
+                    if words != .none || !vestibule.admit(descriptor, now: now) { place(descriptor, words) }
                     continue
                 }
                 switch errno {
-                case EMFILE, ENFILE, ENOBUFS, ENOMEM:
-                    Glibc.close(spare)
-                    let refused = accept(listener, nil, nil)
-                    if refused >= 0 { Glibc.close(refused) }
-                    unsafe spare = open("/dev/null", O_RDONLY | O_CLOEXEC)
-                    _ = poll(nil, 0, exhaustedPauseMilliseconds)
-                    break accepting
+                case EMFILE, ENFILE, ENOBUFS, ENOMEM: return refuse()
                 case EINTR, ECONNABORTED: continue
-                default: break accepting
+                default: return
                 }
             }
         }
-        Glibc.close(spare)
-    }
 
-    private static func leastLoaded(_ loops: [LoopHandle]) -> LoopHandle {
-        var best = loops[0]
-        for loop in loops where loop.load < best.load { best = loop }
-        return best
+        private mutating func spoke(_ descriptor: Int32) {
+            let words = FirstWords.peek(descriptor)
+            if words != .none, vestibule.release(descriptor) { place(descriptor, words) }
+        }
+
+        private mutating func place(_ descriptor: Int32, _ words: FirstWords) {
+            switch words {
+            case .ended: Glibc.close(descriptor)
+            case .request: loops[requests.next(loads: loops.map(\.requestLoad))].hand(over: descriptor, isRequest: true)
+            case .other, .none: loops[others.next(loads: loops.map { $0.load - $0.requestLoad })].hand(over: descriptor)
+            }
+        }
+
+        private mutating func refuse() {
+            Glibc.close(spare)
+            let refused = Glibc.accept(listener, nil, nil)
+            if refused >= 0 {
+                Glibc.close(refused)
+                counts.refused.add(1, ordering: .relaxed)
+            }
+            unsafe spare = open("/dev/null", O_RDONLY | O_CLOEXEC)
+            _ = poll(nil, 0, exhaustedPauseMilliseconds)
+        }
     }
 
     private static func listen(host: String, port: Int) throws(TransportError) -> (descriptor: Int32, port: Int) {

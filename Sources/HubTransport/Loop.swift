@@ -28,7 +28,7 @@ package final class Loop {
     package private(set) var tick: UInt32 = 0
     package internal(set) var counters = Counters()
     private var due: [UInt32] = []
-    private var adopted: [Int32] = []
+    var newcomers = Newcomers()
     private var isStopping = false
     /// The library has been given a time-out outside of its own callbacks; see `LoopNative.noticeTimeouts`.
     var hasNewTimeouts = false
@@ -118,13 +118,11 @@ package final class Loop {
     // MARK: Turns
 
     func woken() {
-        handle.adoptions.drain(into: &adopted)
-        // Behind the drain: a descriptor that was handed over after a replacement is not adopted before it.
-        if let certificate = handle.takeCertificate() { native.use(certificate) }
-        for descriptor in adopted { adopt(descriptor) }
+        adoptNewcomers()
         delegate?.loopWoken()
         if handle.isStopRequested, !isStopping {
             isStopping = true
+            dismissNewcomers()
             for slot in table.usedSlots where unsafe table.base[Int(slot)].condition != .free {
                 unsafe table.base[Int(slot)].condition = .closing
                 unsafe tandem_lws_kill(table.base[Int(slot)].wsi)
@@ -141,28 +139,33 @@ package final class Loop {
             hasNewTimeouts = false
             native.noticeTimeouts()
         }
+        recallNewcomers()
     }
 
-    private func adopt(_ descriptor: Int32) {
+    func adopt(_ newcomer: Newcomer) {
         if isStopping {
-            Glibc.close(descriptor)
-            handle.released()
+            Glibc.close(newcomer.descriptor)
+            handle.released(isRequest: newcomer.isRequest)
             return
         }
-        // A peer that says nothing at all has to time out, too.
+        // A peer that says nothing more has to time out, too.
         hasNewTimeouts = true
         // On failure the library closes the descriptor. It reports the end of what it had taken, possibly only later, when a TLS
         // handshake fails at its first byte; what it had not taken it does not report.
         let takenBefore = takenCount
-        if unsafe native.adopt(descriptor) == nil, takenCount == takenBefore { handle.released() }
+        if let wsi = unsafe native.adopt(newcomer.descriptor) {
+            unsafe tandem_lws_mark_request(wsi, newcomer.isRequest)
+        } else if takenCount == takenBefore {
+            handle.released(isRequest: newcomer.isRequest)
+        }
     }
 
     func descriptorTaken() {
         takenCount += 1
     }
 
-    func descriptorEnded() {
-        handle.released()
+    func descriptorEnded(_ wsi: OpaquePointer) {
+        handle.released(isRequest: unsafe tandem_lws_is_request(wsi))
         if isStopping, handle.load == 0 { native.leave() }
     }
 

@@ -16,7 +16,7 @@ let loopCallback:
         }
         let loop = unsafe Unmanaged<Loop>.fromOpaque(user).takeUnretainedValue()
         if reason == LWS_CALLBACK_WSI_CREATE { loop.descriptorTaken() }
-        if reason == LWS_CALLBACK_WSI_DESTROY { loop.descriptorEnded() }
+        if reason == LWS_CALLBACK_WSI_DESTROY { unsafe loop.descriptorEnded(wsi) }
         // Java's HTTP client offers h2c with every plain request and expects to be ignored; this library would switch. What it
         // passes here is its own copy of the header, compared right after the call.
         if reason == LWS_CALLBACK_HTTP_CONFIRM_UPGRADE, let name = unsafe input?.assumingMemoryBound(to: CChar.self),

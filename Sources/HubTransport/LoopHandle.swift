@@ -4,8 +4,9 @@ internal import Synchronization
 package final class LoopHandle: Sendable {
     package let index: Int
     package let waker: LoopWaker
-    let adoptions: Mailbox<Int32>
+    let adoptions: Mailbox<Newcomer>
     private let held = Atomic<Int>(0)
+    private let heldRequests = Atomic<Int>(0)
     private let stopRequested = Atomic<Bool>(false)
     private let newCertificate = Mutex<ServerCertificate?>(nil)
 
@@ -17,13 +18,16 @@ package final class LoopHandle: Sendable {
 
     /// Connections handed to the loop that have not ended: what the acceptor balances by.
     package var load: Int { held.load(ordering: .relaxed) }
+    /// Of these, the ones that began with a plain HTTP request.
+    package var requestLoad: Int { heldRequests.load(ordering: .relaxed) }
 
     var isStopRequested: Bool { stopRequested.load(ordering: .acquiring) }
 
     /// Gives the loop an accepted, non-blocking descriptor; the loop owns it from here on.
-    func hand(over descriptor: Int32) {
+    func hand(over descriptor: Int32, isRequest: Bool = false) {
         held.add(1, ordering: .relaxed)
-        adoptions.post(descriptor)
+        if isRequest { heldRequests.add(1, ordering: .relaxed) }
+        adoptions.post(Newcomer(descriptor: descriptor, isRequest: isRequest))
     }
 
     /// Connections that are handed over after this call are answered with the certificate.
@@ -40,12 +44,20 @@ package final class LoopHandle: Sendable {
         }
     }
 
-    func released() {
+    func released(isRequest: Bool) {
         held.subtract(1, ordering: .relaxed)
+        if isRequest { heldRequests.subtract(1, ordering: .relaxed) }
     }
 
     func stop() {
         stopRequested.store(true, ordering: .releasing)
         waker.wake()
     }
+}
+
+/// An accepted descriptor on its way to a loop.
+struct Newcomer: Sendable {
+    let descriptor: Int32
+    /// It began with a plain HTTP request; see `FirstWords`.
+    let isRequest: Bool
 }

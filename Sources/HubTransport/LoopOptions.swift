@@ -36,6 +36,8 @@ package struct LoopOptions: Sendable {
     static let lingerTicks: UInt32 = 8
     /// How long a close frame may wait for a peer that does not read.
     static let closeSeconds: Int32 = 5
+    /// New connections a loop takes in during one turn: some milliseconds of handshakes and subscriptions.
+    static let adoptionsPerTurnMax = 32
     /// How long a stopping loop waits for its connections to end, in ticks.
     static let stoppingTicksMax = 2
 }

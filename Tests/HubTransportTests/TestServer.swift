@@ -29,6 +29,7 @@ struct Behaviour: Sendable {
     var silent: @Sendable (Loop, ConnectionID) -> Void = { $0.close($1, code: 4201, reason: "no pong") }
     var closed: @Sendable (Loop, ConnectionID) -> Void = { _, _ in }
     var request: @Sendable (Loop, HTTPRequest, HTTPReply) -> HTTPResponse? = { _, request, _ in .describing(request) }
+    var turnEnded: @Sendable (Loop) -> Void = { _ in }
 }
 
 extension HTTPResponse {
@@ -106,7 +107,7 @@ private final class TestDelegate: LoopDelegate {
         for command in taken { command(loop) }
     }
 
-    func loopTurnEnds() {}
+    func loopTurnEnds() { behaviour.turnEnded(loop) }
 }
 
 /// Loops and an acceptor on a port of 127.0.0.1, driven by closures that run on the loops.
@@ -126,7 +127,7 @@ final class TestServer: Sendable {
             TestDelegate(loop: loop, behaviour: behaviour, seen: seen, commands: commands[loop.index])
         }
         do {
-            acceptor = try Acceptor(host: "127.0.0.1", port: 0, loops: group.handles)
+            acceptor = try Acceptor(host: "127.0.0.1", port: 0, loops: group.handles, quietSeconds: options.requestTimeoutSeconds)
         } catch {
             group.stop()
             throw error
