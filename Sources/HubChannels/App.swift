@@ -20,6 +20,8 @@ package struct App: Sendable {
     /// Whether subscribers are told how many they are.
     package var subscriptionCount = false
     package var presenceMembersMax = 100
+    /// How long the members of a channel with more than 100 are not told that one of them left, because many are back by then.
+    package var presenceLinger: Duration = .seconds(3)
     package var eventDataBytesMax = 10_240
     /// Told to clients.
     package var activityTimeoutSeconds = 120

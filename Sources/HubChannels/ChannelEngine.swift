@@ -235,6 +235,7 @@ package final class ChannelEngine {
 
     /// Ends a turn: what was collected goes out. Called at least a few times a second.
     package func flush() {
+        announcePresence()
         announceCounts()
         sendProbes()
         fanOut.flushAll(sink: sink)
@@ -257,7 +258,8 @@ package final class ChannelEngine {
         case .publish(let publication): fanOut(publication)
         case .join(let membership, let member): join(membership, member)
         case .leave(let membership, let user): leave(membership, user: user)
-        case .joined(let membership, let result): joined(membership, result)
+        case .admitted(let memberships, let acknowledgement): admitted(memberships, acknowledgement: acknowledgement)
+        case .refused(let membership, let refusal): refused(membership, refusal)
         case .announce(let app, let name, let frame):
             if let channel = channels[app, name] { fanOut.append(frame, to: channel, sink: sink) }
         case .occupancy(let app, let channel, let loop, let subscribers):

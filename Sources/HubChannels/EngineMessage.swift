@@ -57,9 +57,11 @@ package enum EngineMessage: Sendable {
     /// To the channel's home: a connection wants in. `serial` tells apart the subscriptions of one connection to one channel.
     case join(Membership, PresenceMember)
     case leave(Membership, user: String)
-    /// From the home: let in, with the frame that acknowledges, or refused.
-    case joined(Membership, Result<[UInt8], JoinRefusal>)
-    /// From the home: to every subscriber the loop has now.
+    /// From the home: let in during one turn, with the frame that acknowledges all of them.
+    case admitted([Membership], acknowledgement: [UInt8])
+    /// From the home: not let in.
+    case refused(Membership, JoinRefusal)
+    /// From the home: joined frames for every subscriber the loop has now.
     case announce(app: Int, channel: ChannelName, frame: [UInt8])
     /// To the home: the loop's number of subscribers of a channel without members changed.
     case occupancy(app: Int, channel: ChannelName, loop: Int, subscribers: Int)

@@ -11,6 +11,10 @@ package final class HomeRegistry {
         /// Subscribers per loop.
         var subscribers: [Int]
         var presence: Presence?
+        /// Let in during this turn, and not told yet.
+        var arrivals: [EngineMessage.Membership] = []
+        /// Stands in `unsettled`.
+        var isUnsettled = false
         /// When the subscribers were last told how many they are, on the monotonic clock.
         var countToldAt: UInt64?
         var total: Int { subscribers.reduce(0, +) }
@@ -25,11 +29,16 @@ package final class HomeRegistry {
             if presence == nil { presence = Presence() }
             return presence?.join(connection, as: member, membersMax: membersMax) ?? .full
         }
+
+        func takeEdges(now: UInt64) -> Presence.Edges? { presence?.takeEdges(now: now) }
     }
 
     private var channels: [ChannelKey: HomeChannel] = [:]
     /// Channels whose number of subscribers changed and has not been told yet.
     private var changedCounts: Set<ChannelKey> = []
+    /// Presence channels in which something happened during this turn, and those in which somebody lingers.
+    private var unsettled: [ChannelKey] = []
+    private var lingering: Set<ChannelKey> = []
     private let loopCount: Int
     private let apps: [App]
     private let facts: FactLog
@@ -115,45 +124,95 @@ package final class HomeRegistry {
         return announcements
     }
 
-    /// What has to be sent because of a join, in this order: the announcements first, so that the joiner, who is not among its
-    /// loop's subscribers yet, does not get its own.
-    struct JoinEffects {
-        var announcement: (frame: [UInt8], loops: [Int])?
-        var answer: Result<[UInt8], EngineMessage.JoinRefusal>
-    }
-
-    func join(_ membership: EngineMessage.Membership, _ member: PresenceMember, membersMax: Int) -> JoinEffects {
+    /// Lets a connection in, or says why not. What follows of it is told at the end of the turn (`settlePresence`).
+    func join(_ membership: EngineMessage.Membership, _ member: PresenceMember, membersMax: Int) -> EngineMessage.JoinRefusal? {
         let key = ChannelKey(app: membership.app, name: membership.channel)
         let channel = channels[key] ?? HomeChannel(loopCount: loopCount)
         let outcome = channel.presence(adding: membership.connection, as: member, membersMax: membersMax)
         if outcome == .full {
             let reason = "The channel \(membership.channel.text) has its maximum of \(membersMax) members"
-            return JoinEffects(announcement: nil, answer: .failure(EngineMessage.JoinRefusal(reason: reason, status: 403)))
+            return EngineMessage.JoinRefusal(reason: reason, status: 403)
         }
-        let listeners = channel.listeners
         let before = channel.total
         channel.subscribers[membership.connection.loop] += 1
+        channel.arrivals.append(membership)
         channels[key] = channel
+        noteUnsettled(channel, key)
         noteOccupancy(key, before: before, after: before + 1)
         if outcome == .first { facts.note(app: key.app, key.name, .memberAdded(user: member.userID)) }
-        let added = ServerEvent.memberAdded(channel: membership.channel, userID: member.userID, userInfo: member.userInfo)
-        let members = channel.presence?.snapshot() ?? []
-        return JoinEffects(
-            announcement: outcome == .first ? (Frame.text(added), listeners) : nil,
-            answer: .success(Frame.text(ServerEvent.presenceSucceeded(channel: membership.channel, members: members))))
+        return nil
     }
 
-    /// The announcement that a leave causes, and the loops that have to make it.
-    func leave(_ membership: EngineMessage.Membership, user: String) -> (frame: [UInt8], loops: [Int])? {
+    /// - Parameter now: on the monotonic clock.
+    func leave(_ membership: EngineMessage.Membership, user: String, now: UInt64) {
         let key = ChannelKey(app: membership.app, name: membership.channel)
-        guard let channel = channels[key], let left = channel.presence?.leave(membership.connection, user: user), left != .unknown
-        else { return nil }
+        let linger = apps[key.app].presenceLinger
+        let lingersUntil = linger > .zero ? now + UInt64(clamping: linger.milliseconds) * 1_000_000 : 0
+        guard let channel = channels[key],
+            let left = channel.presence?.leave(membership.connection, user: user, lingersUntil: lingersUntil), left != .unknown
+        else { return }
         channel.subscribers[membership.connection.loop] -= 1
         if left == .last { facts.note(app: key.app, key.name, .memberRemoved(user: user)) }
         noteOccupancy(key, before: channel.total + 1, after: channel.total)
-        if channel.total == 0 { channels[key] = nil }
-        let listeners = channel.listeners
-        guard left == .last, !listeners.isEmpty else { return nil }
-        return (Frame.text(ServerEvent.memberRemoved(channel: membership.channel, userID: user)), listeners)
+        // Nobody is left to be told anything.
+        if channel.total == 0 { channels[key] = nil } else { noteUnsettled(channel, key) }
+    }
+
+    private func noteUnsettled(_ channel: HomeChannel, _ key: ChannelKey) {
+        guard !channel.isUnsettled else { return }
+        channel.isUnsettled = true
+        unsettled.append(key)
+    }
+
+    /// What a turn changed in one presence channel. Sent in this order: the frames to those who were there, so that a newcomer, who is
+    /// not among its loop's subscribers yet, does not get what its acknowledgement tells already; then the newcomers.
+    struct PresenceChange {
+        let key: ChannelKey
+        /// Joined frames, cut into pieces of `announcementBytesMax`, for every loop with a subscriber.
+        let announcements: [[UInt8]]
+        let listeners: [Int]
+        /// Who was let in, by loop, and the one frame that acknowledges all of them; a list of members is long, and made once.
+        let arrivals: [Int: [EngineMessage.Membership]]
+        let acknowledgement: [UInt8]
+    }
+
+    /// A part of what one turn has to announce stays below what is written at once (`FanOut.batchBytesMax`).
+    static let announcementBytesMax = 32 * 1024
+
+    /// What the turn changed, channel by channel. Called at its end.
+    func settlePresence(now: UInt64) -> [PresenceChange] {
+        if unsettled.isEmpty, lingering.isEmpty { return [] }
+        for key in lingering where channels[key]?.isUnsettled != true {
+            if let channel = channels[key] { noteUnsettled(channel, key) } else { lingering.remove(key) }
+        }
+        defer { unsettled.removeAll(keepingCapacity: true) }
+        return unsettled.compactMap { settle($0, now: now) }
+    }
+
+    private func settle(_ key: ChannelKey, now: UInt64) -> PresenceChange? {
+        guard let channel = channels[key], channel.isUnsettled else { return nil }
+        channel.isUnsettled = false
+        guard let edges = channel.takeEdges(now: now) else { return nil }
+        if channel.presence?.hasLingering == true { lingering.insert(key) } else { lingering.remove(key) }
+        let arrivals = channel.arrivals
+        channel.arrivals.removeAll()
+        if edges.isEmpty, arrivals.isEmpty { return nil }
+        let members = arrivals.isEmpty ? [] : channel.presence?.snapshot() ?? []
+        return PresenceChange(
+            key: key, announcements: Self.frames(edges, on: key.name), listeners: channel.listeners,
+            arrivals: Dictionary(grouping: arrivals) { $0.connection.loop },
+            acknowledgement: arrivals.isEmpty ? [] : Frame.text(ServerEvent.presenceSucceeded(channel: key.name, members: members)))
+    }
+
+    private static func frames(_ edges: Presence.Edges, on channel: ChannelName) -> [[UInt8]] {
+        let removed = edges.removed.map { Frame.text(ServerEvent.memberRemoved(channel: channel, userID: $0)) }
+        let added = edges.added.map { Frame.text(ServerEvent.memberAdded(channel: channel, userID: $0.user, userInfo: $0.info)) }
+        return (removed + added).reduce(into: [[UInt8]]()) { pieces, frame in
+            if let last = pieces.last, last.count + frame.count <= announcementBytesMax {
+                pieces[pieces.count - 1] += frame
+            } else {
+                pieces.append(frame)
+            }
+        }
     }
 }

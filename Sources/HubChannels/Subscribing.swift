@@ -143,13 +143,22 @@ extension ChannelEngine {
     // MARK: At the channel's home
 
     func join(_ membership: EngineMessage.Membership, _ member: PresenceMember) {
-        let effects = home.join(membership, member, membersMax: directory.apps[membership.app].presenceMembersMax)
-        if let announcement = effects.announcement {
-            for loop in announcement.loops {
-                send(.announce(app: membership.app, channel: membership.channel, frame: announcement.frame), to: loop)
+        let refusal = home.join(membership, member, membersMax: directory.apps[membership.app].presenceMembersMax)
+        if let refusal { send(.refused(membership, refusal), to: membership.connection.loop) }
+    }
+
+    func leave(_ membership: EngineMessage.Membership, user: String) {
+        home.leave(membership, user: user, now: time.monotonicNanoseconds)
+    }
+
+    /// Tells what this turn changed among the members, here and on the other loops.
+    func announcePresence() {
+        for change in home.settlePresence(now: time.monotonicNanoseconds) {
+            for loop in change.listeners {
+                for frames in change.announcements { send(.announce(app: change.key.app, channel: change.key.name, frame: frames), to: loop) }
             }
+            for (loop, memberships) in change.arrivals { send(.admitted(memberships, acknowledgement: change.acknowledgement), to: loop) }
         }
-        send(.joined(membership, effects.answer), to: membership.connection.loop)
     }
 
     /// Tells subscribers how many they are, where that changed.
@@ -161,25 +170,27 @@ extension ChannelEngine {
         }
     }
 
-    func leave(_ membership: EngineMessage.Membership, user: String) {
-        guard let announcement = home.leave(membership, user: user) else { return }
-        for loop in announcement.loops {
-            send(.announce(app: membership.app, channel: membership.channel, frame: announcement.frame), to: loop)
+    // MARK: Back on the connection's loop
+
+    /// The channel's home let these in.
+    func admitted(_ memberships: [EngineMessage.Membership], acknowledgement: [UInt8]) {
+        for membership in memberships {
+            guard let (connection, subscription) = joining(membership) else { continue }
+            activate(subscription, of: connection, acknowledgement: acknowledgement)
         }
     }
 
-    // MARK: Back on the connection's loop
+    func refused(_ membership: EngineMessage.Membership, _ refusal: EngineMessage.JoinRefusal) {
+        guard let (connection, _) = joining(membership) else { return }
+        connection.subscriptions[membership.channel] = nil
+        deny(connection, channel: membership.channel.text, type: "LimitReached", refusal.reason, status: refusal.status)
+    }
 
-    func joined(_ membership: EngineMessage.Membership, _ result: Result<[UInt8], EngineMessage.JoinRefusal>) {
-        // The connection may have left, or left and come back, while the answer was on its way.
+    /// Nil when the connection has left, or left and come back, while the answer was on its way.
+    private func joining(_ membership: EngineMessage.Membership) -> (Connection, Subscription)? {
         guard let connection = connection(membership.connection),
             let subscription = connection.subscriptions[membership.channel], subscription.serial == membership.serial
-        else { return }
-        switch result {
-        case .success(let acknowledgement): activate(subscription, of: connection, acknowledgement: acknowledgement)
-        case .failure(let refusal):
-            connection.subscriptions[membership.channel] = nil
-            deny(connection, channel: membership.channel.text, type: "LimitReached", refusal.reason, status: refusal.status)
-        }
+        else { return nil }
+        return (connection, subscription)
     }
 }

@@ -15,7 +15,7 @@ struct AppReader {
     private static let keys = [
         "id", "key", "secret", "keys", "enabled", "max_connections", "client_events", "client_events_per_second",
         "subscription_count",
-        "presence_members_max", "event_data_bytes_max", "activity_timeout", "ping_interval", "pong_timeout", "allowed_origins",
+        "presence_members_max", "presence_linger", "event_data_bytes_max", "activity_timeout", "ping_interval", "pong_timeout", "allowed_origins",
         "watchlist",
         "webhooks", "push",
     ]
@@ -111,6 +111,7 @@ struct AppReader {
             map.int("client_events_per_second", in: 1...Self.clientEventsCeiling) ?? app.clientEventsPerSecond
         app.subscriptionCount = map.bool("subscription_count") ?? app.subscriptionCount
         app.presenceMembersMax = map.int("presence_members_max", in: 1...Self.presenceMembersCeiling) ?? app.presenceMembersMax
+        app.presenceLinger = map.duration("presence_linger") ?? app.presenceLinger
         app.eventDataBytesMax = map.byteSize("event_data_bytes_max", in: 1...Self.eventDataBytesCeiling) ?? app.eventDataBytesMax
         app.activityTimeout = map.duration("activity_timeout") ?? app.activityTimeout
         if app.activityTimeout.components.attoseconds != 0, let node = map["activity_timeout"] {

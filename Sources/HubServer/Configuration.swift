@@ -51,6 +51,8 @@ package struct Configuration: Sendable, Equatable {
         package var subscriptionCount = false
         /// In one channel.
         package var presenceMembersMax = 100
+        /// In a channel with more than 100 members, how long leaving waits to be told.
+        package var presenceLinger = Duration.seconds(3)
         package var eventDataBytesMax = 10_240
         /// What clients are told; whole seconds.
         package var activityTimeout = Duration.seconds(120)

@@ -24,6 +24,7 @@ extension Server {
                 app.clientEvents = settings.clientEvents
                 app.clientEventsPerSecond = settings.clientEventsPerSecond
                 app.presenceMembersMax = settings.presenceMembersMax
+                app.presenceLinger = settings.presenceLinger
                 app.eventDataBytesMax = settings.eventDataBytesMax
                 app.activityTimeoutSeconds = Int(settings.activityTimeout.components.seconds)
                 app.pingInterval = settings.pingInterval

@@ -40,6 +40,7 @@ struct ClientEventTests {
         let hub = TestHub()
         let (first, second) = (hub.open(), hub.open())
         for client in [first, second] { hub.subscribe(client, "presence-a", user: "10") }
+        hub.settle()
         hub.say(first, event: "client-x", channel: "presence-a", data: "d")
         hub.settle()
         #expect(second.published(on: "presence-a") == ["client-x"])

@@ -14,6 +14,7 @@ struct DefinitionChangeTests {
         hub.subscribe(first, "presence-a", user: "10")
         hub.subscribe(second, "presence-a", user: "11")
         hub.subscribe(second, "other")
+        hub.settle()
         #expect(hub.engines[0].takeReports().isEmpty)
         hub.watched = ["presence-a"]
         hub.engines[0].receive(.definitionsChanged)

@@ -37,6 +37,7 @@ private let everything = """
         client_events_per_second: 20
         subscription_count: true
         presence_members_max: 200
+        presence_linger: 500ms
         event_data_bytes_max: 20KiB
         activity_timeout: 60s
         ping_interval: 5s
@@ -71,7 +72,7 @@ struct ConfigurationTests {
             let app = try #require(configuration.apps.first)
             #expect(app.id == "1" && app.credentials == [AppCredential(key: "app-key", secret: "app-secret")] && app.isEnabled)
             #expect(app.connectionsMax == 0 && app.clientEvents && app.clientEventsPerSecond == 10 && !app.subscriptionCount)
-            #expect(app.presenceMembersMax == 100 && app.eventDataBytesMax == 10240 && app.activityTimeout == .seconds(120))
+            #expect(app.presenceMembersMax == 100 && app.presenceLinger == .seconds(3) && app.eventDataBytesMax == 10240 && app.activityTimeout == .seconds(120))
             #expect(
                 app.pingInterval == .seconds(15) && app.pongTimeout == .seconds(10) && app.allowedOrigins.isEmpty && app.watchlist
             )
@@ -99,7 +100,7 @@ struct ConfigurationTests {
         #expect(
             !app.isEnabled && app.connectionsMax == 5 && !app.clientEvents && app.clientEventsPerSecond == 20
                 && app.subscriptionCount)
-        #expect(app.presenceMembersMax == 200 && app.eventDataBytesMax == 20480 && app.activityTimeout == .seconds(60))
+        #expect(app.presenceMembersMax == 200 && app.presenceLinger == .milliseconds(500) && app.eventDataBytesMax == 20480 && app.activityTimeout == .seconds(60))
         #expect(
             app.pingInterval == .seconds(5) && app.pongTimeout == .milliseconds(2500)
                 && app.allowedOrigins == ["https://a.example"])
@@ -117,7 +118,7 @@ struct ConfigurationTests {
         #expect(configuration.corsOrigins == ["https://app.example", "http://localhost:3000"])
         let apns = try #require(configuration.push.apns)
         #expect(
-            apns.keyPath == Setting("a.p8", .file("tandem.yaml", line: 33)) && apns.keyID == "K" && apns.teamID == "T"
+            apns.keyPath == Setting("a.p8", .file("tandem.yaml", line: 34)) && apns.keyID == "K" && apns.teamID == "T"
                 && apns.topic == "com.example.app")
         #expect(apns.url == "https://sim:8443" && apns.caFile?.value == "ca.pem" && configuration.push.apnsSandboxByDefault)
         #expect(configuration.push.staleAfter == .seconds(14 * 86_400))
@@ -125,7 +126,7 @@ struct ConfigurationTests {
         #expect(fcm.serviceAccount.value == "f.json" && fcm.url == "http://127.0.0.1:9000/x" && fcm.caFile?.value == "ca2.pem")
         #expect(fcm.messagesPerMinute == 1_200)
         #expect(
-            configuration.notYetInForce == ["store (tandem.yaml:26)", "backplane (tandem.yaml:27)"])
+            configuration.notYetInForce == ["store (tandem.yaml:27)", "backplane (tandem.yaml:28)"])
     }
 
     @Test("a flag beats the environment, the environment beats the file")
