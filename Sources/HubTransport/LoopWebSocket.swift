@@ -18,8 +18,9 @@ extension Loop {
     func received(_ wsi: OpaquePointer, _ session: UnsafeMutablePointer<LoopSession>, _ bytes: UnsafeRawBufferPointer) -> Bool {
         guard let slot = unsafe slot(of: session) else { return true }
         unsafe table.base[Int(slot)].lastInboundTick = tick
-        // Frames that a peer sends behind the error it is being closed for have no meaning any more.
-        guard unsafe table.base[Int(slot)].condition != .closing else { return true }
+        // Frames that a peer sends behind the error it is being closed for have no meaning any more, and those behind its own close
+        // frame none either (RFC 6455, 5.5.1); the library hands them over when they came in the same segment.
+        guard unsafe table.base[Int(slot)].condition != .closing, unsafe table.base[Int(slot)].peerCloseCode == 0 else { return true }
         let isFinal = unsafe lws_is_final_fragment(wsi) != 0
         let isFirst = unsafe lws_is_first_fragment(wsi) != 0
         let isBinary = unsafe lws_frame_is_binary(wsi) != 0
