@@ -5,11 +5,12 @@ internal import PusherProtocol
 final class Channel {
     let app: Int
     let name: ChannelName
-    /// The subscribers' slots, contiguous: what the fan-out loop walks. `subscriptions` runs parallel to it.
-    private(set) var slots: ContiguousArray<UInt32> = []
+    // Guard of both unchecked properties: one thread, and nothing that a write calls comes back to a channel. Checked, each look at them
+    // is a call, which a channel of ten pays for with every event.
+    @exclusivity(unchecked) private var slotList: ContiguousArray<UInt32> = []
     private(set) var subscriptions: ContiguousArray<Subscription> = []
     /// What `FanOut` has of it in this turn.
-    var waiting = Waiting()
+    @exclusivity(unchecked) private var waitingFrames = Waiting()
     /// Its events' `LatestOnlyFrame.line`; 0: every event counts.
     let line: UInt32
     /// The channel has a definition: delivery is told who is in it.
@@ -37,9 +38,21 @@ final class Channel {
         self.isWatched = isWatched
     }
 
+    /// The subscribers' slots, contiguous: what the fan-out loop walks. `subscriptions` runs parallel to it.
+    var slots: ContiguousArray<UInt32> { unsafe slotList }
+
+    func withSlots(_ body: (UnsafeBufferPointer<UInt32>) -> Void) {
+        unsafe slotList.withUnsafeBufferPointer { unsafe body($0) }
+    }
+
+    var waiting: Waiting {
+        get { unsafe waitingFrames }
+        set { unsafe waitingFrames = newValue }
+    }
+
     func add(_ subscription: Subscription) {
-        subscription.position = slots.count
-        slots.append(UInt32(subscription.connection.slot))
+        subscription.position = unsafe slotList.count
+        unsafe slotList.append(UInt32(subscription.connection.slot))
         subscriptions.append(subscription)
         newestTicket = max(newestTicket, subscription.ticket)
     }
@@ -52,10 +65,10 @@ final class Channel {
     /// O(1): the last subscriber takes the leaver's place.
     func remove(_ subscription: Subscription) {
         let position = subscription.position
-        slots.swapAt(position, slots.count - 1)
-        subscriptions.swapAt(position, slots.count - 1)
+        unsafe slotList.swapAt(position, slotList.count - 1)
+        subscriptions.swapAt(position, subscriptions.count - 1)
         subscriptions[position].position = position
-        slots.removeLast()
+        unsafe slotList.removeLast()
         subscriptions.removeLast()
     }
 }

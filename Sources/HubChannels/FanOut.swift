@@ -30,21 +30,23 @@ struct FanOut: ~Copyable {
         _ frame: [UInt8], to channel: Channel, excluding excluded: UInt32? = nil, line: UInt32 = 0, sink: any DeliverySink
     ) {
         let index = UInt32(frames.count)
-        if channel.waiting.isEmpty {
-            channel.waiting = Channel.Waiting(place: dirty.count, first: index, last: index, byteCount: 0)
+        var waiting = channel.waiting
+        if waiting.isEmpty {
+            waiting = Channel.Waiting(place: dirty.count, first: index, last: index, byteCount: 0)
             dirty.append(channel)
         } else {
-            unsafe frames.base[Int(channel.waiting.last)].next = index
-            channel.waiting.last = index
+            unsafe frames.base[Int(waiting.last)].next = index
+            waiting.last = index
         }
+        waiting.byteCount += frame.count
+        channel.waiting = waiting
         if excluded != nil { hasExclusions = true }
         let start = bytes.count
         unsafe frame.withUnsafeBufferPointer { frame in
             if let base = frame.baseAddress { unsafe bytes.append(from: base, count: frame.count) }
         }
         frames.append(WaitingFrame(start: start, end: bytes.count, excluded: excluded ?? Gathering.nobody, line: line))
-        channel.waiting.byteCount += frame.count
-        if channel.waiting.byteCount >= Self.batchBytesMax || bytes.count >= Self.turnBytesMax { flushAll(sink: sink) }
+        if waiting.byteCount >= Self.batchBytesMax || bytes.count >= Self.turnBytesMax { flushAll(sink: sink) }
     }
 
     /// Writes what the channel has waiting, and so that a publisher's order holds across channels, what the others have. Comes before
@@ -76,14 +78,14 @@ struct FanOut: ~Copyable {
             if frame.line != 0 { latestOnly.append(LatestOnlyFrame(start: frame.start, end: frame.end, line: frame.line)) }
         }
         let whole = unsafe UnsafeRawBufferPointer(start: bytes.base, count: bytes.count)
-        unsafe dirty[0].slots.withUnsafeBufferPointer { unsafe sink.deliver(whole, to: $0, latestOnly: latestOnly.buffer) }
+        unsafe dirty[0].withSlots { unsafe sink.deliver(whole, to: $0, latestOnly: latestOnly.buffer) }
     }
 
     /// Several channels: connections that get the same frames are written to together.
     private mutating func gather(sink: any DeliverySink) {
         gathering.begin()
         for (place, channel) in dirty.enumerated() {
-            unsafe channel.slots.withUnsafeBufferPointer { unsafe gathering.divide(by: place, $0) }
+            unsafe channel.withSlots { unsafe gathering.divide(by: place, $0) }
         }
         if hasExclusions {
             for index in 0..<frames.count {
@@ -93,7 +95,7 @@ struct FanOut: ~Copyable {
         }
         gathering.layOut { [dirty] in dirty[$0].slots.count }
         for (place, channel) in dirty.enumerated() {
-            unsafe channel.slots.withUnsafeBufferPointer { unsafe gathering.list(place, $0) }
+            unsafe channel.withSlots { unsafe gathering.list(place, $0) }
         }
         for index in 1..<gathering.groups.count {
             let group = unsafe gathering.groups.base[index]
@@ -103,6 +105,11 @@ struct FanOut: ~Copyable {
 
     /// Writes the frames of the group's channels, in the order of publishing.
     private mutating func write(_ group: Gathering.Group, sink: any DeliverySink) {
+        // A small channel with one event, as most are when there are many.
+        let first = unsafe frames.base[Int(dirty[Int(group.channel)].waiting.first)]
+        if group.depth == 1, first.next == Gathering.nobody, first.line == 0, group.loner == Gathering.nobody {
+            return hand(first.start, first.end, to: group, sink: sink)
+        }
         heads.count = 0
         var ancestor = group
         while ancestor.depth > 0 {
@@ -159,7 +166,7 @@ struct FanOut: ~Copyable {
                 unsafe sink.deliver(frames, to: UnsafeBufferPointer(start: $0, count: 1), latestOnly: lines)
             }
         } else if group.start == Gathering.nobody {
-            unsafe dirty[Int(group.channel)].slots.withUnsafeBufferPointer { unsafe sink.deliver(frames, to: $0, latestOnly: lines) }
+            unsafe dirty[Int(group.channel)].withSlots { unsafe sink.deliver(frames, to: $0, latestOnly: lines) }
         } else {
             let slots = unsafe UnsafeBufferPointer(start: gathering.members.base + Int(group.start), count: Int(group.count))
             unsafe sink.deliver(frames, to: slots, latestOnly: lines)

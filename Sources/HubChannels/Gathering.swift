@@ -55,11 +55,15 @@ struct Gathering: ~Copyable {
         var from = Self.nobody
         var to: UInt32 = 0
         var run: UInt32 = 0
+        var (table, tableCount) = unsafe (groupOfSlot.base, groupOfSlot.count)
         for unsafe slot in unsafe slots {
-            if Int(slot) >= groupOfSlot.count { groupOfSlot.extend(to: Int(slot) + 1, with: 0) }
-            let place = unsafe groupOfSlot.base + Int(slot)
+            if Int(slot) >= tableCount {
+                groupOfSlot.extend(to: Int(slot) + 1, with: 0)
+                unsafe (table, tableCount) = unsafe (groupOfSlot.base, groupOfSlot.count)
+            }
+            let place = unsafe table + Int(slot)
             let known = unsafe place.pointee
-            let group = known > base ? known - base : 0
+            let group = known > base ? known &- base : 0
             if group != from {
                 if run > 0 { unsafe Self.move(run, from, to, groups) }
                 (from, run) = (group, 0)
@@ -72,8 +76,8 @@ struct Gathering: ~Copyable {
                 }
                 to = unsafe origin.pointee.child
             }
-            unsafe place.pointee = base + to
-            run += 1
+            unsafe place.pointee = base &+ to
+            run &+= 1
         }
         if run > 0 { unsafe Self.move(run, from, to, groups) }
         self.groups.count = groupCount
@@ -119,7 +123,7 @@ struct Gathering: ~Copyable {
     mutating func list(_ channel: Int, _ slots: UnsafeBufferPointer<UInt32>) {
         let (base, groups, members, table) = unsafe (base, self.groups.base, self.members.base, groupOfSlot.base)
         for unsafe slot in unsafe slots {
-            let group = unsafe groups + Int(table[Int(slot)] - base)
+            let group = unsafe groups + Int(table[Int(slot)] &- base)
             guard unsafe group.pointee.channel == channel, unsafe group.pointee.loner == Self.nobody else { continue }
             // All the subscribers are in it, and need no list.
             if unsafe group.pointee.start == Self.nobody { return }

@@ -102,7 +102,8 @@ package struct ChannelPattern: Sendable, Hashable, CustomStringConvertible {
 
     /// What the placeholders stand for in `name`; nil when it does not match. Most names end at the prefix.
     package func match(_ name: String) -> Match? {
-        guard name.hasPrefix(prefix) else { return nil }
+        // All patterns begin with a kind that does; most channels of a busy hub are told apart by it.
+        guard name.utf8.first == UInt8(ascii: "p"), name.hasPrefix(prefix) else { return nil }
         var match = Match()
         var rest = name.dropFirst(prefix.count)
         var index = 1

@@ -63,8 +63,9 @@ package struct DefinitionSet: Sendable, Equatable {
     /// The definition that a channel belongs to, with what its placeholders stand for. Costs one comparison of prefixes for each
     /// definition when nothing matches.
     package func match(channel: String) -> (definition: ChannelDefinition, placeholders: ChannelPattern.Match)? {
-        for definition in ordered {
-            if let match = definition.pattern.match(channel) { return (definition, match) }
+        // By index, because a definition is a large value, and every channel of every publish is asked about.
+        for index in ordered.indices {
+            if let match = ordered[index].pattern.match(channel) { return (ordered[index], match) }
         }
         return nil
     }

@@ -6,7 +6,9 @@ internal import PusherProtocol
 
 /// One loop's transport and its engine, put together: what happens on connections goes up, what is to be written goes down.
 final class LoopEngine: LoopDelegate, DeliverySink {
-    private unowned let loop: Loop
+    // Guard: the loop owns this delegate, and outlives it. Counted, every write would retain it.
+    private unowned(unsafe) let owner: Loop
+    private var loop: Loop { unsafe owner }
     private let ports: EnginePorts
     private let report: ([AttendanceReport]) -> Void
     private let reportFacts: ([ChannelFact]) -> Void
@@ -24,7 +26,7 @@ final class LoopEngine: LoopDelegate, DeliverySink {
     init(
         loop: Loop, ports: EnginePorts, report: @escaping ([AttendanceReport]) -> Void, facts: @escaping ([ChannelFact]) -> Void
     ) {
-        self.loop = loop
+        unsafe owner = loop
         self.ports = ports
         self.report = report
         reportFacts = facts
@@ -119,7 +121,7 @@ final class LoopEngine: LoopDelegate, DeliverySink {
     func deliver(
         _ frames: UnsafeRawBufferPointer, to slots: UnsafeBufferPointer<UInt32>, latestOnly: UnsafeBufferPointer<LatestOnlyFrame>
     ) {
-        unsafe loop.deliver(frames, to: slots, latestOnly: latestOnly)
+        unsafe owner.deliver(frames, to: slots, latestOnly: latestOnly)
     }
 
     func send(_ frames: [UInt8], to connection: ConnectionID) { loop.send(frames, to: connection) }

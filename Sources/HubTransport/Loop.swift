@@ -7,7 +7,7 @@ package import HubCore
 /// libwebsockets' rule is that a context is touched by its own thread only; so a loop is made, used and destroyed on its
 /// thread, every entry checks it, and others reach it through `LoopHandle` and a `Mailbox`. It has no listening socket: the
 /// acceptor hands it descriptors (Debian's build cannot share a port between contexts).
-package final class Loop {
+@safe package final class Loop {
     package let index: Int
     package let options: LoopOptions
     package let handle: LoopHandle
@@ -17,6 +17,8 @@ package final class Loop {
     let thread = pthread_self()
     let native: LoopNative
     var table: ConnectionTable
+    /// The table's slots, which stay where they are.
+    let connections: UnsafeMutablePointer<ConnectionState>
     var wheel = IdleWheel()
     /// Send queues of the connections that are behind, by slot.
     var queues: [UInt32: SendQueue] = [:]
@@ -26,7 +28,9 @@ package final class Loop {
     var exchanges = ExchangeTable()
     /// Quarter seconds since the loop began (`LoopOptions.tickMilliseconds`).
     package private(set) var tick: UInt32 = 0
-    package internal(set) var counters = Counters()
+    package var counters: Counters { unsafe tally }
+    // Guard: the loop's thread. Checked, each look at it would cost a small write as much as a delivery.
+    @exclusivity(unchecked) var tally = Counters()
     private var due: [UInt32] = []
     var newcomers = Newcomers()
     private var isStopping = false
@@ -59,6 +63,7 @@ package final class Loop {
         self.handle = handle
         self.native = native
         table = ConnectionTable(capacity: capacity)
+        unsafe connections = unsafe table.base
     }
 
     /// Stops the program when called from another thread: a race here would corrupt the library's state silently.
@@ -210,7 +215,7 @@ package final class Loop {
             }
         } else if silence >= after {
             unsafe state.pointee.pingTick = tick
-            counters.pings += 1
+            unsafe tally.pings += 1
             send(Self.ping, to: id(slot))
             unsafe wheel.arm(slot, in: UInt32(state.pointee.pongWithinTicks), now: tick, table: table.base)
         } else {

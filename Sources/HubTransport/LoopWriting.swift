@@ -20,7 +20,7 @@ extension Loop {
         latestOnly: UnsafeBufferPointer<LatestOnlyFrame> = unsafe UnsafeBufferPointer(start: nil, count: 0)
     ) {
         assertOnThread()
-        let base = unsafe table.base
+        let base = unsafe connections
         let start = bytes.baseAddress
         let count = bytes.count
         var delivery = unsafe Delivery(bytes: bytes, latestOnly: latestOnly)
@@ -41,8 +41,8 @@ extension Loop {
                 unsafe fail(state)
             }
         }
-        counters.deliveries += UInt64(slots.count)
-        counters.writes += UInt64(slots.count - queued)
+        unsafe tally.deliveries &+= UInt64(slots.count)
+        unsafe tally.writes &+= UInt64(slots.count - queued)
     }
 
     /// Writes whole frames to one connection, behind everything sent to it before. Nothing happens when it is gone.
@@ -77,7 +77,7 @@ extension Loop {
         of bytes: UnsafeRawBufferPointer, behind sent: Int, for slot: UInt32, _ state: UnsafeMutablePointer<ConnectionState>
     ) -> Int? {
         guard sent >= 0 || [EAGAIN, EWOULDBLOCK, EINTR].contains(Int32(-sent)) else { return nil }
-        counters.cutWrites += 1
+        unsafe tally.cutWrites += 1
         let taken = max(0, sent)
         let end = unsafe Frame.boundary(in: bytes, atOrBehind: taken)
         if end == taken { return end }
@@ -131,7 +131,7 @@ extension Loop {
 
     /// A slow consumer goes: what waits for it is dropped.
     private func giveUp(_ slot: UInt32) {
-        counters.slowConsumers += 1
+        unsafe tally.slowConsumers += 1
         let connection = id(slot)
         delegate?.connectionIsSlow(connection)
         close(connection, code: 4100, reason: "send queue full: read faster or reconnect later")

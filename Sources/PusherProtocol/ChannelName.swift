@@ -84,7 +84,10 @@ package enum ChannelKind: Hashable, Sendable, CaseIterable {
 
     /// The prefix counts with its hyphen and the longest wins: `privateers` is public, `private-cache-x` is cached.
     init(prefixOf name: String) {
-        self = Self.prefixes.first { name.hasPrefix($0.prefix) }?.kind ?? .public
+        switch name.utf8.first {
+        case UInt8(ascii: "p"), UInt8(ascii: "c"): self = Self.prefixes.first { name.hasPrefix($0.prefix) }?.kind ?? .public
+        default: self = .public
+        }
     }
 
     private static let prefixes: [(prefix: String, kind: ChannelKind)] = [
