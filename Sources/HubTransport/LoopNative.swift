@@ -19,6 +19,8 @@ internal import Synchronization
     /// Descriptors with lower numbers than the context's own; see `releaseDecoys`.
     private var decoys: [Int32] = []
     private static let decoyCount = 32
+    /// Held while a context is made or ended: another loop's decoys and descriptors would use up the numbers that this one gives free.
+    private static let descriptorNumbers = Mutex<Void>(())
 
     /// The name libwebsockets uses when a client offers no sub-protocol comes first; then what PusherSwift offers
     /// (`pusher-channels-protocol-7`) and its two elder siblings. Apple's stack fails unless its offer is selected.
@@ -96,16 +98,20 @@ internal import Synchronization
             // A TLS context without a certificate of its own: `configureTLS` is called for it while the library makes it.
             unsafe info.options |= UInt64(LWS_SERVER_OPTION_DO_SSL_GLOBAL_INIT) | UInt64(LWS_SERVER_OPTION_CREATE_VHOST_SSL_CTX)
         }
+        Self.descriptorNumbers.withLock { _ in unsafe makeContext(&info) }
+        guard unsafe context != nil else {
+            releaseDecoys()
+            let advice = tls == nil ? "is libwebsockets-evlib-uv installed?" : "are libwebsockets-evlib-uv and OpenSSL 3 installed?"
+            throw TransportError("libwebsockets could not start loop \(owner.index); \(advice)")
+        }
+    }
+
+    private func makeContext(_ info: inout lws_context_creation_info) {
         decoys = (0..<Self.decoyCount).map { _ in unsafe Glibc.open("/dev/null", O_RDONLY | O_CLOEXEC) }.filter { $0 >= 0 }
         var loops: UnsafeMutableRawPointer? = unsafe UnsafeMutableRawPointer(loop)
         unsafe context = unsafe withUnsafeMutablePointer(to: &loops) { loops in
             unsafe info.foreign_loops = unsafe loops
             return unsafe lws_create_context(&info)
-        }
-        guard unsafe context != nil else {
-            releaseDecoys()
-            let advice = tls == nil ? "is libwebsockets-evlib-uv installed?" : "are libwebsockets-evlib-uv and OpenSSL 3 installed?"
-            throw TransportError("libwebsockets could not start loop \(owner.index); \(advice)")
         }
     }
 
@@ -141,8 +147,8 @@ internal import Synchronization
     }
 
     /// Libwebsockets 4.1.6 closes the descriptor of its wake-up pipe twice when a context ends, the second time a little later. Whoever
-    /// opens a file in between would get that number, and lose the file. The system gives out the lowest free number, so some
-    /// lower ones are freed first.
+    /// opens a file in between would get that number, and lose the file; libuv ends a program whose loop has lost its own. The system
+    /// gives out the lowest free number, so some lower ones are freed first.
     private func releaseDecoys() {
         for decoy in decoys { Glibc.close(decoy) }
         decoys = []
@@ -150,6 +156,17 @@ internal import Synchronization
 
     /// Ends the context and the handles. On the loop's thread, with no connection left.
     func close() {
+        Self.descriptorNumbers.withLock { _ in endContext() }
+        for unsafe name in unsafe names { unsafe free(name) }
+        unsafe async.deallocate()
+        unsafe prepare.deallocate()
+        unsafe timer.deallocate()
+        unsafe protocols.deallocate()
+        unsafe retry.deallocate()
+        unsafe loop.deallocate()
+    }
+
+    private func endContext() {
         releaseDecoys()
         if let context = unsafe context { unsafe lws_context_destroy(context) }
         unsafe context = nil
@@ -159,13 +176,6 @@ internal import Synchronization
         // The library closes its handles asynchronously; a bounded number of turns lets it.
         for _ in 0..<100 where unsafe uv_run(loop, UV_RUN_NOWAIT) == 0 { break }
         unsafe uv_loop_close(loop)
-        for unsafe name in unsafe names { unsafe free(name) }
-        unsafe async.deallocate()
-        unsafe prepare.deallocate()
-        unsafe timer.deallocate()
-        unsafe protocols.deallocate()
-        unsafe retry.deallocate()
-        unsafe loop.deallocate()
     }
 
     private func persistent(_ text: String) -> UnsafeMutablePointer<CChar> {

@@ -101,4 +101,19 @@ struct LoopGroupTests {
             }
         }
     }
+
+    /// The library closes one descriptor twice when a context ends. A loop that got the number in between lost its wake-up, and libuv
+    /// ended the program.
+    @Test("servers that come and go at the same time take nothing from each other")
+    func comingAndGoing() throws {
+        try concurrently(8) { _ in
+            for _ in 0..<25 {
+                try withServer(loops: 2) { server in
+                    let peer = try server.client()
+                    try peer.sendText("here")
+                    guard try peer.frame().text == "here" else { throw StreamError("no echo") }
+                }
+            }
+        }
+    }
 }
