@@ -6,9 +6,12 @@ import signal
 import subprocess
 import sys
 
+import measure_accept
 import measure_instructions
+import measure_loops
 import measure_memory
 import measure_publish
+import measure_storm
 import measure_writes
 import report
 
@@ -18,6 +21,9 @@ MEASURES = {
     "publish": measure_publish.measure,
     "writes": measure_writes.measure,
     "memory": measure_memory.measure,
+    "accept": measure_accept.measure,
+    "loops": measure_loops.measure,
+    "storm": measure_storm.measure,
 }
 # What `--profile` prints: of each phase a title, and where its tuple has the number of units.
 PROFILES = {
@@ -29,6 +35,10 @@ PROFILES = {
     "publish": {
         "hub": ("instructions per publish to nobody, 1 outstanding", 1),
         "bare": ("instructions per request at the bare endpoint, 1 outstanding", 1),
+    },
+    "accept": {
+        "few": ("instructions per client until it is subscribed", 1),
+        "many": ("the same with 3,000 there", 1),
     },
 }
 
@@ -64,7 +74,7 @@ def main():
     for name in options.measures or MEASURES:
         print(f"bench: {name} ...", file=sys.stderr, flush=True)
         measured = MEASURES[name](binary, os.path.join(folder, name))
-        if name in ("instructions", "publish"):
+        if name in PROFILES:
             measured, profiles[name] = measured
         results.update(measured)
 

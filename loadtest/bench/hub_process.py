@@ -70,7 +70,7 @@ class Server:
     def _wait_for_port(self, seconds):
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
-            found = re.search(r"ready at http://127\.0\.0\.1:(\d+)", self.output())
+            found = re.search(r"ready at https?://127\.0\.0\.1:(\d+)", self.output())
             if found:
                 return int(found.group(1))
             if self.process.poll() is not None:

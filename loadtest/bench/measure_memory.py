@@ -1,9 +1,14 @@
-"""Resident bytes of the hub per idle connection with one subscription."""
+"""Resident bytes of the hub per idle connection with one subscription, plain and TLS, and what the kernel holds for it."""
 
+import os
+import re
+
+from crowd import WAVE, Crowd, CrowdedHub, SecureHub, TwoLoops, build_crowd
 from hub_process import Hub, raise_descriptor_limit
 from workload import Workload, wait_until_steady
 
 CONNECTIONS = 5000
+MANY = 15_000
 SPARE_DESCRIPTORS = 200
 # Come and publish before the first reading, so that what is made once per process is not counted.
 WARM_UP = 10
@@ -11,8 +16,7 @@ STEADY_KILOBYTES = 64
 STEADY_SECONDS = 30
 
 
-def measure(binary, folder):
-    raise_descriptor_limit(CONNECTIONS + SPARE_DESCRIPTORS)
+def plain(binary):
     with Hub(binary) as hub, Workload(hub, WARM_UP, channel="warm-up") as warm_up:
         warm_up.rounds(10, 1)
         before = wait_until_steady(hub.resident_kilobytes, STEADY_KILOBYTES, STEADY_SECONDS)
@@ -20,4 +24,34 @@ def measure(binary, folder):
             after = wait_until_steady(hub.resident_kilobytes, STEADY_KILOBYTES, STEADY_SECONDS)
             # They are really subscribed: one event reaches all of them.
             load.rounds(1, 1)
-    return {"bytes_per_idle_connection": (after - before) * 1024 / CONNECTIONS}
+    return (after - before) * 1024 / CONNECTIONS
+
+
+def slab_bytes():
+    with open("/proc/meminfo") as file:
+        return int(re.search(r"Slab:\s+(\d+) kB", file.read()).group(1)) * 1024
+
+
+def crowded(kind, binary, crowd_binary, count, wave, *options):
+    """Resident bytes per connection, and the kernel's, of which the machine has two for each: the client's end and the server's."""
+    with kind(binary) as hub, Crowd(crowd_binary, hub.port, "private-warm-up", *options) as first:
+        first.come(WARM_UP)
+        before = wait_until_steady(hub.resident_kilobytes, STEADY_KILOBYTES, STEADY_SECONDS)
+        slab = slab_bytes()
+        with Crowd(crowd_binary, hub.port, "private-idle", *options) as crowd:
+            crowd.come(count, wave)
+            after = wait_until_steady(hub.resident_kilobytes, STEADY_KILOBYTES, STEADY_SECONDS)
+            slab = slab_bytes() - slab
+        hub.kill()
+    return (after - before) * 1024 / count, slab / (2 * count)
+
+
+def measure(binary, folder):
+    raise_descriptor_limit(CONNECTIONS + SPARE_DESCRIPTORS)
+    crowd_binary = build_crowd(folder)
+    results = {"bytes_per_idle_connection": plain(binary)}
+    results["bytes_per_idle_tls_connection"], _ = crowded(SecureHub, binary, crowd_binary, CONNECTIONS, WAVE, "tls")
+    results["bytes_per_idle_tls_connection_at_once"], _ = crowded(SecureHub, binary, crowd_binary, CONNECTIONS, None, "tls")
+    raise_descriptor_limit(MANY + SPARE_DESCRIPTORS)
+    results["bytes_per_idle_connection_15000"], results["kernel_bytes_per_socket"] = crowded(TwoLoops, binary, crowd_binary, MANY, WAVE)
+    return results

@@ -1,0 +1,125 @@
+"""Two loops beside one: what a delivery costs, and how evenly work and connections are split. And publishing during a long fan-out."""
+
+import os
+import statistics
+import threading
+import time
+
+from callgrind import Counted
+from crowd import WAVE, Crowd, CrowdedHub, TwoLoops, build_crowd
+from hub_process import raise_descriptor_limit
+from measure_instructions import OUTSTANDING, ROUNDS_JOINED_LONG, ROUNDS_JOINED_SHORT, ROUNDS_LONG, ROUNDS_SHORT, difference
+from publisher import Publisher, request
+from report import Spread
+from workload import Workload
+
+SUBSCRIBERS = 1000
+TIMED_ROUNDS = 7
+TIMED = {1: 100, OUTSTANDING: 60}
+FAN_OUT = 10_000
+# A publish to all of them every so often; between and during them the other publisher goes on.
+FAN_OUTS, FAN_OUT_PAUSE = 30, 0.1
+
+
+class CountedHub(Counted, CrowdedHub):
+    """One loop, counted."""
+
+
+class CountedTwoLoops(Counted, TwoLoops):
+    """Two loops, counted."""
+
+
+def counted(binary, folder):
+    rows = {}
+    for kind, name in ((CountedHub, "one"), (CountedTwoLoops, "two")):
+        with kind(binary, os.path.join(folder, name)) as hub, Workload(hub, SUBSCRIBERS) as load:
+            alone = difference(hub, load, ROUNDS_SHORT, ROUNDS_LONG)
+            joined = difference(hub, load, ROUNDS_JOINED_SHORT, ROUNDS_JOINED_LONG, OUTSTANDING)
+            rows[name] = alone[0].total / alone[2], joined[0].total / joined[2]
+    return {
+        "two_loops_instructions": rows["two"][0], "two_loops_instruction_ratio": rows["two"][0] / rows["one"][0],
+        "two_loops_instructions_16": rows["two"][1], "two_loops_instruction_ratio_16": rows["two"][1] / rows["one"][1],
+    }
+
+
+def round_of(hub, load, outstanding):
+    """CPU of each loop's thread, in microseconds per delivery of all."""
+    before = hub.loop_cpu_seconds()
+    deliveries = load.rounds(TIMED[outstanding], outstanding)
+    return [(after - start) / deliveries * 1e6 for start, after in zip(before, hub.loop_cpu_seconds())]
+
+
+def clocked(binary):
+    results = {}
+    with CrowdedHub(binary) as one, TwoLoops(binary) as two, Workload(one, SUBSCRIBERS) as of_one, Workload(two, SUBSCRIBERS) as of_two:
+        for outstanding, suffix in ((1, ""), (OUTSTANDING, "_16")):
+            rounds = []
+            for index in range(TIMED_ROUNDS + 1):
+                pair = round_of(one, of_one, outstanding), round_of(two, of_two, outstanding)
+                if index > 0:
+                    rounds.append(pair)
+            results["one_loop_microseconds" + suffix] = Spread.of(sum(of_one_loop) for of_one_loop, _ in rounds)
+            results["two_loops_microseconds" + suffix] = Spread.of(sum(both) for _, both in rounds)
+            results["two_loops_cpu_ratio" + suffix] = Spread.of(sum(both) / sum(of_one_loop) for of_one_loop, both in rounds)
+            results["two_loops_cpu_split" + suffix] = Spread.of(max(both) * 2 / sum(both) for _, both in rounds)
+        # Sixteen publishers and a thousand sockets.
+        held = two.loop_connections()
+        if len(held) != 2 or sum(held) < SUBSCRIBERS:
+            raise SystemExit(f"bench: the loops' connections cannot be counted: {held}")
+        results["two_loops_connection_split"] = max(held) * 2 / sum(held)
+    return results
+
+
+def responsive(binary, crowd_binary):
+    """Latencies of a publish to nobody, in milliseconds, while another publisher reaches ten thousand, and while it does not."""
+    raise_descriptor_limit(FAN_OUT + 200)
+    latencies = {True: [], False: []}
+    is_busy, is_over = threading.Event(), threading.Event()
+
+    def publish(hub):
+        publisher, sequence = Publisher(hub.port), 0
+        while not is_over.is_set():
+            busy = is_busy.is_set()
+            bytes_of_request = request(hub.port, "nobody-is-here", sequence)
+            sequence += 1
+            began = time.monotonic()
+            publisher.send(bytes_of_request)
+            while not publisher.receive():
+                pass
+            latencies[busy].append((time.monotonic() - began) * 1e3)
+            time.sleep(0.001)
+
+    with TwoLoops(binary) as hub, Crowd(crowd_binary, hub.port, "everybody") as crowd:
+        crowd.come(FAN_OUT, WAVE)
+        crowd.tell("say")
+        thread = threading.Thread(target=publish, args=(hub,))
+        thread.start()
+        try:
+            time.sleep(FAN_OUTS * FAN_OUT_PAUSE)
+            wide = Publisher(hub.port)
+            is_busy.set()
+            for sequence in range(FAN_OUTS):
+                wide.send(request(hub.port, "everybody", sequence))
+                while not wide.receive():
+                    pass
+                time.sleep(FAN_OUT_PAUSE)
+            is_busy.clear()
+        finally:
+            is_over.set()
+            thread.join()
+        heard = crowd.tell("say")["messages"]
+        hub.kill()
+    if heard != FAN_OUT * FAN_OUTS:
+        raise SystemExit(f"bench: {heard} deliveries arrived, and {FAN_OUT * FAN_OUTS} were published")
+    return {
+        f"empty_publish_ms_{name}{suffix}": statistics.quantiles(latencies[busy], n=100)[index]
+        for busy, suffix in ((False, "_quiet"), (True, "_fan_out")) for name, index in (("p50", 49), ("p99", 98))
+    }
+
+
+def measure(binary, folder):
+    crowd_binary = build_crowd(folder)
+    results = counted(binary, folder)
+    results.update(clocked(binary))
+    results.update(responsive(binary, crowd_binary))
+    return results
