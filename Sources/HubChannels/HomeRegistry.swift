@@ -179,9 +179,11 @@ package final class HomeRegistry {
     /// A part of what one turn has to announce stays below what is written at once (`FanOut.batchBytesMax`).
     static let announcementBytesMax = 32 * 1024
 
+    /// Something is to be told, or waits for its time.
+    var hasPresenceNews: Bool { !unsettled.isEmpty || !lingering.isEmpty }
+
     /// What the turn changed, channel by channel. Called at its end.
     func settlePresence(now: UInt64) -> [PresenceChange] {
-        if unsettled.isEmpty, lingering.isEmpty { return [] }
         for key in lingering where channels[key]?.isUnsettled != true {
             if let channel = channels[key] { noteUnsettled(channel, key) } else { lingering.remove(key) }
         }

@@ -153,6 +153,7 @@ extension ChannelEngine {
 
     /// Tells what this turn changed among the members, here and on the other loops.
     func announcePresence() {
+        guard home.hasPresenceNews else { return }
         for change in home.settlePresence(now: time.monotonicNanoseconds) {
             for loop in change.listeners {
                 for frames in change.announcements { send(.announce(app: change.key.app, channel: change.key.name, frame: frames), to: loop) }

@@ -40,12 +40,23 @@ final class LoopEngine: LoopDelegate, DeliverySink {
     // MARK: From the transport
 
     func connectionOpened(_ connection: ConnectionID, request: UpgradeRequest) {
-        // `/app/KEY`, with whatever prefix a reverse proxy has left in front.
-        let components = request.path.split(separator: "/")
-        let key = components.count >= 2 && components[components.count - 2] == "app" ? components.last.map(String.init) : nil
+        let key = Self.key(path: request.path)
         let version = request.query.first { $0.name == "protocol" }?.value
         let client = request.query.first { $0.name == "client" }?.value
         engine?.open(connection, key: key, version: version, origin: request.origin, client: client) { [loop] in loop.remoteAddress(of: connection) }
+    }
+
+    /// Of `/app/KEY`, with whatever prefix a reverse proxy has left in front; nil when the path is none of these.
+    static func key(path: String) -> String? {
+        let slash = UInt8(ascii: "/")
+        func withoutSlashes(_ text: Substring.UTF8View) -> Substring.UTF8View {
+            text.lastIndex { $0 != slash }.map { text[...$0] } ?? text[..<text.startIndex]
+        }
+        let whole = withoutSlashes(path[...].utf8)
+        guard let start = whole.lastIndex(of: slash) else { return nil }
+        let front = withoutSlashes(whole[..<start])
+        let name = front.lastIndex(of: slash).map { front[front.index(after: $0)...] } ?? front
+        return name.elementsEqual("app".utf8) ? String(whole[whole.index(after: start)...]) : nil
     }
 
     func connection(_ connection: ConnectionID, received text: UnsafeRawBufferPointer) {
@@ -105,6 +116,9 @@ final class LoopEngine: LoopDelegate, DeliverySink {
 
     func loopTurnEnds() {
         guard let engine else { return }
+        // What the other loops took meanwhile goes out in the same write: publishers that are busy on two loops would otherwise cost
+        // every subscriber two.
+        handleMailbox()
         engine.flush()
         while let connection = slow.popLast() {
             engine.closed(connection, as: .abnormal)

@@ -141,7 +141,8 @@ class Server:
         return self
 
     def __exit__(self, kind, error, trace):
-        if kind is None:
+        # Nothing is left to do in order where a measure has killed it, so as not to wait for thousands of clients to be sent away.
+        if kind is None and self.process.poll() is None:
             self.stop()
         else:
             self.kill()
