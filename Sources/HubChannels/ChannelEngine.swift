@@ -37,7 +37,10 @@ package final class ChannelEngine {
     var nextLine: UInt32 = 0
     /// Of the newest `AttendanceReport.attached`.
     var lastTicket: UInt64 = 0
-    package private(set) var counters = Counters()
+    package internal(set) var counters = Counters()
+    /// When what is being handled came in, in nanoseconds of the monotonic clock; 0: not known. Set by whoever calls the engine.
+    package var arrivedAt: UInt64 = 0
+    var latency = PublishLatency()
 
     /// Longest frame a client may send, in bytes, and how deep its JSON may nest.
     package static let frameBytesMax = 256 * 1024
@@ -47,10 +50,24 @@ package final class ChannelEngine {
 
     package struct Counters: Sendable {
         package var publications: UInt64 = 0
+        /// Publications that came in on this loop; those of client events are among them.
+        package var published: UInt64 = 0
+        /// Events written to subscribers, one for each of them.
+        package var deliveries: UInt64 = 0
+        /// Subscriptions in force now.
+        package var subscriptions = 0
+        /// Connections that were refused or closed by the engine, by close code.
+        package var closes: [UInt16: UInt64] = [:]
         package var clientEvents: UInt64 = 0
         package var refusals: UInt64 = 0
         /// PONGs with a cursor that was never sent.
         package var strayReceipts: UInt64 = 0
+
+        /// A publication has gone to so many subscribers: one access for all of it.
+        mutating func fannedOut(_ count: UInt64) {
+            publications += 1
+            deliveries += count
+        }
     }
 
     package init(
@@ -102,6 +119,7 @@ package final class ChannelEngine {
     /// Sends a fatal error and closes with the same code: clients of old protocols read the one, new ones the other.
     package func refuse(_ connection: ConnectionID, _ code: CloseCode) {
         counters.refusals += 1
+        counters.closes[code.code, default: 0] += 1
         send(ServerEvent.error(code), to: connection)
         sink.close(connection, code: code.code, reason: code.reason)
         // Nothing is written to it any more, and its peer may be long gone: whoever it stood for is absent from now on, not
@@ -179,27 +197,34 @@ package final class ChannelEngine {
 
     /// Hands an event to every loop, this one included.
     package func publish(_ publication: Publication) {
+        counters.published += 1
         for other in 0..<loopCount where other != loop { post(other, .publish(publication)) }
         fanOut(publication)
     }
 
     private func fanOut(_ publication: Publication) {
-        counters.publications += 1
+        var deliveries: UInt64 = 0
+        var isReached = false
         for (name, frame) in publication.frames {
             if let order = publication.cacheOrder, name.kind.isCache {
                 cache.store(frame, order: order, for: ChannelKey(app: publication.app, name: name), now: time.monotonicNanoseconds)
             }
             guard let channel = channels[publication.app, name] else { continue }
+            isReached = true
             let cutoff = publication.attendedUpTo?[loop] ?? .max
             if publication.audience != .everybody || channel.newestTicket > cutoff {
-                fanOut.deliver(frame, of: publication, attendedUpTo: cutoff, to: channel, sink: sink)
+                deliveries += fanOut.deliver(frame, of: publication, attendedUpTo: cutoff, to: channel, sink: sink)
             } else {
                 // An event that has to be confirmed is not one that the next can stand for.
                 let line = publication.cacheOrder == nil || publication.receipt != nil ? 0 : channel.line
-                fanOut.append(frame, to: channel, excluding: slot(of: publication.excluded, in: channel), line: line, sink: sink)
+                let excluded = slot(of: publication.excluded, in: channel)
+                fanOut.append(frame, to: channel, excluding: excluded, line: line, sink: sink)
+                deliveries += UInt64(channel.slots.count - (excluded == nil ? 0 : 1))
             }
             if let receipt = publication.receipt { wantReceipt(receipt, on: channel) }
         }
+        counters.fannedOut(deliveries)
+        if isReached, publication.arrivedAt != 0 { latency.begin(publication) }
     }
 
     /// The slot of a subscriber; nil when the connection is none of this channel.

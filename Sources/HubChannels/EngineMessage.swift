@@ -18,10 +18,23 @@ package struct Publication: Sendable {
     /// Where it stands among all events that are cached (`AppDirectory.nextOrder`); nil: cache channels do not keep it, as
     /// they keep no client event.
     package var cacheOrder: UInt64?
+    /// When it came in, in nanoseconds of the monotonic clock; 0: nobody measures how long it takes.
+    package var arrivedAt: UInt64
+    package var way: Way
+
+    /// By which way an event came to the loops.
+    package enum Way: String, Sendable, CaseIterable {
+        /// A publish to channels without a definition: at once.
+        case direct
+        /// A publish that delivery decided on, and that was committed before.
+        case stored
+        /// A client's own event.
+        case client
+    }
 
     package init(
         app: Int, frames: [(channel: ChannelName, frame: [UInt8])], excluded: ConnectionID?, audience: RoleSet = .everybody,
-        attendedUpTo: [UInt64]? = nil, receipt: UInt64? = nil, cacheOrder: UInt64? = nil
+        attendedUpTo: [UInt64]? = nil, receipt: UInt64? = nil, cacheOrder: UInt64? = nil, arrivedAt: UInt64 = 0, way: Way = .direct
     ) {
         self.app = app
         self.frames = frames
@@ -30,6 +43,8 @@ package struct Publication: Sendable {
         self.attendedUpTo = attendedUpTo
         self.receipt = receipt
         self.cacheOrder = cacheOrder
+        self.arrivedAt = arrivedAt
+        self.way = way
     }
 }
 

@@ -16,6 +16,11 @@ struct FanOut: ~Copyable {
     private var joined = Scratch<UInt8>()
     private var latestOnly = Scratch<LatestOnlyFrame>()
     private var chosen: ContiguousArray<UInt32> = []
+    /// Of what waited for the end of its turn: frames, one for each who gets them, and the batches that they went out in.
+    private var frameCount: UInt64 = 0
+    private var batchCount: UInt64 = 0
+    /// Frames that went out behind others in one batch: with the batches, all frames.
+    var joinedFrames: UInt64 { frameCount - batchCount }
 
     /// A channel with this many bytes waiting goes out at once, so that a batch stays within one write of the transport.
     static let batchBytesMax = 64 * 1024
@@ -41,6 +46,7 @@ struct FanOut: ~Copyable {
         waiting.byteCount += frame.count
         channel.waiting = waiting
         if excluded != nil { hasExclusions = true }
+        frameCount += UInt64(channel.slots.count - (excluded == nil ? 0 : 1))
         let start = bytes.count
         unsafe frame.withUnsafeBufferPointer { frame in
             if let base = frame.baseAddress { unsafe bytes.append(from: base, count: frame.count) }
@@ -77,6 +83,7 @@ struct FanOut: ~Copyable {
             let frame = unsafe frames.base[index]
             if frame.line != 0 { latestOnly.append(LatestOnlyFrame(start: frame.start, end: frame.end, line: frame.line)) }
         }
+        batchCount += UInt64(dirty[0].slots.count)
         let whole = unsafe UnsafeRawBufferPointer(start: bytes.base, count: bytes.count)
         unsafe dirty[0].withSlots { unsafe sink.deliver(whole, to: $0, latestOnly: latestOnly.buffer) }
     }
@@ -160,6 +167,7 @@ struct FanOut: ~Copyable {
             ? unsafe UnsafeRawBufferPointer(start: bytes.base + start, count: end - start)
             : unsafe UnsafeRawBufferPointer(start: joined.base, count: joined.count)
         let lines = unsafe latestOnly.buffer
+        batchCount += UInt64(group.count)
         if group.loner != Gathering.nobody {
             var slot = group.loner
             unsafe withUnsafePointer(to: &slot) {
@@ -176,9 +184,10 @@ struct FanOut: ~Copyable {
     }
 
     /// Writes a frame that not every subscriber gets, at once and behind what waits.
+    /// - Returns: how many get it.
     mutating func deliver(
         _ frame: [UInt8], of publication: Publication, attendedUpTo cutoff: UInt64, to channel: Channel, sink: any DeliverySink
-    ) {
+    ) -> UInt64 {
         flushAll(sink: sink)
         chosen.removeAll(keepingCapacity: true)
         for (slot, subscription) in zip(channel.slots, channel.subscriptions)
@@ -187,10 +196,11 @@ struct FanOut: ~Copyable {
         {
             chosen.append(slot)
         }
-        if chosen.isEmpty { return }
+        if chosen.isEmpty { return 0 }
         unsafe frame.withUnsafeBytes { frames in
             unsafe chosen.withUnsafeBufferPointer { unsafe sink.deliver(frames, to: $0, latestOnly: UnsafeBufferPointer(start: nil, count: 0)) }
         }
+        return UInt64(chosen.count)
     }
 }
 

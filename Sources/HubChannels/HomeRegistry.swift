@@ -53,6 +53,9 @@ package final class HomeRegistry {
         self.facts = facts
     }
 
+    /// Occupied channels.
+    package var count: Int { channels.count }
+
     /// What the HTTP API tells of a channel.
     package struct Summary: Sendable, Equatable {
         package var userCount: Int

@@ -70,6 +70,7 @@ extension ChannelEngine {
         }
         if channel.isWatched { reportAttached(subscription, of: connection) }
         channel.add(subscription)
+        counters.subscriptions += 1
         subscription.phase = .active(channel)
         // A member's home has counted it already. It comes before the acknowledgement, because whoever has that may at once ask
         // another loop for the count.
@@ -119,6 +120,7 @@ extension ChannelEngine {
         if case .active(let channel) = subscription.phase {
             fanOut.flush(channel, sink: sink)
             channel.remove(subscription)
+            counters.subscriptions -= 1
             channels.removeIfEmpty(channel)
         }
         let app = connection.app.index

@@ -119,6 +119,8 @@ package final class FCMGateway: ClosablePushGateway {
         lane.multi.shutdown(grace: grace)
     }
 
+    var figures: LaneFigures { lane.figures(name: name, provider: .fcm) }
+
     /// The transport's numbers for metrics.
     package var counters: CurlCounters { lane.multi.counters }
 

@@ -55,6 +55,9 @@ struct LaneRate: Equatable {
         return from + (top - from) * min(1, Self.seconds(since, now) / Self.rampSeconds)
     }
 
+    /// For metrics: how many a second at present; nil: no limit.
+    func allowed(now: UInt64) -> Double? { isLimited ? rate(at: now) : nil }
+
     private static func seconds(_ from: UInt64, _ to: UInt64) -> Double { to > from ? Double(to - from) / Double(nanosecondsPerSecond) : 0 }
 
     /// Fills the bucket for the time that has passed.

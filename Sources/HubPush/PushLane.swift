@@ -99,6 +99,12 @@ final class PushLane: Sendable {
         }
     }
 
+    /// For metrics; without what the client has counted.
+    func pace(name: String, provider: PushProvider) -> LaneFigures {
+        let now = time.monotonicNanoseconds
+        return state.withLock { $0.pace.figures(name: name, provider: provider, now: now) }
+    }
+
     // MARK: Gate
 
     /// Nil when a push may go out; otherwise the outcome it gets instead.

@@ -50,9 +50,9 @@ final class PushLanes {
     private let time: any TimeSource
     private let logger: Logger
     private var providerTokens: [APNsLane.Credential: APNsProviderToken] = [:]
-    private var apnsLanes: [APNsLane.Identity: APNsLane] = [:]
-    private var apnsGateways: [APNsApp: APNsGateway] = [:]
-    private var fcmGateways: [FCMIdentity: FCMGateway] = [:]
+    private(set) var apnsLanes: [APNsLane.Identity: APNsLane] = [:]
+    private(set) var apnsGateways: [APNsApp: APNsGateway] = [:]
+    private(set) var fcmGateways: [FCMIdentity: FCMGateway] = [:]
 
     init(time: any TimeSource, logger: Logger, reports: PushReports) {
         self.time = time

@@ -103,6 +103,9 @@ package final class PushRouter: ClosablePushGateway {
     /// Lanes with connections of their own; for tests and metrics.
     package var laneCount: Int { state.withLock { $0.lanes?.count ?? 0 } }
 
+    /// For metrics, in no particular order.
+    package var lanes: [LaneFigures] { state.withLock { $0.lanes?.figures ?? [] } }
+
     /// Whether pushes to this provider are really sent, for apps without credentials of their own.
     package func isConfigured(_ provider: PushProvider) -> Bool { state.withLock { $0.common[provider] } != nil }
 

@@ -1,3 +1,4 @@
+package import HubCore
 import Synchronization
 
 /// Gathers the writes of many callers into few transactions.
@@ -27,6 +28,7 @@ package final class GroupCommit<Transaction>: Sendable {
         var waiting: [Call] = []
         var waitingRows = 0
         var isWriting = false
+        var figures = GroupCommitFigures()
     }
 
     private enum Admission {
@@ -48,8 +50,14 @@ package final class GroupCommit<Transaction>: Sendable {
         self.writer = writer
     }
 
-    /// Rows that wait for a transaction at this moment, for metrics. Rows being written are not among them.
-    package var waitingRows: Int { state.withLock { $0.waitingRows } }
+    /// For metrics.
+    package var figures: GroupCommitFigures {
+        state.withLock { state in
+            var figures = state.figures
+            figures.waitingRows = state.waitingRows
+            return figures
+        }
+    }
 
     /// Runs `work` in one of the next transactions and returns its value once that is committed.
     /// - Parameter rows: about how many rows the work writes; what the limits count.
@@ -94,14 +102,28 @@ package final class GroupCommit<Transaction>: Sendable {
 
     private func writeUntilEmpty() async {
         while let calls = takeNext() {
+            let began = ContinuousClock.now
             do {
                 let results = try await writer(calls)
                 precondition(results.count == calls.count, "\(results.count) results for \(calls.count) calls")
+                note(calls, began, hasFailed: false)
                 for (call, result) in zip(calls, results) { call.settle(result) }
             } catch {
+                note(calls, began, hasFailed: true)
                 for call in calls { call.settle(.failure(error)) }
             }
             await tidyUp()
+        }
+    }
+
+    private func note(_ calls: [Call], _ began: ContinuousClock.Instant, hasFailed: Bool) {
+        let (seconds, attoseconds) = (ContinuousClock.now - began).components
+        state.withLock { state in
+            state.figures.transactions += 1
+            state.figures.failed += hasFailed ? 1 : 0
+            state.figures.calls += UInt64(calls.count)
+            state.figures.rows += UInt64(calls.reduce(0) { $0 + $1.rows })
+            state.figures.durations.note(nanoseconds: UInt64(seconds) * 1_000_000_000 + UInt64(attoseconds / 1_000_000_000))
         }
     }
 
@@ -125,6 +147,22 @@ package final class GroupCommit<Transaction>: Sendable {
             return calls
         }
     }
+}
+
+/// What a `GroupCommit` has done since it was made, and what waits.
+package struct GroupCommitFigures: Sendable, Equatable {
+    package var transactions: UInt64 = 0
+    /// Of these, those that could not be committed.
+    package var failed: UInt64 = 0
+    package var calls: UInt64 = 0
+    /// About as many as the calls said.
+    package var rows: UInt64 = 0
+    /// Of the transactions, the wait for the disk included.
+    package var durations = Histogram()
+    /// Rows that wait for a transaction. Those being written are not among them.
+    package var waitingRows = 0
+
+    package init() {}
 }
 
 /// The bounds of a `GroupCommit`.

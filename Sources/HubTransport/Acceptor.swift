@@ -28,7 +28,8 @@ package final class Acceptor: Sendable {
     ///   - host: an IPv4 or IPv6 address, or `localhost`.
     ///   - port: 0 for any free port.
     ///   - quietSeconds: how long a peer may say nothing at first.
-    package init(host: String, port: Int, loops: [LoopHandle], quietSeconds: Int) throws(TransportError) {
+    ///   - counts: what has been accepted and what not is added there.
+    package init(host: String, port: Int, loops: [LoopHandle], quietSeconds: Int, counts: Counts = Counts()) throws(TransportError) {
         let (listener, boundPort) = try Self.listen(host: host, port: port)
         var pipe: [Int32] = [0, 0]
         guard unsafe Glibc.pipe(&pipe) == 0 else {
@@ -38,7 +39,6 @@ package final class Acceptor: Sendable {
         }
         let epoll = epoll_create1(Int32(EPOLL_CLOEXEC))
         let wakeRead = pipe[0]
-        let counts = Counts()
         self.counts = counts
         self.listener = listener
         self.port = boundPort
@@ -77,14 +77,22 @@ package final class Acceptor: Sendable {
         Glibc.close(wakeWrite)
     }
 
-    /// Connections turned away because the process was out of descriptors or memory, since the start. Any thread.
-    package var refusedCount: Int { counts.refused.load(ordering: .relaxed) }
     /// Connections that were accepted and have said nothing yet. Any thread.
-    package var waitingCount: Int { counts.waiting.load(ordering: .relaxed) }
+    package var waitingCount: Int { counts.waitingCount }
 
-    private final class Counts: Sendable {
-        let refused = Atomic<Int>(0)
-        let waiting = Atomic<Int>(0)
+    /// What the acceptor has done since it began, and holds. Its thread writes, any thread reads.
+    package final class Counts: Sendable {
+        fileprivate let accepted = Atomic<UInt64>(0)
+        fileprivate let refused = Atomic<UInt64>(0)
+        fileprivate let waiting = Atomic<Int>(0)
+
+        package init() {}
+
+        package var acceptedCount: UInt64 { accepted.load(ordering: .relaxed) }
+        /// Connections turned away because the process was out of descriptors or memory.
+        package var refusedCount: UInt64 { refused.load(ordering: .relaxed) }
+        /// Connections that have said nothing yet.
+        package var waitingCount: Int { waiting.load(ordering: .relaxed) }
     }
 
     /// What the acceptor's thread works with.
@@ -146,6 +154,7 @@ package final class Acceptor: Sendable {
                 if descriptor >= 0 {
                     var on: Int32 = 1
                     unsafe setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &on, socklen_t(MemoryLayout<Int32>.size))
+                    counts.accepted.add(1, ordering: .relaxed)
                     let words = FirstWords.peek(descriptor)
                     if words != .none || !vestibule.admit(descriptor, now: now) { place(descriptor, words) }
                     continue

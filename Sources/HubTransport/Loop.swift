@@ -31,6 +31,13 @@ package import HubCore
     package var counters: Counters { unsafe tally }
     // Guard: the loop's thread. Checked, each look at it would cost a small write as much as a delivery.
     @exclusivity(unchecked) var tally = Counters()
+    /// How long its turns took: `turnBegins`.
+    var turns = Histogram()
+    /// When the turn that is under way began, in nanoseconds of the monotonic clock; 0 between two turns.
+    ///
+    /// Read at every call of the library's. Nobody holds on to it while it changes, and the check for that would cost more than all
+    /// counting.
+    @exclusivity(unchecked) package private(set) var turnBeganAt: UInt64 = 0
     private var due: [UInt32] = []
     var newcomers = Newcomers()
     private var isStopping = false
@@ -53,8 +60,27 @@ package import HubCore
         package var writes: UInt64 = 0
         /// Writes past the library that the kernel took in part only, or not at all.
         package var cutWrites: UInt64 = 0
+        /// Of what was accepted for connections, without TLS.
+        package var bytes: UInt64 = 0
         package var slowConsumers: UInt64 = 0
         package var pings: UInt64 = 0
+        /// Messages that came in, whole or in pieces, and their bytes.
+        package var received: UInt64 = 0
+        package var receivedBytes: UInt64 = 0
+        /// WebSocket connections that began, and how they ended.
+        package var opened: UInt64 = 0
+        package var closedByPeer: UInt64 = 0
+        package var closedByServer: UInt64 = 0
+        package var lost: UInt64 = 0
+        /// Answers to HTTP requests, by the hundreds of their status.
+        package var responses = [UInt64](repeating: 0, count: 6)
+
+        /// A batch was accepted for so many connections: one access for all of it.
+        mutating func delivered(_ count: Int, queued: Int, bytes size: Int) {
+            deliveries &+= UInt64(count)
+            writes &+= UInt64(count - queued)
+            bytes &+= UInt64(count) &* UInt64(size)
+        }
     }
 
     init(index: Int, options: LoopOptions, handle: LoopHandle, native: LoopNative, capacity: Int) {
@@ -122,7 +148,14 @@ package import HubCore
 
     // MARK: Turns
 
+    /// A turn is what a loop does between two waits. It counts from its first event that is heard of here, so without what the library
+    /// read and decrypted before that one.
+    @inline(__always) func turnBegins() {
+        if unsafe turnBeganAt == 0 { unsafe turnBeganAt = uv_hrtime() }
+    }
+
     func woken() {
+        turnBegins()
         adoptNewcomers()
         delegate?.loopWoken()
         if handle.isStopRequested, !isStopping {
@@ -145,6 +178,11 @@ package import HubCore
             native.noticeTimeouts()
         }
         recallNewcomers()
+        guard unsafe turnBeganAt != 0 else { return }
+        let now = uv_hrtime()
+        turns.note(nanoseconds: unsafe now - turnBeganAt)
+        unsafe turnBeganAt = 0
+        delegate?.loopTurnWritten(at: now)
     }
 
     func adopt(_ newcomer: Newcomer) {
@@ -175,6 +213,7 @@ package import HubCore
     }
 
     func ticked() {
+        turnBegins()
         tick &+= 1
         unsafe wheel.takeDue(at: tick, into: &due, table: table.base)
         for slot in due { unsafe probeDue(slot, table.base + Int(slot)) }

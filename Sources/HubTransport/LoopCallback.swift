@@ -15,6 +15,7 @@ let loopCallback:
             return 0
         }
         let loop = unsafe Unmanaged<Loop>.fromOpaque(user).takeUnretainedValue()
+        loop.turnBegins()
         if reason == LWS_CALLBACK_WSI_CREATE { loop.descriptorTaken() }
         if reason == LWS_CALLBACK_WSI_DESTROY { unsafe loop.descriptorEnded(wsi) }
         // Java's HTTP client offers h2c with every plain request and expects to be ignored; this library would switch. What it

@@ -54,4 +54,11 @@ package protocol LoopDelegate: AnyObject {
     func loopWoken()
     /// Everything that was ready has been handled; the loop is about to wait. The place to flush what this turn collected.
     func loopTurnEnds()
+    /// Behind `loopTurnEnds`: what this turn wrote is written.
+    /// - Parameter now: nanoseconds of the monotonic clock.
+    func loopTurnWritten(at now: UInt64)
+}
+
+extension LoopDelegate {
+    package func loopTurnWritten(at now: UInt64) {}
 }

@@ -166,6 +166,7 @@ extension Loop {
     }
 
     private func write(_ response: HTTPResponse, to wsi: OpaquePointer, isHead: Bool, mustClose: Bool) -> Bool {
+        unsafe tally.responses[min(max(response.status / 100, 0), tally.responses.count - 1)] += 1
         let bytes = HTTPResponseBytes.encode(response, isHead: isHead, mustClose: mustClose)
         return unsafe bytes.withUnsafeBytes { bytes in
             unsafe Int(tandem_lws_write_raw(wsi, bytes.baseAddress, bytes.count)) == bytes.count

@@ -125,6 +125,9 @@ internal import Synchronization
         tls?.use(certificate)
     }
 
+    /// Of a plain loop: none.
+    var handshakes: LoopFigures.Handshakes { tls?.handshakes ?? LoopFigures.Handshakes() }
+
     /// Makes a connection of an accepted descriptor; nil when the library could not, which then closed it.
     func adopt(_ descriptor: Int32) -> OpaquePointer? {
         guard let context = unsafe context, let vhost = unsafe lws_get_vhost_by_name(context, "default") else { return nil }

@@ -43,6 +43,14 @@ internal import Glibc
         if let context = unsafe context { unsafe certificate.setTicketKeys(of: context) }
     }
 
+    /// What OpenSSL has counted of the handshakes.
+    var handshakes: LoopFigures.Handshakes {
+        guard let context = unsafe context else { return LoopFigures.Handshakes() }
+        func count(_ command: Int32) -> UInt64 { UInt64(max(0, unsafe SSL_CTX_ctrl(context, command, 0, nil))) }
+        return LoopFigures.Handshakes(
+            begun: count(SSL_CTRL_SESS_ACCEPT), completed: count(SSL_CTRL_SESS_ACCEPT_GOOD), resumed: count(SSL_CTRL_SESS_HIT))
+    }
+
     /// SSL_OP_NO_RENEGOTIATION of OpenSSL 3; the macro's cast keeps Swift from importing it.
     private static let noRenegotiation: UInt64 = 1 << 30
 }

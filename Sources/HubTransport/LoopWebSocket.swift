@@ -9,6 +9,7 @@ extension Loop {
             return false
         }
         unsafe session.pointee.slotPlusOne = slot + 1
+        unsafe tally.opened += 1
         let (path, query) = unsafe (RequestHead.target(wsi)?.path ?? "", RequestHead.query(wsi))
         let origin = unsafe RequestHead.header(wsi, WSI_TOKEN_ORIGIN)
         delegate?.connectionOpened(id(slot), request: UpgradeRequest(path: path, query: query, origin: origin))
@@ -18,12 +19,14 @@ extension Loop {
     func received(_ wsi: OpaquePointer, _ session: UnsafeMutablePointer<LoopSession>, _ bytes: UnsafeRawBufferPointer) -> Bool {
         guard let slot = unsafe slot(of: session) else { return true }
         unsafe table.base[Int(slot)].lastInboundTick = tick
+        unsafe tally.receivedBytes &+= UInt64(bytes.count)
         // Frames that a peer sends behind the error it is being closed for have no meaning any more, and those behind its own close
         // frame none either (RFC 6455, 5.5.1); the library hands them over when they came in the same segment.
         guard unsafe table.base[Int(slot)].condition != .closing, unsafe table.base[Int(slot)].peerCloseCode == 0 else { return true }
         let isFinal = unsafe lws_is_final_fragment(wsi) != 0
         let isFirst = unsafe lws_is_first_fragment(wsi) != 0
         let isBinary = unsafe lws_frame_is_binary(wsi) != 0
+        if isFinal { unsafe tally.received += 1 }
         if isFirst, isFinal {
             if isBinary {
                 delegate?.connectionReceivedBinary(id(slot))
@@ -103,6 +106,11 @@ extension Loop {
                 .lost
             }
         unsafe state.pointee.condition = .closing
+        switch end {
+        case .closedByPeer: unsafe tally.closedByPeer += 1
+        case .closedByServer: unsafe tally.closedByServer += 1
+        case .lost: unsafe tally.lost += 1
+        }
         delegate?.connectionClosed(connection, end: end)
         table.remove(slot)
     }

@@ -41,8 +41,7 @@ extension Loop {
                 unsafe fail(state)
             }
         }
-        unsafe tally.deliveries &+= UInt64(slots.count)
-        unsafe tally.writes &+= UInt64(slots.count - queued)
+        unsafe tally.delivered(slots.count, queued: queued, bytes: count)
     }
 
     /// Writes whole frames to one connection, behind everything sent to it before. Nothing happens when it is gone.

@@ -10,7 +10,7 @@ actor WebhookDispatch {
     private let client: CurlMulti
     private let time: any TimeSource
     private let logger: Logger
-    private var lanes: [EndpointLane]
+    private(set) var lanes: [EndpointLane]
     /// Positions in `lanes` for each app.
     private let lanesOfApp: [Int: [Int]]
     private var debounce = FactDebounce()

@@ -83,6 +83,22 @@ package final class WebhookService: Sendable {
 
     /// What has happened so far, for metrics.
     package var counters: WebhookCounters { get async { await dispatch.counters } }
+
+    /// What waits for each endpoint, in the order of the configuration, for metrics.
+    package var queues: [WebhookQueueFigures] { get async { await dispatch.queues } }
+}
+
+/// What waits for one endpoint. Its address is not told: it may hold a secret.
+package struct WebhookQueueFigures: Sendable, Equatable {
+    package var app: String
+    package var batches = 0
+    package var bytes = 0
+}
+
+extension WebhookDispatch {
+    var queues: [WebhookQueueFigures] {
+        lanes.map { WebhookQueueFigures(app: $0.endpoint.appID, batches: $0.queue.count, bytes: $0.queue.bytes) }
+    }
 }
 
 /// Plain numbers about all webhooks since the start.

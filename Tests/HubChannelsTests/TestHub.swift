@@ -334,14 +334,15 @@ final class TestHub {
     /// Publishes as the HTTP API does.
     func publish(
         _ event: String, on channels: [String], from loop: Int = 0, data: String = "{}", excluded: TestClient? = nil,
-        audience: RoleSet = .everybody, attendedUpTo: [UInt64]? = nil, receipt: UInt64? = nil, order: UInt64? = nil
+        audience: RoleSet = .everybody, attendedUpTo: [UInt64]? = nil, receipt: UInt64? = nil, order: UInt64? = nil,
+        arrivedAt: UInt64 = 0, way: Publication.Way = .direct
     ) {
         let frames = channels.compactMap { ChannelName(allowingServerToUser: $0) }.map {
             (channel: $0, frame: Frame.text(ServerEvent.event(name: event, channel: $0, data: DataLiteral(content: data))))
         }
         engines[loop].publish(
             Publication(app: 0, frames: frames, excluded: excluded?.id, audience: audience, attendedUpTo: attendedUpTo, receipt: receipt,
-                cacheOrder: order ?? directory.nextOrder()))
+                cacheOrder: order ?? directory.nextOrder(), arrivedAt: arrivedAt, way: way))
     }
 
     // MARK: Messages between loops

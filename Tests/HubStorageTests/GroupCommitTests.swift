@@ -63,7 +63,7 @@ struct GroupCommitTests {
     ) async throws -> [Task<Int, any Error>] {
         var tasks: [Task<Int, any Error>] = []
         for value in values {
-            let before = writes.waitingRows
+            let before = writes.figures.waitingRows
             tasks.append(
                 Task {
                     try await writes.run(rows: rows) { ledger in
@@ -71,7 +71,7 @@ struct GroupCommitTests {
                         return value * 10
                     }
                 })
-            try await waitUntil { writes.waitingRows == before + rows }
+            try await waitUntil { writes.figures.waitingRows == before + rows }
         }
         return tasks
     }
@@ -79,8 +79,25 @@ struct GroupCommitTests {
     /// A first call that is being written and held there.
     private func startHeld(_ store: FakeStore, _ writes: GroupCommit<Ledger>) async throws -> Task<Void, any Error> {
         let first = Task { try await writes.run { $0.written.append(0) } }
-        try await waitUntil { store.isStarted && writes.waitingRows == 0 }
+        try await waitUntil { store.isStarted && writes.figures.waitingRows == 0 }
         return first
+    }
+
+    @Test("what was written is counted, and what could not be as well")
+    func figures() async throws {
+        let store = FakeStore(held: true)
+        let writes = store.groupCommit()
+        let first = try await startHeld(store, writes)
+        let tasks = try await start(1..<5, on: writes, rows: 3)
+        #expect(writes.figures.waitingRows == 12 && writes.figures.transactions == 0)
+        store.letGo()
+        try await first.value
+        for task in tasks { _ = try await task.value }
+        store.failNextCommit()
+        await #expect(throws: Refused(value: -1)) { try await writes.run { $0.written.append(9) } }
+        let figures = writes.figures
+        #expect(figures.transactions == 3 && figures.failed == 1 && figures.calls == 6 && figures.rows == 14 && figures.waitingRows == 0)
+        #expect(figures.durations.count == 3 && figures.durations.sum > 0)
     }
 
     @Test("calls that arrive during a transaction share the next one, in their order, each with its own value")
@@ -110,7 +127,7 @@ struct GroupCommitTests {
         let writes = store.groupCommit(tidyUp: { _ = await eventually { isTidy.withLock { $0 } } })
         #expect(try await writes.run { $0.written.append(0); return 0 } == 0)
         let next = Task { try await writes.run { $0.written.append(1) } }
-        try await waitUntil { writes.waitingRows == 1 }
+        try await waitUntil { writes.figures.waitingRows == 1 }
         #expect(store.committed == [[0]])
         isTidy.withLock { $0 = true }
         try await next.value
@@ -172,7 +189,7 @@ struct GroupCommitTests {
                 throw Refused(value: 2)
             }
         }
-        try await waitUntil { writes.waitingRows == 2 }
+        try await waitUntil { writes.figures.waitingRows == 2 }
         let after = try await start(3..<4, on: writes)
         store.letGo()
         try await first.value

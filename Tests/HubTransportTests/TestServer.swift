@@ -114,6 +114,7 @@ private final class TestDelegate: LoopDelegate {
 final class TestServer: Sendable {
     let group: LoopGroup
     let acceptor: Acceptor
+    let counts = Acceptor.Counts()
     let seen = Recorder<Seen>()
     private let commands: [Mailbox<@Sendable (Loop) -> Void>]
 
@@ -127,7 +128,8 @@ final class TestServer: Sendable {
             TestDelegate(loop: loop, behaviour: behaviour, seen: seen, commands: commands[loop.index])
         }
         do {
-            acceptor = try Acceptor(host: "127.0.0.1", port: 0, loops: group.handles, quietSeconds: options.requestTimeoutSeconds)
+            acceptor = try Acceptor(
+                host: "127.0.0.1", port: 0, loops: group.handles, quietSeconds: options.requestTimeoutSeconds, counts: counts)
         } catch {
             group.stop()
             throw error

@@ -48,8 +48,8 @@ package final class SQLiteStore: Directory, DeliveryStore, WebhookStore, Sendabl
         }
     }
 
-    /// Rows that wait to be written at this moment, for metrics.
-    package var waitingRows: Int { writes.waitingRows }
+    /// What the writer has done and what waits for it, for metrics.
+    package var figures: GroupCommitFigures { writes.figures }
 
     /// Waits for the writes that were accepted, then closes the file. Every later call fails.
     package func close() async throws {
