@@ -142,7 +142,8 @@ let package = Package(
             name: "HubServerTests",
             dependencies: [
                 "HubTesting",
-                "HubAPI", "HubChannels", "HubCore", "HubDelivery", "HubServer", "HubStorage", "HubWebhooks", "HubYAML", "PusherProtocol",
+                "HubAPI", "HubChannels", "HubCore", "HubDelivery", "HubPush", "HubServer", "HubStorage", "HubWebhooks", "HubYAML",
+                "PusherProtocol",
                 logging,
             ], swiftSettings: strictTests),
         // Seeded attacks on everything that parses: `make fuzz` runs the executable, `make test` a short slice of it.

@@ -12,6 +12,17 @@ struct Bearer {
     var deviceOwner: DeviceRegistration.Owner {
         DeviceRegistration.Owner(app: app.id, user: participant.user, device: device)
     }
+
+    private static let scheme = "bearer"
+
+    /// What the `Authorization` header holds. The scheme's name counts in any case (RFC 9110, 11.1).
+    static func token(of request: HTTPRequest) -> String? {
+        guard let parts = request.headers["authorization"]?.split(separator: " ", maxSplits: 1), parts.count == 2,
+            parts[0].lowercased() == scheme
+        else { return nil }
+        let token = parts[1].drop { $0 == " " }
+        return token.isEmpty ? nil : String(token)
+    }
 }
 
 /// From the `Authorization` header to the participant.
@@ -20,12 +31,10 @@ struct BearerCheck: Sendable {
     let directory: any Directory
     let time: any TimeSource
 
-    private static let scheme = "bearer"
-
     /// - Throws: a 401 for a token that is missing, not good, or of a participant who was removed since; a 403 when the app is
     ///   disabled.
     func bearer(of request: HTTPRequest) async throws -> Bearer {
-        guard let header = request.headers["authorization"], let token = Self.token(in: header) else {
+        guard let token = Bearer.token(of: request) else {
             throw APIError.unauthorized("the participant token is missing: send what joining returned as Authorization: Bearer TOKEN")
         }
         let (claims, app) = try verified(token)
@@ -43,13 +52,5 @@ struct BearerCheck: Sendable {
         } catch {
             throw .unauthorized(error.sentence)
         }
-    }
-
-    /// The scheme's name counts in any case (RFC 9110, 11.1).
-    private static func token(in header: String) -> String? {
-        let parts = header.split(separator: " ", maxSplits: 1)
-        guard parts.count == 2, parts[0].lowercased() == scheme else { return nil }
-        let token = parts[1].drop { $0 == " " }
-        return token.isEmpty ? nil : String(token)
     }
 }

@@ -18,18 +18,21 @@ package struct PublishCommand: Sendable {
     /// One for `/events`, several for `/batch_events`; in order.
     package var requests: [PublishRequest]
     package var purpose: PublishPurpose
+    /// When it came in, in nanoseconds of the monotonic clock; 0: nobody measures how long it takes.
+    package var arrivedAt: UInt64
     /// For a publish with an idempotency key: the answer, which is committed in the same transaction as the events.
     package var answer: (@Sendable ([PublishOutcome]) -> AnswerRecord)?
     /// Called once, from any thread: per request what was made of it, or why nothing at all was done.
     package var respond: @Sendable (Result<[PublishOutcome], PublishRefusal>) -> Void
 
     package init(
-        app: App, requests: [PublishRequest], purpose: PublishPurpose = .publish, answer: (@Sendable ([PublishOutcome]) -> AnswerRecord)? = nil,
-        respond: @escaping @Sendable (Result<[PublishOutcome], PublishRefusal>) -> Void
+        app: App, requests: [PublishRequest], purpose: PublishPurpose = .publish, arrivedAt: UInt64 = 0,
+        answer: (@Sendable ([PublishOutcome]) -> AnswerRecord)? = nil, respond: @escaping @Sendable (Result<[PublishOutcome], PublishRefusal>) -> Void
     ) {
         self.app = app
         self.requests = requests
         self.purpose = purpose
+        self.arrivedAt = arrivedAt
         self.answer = answer
         self.respond = respond
     }

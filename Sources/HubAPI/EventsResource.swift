@@ -91,7 +91,7 @@ struct EventsResource {
                 (channel, Frame.text(ServerEvent.event(name: request.name, channel: channel, data: request.data)))
             },
             excluded: request.excludedSocketID.flatMap(engine.connection(socketID:)),
-            cacheOrder: request.channels.contains { $0.kind.isCache } ? engine.directory.nextOrder() : nil)
+            cacheOrder: request.channels.contains { $0.kind.isCache } ? engine.directory.nextOrder() : nil, arrivedAt: engine.arrivedAt)
     }
 
     private func submit(
@@ -99,7 +99,7 @@ struct EventsResource {
     ) -> HTTPResponse? {
         let survey = survey
         let taken = desk.submit(
-            PublishCommand(app: app, requests: requests) { result in
+            PublishCommand(app: app, requests: requests, arrivedAt: engine.arrivedAt) { result in
                 switch result {
                 case .success(let outcomes):
                     Self.count(requests, app: app, survey: survey) { counts in
@@ -117,10 +117,10 @@ struct EventsResource {
         _ requests: [PublishRequest], _ key: IdempotencyKey, digest: [UInt8], app: App, _ form: Form,
         later: @escaping @Sendable (HTTPResponse) -> Void
     ) {
-        let (desk, survey) = (desk, survey)
+        let (desk, survey, arrivedAt) = (desk, survey, engine.arrivedAt)
         answers.once(key, digest: digest, later: later) { claim in
             Self.count(requests, app: app, survey: survey) { counts in
-                let command = PublishCommand(app: app, requests: requests) { outcomes in
+                let command = PublishCommand(app: app, requests: requests, arrivedAt: arrivedAt) { outcomes in
                     claim.record(Self.response(requests, outcomes, counts: counts, form))
                 } respond: { result in
                     switch result {

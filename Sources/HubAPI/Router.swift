@@ -15,6 +15,7 @@ package final class Router {
     private let backend: BackendAPI
     private let participants: ParticipantAPI
     private let time: any TimeSource
+    private let metrics: MetricsResource
     private let isReady: @Sendable () -> Bool
     private let cors: CrossOrigin
     private let parser: JSONParser
@@ -23,12 +24,14 @@ package final class Router {
 
     /// The body of a request may have at least this many bytes, however small the limits of events are.
     package static let bodyBytesMin = 1 << 20
+    /// What operators ask for has short paths; all others are spared the comparisons.
+    private static let operatorPathBytesMax = "/metrics".utf8.count
     /// How deep a body's JSON may nest.
     private static let bodyDepthMax = 32
 
     package init(
         engine: ChannelEngine, desk: any EventDesk, schedule: any ScheduleDesk, answers: AnswerBook, survey: ChannelSurvey, backend: BackendAPI, participants: ParticipantAPI,
-        time: any TimeSource, bodyBytesMax: Int, corsOrigins: [String], isReady: @escaping @Sendable () -> Bool
+        metrics: MetricsResource, time: any TimeSource, bodyBytesMax: Int, corsOrigins: [String], isReady: @escaping @Sendable () -> Bool
     ) {
         parser = JSONParser(capacityBytes: bodyBytesMax, depthMax: Self.bodyDepthMax)
         cors = CrossOrigin(origins: corsOrigins)
@@ -41,6 +44,7 @@ package final class Router {
         users = UsersResource(engine: engine)
         self.backend = backend
         self.participants = participants
+        self.metrics = metrics
         self.time = time
         self.isReady = isReady
     }
@@ -55,7 +59,13 @@ package final class Router {
     }
 
     private func route(_ request: HTTPRequest, later: @escaping @Sendable (HTTPResponse) -> Void) -> HTTPResponse? {
-        if request.path == "/health" || request.path == "/ready" { return probe(request) }
+        if request.path.utf8.count <= Self.operatorPathBytesMax {
+            switch request.path {
+            case "/health", "/ready": return probe(request)
+            case "/metrics": return metrics.respond(to: request, later: later)
+            default: break
+            }
+        }
         let components = request.path.utf8.split(separator: UInt8(ascii: "/")).map { String(Substring($0)) }
         // A reverse proxy may leave its own prefix in front.
         if let user = UsersResource.userWithoutApp(components) { return terminate(request, user: user) }

@@ -14,6 +14,7 @@ package struct Configuration: Sendable, Equatable {
     /// Origins of browser apps that may use the participant routes; empty: none.
     package var corsOrigins: [String] = []
     package var push = Push()
+    package var metrics = Metrics()
     /// Settings that ask for something this version does not do yet, each with its place: `backplane (tandem.yaml:12)`.
     package var notYetInForce: [String] = []
     /// Variables that begin with `TANDEM_` and mean nothing: probably misspelt.
@@ -119,6 +120,17 @@ package struct Configuration: Sendable, Equatable {
         case local
         /// The whole address, which can contain a password: not for messages.
         case redis(url: String)
+    }
+
+    /// What is told at `/metrics`. The token is in no description of it.
+    package struct Metrics: Sendable, Equatable, CustomStringConvertible, CustomReflectable {
+        /// What whoever reads them has to send; nil: nothing where only this machine reaches the hub, and else nobody may.
+        package var token: String?
+
+        package init(token: String? = nil) { self.token = token }
+
+        package var description: String { token == nil ? "no token" : "a token" }
+        package var customMirror: Mirror { Mirror(self, children: ["token": description]) }
     }
 
     /// The push gateways.

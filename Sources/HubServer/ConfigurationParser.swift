@@ -17,7 +17,7 @@ package enum ConfigurationParser {
         let map = root.flatMap {
             settings.file.map(
                 $0, YAMLMap.topLevel,
-                keys: ["listen", "apps", "limits", "store", "backplane", "channels", "data", "log_level", "cors", "push"])
+                keys: ["listen", "apps", "limits", "store", "backplane", "channels", "data", "log_level", "cors", "push", "metrics"])
         }
         var configuration = Configuration()
         readListen(map, settings, flags, &configuration)
@@ -26,6 +26,7 @@ package enum ConfigurationParser {
         configuration.apps = AppReader(settings: settings).apps(map)
         readCORS(map, settings, &configuration)
         configuration.push = PushSettingsReader(settings: settings).push(map)
+        readMetrics(map, settings, &configuration)
         check(configuration, settings)
 
         guard settings.mistakes.isEmpty else { throw YAMLError(settings.mistakes) }
@@ -130,6 +131,20 @@ package enum ConfigurationParser {
     private static func readCORS(_ map: YAMLMap?, _ settings: SettingReader, _ configuration: inout Configuration) {
         guard let cors = map?.map("cors", keys: ["origins"]), let node = cors["origins"] else { return }
         configuration.corsOrigins = origins(node, "cors.origins", settings.file)
+    }
+
+    /// A token that is shorter can be tried out.
+    private static let metricsTokenCharactersMin = 16
+
+    private static func readMetrics(_ map: YAMLMap?, _ settings: SettingReader, _ configuration: inout Configuration) {
+        let metrics = map?.map("metrics", keys: ["token"])
+        guard let token = settings.text("token", in: metrics, "metrics.token", environment: .metricsToken) else { return }
+        // What is wrong is not repeated in the message.
+        guard NetworkAddress.isWord(token.value), token.value.count >= metricsTokenCharactersMin else {
+            return settings.note(
+                token.source, "metrics.token: expected at least \(metricsTokenCharactersMin) printable characters without spaces: take some from openssl rand -hex 16")
+        }
+        configuration.metrics.token = token.value
     }
 
     /// Origins as browsers send them.

@@ -36,6 +36,9 @@ struct DeliveryHeap {
         return first
     }
 
+    /// Looks at every place.
+    func count(where isCounted: (Place) -> Bool) -> Int { places.count(where: isCounted) }
+
     mutating func keep(where isKept: (Place) -> Bool) {
         // An ordered array is a heap.
         places = places.filter(isKept).sorted(by: <)

@@ -5,6 +5,7 @@ internal import HubCrypto
 internal import HubDelivery
 internal import Logging
 internal import PusherProtocol
+internal import Synchronization
 
 /// From a publish to its frames and pushes: decided, committed, and only then let out.
 extension DeliveryService {
@@ -21,7 +22,8 @@ extension DeliveryService {
             var outcome = PublishOutcome(events: [])
             for channel in request.channels {
                 var publication = Publication(
-                    app: command.app.index, frames: [], excluded: excluded, cacheOrder: channel.kind.isCache ? apps.nextOrder() : nil)
+                    app: command.app.index, frames: [], excluded: excluded, cacheOrder: channel.kind.isCache ? apps.nextOrder() : nil,
+                    arrivedAt: command.arrivedAt, way: .stored)
                 var eventID: String?
                 if let (definition, placeholders) = definitions.match(channel: channel.text), let event = definition.events[request.name] {
                     let audience = try await escalator.reader.audience(app: command.app.id, definition, placeholders, event)
@@ -101,6 +103,7 @@ extension DeliveryService {
                 return refuse(&prepared, storeFailure(error))
             }
         }
+        figures.withLock { $0.committed(batch) }
         for publish in batch {
             for (opening, context) in publish.openings {
                 desk.escalation.open(opening, now: now)

@@ -112,6 +112,15 @@ struct DeliveryQueue {
         return taken
     }
 
+    // MARK: For metrics, at the cost of looking through all of them
+
+    /// When the one was due that is due for the longest, in milliseconds since 1970.
+    var oldestDue: Int64? { entries.values.lazy.flatMap(\.self).map(\.delivery.dueAt).min() }
+
+    func parkedCounts() -> [PushRoute: Int] {
+        lanes.mapValues { heap in heap.count(where: { Self.isCurrent($0, entries) }) }
+    }
+
     // MARK: By name
 
     /// Removes a notification, on one device or on all of them.

@@ -4,6 +4,7 @@ internal import HubCore
 internal import HubDelivery
 internal import Logging
 internal import PusherProtocol
+internal import Synchronization
 
 /// What loops and apps tell delivery: who is there, in which state, and what they have read.
 extension DeliveryService {
@@ -11,6 +12,7 @@ extension DeliveryService {
         switch item {
         case .publish, .definitions, .reports, .tick: break
         case .replay(let replay, let frames):
+            figures.withLock { $0.replayed(events: replay.items.count) }
             let token = desk.replays.announce(replay)
             let arrival = replay.arrival
             ports.post(
@@ -22,7 +24,9 @@ extension DeliveryService {
                 desk.escalation.open(opening, now: now)
                 escalator.post(.opened(event.context))
             }
-        case .received(let receipt): received(receipt, &desk)
+        case .received(let receipt):
+            figures.withLock { $0.received(.http) }
+            received(receipt, &desk)
         case .deviceState(let app, let user, let device, let state, let keepsWorking):
             desk.attendance.setDeviceState(app: app, user: user, device: device, state, keepsWorking: keepsWorking)
         case .bind(let socketID, let app, let user, let device, let done):
@@ -161,6 +165,7 @@ extension DeliveryService {
 
     /// Carries out what the escalation asks for.
     func carryOut(_ effects: [Escalation.Effect], _ desk: DecisionDesk) {
+        if !effects.isEmpty { figures.withLock { $0.carriedOut(effects) } }
         for effect in effects {
             switch effect {
             case .push(let event, let targets, let settled): escalator.post(.push(event: event, targets, settled: settled))

@@ -48,6 +48,7 @@ final class DeliveryService: EventDesk, AttendanceDesk {
     private let tokenAge: TokenAge
     let logger: Logger
     let alarm = Alarm()
+    let figures = Mutex(DeliveryFigures())
     /// Whether somebody is connected to a channel that has a definition; as of the last turn.
     let isAttended = Flag()
 
@@ -78,6 +79,9 @@ final class DeliveryService: EventDesk, AttendanceDesk {
     // MARK: From any thread
 
     var currentDefinitions: DefinitionSet { definitions.withLock { $0 } }
+
+    /// What waits for delivery's task.
+    var waitingCount: Int { inbox.count }
 
     func isDefined(_ channel: ChannelName) -> Bool {
         currentDefinitions.match(channel: channel.text) != nil
@@ -167,6 +171,7 @@ final class DeliveryService: EventDesk, AttendanceDesk {
                     await outbox.change(to: new)
                     for loop in 0..<ports.count { ports.post(.definitionsChanged, to: loop) }
                 case .reports(let loop, let reports):
+                    figures.withLock { $0.heard(reports) }
                     for report in reports where await handle(report, loop: loop, &desk, &change) {
                         await finish(&change, &desk, &prepared)
                     }
@@ -179,12 +184,21 @@ final class DeliveryService: EventDesk, AttendanceDesk {
             for arrival in desk.takeArrivals() { replayer.post(arrival) }
             // As late as what was read of the inbox: a slow commit must not overtake the receipts that came meanwhile.
             carryOut(desk.escalation.advance(now: readAt), desk)
+            noteState(desk)
             alarm.set(at: desk.escalation.nextDue, now: now) { [inbox] in inbox.post(.tick) }
         }
         // Closed in the middle of a change: what waits for it is decided by what is known.
         await finish(&change, &desk, &prepared)
         await commit(&prepared, &desk)
         carryOut(desk.escalation.advance(now: now), desk)
+    }
+
+    private func noteState(_ desk: DecisionDesk) {
+        figures.withLock { figures in
+            figures.openEvents = desk.escalation.eventCount
+            figures.openTargets = desk.escalation.targetCount
+            figures.attendedConnections = desk.attendance.connectionCount
+        }
     }
 
     /// Milliseconds on the clock of the attendance book and of everything that is waited for.

@@ -8,6 +8,8 @@ enum LoopMessage: Sendable {
     case respond(HTTPReply, HTTPResponse)
     /// Say goodbye to at most so many connections.
     case drain(count: Int)
+    /// For metrics: hand over a copy of all numbers.
+    case measure(@Sendable (LoopReading) -> Void)
 }
 
 /// The doors into all loops, by index. Any thread.

@@ -12,6 +12,7 @@ package enum EnvironmentName: String, CaseIterable, Sendable {
     case backplane = "TANDEM_BACKPLANE"
     case tlsCertificate = "TANDEM_TLS_CERT"
     case tlsKey = "TANDEM_TLS_KEY"
+    case metricsToken = "TANDEM_METRICS_TOKEN"
     case apnsKeyPath = "APNS_KEY_PATH"
     case apnsKeyID = "APNS_KEY_ID"
     case apnsTeamID = "APNS_TEAM_ID"

@@ -53,6 +53,9 @@ final class Inbox<Item: Sendable>: Sendable {
         }
     }
 
+    /// Items that wait.
+    var count: Int { state.withLock { $0.items.count } }
+
     var isClosed: Bool { state.withLock { $0.isClosed } }
 
     /// Takes nothing more; what is there is still worked off.

@@ -63,6 +63,7 @@ final class LoopEngine: LoopDelegate, DeliverySink {
         // What another loop answered before this frame was sent is in the mailbox: an event that is older than a subscription
         // must not be fanned out behind its acknowledgement (protocol reference, 2.3).
         handleMailbox()
+        engine?.arrivedAt = loop.turnBeganAt
         unsafe engine?.received(text, from: connection)
     }
 
@@ -94,6 +95,7 @@ final class LoopEngine: LoopDelegate, DeliverySink {
         // A backend that publishes over several connections expects the order of its requests: what another loop took and
         // answered before this request came is in the mailbox, and has to go out first.
         handleMailbox()
+        engine?.arrivedAt = loop.turnBeganAt
         var request = request
         // Only the participants' routes limit by address; publishing is spared the system call.
         if !request.path.hasPrefix("/apps/") { request.remoteAddress = loop.remoteAddress(of: reply) }
@@ -110,6 +112,7 @@ final class LoopEngine: LoopDelegate, DeliverySink {
             case .respond(let reply, let response): loop.respond(reply, response)
             case .drain(let count):
                 for connection in engine?.connectionIDs.prefix(count) ?? [] { engine?.refuse(connection, .restarting) }
+            case .measure(let take): take(LoopReading(loop: loop.figures, engine: engine?.figures ?? EngineFigures()))
             }
         }
     }
@@ -129,6 +132,8 @@ final class LoopEngine: LoopDelegate, DeliverySink {
         let facts = engine.takeFacts()
         if !facts.isEmpty { reportFacts(facts) }
     }
+
+    func loopTurnWritten(at now: UInt64) { engine?.written(at: now) }
 
     // MARK: To the transport
 

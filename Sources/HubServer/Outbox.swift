@@ -23,6 +23,7 @@ actor Outbox: PushQueue {
     /// Of these, what the gateways have not answered.
     var handed = 0
     let answers = Inbox<Answer>()
+    var counts = OutboxCounts()
     var isSettling = false
     private var isPumping = false
     var isClosed = false

@@ -62,6 +62,7 @@ extension Outbox {
     /// What the delivery has become.
     private func settle(_ answer: Answer) async -> DeliveryRecord {
         let delivery = answer.delivery
+        counts.answered(answer, now: time.wallMilliseconds)
         switch answer.outcome {
         case .accepted(let providerID, _):
             var delivery = delivery
@@ -116,6 +117,7 @@ extension Outbox {
     }
 
     func log(_ ended: DeliveryRecord) {
+        counts.ended(ended)
         logger.debug(
             "push ended",
             metadata: [

@@ -75,6 +75,11 @@ package final class Server: Sendable {
                 definitions: { delivery.currentDefinitions },
                 defaultEnvironment: configuration.push.apnsSandboxByDefault ? .sandbox : .production, tokenAge: tokenAge)
             let webhooks = try Self.webhooks(configuration, store: store, time: time, logger: logger)
+            let accepted = Acceptor.Counts()
+            let collector = MetricsCollector(
+                ports: ports, accepted: accepted, delivery: delivery, outbox: outbox, gateway: gateway, pushReports: pushReports, store: store,
+                webhooks: webhooks)
+            let metrics = MetricsResource(access: configuration.metricsAccess, read: collector.read)
             try loops.start { loop in
                 let engineOfLoop = LoopEngine(
                     loop: loop, ports: ports, report: { delivery.report($0, loop: loop.index) }, facts: { webhooks?.report($0) })
@@ -83,7 +88,7 @@ package final class Server: Sendable {
                     isWatched: delivery.isDefined, post: { loop, message in ports.post(message, to: loop) })
                 let router = Router(
                     engine: engine, desk: delivery, schedule: scheduled, answers: answers, survey: ChannelSurvey(loopCount: ports.count) { ports.post($1, to: $0) },
-                    backend: backend, participants: participants, time: time, bodyBytesMax: configuration.bodyBytesMax,
+                    backend: backend, participants: participants, metrics: metrics, time: time, bodyBytesMax: configuration.bodyBytesMax,
                     corsOrigins: configuration.corsOrigins, isReady: { !isDraining.isSet })
                 engineOfLoop.start(engine: engine, router: router)
                 return engineOfLoop
@@ -101,7 +106,7 @@ package final class Server: Sendable {
             try await webhooks?.resume()
             acceptor = try Acceptor(
                 host: configuration.listen.host.value, port: configuration.listen.port.value, loops: loops.handles,
-                quietSeconds: Self.options(configuration, certificate: certificate).requestTimeoutSeconds)
+                quietSeconds: Self.options(configuration, certificate: certificate).requestTimeoutSeconds, counts: accepted)
             self.loops = loops
             self.ports = ports
             self.delivery = delivery

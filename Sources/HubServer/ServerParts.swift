@@ -73,6 +73,12 @@ extension Configuration {
         apps.count == 1 && apps.first?.credentials == [AppCredential(key: "app-key", secret: "app-secret")]
     }
 
+    /// Who may read `/metrics`.
+    var metricsAccess: MetricsAccess {
+        if let token = metrics.token { return .token(token) }
+        return NetworkAddress.isLoopback(listen.host.value) ? .everybody : .nobody
+    }
+
     /// The largest of the apps' limits.
     var eventDataBytesMax: Int { apps.map(\.eventDataBytesMax).max() ?? 0 }
 

@@ -39,7 +39,8 @@ final class RouterStage {
         schedule = StoringSchedule(store: hub.events.store)
         router = Router(
             engine: engine, desk: desk, schedule: schedule, answers: AnswerBook(time: clock) { try desk.recall(app: $0, key: $1, since: $2) }, survey: survey,
-            backend: hub.backend, participants: hub.open, time: clock, bodyBytesMax: Router.bodyBytesMin, corsOrigins: origins,
+            backend: hub.backend, participants: hub.open,
+            metrics: MetricsResource(access: .everybody) { $0("figures") }, time: clock, bodyBytesMax: Router.bodyBytesMin, corsOrigins: origins,
             isReady: { true })
     }
 

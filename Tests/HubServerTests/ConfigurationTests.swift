@@ -129,6 +129,17 @@ struct ConfigurationTests {
             configuration.notYetInForce == ["store (tandem.yaml:27)", "backplane (tandem.yaml:28)"])
     }
 
+    @Test("the metrics are everybody's on this machine, nobody's on a public address, and the token's where there is one; it is never shown")
+    func metrics() throws {
+        let token = "0123456789abcdef"
+        let secrets = "apps: [{ id: 1, key: k, secret: s }]\n"
+        #expect(try parse().metrics.token == nil)
+        let written = try parse(secrets + "metrics: { token: \(token) }\nlisten: { host: 0.0.0.0 }")
+        #expect(written.metrics.token == token && !"\(written)".contains(token) && !String(reflecting: written).contains(token))
+        #expect(try parse(secrets + "metrics: { token: another-token-of-16 }", ["TANDEM_METRICS_TOKEN": token]).metrics.token == token)
+        #expect(mistakes("metrics: { token: fedcba }").allSatisfy { !$0.contains("fedcba") })
+    }
+
     @Test("a flag beats the environment, the environment beats the file")
     func precedence() throws {
         let file = "listen: { host: 127.0.0.3, port: 3, loops: 3 }\ndata: f\nchannels: f\nlog_level: error\n"
@@ -260,7 +271,7 @@ struct ConfigurationTests {
         (
             "lissten: {}",
             [
-                "unknown key \"lissten\" in the file; did you mean \"listen\"? known keys: listen, apps, limits, store, backplane, channels, data, log_level, cors, push"
+                "unknown key \"lissten\" in the file; did you mean \"listen\"? known keys: listen, apps, limits, store, backplane, channels, data, log_level, cors, push, metrics"
             ]
         ),
         (
@@ -381,6 +392,14 @@ struct ConfigurationTests {
                 "cors.origins: expected an origin such as https://app.example.com, without a path, found \"https://a/b\"",
                 "cors.origins: expected an origin such as https://app.example.com, without a path, found \"a.example\"",
             ]
+        ),
+        (
+            "metrics: { token: short-geheim }",
+            ["metrics.token: expected at least 16 printable characters without spaces: take some from openssl rand -hex 16"]
+        ),
+        (
+            "metrics: { tokens: x }",
+            ["unknown key \"tokens\" in metrics; did you mean \"token\"? known keys: token"]
         ),
         (
             "push: { apns: { key_path: x, key_id: 'a b' } }",

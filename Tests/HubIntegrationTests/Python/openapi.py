@@ -49,6 +49,8 @@ def request(method, path):
 
 
 def is_route(answer):
+    if not answer.headers["Content-Type"].startswith("application/json"):
+        return True
     error = answer.json().get("error", "")
     return not (answer.status_code == 404 and error.startswith(("there is nothing at", "there is no app", "a channel has only")))
 

@@ -1,0 +1,65 @@
+package import HubCore
+internal import HubCrypto
+internal import Synchronization
+
+/// Who may read `/metrics`.
+package enum MetricsAccess: Sendable, Equatable {
+    /// Whoever reaches the port.
+    case everybody
+    /// Whoever sends this as a bearer token.
+    case token(String)
+    /// The port can be reached from other machines, and no token is configured.
+    case nobody
+}
+
+/// `GET /metrics`: what the hub counts, for Prometheus. Any thread.
+///
+/// One reading is made at a time. Who asks while it is under way gets the same one, so that asking often costs the hub little.
+package final class MetricsResource: Sendable {
+    private let access: MetricsAccess
+    /// Makes the text and hands it over once, on any thread.
+    private let read: @Sendable (_ done: @escaping @Sendable (String) -> Void) -> Void
+    private let waiting = Mutex<[@Sendable (HTTPResponse) -> Void]>([])
+
+    /// Requests that may wait for one reading.
+    static let waitingMax = 64
+
+    package init(access: MetricsAccess, read: @escaping @Sendable (_ done: @escaping @Sendable (String) -> Void) -> Void) {
+        self.access = access
+        self.read = read
+    }
+
+    /// Answers at once, or returns nil and calls `later` once.
+    package func respond(to request: HTTPRequest, later: @escaping @Sendable (HTTPResponse) -> Void) -> HTTPResponse? {
+        guard request.method == "GET" || request.method == "HEAD" else { return .methodNotAllowed(request, "GET, HEAD") }
+        if let refusal = refusal(of: request) { return refusal }
+        let place = waiting.withLock { waiting -> Int? in
+            guard waiting.count < Self.waitingMax else { return nil }
+            waiting.append(later)
+            return waiting.count
+        }
+        guard let place else { return .error(503, "\(Self.waitingMax) requests wait for the metrics already: ask less often") }
+        if place == 1 { read { [self] text in answer(text) } }
+        return nil
+    }
+
+    private func answer(_ text: String) {
+        let response = HTTPResponse(status: 200, contentType: MetricsText.contentType, body: Array(text.utf8))
+        let waiting = waiting.withLock { waiting in
+            defer { waiting = [] }
+            return waiting
+        }
+        for later in waiting { later(response) }
+    }
+
+    private func refusal(of request: HTTPRequest) -> HTTPResponse? {
+        switch access {
+        case .everybody: return nil
+        case .nobody:
+            return .error(403, "this hub can be reached from other machines: set metrics.token in its configuration to read its metrics")
+        case .token(let token):
+            if let sent = Bearer.token(of: request), constantTimeEquals(Array(sent.utf8), Array(token.utf8)) { return nil }
+            return APIError.unauthorized("the metrics have a token: send metrics.token as Authorization: Bearer TOKEN").response
+        }
+    }
+}
