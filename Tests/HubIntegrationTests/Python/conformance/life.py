@@ -67,11 +67,22 @@ async def c29_restart(s):
         closed[client] = time.monotonic() - began
         return code
 
+    async def longest_stall():
+        """Seconds for which this process did not get to run: what came meanwhile seems to have come at once."""
+        longest = 0
+        while len(closed) < count:
+            before = time.monotonic()
+            await asyncio.sleep(0.01)
+            longest = max(longest, time.monotonic() - before)
+        return longest
+
+    stall = asyncio.ensure_future(longest_stall())
     codes = await asyncio.gather(*(wait(client) for client in clients))
     equal(set(codes), {4200})
     equal({tuple(client.errors()) for client in clients}, {(4200,)})
     moments = sorted(closed.values())
-    expect(moments[-1] - moments[0] > 0.15, f"all within {moments[-1] - moments[0]} s")
+    spread = moments[-1] - moments[0]
+    expect(spread > 0.15 or await stall > 0.25, f"all within {spread} s")
     equal(await ending, 0)
     expect(time.monotonic() - began < 15, "the end took too long")
     again = await s.own_hub({"main": s.hub.apps["main"]}, port=hub.port)
