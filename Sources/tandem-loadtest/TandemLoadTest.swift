@@ -7,7 +7,9 @@ import LoadTesting
 struct TandemLoadTest: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "tandem-loadtest", abstract: "Load a Pusher-compatible server and measure what arrives.",
-        subcommands: [Fanout.self, Rooms.self, Churn.self, PresenceStorm.self, Publish.self, ClientEvents.self])
+        subcommands: [
+            Fanout.self, Rooms.self, Churn.self, PresenceStorm.self, Publish.self, ClientEvents.self, Mixed.self, Push.self, OneSurface.self,
+        ])
 }
 
 /// A command that runs one scenario.

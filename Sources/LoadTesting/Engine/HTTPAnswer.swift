@@ -62,6 +62,21 @@ package struct HTTPAnswer: Equatable, Sendable {
     /// As above, for tests.
     package static func read(_ bytes: [UInt8]) -> Reading { unsafe bytes.withUnsafeBytes { unsafe read($0) } }
 
+    /// The body of an answer that begins with the first byte.
+    static func body(of answer: HTTPAnswer, in bytes: [UInt8]) -> [UInt8] {
+        let head = String(decoding: bytes[..<answer.headCount], as: UTF8.self).lowercased()
+        guard head.contains("transfer-encoding: chunked") else { return Array(bytes[answer.headCount..<answer.count]) }
+        var body: [UInt8] = []
+        var place = answer.headCount
+        while let line = bytes[place..<answer.count].firstIndex(of: UInt8(ascii: "\r")) {
+            let size = Int(String(decoding: bytes[place..<line], as: UTF8.self).prefix { $0 != ";" && $0 != " " }, radix: 16) ?? 0
+            guard size > 0 else { break }
+            body += bytes[line + 2..<line + 2 + size]
+            place = line + 2 + size + 2
+        }
+        return body
+    }
+
     private static func readChunks(_ bytes: UnsafeRawBufferPointer, _ head: HTTPAnswer) -> Reading {
         var answer = head
         guard let base = bytes.baseAddress else { return .incomplete }

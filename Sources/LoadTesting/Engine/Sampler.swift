@@ -137,7 +137,7 @@ struct Sampler {
             report.figures.append(.init("connections opened in", connectSeconds, "s"))
         }
         let deliveries = Double(delivered.reduce(UInt64(0)) { $0 + counted($1) })
-        if !delivered.isEmpty {
+        if deliveries > 0 {
             report.figures.append(.init("deliveries", deliveries))
             report.figures.append(.init("deliveries per second", deliveries / seconds, "1/s"))
         }

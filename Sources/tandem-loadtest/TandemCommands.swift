@@ -1,0 +1,75 @@
+import ArgumentParser
+import LoadTesting
+
+struct Mixed: ScenarioCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "mixed", abstract: "A quiz evening: questions to all, answers as client events, scores, people who leave and return.",
+        discussion: "--connections players in --channels sessions.")
+    static let defaults = LoadOptions.Defaults(connections: 400, channels: 20, channel: "presence-evening")
+    @OptionGroup var load: LoadOptions
+    @Option(name: .long, help: "Seconds from one question of a session to the next.") var questionEvery = 4.0
+    @Option(name: .long, help: "Players who leave per second; each is back after one. A hundredth of all unless you say so.")
+    var leavingRate: Double?
+
+    func validate() throws {
+        if load.rate != nil || load.outstanding != nil {
+            throw ValidationError("an evening's pace is --question-every and --leaving-rate, not --rate or --outstanding")
+        }
+        guard (0.5...3600).contains(questionEvery) else { throw ValidationError("--question-every is 0.5 to 3600, not \(questionEvery)") }
+        if let leavingRate, !(0...LoadOptions.rateMax).contains(leavingRate) { throw ValidationError("--leaving-rate is not \(leavingRate)") }
+    }
+
+    func scenario() -> any Scenario {
+        let players = Double(load.connections ?? Self.defaults.connections)
+        return MixedScenario(.init(questionEvery: questionEvery, leavingRate: leavingRate ?? players / 100))
+    }
+
+    func adjust(_ options: inout RunOptions) { options.publishers = 4 }
+}
+
+/// Where the simulated gateways are.
+struct GatewayOptions: ParsableArguments {
+    @Option(name: .long, help: "The control service of tandem-gateways, as TANDEM_GATEWAYS_CONTROL says it: http://127.0.0.1:PORT.")
+    var gateways: String
+    @Option(name: .long, help: "Whose devices: fcm or apns.") var provider = "fcm"
+}
+
+struct Push: ScenarioCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "push", abstract: "One event for --devices people who are away: pushes per second at the simulated gateways.",
+        discussion: "Tandem only. The hub has to use the gateways, and the bundled definition quiz.")
+    static let defaults = LoadOptions.Defaults()
+    @OptionGroup var load: LoadOptions
+    @OptionGroup var gateways: GatewayOptions
+    @Option(name: .long, help: "How many people, with one device each.") var devices = 1000
+
+    func validate() throws {
+        guard (1...100_000).contains(devices) else { throw ValidationError("--devices is 1 to 100000, not \(devices)") }
+        if load.connections != nil { throw ValidationError("nobody is connected here: say --devices") }
+    }
+
+    func scenario() throws -> any Scenario { try PushScenario(gateways: gateways.gateways, provider: gateways.provider) }
+
+    func adjust(_ options: inout RunOptions) { options.connections = devices }
+}
+
+struct OneSurface: ScenarioCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "one-surface", abstract: "People live and away, with devices; each is told of every event exactly once.",
+        discussion: """
+            Tandem only. The hub has to use the gateways, the bundled definition quiz, and to allow so many members of a presence \
+            channel as are live.
+            """)
+    static let defaults = LoadOptions.Defaults(connections: 100, rate: 1)
+    @OptionGroup var load: LoadOptions
+    @OptionGroup var gateways: GatewayOptions
+    @Option(name: .long, help: "Of the --connections people, the share that is live.") var live = 0.5
+
+    func validate() throws {
+        guard (0...1).contains(live) else { throw ValidationError("--live is 0 to 1, not \(live)") }
+    }
+
+    func scenario() throws -> any Scenario {
+        try OneSurfaceScenario(gateways: gateways.gateways, provider: gateways.provider, liveShare: live)
+    }
+}
