@@ -1,0 +1,86 @@
+internal import Foundation
+
+/// Where values lie on a drawing, and which of them are written beside it.
+struct Axis {
+    struct Tick: Equatable {
+        var value: Double
+        /// Empty: a line only.
+        var label: String
+    }
+
+    var ticks: [Tick]
+    private var position: (Double) -> Double
+    private var from: Double
+    private var to: Double
+
+    /// Of the axis' length, from 0 to 1; values outside are put on its ends.
+    func share(_ value: Double) -> Double {
+        let low = position(from)
+        return min(1, max(0, (position(value) - low) / (position(to) - low)))
+    }
+
+    /// From zero to a round number at or above `highest`, with about `count` steps of 1, 2 or 5.
+    static func linear(to highest: Double, count: Int = 5, label: (Double) -> String) -> Axis {
+        let top = highest > 0 && highest.isFinite ? highest : 1
+        let rough = top / Double(max(1, count))
+        let power = pow(10, floor(log10(rough)))
+        let step = ([1, 2, 5, 10].first { $0 * power >= rough * 0.999 } ?? 10) * power
+        let steps = Int((top / step * 0.9999).rounded(.up))
+        let ticks = (0...max(1, steps)).map { Tick(value: Double($0) * step, label: label(Double($0) * step)) }
+        return Axis(ticks: ticks, position: { $0 }, from: 0, to: Double(max(1, steps)) * step)
+    }
+
+    /// Time from zero to exactly `seconds`, as runs have it.
+    static func seconds(to seconds: Double) -> Axis {
+        var axis = linear(to: seconds, count: 8) { "\(NumberText.short($0)) s" }
+        axis.to = seconds > 0 ? seconds : 1
+        axis.ticks.removeAll { $0.value > axis.to }
+        return axis
+    }
+
+    /// Whole decades around `lowest` and `highest`, or halves of them (1, 2, 5) where they are close; lines at every digit.
+    static func logarithmic(from lowest: Double, to highest: Double, label: (Double) -> String) -> Axis {
+        let low = max(lowest, 1)
+        let high = max(highest, low * 1.01)
+        let rounds = [1.0, 2, 5, 10]
+        func bound(_ value: Double, isUpper: Bool) -> Double {
+            let power = pow(10, floor(log10(value)))
+            let candidates = rounds.map { $0 * power }
+            return isUpper
+                ? candidates.first { $0 >= value * 0.9999 } ?? power * 10 : candidates.last { $0 <= value * 1.0001 } ?? power
+        }
+        let from = bound(low, isUpper: false)
+        let to = bound(high, isUpper: true)
+        let isWide = to / from > 1_000
+        var ticks: [Tick] = []
+        var power = pow(10, floor(log10(from)))
+        while power <= to * 1.0001 {
+            for digit in 1...9 {
+                let value = Double(digit) * power
+                guard value >= from * 0.9999, value <= to * 1.0001 else {
+                    continue
+                }
+                let isLabelled = digit == 1 || (!isWide && (digit == 2 || digit == 5))
+                ticks.append(Tick(value: value, label: isLabelled ? label(value) : ""))
+            }
+            power *= 10
+        }
+        return Axis(ticks: ticks, position: { log10(max($0, from)) }, from: from, to: to)
+    }
+
+    /// Percentiles by how few are above: 90, 99 and 99.9 % are as far from each other. 100 % is at the end.
+    static func percentiles(to highest: Double) -> Axis {
+        let nines = min(6, max(1, nines(highest)))
+        var ticks = [Tick(value: 0, label: "0 %"), Tick(value: 50, label: "50 %"), Tick(value: 90, label: "90 %")]
+        ticks += [99, 99.9, 99.99, 99.999, 99.9999].filter { Axis.nines($0) <= nines + 0.001 }.map { Tick(value: $0, label: "\($0 == 99 ? "99" : String($0)) %") }
+        // Where 100 % is drawn.
+        let end = nines + 0.4
+        ticks.append(Tick(value: 100, label: "max"))
+        return Axis(ticks: ticks, position: { min(end, Axis.nines($0)) }, from: 0, to: 100)
+    }
+
+    /// 1 for 90, 2 for 99; infinite for 100.
+    static func nines(_ percent: Double) -> Double {
+        percent >= 100 ? .infinity : -log10(1 - max(0, percent) / 100)
+    }
+}
