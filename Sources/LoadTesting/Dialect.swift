@@ -11,6 +11,8 @@ package protocol Dialect: Sendable {
     var subprotocol: String? { get }
     /// Messages of the client are binary frames instead of text.
     var isBinary: Bool { get }
+    /// The server puts several events into one message when they go out together.
+    var joinsEvents: Bool { get }
     /// What is said after the upgrade until events arrive, in order; empty where the upgrade itself subscribes.
     func opening(channel: String) -> [OpeningStep]
     /// The same for a connection that publishes by `PublishAction.webSocket`; as `opening` unless a dialect says otherwise.
@@ -20,6 +22,7 @@ package protocol Dialect: Sendable {
 }
 
 extension Dialect {
+    package var joinsEvents: Bool { false }
     package func publisherOpening(channel: String) -> [OpeningStep] { opening(channel: channel) }
 }
 

@@ -1,3 +1,4 @@
+import ArgumentParser
 import Foundation
 import LoadTesting
 
@@ -5,23 +6,31 @@ import LoadTesting
 enum Results {
     static func write(_ outcome: Outcome, json: String?, html: String?) throws(LoadError) {
         let report = outcome.report
-        var lines = ["\(report.scenario) of \(report.target) for \(decimal(report.seconds)) s"]
-        for figure in report.figures { lines.append("  \(figure.name): \(decimal(figure.value)) \(figure.unit)") }
-        for latency in report.latencies {
-            let shown = latency.percentiles.filter { [50, 90, 99, 99.9, 100].contains($0.percent) }
-            lines.append("  \(latency.name), us: " + shown.map { "p\(decimal($0.percent)) \($0.microseconds)" }.joined(separator: "  "))
-        }
-        for warning in report.warnings { lines.append("Warning: \(warning)") }
-        for failure in outcome.failures { lines.append("FAILED: \(failure)") }
-        print(lines.joined(separator: "\n"))
+        print(ReportTable.text(report), terminator: "")
+        for failure in outcome.failures { print("FAILED: \(failure)") }
         if let json {
-            let encoder = JSONEncoder()
-            encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+            let file: Data
             do {
-                try encoder.encode(report).write(to: URL(fileURLWithPath: json))
+                file = try ReportFile.json(report)
             } catch {
-                throw LoadError("\(json) could not be written: \(error.localizedDescription)")
+                throw LoadError("\(json) could not be written: \(error)")
             }
+            try save(file, at: json)
         }
+        if let html { try save(Data(ReportPage.html(report).utf8), at: html) }
+    }
+
+    static func save(_ file: Data, at path: String) throws(LoadError) {
+        do {
+            try file.write(to: URL(fileURLWithPath: path))
+        } catch {
+            throw LoadError("\(path) could not be written: \(error.localizedDescription)")
+        }
+    }
+
+    /// One line on standard error, and exit code 1.
+    static func failure(_ text: String) -> any Error {
+        FileHandle.standardError.write(Data("Error: \(text)\n".utf8))
+        return ExitCode(1)
     }
 }

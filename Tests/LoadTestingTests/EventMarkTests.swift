@@ -42,4 +42,13 @@ struct EventMarkTests {
             #expect(EventMark.find(in: mark.bytes) == mark)
         }
     }
+
+    @Test("a message may hold several marks, whatever stands between them")
+    func several() {
+        let marks = (0..<3).map { EventMark(kind: 1, stream: $0, due: 77, sequence: UInt32($0)) }
+        let message = marks.map { "MSG room 1 40\r\n{\"m\":\"\($0.text)\"}\r\n" }.joined() + "~t0000"
+        #expect(EventMark.all(in: Array(message.utf8)) == marks)
+        #expect(EventMark.all(in: Array(marks.map(\.text).joined().utf8)) == marks)
+        #expect(EventMark.all(in: []).isEmpty)
+    }
 }

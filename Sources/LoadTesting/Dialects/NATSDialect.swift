@@ -8,6 +8,9 @@ package struct NATSDialect: Dialect {
     package var subprotocol: String? { nil }
     package var isBinary: Bool { true }
 
+    /// What waits for a client goes out as one frame.
+    package var joinsEvents: Bool { true }
+
     package func path(channel: String) -> String { "/" }
 
     package func opening(channel: String) -> [OpeningStep] {

@@ -43,7 +43,9 @@ final class LoadRun {
         sampler = try Sampler(options: options, kinds: kinds, delivered: delivered, shown: self.shown)
         progress = ProgressLine()
         for door in receivers + [publisher] {
-            let worker = HandedOver(try Worker(door: door, target: target, kinds: kinds))
+            let made = try Worker(door: door, target: target, kinds: kinds)
+            made.joinsEvents = dialect.joinsEvents
+            let worker = HandedOver(made)
             let thread = Thread { worker.value.run() }
             thread.name = "load"
             thread.stackSize = 4 << 20
@@ -139,6 +141,12 @@ final class LoadRun {
         }
         try sampler.noteConnected(count, seconds: elapsed - began)
     }
+
+    /// Before the first connection, for scenarios that let them in by themselves.
+    func noteIdle() throws(LoadError) { try sampler.noteIdle() }
+
+    /// When so many are open, which took so many seconds.
+    func noteConnected(_ count: Int, seconds: Double) throws(LoadError) { try sampler.noteConnected(count, seconds: seconds) }
 
     // MARK: Measuring
 

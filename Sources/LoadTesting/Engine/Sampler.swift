@@ -148,6 +148,7 @@ struct Sampler {
             report.figures.append(.init("server memory", after.residentBytes / 1e6, "MB"))
         }
         if connected > 0, let idle = idleServer, let full = connectedServer {
+            report.figures.append(.init("server CPU per connection", (full.cpu - idle.cpu) * 1e6 / Double(connected), "us"))
             report.figures.append(.init("server memory per connection", (full.residentBytes - idle.residentBytes) / Double(connected), "B"))
         }
         fillClient(&report, beginning, ending, seconds, deliveries)

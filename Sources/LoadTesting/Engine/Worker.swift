@@ -17,6 +17,8 @@ internal import Glibc
     var pieces: [Int: [UInt8]] = [:]
     var secure: SecureLinks?
     var markHint = 0
+    /// As the dialect says: a message may hold several events.
+    var joinsEvents = false
     let poll: Int32
     var publishers = PublisherShelf()
     /// What a scenario keeps on this thread.

@@ -89,6 +89,14 @@ extension Worker {
             return
         }
         let mark = unsafe EventMark.find(in: message, hint: &markHint)
+        unsafe hear(slot, message, mark: mark, now: now)
+        guard joinsEvents, mark != nil else { return }
+        var from = markHint + EventMark.length
+        while let other = unsafe EventMark.next(in: message, from: &from) { unsafe hear(slot, message, mark: other, now: now) }
+    }
+
+    @inline(__always)
+    private func hear(_ slot: Int, _ message: UnsafeRawBufferPointer, mark: EventMark?, now: UInt64) {
         if let mark {
             if links[slot].isTallied { tally.take(mark, slot: slot, now: now) }
         } else {

@@ -62,7 +62,27 @@ package struct EventMark: Equatable, Sendable {
         return nil
     }
 
-    /// As above, for tests and small things.
+    /// The next mark of a message that may hold several.
+    /// - Parameter from: where to search; moved behind the mark.
+    static func next(in message: UnsafeRawBufferPointer, from: inout Int) -> EventMark? {
+        guard from < message.count else { return nil }
+        var place = 0
+        guard let mark = unsafe find(in: UnsafeRawBufferPointer(rebasing: message[from...]), hint: &place) else { return nil }
+        from += place + length
+        return mark
+    }
+
+    /// All marks of a message, for tests and small things.
+    package static func all(in message: [UInt8]) -> [EventMark] {
+        var from = 0
+        var marks: [EventMark] = []
+        unsafe message.withUnsafeBytes {
+            while let mark = unsafe next(in: $0, from: &from) { marks.append(mark) }
+        }
+        return marks
+    }
+
+    /// The first one, likewise.
     package static func find(in message: [UInt8]) -> EventMark? {
         var hint = 0
         return unsafe message.withUnsafeBytes { unsafe find(in: $0, hint: &hint) }
