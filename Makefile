@@ -6,13 +6,15 @@ DEPS := libwebsockets-dev libwebsockets-evlib-uv libuv1-dev libcurl4-openssl-dev
 	libsqlite3-dev libnghttp2-dev libstdc++-12-dev pkg-config
 TEST_DEPS := python3 python3-venv curl openssl
 BENCH_DEPS := valgrind strace binutils
+# The servers that the hub is compared with; uWebSockets comes from PyPI.
+COMPARE_DEPS := nginx-light libnginx-mod-nchan nats-server gcc libc6-dev
 # For `make fuzz`: how many inputs, and with which sanitizer (address, or none).
 COUNT := 10000000
 SANITIZER :=
 FUZZ_SANITIZER = $(if $(SANITIZER),--sanitize=$(SANITIZER))
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
-.PHONY: help deps test-deps test-python bench-deps build run test test-sanitizers fuzz simulate bench one-surface push-bench gateways clean
+.PHONY: help deps test-deps test-python bench-deps build run test test-sanitizers fuzz simulate bench one-surface push-bench compare gateways clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 24
@@ -61,6 +63,13 @@ one-surface: test-deps build ## try on real sockets that nobody is missed and no
 
 push-bench: test-deps build ## measure what a push costs beside a bare libcurl loop
 	loadtest/push.sh
+
+compare: test-deps build ## put the hub beside nchan, nats-server, uWebSockets and a bare broadcaster: OUT=FOLDER keeps the report
+	@$(call install,$(COMPARE_DEPS))
+	@[ -x .build/compare-venv/bin/pip ] || python3 -m venv .build/compare-venv
+	@.build/compare-venv/bin/pip install --quiet --disable-pip-version-check -r loadtest/compare/requirements.txt
+	$(SWIFT) build -c release --product tandem-loadtest
+	loadtest/compare.sh $(if $(OUT),--out $(OUT))
 
 gateways: deps ## run simulated FCM and APNs ends; then: . gateways/gateways.env
 	$(SWIFT) run tandem-gateways --data gateways

@@ -111,6 +111,15 @@ struct ReportPageTests {
         #expect(!html.contains("nan") && !html.contains("inf\""))
     }
 
+    @Test("percentiles' labels keep apart, however many values there are", arguments: [0.0, 50, 90, 99, 99.9, 99.99, 99.999, 100])
+    func percentilesKeepApart(_ last: Double) {
+        let axis = Axis.percentiles(to: last)
+        let shares = axis.ticks.map { axis.share($0.value) }
+        // The widest, 99.9999 %, takes some 60 of 664 units, and half of it lies on each side.
+        #expect(zip(shares.dropFirst(2), shares.dropFirst(3)).allSatisfy { $1 - $0 >= 0.09 })
+        #expect(shares[1] - shares[0] >= 0.04 && shares.last == 1)
+    }
+
     @Test("a plot's labels keep apart", arguments: [(1.0, 3.0), (40, 90), (1, 60_000_000), (900, 1_100), (7, 7)])
     func labelsKeepApart(_ bounds: (Double, Double)) {
         let axis = Axis.logarithmic(from: bounds.0, to: bounds.1) { NumberText.duration(microseconds: $0) }

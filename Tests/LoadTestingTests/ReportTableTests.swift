@@ -94,5 +94,8 @@ struct ReportTableTests {
     func outcome() {
         let set = ReportSamples.comparison()
         #expect(set.targets.map { set.outcome(of: $0)?.isMet } == [true, false, nil])
+        var unbound = set.targets[0]
+        unbound.atMost = nil
+        #expect(set.outcome(of: unbound)?.ratio.text() == "1.08" && set.outcome(of: unbound)?.isMet == nil)
     }
 }

@@ -35,7 +35,7 @@ class Server:
 
     def __init__(self, name, root, venv):
         self.name, self.root, self.venv = name, root, venv
-        self.process, self.port = None, 0
+        self.process, self.port, self.output = None, 0, ""
 
     def missing(self):
         """What has to be installed for it, as one line; None: nothing."""
@@ -59,10 +59,10 @@ class Server:
 
     def start(self, programs, folder, cores):
         os.makedirs(folder, exist_ok=True)
-        output = os.path.join(folder, "output")
+        self.output = os.path.join(folder, "output")
         command, settings = self.command(folder)
-        self.process = programs.start(command, output, cores, **settings)
-        self.port = p.wait_until(lambda: self.ready(p.text(output)), self.process, START_SECONDS, self.name, output)
+        self.process = programs.start(command, self.output, cores, **settings)
+        self.port = p.wait_until(lambda: self.ready(p.text(self.output)), self.process, START_SECONDS, self.name, self.output)
 
     def ready(self, output):
         """The port, once it is served."""

@@ -72,9 +72,11 @@ struct Axis {
     static func percentiles(to highest: Double) -> Axis {
         let nines = min(6, max(1, nines(highest)))
         var ticks = [Tick(value: 0, label: "0 %"), Tick(value: 50, label: "50 %"), Tick(value: 90, label: "90 %")]
-        ticks += [99, 99.9, 99.99, 99.999, 99.9999].filter { Axis.nines($0) <= nines + 0.001 }.map { Tick(value: $0, label: "\($0 == 99 ? "99" : String($0)) %") }
-        // Where 100 % is drawn.
-        let end = nines + 0.4
+        for percent in [99, 99.9, 99.99, 99.999, 99.9999] where Axis.nines(percent) <= nines + 0.001 {
+            ticks.append(Tick(value: percent, label: "\(percent == 99 ? "99" : String(percent)) %"))
+        }
+        // Where 100 % is drawn: so far behind the last of them that their labels keep apart.
+        let end = nines + max(0.3, nines * 0.12)
         ticks.append(Tick(value: 100, label: "max"))
         return Axis(ticks: ticks, position: { min(end, Axis.nines($0)) }, from: 0, to: 100)
     }

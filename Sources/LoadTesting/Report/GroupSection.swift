@@ -50,7 +50,10 @@ struct GroupSection {
         }
         let lowest = curves.flatMap { $0.1.points.map(\.spread.lowest) }.min() ?? 1
         let highest = curves.flatMap { $0.1.points.map(\.spread.highest) }.max() ?? 1
-        let last = curves.flatMap { $0.1.points.map(\.percent).filter { $0 < 100 } }.max() ?? 99
+        // Of ten values there is no 99th percentile.
+        let most = Double(curves.map(\.1.mostInRound).max() ?? 1)
+        let told = curves.flatMap { $0.1.points.map(\.percent).filter { $0 < 100 } }.max() ?? 99
+        let last = min(told, 100 - 100 / max(most, 10))
         let plot = Plot(
             title: "\(name): percentiles", x: .percentiles(to: last),
             y: .logarithmic(from: lowest, to: highest) { NumberText.duration(microseconds: $0) },

@@ -9,6 +9,8 @@ struct LatencyCurve {
     var rounds: Int
     /// Of all rounds together.
     var count: UInt64
+    /// Of the round that had most.
+    var mostInRound: UInt64
 
     /// nil without rounds.
     init?(_ rounds: [LoadReport.Latency]) {
@@ -21,6 +23,7 @@ struct LatencyCurve {
         }
         self.rounds = rounds.count
         count = rounds.map(\.count).reduce(0, +)
+        mostInRound = rounds.map(\.count).max() ?? 0
     }
 
     /// At `percent`, or at the next higher one that the rounds have.

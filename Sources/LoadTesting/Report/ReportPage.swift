@@ -50,7 +50,7 @@ package enum ReportPage {
                 return [.text(target.name), .number("not measured"), .number(target.bound), .number("")]
             }
             return [
-                .text(target.name), .number(outcome.ratio.text()), .number(target.bound), .verdict(outcome.isMet),
+                .text(target.name), .number(outcome.ratio.text()), .number(target.bound), outcome.isMet.map(Cell.verdict) ?? .number(""),
             ]
         }
         return .joined([

@@ -13,7 +13,7 @@ package struct ReportSet: Codable, Sendable, Equatable {
         self.warnings = warnings
     }
 
-    /// A figure of one server as a multiple of another's in the same round, and the bound of the median.
+    /// A figure of one server as a multiple of another's in the same round, and the bound of the median if there is one.
     package struct Target: Codable, Sendable, Equatable {
         package var name: String
         package var scenario: String
@@ -62,8 +62,8 @@ package struct ReportSet: Codable, Sendable, Equatable {
         }
     }
 
-    /// The ratio of every round that has both, and whether the median keeps the bound; nil when no round has both.
-    package func outcome(of target: Target) -> (ratio: Spread, isMet: Bool)? {
+    /// The ratio of every round that has both, and whether the median keeps the bound (nil: there is none); nil when no round has both.
+    package func outcome(of target: Target) -> (ratio: Spread, isMet: Bool?)? {
         guard let group = groups.first(where: { $0.scenario == target.scenario }),
             let server = group.servers.first(where: { $0.name == target.server }),
             let base = group.servers.first(where: { $0.name == target.base })
@@ -78,6 +78,9 @@ package struct ReportSet: Codable, Sendable, Equatable {
         }
         guard let spread = Spread(ratios) else {
             return nil
+        }
+        guard target.atMost != nil || target.atLeast != nil else {
+            return (spread, nil)
         }
         return (spread, spread.median <= target.atMost ?? .infinity && spread.median >= target.atLeast ?? -.infinity)
     }

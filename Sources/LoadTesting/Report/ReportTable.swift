@@ -62,7 +62,7 @@ package enum ReportTable {
                 guard let outcome = set.outcome(of: target) else {
                     return [target.name, "not measured", target.bound, ""]
                 }
-                return [target.name, outcome.ratio.text(), target.bound, outcome.isMet ? "ok" : "MISSED"]
+                return [target.name, outcome.ratio.text(), target.bound, outcome.isMet.map { $0 ? "ok" : "MISSED" } ?? ""]
             })
     }
 

@@ -49,7 +49,7 @@ package struct CrowdScenario: Scenario {
         report.settings.append(.init("opening at any time", "\(opening)"))
         report.figures.insert(.init("let in per second", Double(options.connections) / max(seconds, 1e-9), "1/s"), at: 0)
         let last = run.sampler.latency(Kind.last)
-        if last.count > 0 { report.figures.insert(.init("last delivery", Double(last.percentile(50)), "us"), at: 0) }
+        if last.count > 0 { report.figures.insert(.init("last delivery", Double(last.percentile(50)) / 1000, "ms"), at: 0) }
         let counts = run.counts()
         var failures = Verdict.judge(&report, publishes: publishing.counts, seconds: run.sampler.measuredSeconds)
         failures += Verdict.judge(&report, kinds: counts.kinds, numbered: [Kind.event], missing: missing, links: counts.links)

@@ -1,0 +1,178 @@
+"""Servers beside each other under the same load: see loadtest/README.md.
+
+Settings: SERVERS, ROUNDS, SUBSCRIBERS, CROWD, SECONDS, BYTES, SERVER_CORE, CLIENT_CORES. `--out FOLDER` keeps the report.
+"""
+
+import argparse
+import json
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+import programs as p
+import rounds as r
+import servers as s
+
+# Rounds in addition to those that were asked for, in place of spoiled ones.
+REPEATED_MAX = 3
+DESCRIPTORS_BESIDE = 500
+LOADTEST = ".build/release/tandem-loadtest"
+VENV = ".build/compare-venv"
+
+
+def say(text=""):
+    print(text, flush=True)
+
+
+def number(name, default, kind=int, least=1):
+    text = os.environ.get(name, "")
+    try:
+        value = kind(text) if text else default
+    except ValueError:
+        p.fail(f"{name} is a number, not {text!r}")
+    if value < least:
+        p.fail(f"{name} is at least {least}, not {text}")
+    return value
+
+
+def cores():
+    """The server's core, and the client's: two where there are four, for receiving and publishing."""
+    have = sorted(os.sched_getaffinity(0))
+    if len(have) < 2:
+        p.fail("two cores are needed, one for the server and one for the client")
+    server = number("SERVER_CORE", have[-1], least=0)
+    others = [core for core in have if core != server]
+    text = os.environ.get("CLIENT_CORES", "")
+    try:
+        client = [int(core) for core in text.replace(",", " ").split()] or others[-2 if len(have) > 3 else -1:]
+    except ValueError:
+        p.fail(f'CLIENT_CORES are numbers such as "1 2", not {text!r}')
+    if server not in have or not set(client) <= set(have) or server in client:
+        p.fail(f"SERVER_CORE and CLIENT_CORES are different ones of {have}")
+    return server, client
+
+
+def raise_descriptors(wanted):
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard < wanted:
+        p.fail(f"{wanted} descriptors are needed and {hard} are allowed: run `ulimit -n {wanted}` as root, or set CROWD lower")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def commit(root):
+    done = subprocess.run(["git", "-C", root, "describe", "--always", "--dirty", "--abbrev=12"], capture_output=True, text=True)
+    return done.stdout.strip() or "unknown"
+
+
+def summary(reports):
+    """One line while it runs: CPU per delivery of both fan-outs, and the last of the crowd."""
+    last, few, many = reports
+    return (f"{r.figure(few, 'server CPU per delivery'):6.2f} and {r.figure(many, 'server CPU per delivery'):5.2f} us/delivery, "
+            f"last after {r.figure(last, 'last delivery'):6.1f} ms, {r.figure(last, 'let in per second'):7,.0f} let in/s, "
+            f"other work {max(r.figure(one, 'machine busy with other things') for one in reports):.0f} %, "
+            f"steal {r.stolen(reports):.1f} %")
+
+
+def measure_all(measurer, servers, count):
+    """Rounds in which nobody stole, as many as wanted or as the bound allows; then the least spoiled in their place, and warnings."""
+    clean, spoiled, warnings = [], [], []
+    while len(clean) < count and len(clean) + len(spoiled) < count + REPEATED_MAX:
+        place = len(clean) + len(spoiled)
+        # Another one begins each time, so that none always follows the same one.
+        order = servers[place % len(servers):] + servers[:place % len(servers)]
+        found = {}
+        for server in order:
+            found[server.name] = measurer.measure(server)
+            say(f"  round {place + 1}  {server.name:<11}{summary(found[server.name])}")
+        worst = max(r.stolen(reports) for reports in found.values())
+        if worst > r.STOLEN_PERCENT_MAX:
+            spoiled.append((worst, found))
+            say(f"  round {place + 1} is spoiled: {worst:.1f} % of the machine went to others")
+        else:
+            clean.append(found)
+    if len(clean) < count and spoiled:
+        spoiled.sort(key=lambda entry: entry[0])
+        used = spoiled[:count - len(clean)]
+        clean += [found for _, found in used]
+        warnings.append(f"{len(used)} of {len(clean)} rounds are among the figures although up to {used[-1][0]:.1f} % of the machine went to others.")
+    elif spoiled:
+        warnings.append(f"{len(spoiled)} rounds were repeated because more than {r.STOLEN_PERCENT_MAX} % of the machine went to others.")
+    reports = [report for server in servers for found in clean for report in found[server.name]]
+    order = {name: place for place, (name, _, _) in enumerate(measurer.sizes.scenarios())}
+    return sorted(reports, key=lambda report: order[report["scenario"]]), warnings
+
+
+def annotate(reports, root, sizes, servers, count, server_core, client_cores):
+    others = max(r.figure(report, "machine busy with other things") for report in reports)
+    about = [
+        ("commit", commit(root)), ("rounds, interleaved", str(count)), ("server's core", str(server_core)),
+        ("client's cores", " ".join(map(str, client_cores))), ("versions", "; ".join(filter(None, (server.version() for server in servers)))),
+    ]
+    for report in reports:
+        report["machine"] = [{"name": name, "value": value} for name, value in about] + report["machine"]
+    if others > 10:
+        return [f"Other work took up to {others:.0f} % of the machine: trust the ratios of the same round only, and little."]
+    return []
+
+
+def write(folder, data, binary):
+    """report.json, report.html and table.txt; returns the table and whether a target was missed."""
+    os.makedirs(folder, exist_ok=True)
+    path = os.path.join(folder, "report.json")
+    # A line for each run: short enough to be kept, and still comparable line by line.
+    head = json.dumps({**data, "reports": []}, indent=1, sort_keys=True)
+    lines = ",\n".join(json.dumps(report, sort_keys=True, separators=(",", ":")) for report in data["reports"])
+    with open(path, "w") as file:
+        file.write(head.replace('"reports": []', f'"reports": [\n{lines}\n]') + "\n")
+    table = p.run([binary, "report", path, "--html", os.path.join(folder, "report.html")], "making the report")
+    with open(os.path.join(folder, "table.txt"), "w") as file:
+        file.write(table)
+    return table, " MISSED" in table
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="loadtest/compare.sh", description="Put the hub beside other servers.")
+    parser.add_argument("--out", help="folder for report.json, report.html and table.txt")
+    out = parser.parse_args().out
+    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    count = number("ROUNDS", 7)
+    sizes = r.Sizes(number("SUBSCRIBERS", 1000), number("CROWD", 10_000), number("SECONDS", 2.5, float, 0.5), number("BYTES", 128, least=48))
+    names = os.environ.get("SERVERS", "").split() or list(s.KINDS)
+    server_core, client_cores = cores()
+    raise_descriptors(max(sizes.crowd, sizes.subscribers) + DESCRIPTORS_BESIDE)
+    binary = os.path.join(root, LOADTEST)
+    if not os.access(binary, os.X_OK):
+        p.fail(f"{LOADTEST} is missing: run `make compare`, which builds it")
+    servers = s.chosen(names, root, os.path.join(root, VENV))
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    folder = tempfile.mkdtemp(prefix="tandem-compare-")
+    programs = p.Programs()
+    started = time.monotonic()
+    try:
+        for server in servers:
+            server.build(folder)
+        say(f"compare: {' '.join(names)}; {count} rounds; load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores; server on core {server_core}, "
+            f"client on {' '.join(map(str, client_cores))}")
+        measurer = r.Measurer(programs, binary, folder, sizes, {server_core}, set(client_cores))
+        reports, warnings = measure_all(measurer, servers, count)
+        warnings += annotate(reports, root, sizes, servers, count, server_core, client_cores)
+        data = {"title": "Servers beside each other", "warnings": warnings, "targets": r.targets(sizes, names), "reports": reports}
+        table, is_missed = write(out or os.path.join(folder, "report"), data, binary)
+        say(f"\n{table}")
+        say(f"{time.monotonic() - started:.0f} s" + (f"; written to {out}" if out else ""))
+    except KeyboardInterrupt:
+        say("\ncompare: interrupted")
+        sys.exit(130)
+    finally:
+        programs.end()
+        shutil.rmtree(folder, ignore_errors=True)
+    sys.exit(1 if is_missed else 0)
+
+
+main()

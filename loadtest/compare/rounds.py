@@ -1,0 +1,140 @@
+"""What is measured of each server, and by which figures and ratios it is judged."""
+
+import json
+import os
+import time
+
+import programs as p
+
+WARMUP_SECONDS = 0.5
+RUN_SECONDS_MAX = 120
+STOLEN_PERCENT_MAX = 5
+# Characters of a server's output that are shown when a run failed.
+SAID_MAX = 3000
+# Printed; the others of a run say nothing in a comparison, or are the same for all.
+FIGURES = {
+    "fanout": (
+        "server CPU per delivery", "writes per delivery", "deliveries per read", "deliveries per second", "client CPU per delivery",
+        "machine stolen", "machine busy with other things"),
+    "crowd": (
+        "last delivery", "let in per second", "server CPU per connection", "server memory per connection", "machine stolen",
+        "machine busy with other things"),
+}
+LATENCIES = {"fanout": ("publish due to delivery",), "crowd": ("publish due to last delivery",)}
+
+
+class Sizes:
+    def __init__(self, subscribers, crowd, seconds, byte_count):
+        self.subscribers, self.crowd, self.seconds, self.bytes = subscribers, crowd, seconds, byte_count
+
+    def few(self):
+        return f"{self.subscribers:,} subscribers, 1 outstanding"
+
+    def many(self):
+        return f"{self.subscribers:,} subscribers, 16 outstanding"
+
+    def all(self):
+        return f"{self.crowd:,} subscribers, one publish at a time"
+
+    def scenarios(self):
+        """Name, kind and the load tester's arguments; the crowd first, since a fresh server shows what its connections cost."""
+        fanout = ["--connections", str(self.subscribers), "--channel", "load"]
+        return [
+            (self.all(), "crowd", ["--connections", str(self.crowd), "--channel", "private-crowd", "--rate", "2"]),
+            (self.few(), "fanout", [*fanout, "--outstanding", "1"]),
+            (self.many(), "fanout", [*fanout, "--outstanding", "16"]),
+        ]
+
+
+def targets(sizes, names):
+    """As docs and issues set them; only those whose servers take part."""
+
+    def target(name, scenario, figure, base, **bound):
+        return {"name": name, "scenario": scenario, "figure": figure, "server": "tandem", "base": base, **bound}
+
+    cpu = "server CPU per delivery"
+    wanted = [
+        target("CPU per delivery, 16 outstanding / floor that joins", sizes.many(), cpu, "floor-join", atMost=1.15),
+        target("CPU per delivery, 16 outstanding / uWebSockets", sizes.many(), cpu, "socketify", atMost=0.8),
+        target("CPU per delivery, 16 outstanding / nchan", sizes.many(), cpu, "nchan", atMost=round(1 / 6, 4)),
+        target("CPU per delivery, 16 outstanding / nats-server", sizes.many(), cpu, "nats"),
+        target("CPU per delivery, 1 outstanding / floor", sizes.few(), cpu, "floor", atMost=1.25),
+        target("CPU per delivery, 1 outstanding / uWebSockets", sizes.few(), cpu, "socketify"),
+        target("CPU per delivery, 1 outstanding / nchan", sizes.few(), cpu, "nchan"),
+        target("CPU per delivery, 1 outstanding / nats-server", sizes.few(), cpu, "nats"),
+        target(f"last of {sizes.crowd:,} deliveries / floor", sizes.all(), "last delivery", "floor", atMost=1.25),
+        target("let in per second, private channel / floor without", sizes.all(), "let in per second", "floor", atLeast=0.5),
+        target("CPU per connection let in / floor without", sizes.all(), "server CPU per connection", "floor"),
+        target("memory per idle connection / uWebSockets", sizes.all(), "server memory per connection", "socketify"),
+        target("memory per idle connection / nchan", sizes.all(), "server memory per connection", "nchan"),
+    ]
+    return [one for one in wanted if one["server"] in names and one["base"] in names]
+
+
+def set_figure(report, name, value, unit):
+    report["figures"] = [figure for figure in report["figures"] if figure["name"] != name]
+    report["figures"].append({"name": name, "value": value, "unit": unit})
+
+
+def figure(report, name):
+    return next((one["value"] for one in report["figures"] if one["name"] == name), None)
+
+
+class Measurer:
+    """Runs the load tester against one server after the other."""
+
+    def __init__(self, programs, binary, folder, sizes, server_cores, client_cores):
+        self.programs, self.binary, self.folder, self.sizes = programs, binary, folder, sizes
+        self.server_cores, self.client_cores = server_cores, client_cores
+        self.started = 0
+
+    def measure(self, server):
+        """One round of one server, in a process of its own; the reports of all scenarios."""
+        self.started += 1
+        server.start(self.programs, os.path.join(self.folder, f"{self.started}-{server.name}"), self.server_cores)
+        try:
+            return [self._load(server, *scenario) for scenario in self.sizes.scenarios()]
+        finally:
+            self.programs.stop(server.process)
+
+    def _load(self, server, name, kind, arguments):
+        result, output = os.path.join(self.folder, "result.json"), os.path.join(self.folder, "loadtest.out")
+        if os.path.exists(result):
+            os.remove(result)
+        before = server.counts()
+        process = self.programs.start(
+            [self.binary, kind, "--dialect", server.dialect, "--url", f"ws://127.0.0.1:{server.port}", *server.options(), "--json", result,
+             "--server-pid", str(server.process.pid), "--bytes", str(self.sizes.bytes), "--seconds", str(self.sizes.seconds),
+             "--warmup", str(WARMUP_SECONDS), *arguments], output, self.client_cores)
+        deadline = time.monotonic() + RUN_SECONDS_MAX
+        while process.poll() is None and time.monotonic() < deadline and server.process.poll() is None:
+            time.sleep(0.02)
+        is_done = process.poll() is not None
+        self.programs.stop(process)
+        if not is_done or process.returncode != 0 or not os.path.exists(result):
+            p.fail(f"{server.name}, {name}: the run failed:\n{p.text(output)}\nThe server said:\n{self._said(server)}")
+        with open(result) as file:
+            report = json.load(file)
+        report["scenario"], report["dialect"] = name, server.name
+        self._count_writes(report, before, server.counts())
+        report["figures"] = [one for wanted in FIGURES[kind] for one in report["figures"] if one["name"] == wanted]
+        report["latencies"] = [one for one in report["latencies"] if one["name"] in LATENCIES[kind]]
+        # A point a second of a run that lasts three says nothing.
+        report["timelines"] = []
+        # Of no use here: the client is meant to be busy, and machine and steal are figures.
+        report["warnings"] = [text for text in report["warnings"] if "bottleneck" not in text and "do not trust" not in text]
+        report["settings"] = [one for one in report["settings"] if one["name"] not in ("channel", "rate", "outstanding")]
+        return report
+
+    @staticmethod
+    def _count_writes(report, before, after):
+        if before and after and after[0] > before[0]:
+            set_figure(report, "writes per delivery", (after[1] - before[1]) / (after[0] - before[0]), "")
+
+    @staticmethod
+    def _said(server):
+        return p.text(server.output)[-SAID_MAX:]
+
+
+def stolen(reports):
+    return max(figure(report, "machine stolen") or 0 for report in reports)
