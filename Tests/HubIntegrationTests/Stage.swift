@@ -72,6 +72,7 @@ enum Place {
     static let products = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath().deletingLastPathComponent()
     static let tandem = products.appendingPathComponent("tandem")
     static let gateways = products.appendingPathComponent("tandem-gateways")
+    static let loadTest = products.appendingPathComponent("tandem-loadtest")
     static let venv = package.appendingPathComponent(".build/test-venv")
 }
 

@@ -136,7 +136,8 @@ final class LoadRun {
             }
             if opened >= UInt64(count) { break }
             guard elapsed - lastGrowth < Self.stuckSeconds else {
-                throw LoadError("\(opened) of \(count) connections opened, then none for \(decimal(Self.stuckSeconds)) s")
+                let said = now.unawaited.map { "; the server said: \($0)" } ?? ""
+                throw LoadError("\(opened) of \(count) connections opened, then none for \(decimal(Self.stuckSeconds)) s\(said)")
             }
         }
         try sampler.noteConnected(count, seconds: elapsed - began)
@@ -150,19 +151,35 @@ final class LoadRun {
 
     // MARK: Measuring
 
-    /// From now on what falls due is measured.
+    /// Returns when it begins: what falls due from then on is measured.
     func beginMeasuring() throws(LoadError) {
-        let now = tandem_load_now()
-        for door in doors { door.post { $0.tally.measured = now ..< .max } }
+        try agree { worker, time in worker.tally.measured = time ..< .max }
         try sampler.begin(doors, now: elapsed)
     }
 
-    /// What falls due from now on is not measured; what is on its way still is.
+    /// Returns when it is over: what falls due from then on is not measured; what is on its way still is.
     func endMeasuring() throws(LoadError) {
-        let now = tandem_load_now()
-        for door in doors { door.post { $0.tally.measured = $0.tally.measured.lowerBound..<max(now, $0.tally.measured.lowerBound) } }
+        try agree { worker, time in worker.tally.measured = worker.tally.measured.lowerBound..<max(time, worker.tally.measured.lowerBound) }
         try sampler.end(doors, now: elapsed)
     }
+
+    /// Tells all workers a time before it comes, and waits for it. Told afterwards, a busy worker would already have taken events for
+    /// something else than the others did.
+    private func agree(_ set: @escaping @Sendable (Worker, UInt64) -> Void) throws(LoadError) {
+        let asked = tandem_load_now()
+        for door in doors { door.ask { _ in } }
+        let patience = max(Self.agreementNanoseconds, (tandem_load_now() - asked) * 3)
+        let time = tandem_load_now() + patience
+        for door in doors { door.ask { set($0, time) } }
+        let now = tandem_load_now()
+        if now < time {
+            try pass(atMost: Double(time - now) / 1e9)
+        } else {
+            sampler.warn("The client's threads were busy for so long that the beginning or the end of measuring is blurred: use more --threads.")
+        }
+    }
+
+    private static let agreementNanoseconds: UInt64 = 200_000_000
 
     /// The report, with what every scenario has in it.
     func report() throws(LoadError) -> LoadReport {

@@ -26,6 +26,7 @@ struct Sampler {
     private var connectSeconds = 0.0
     private var series = Series()
     private(set) var line = "starting"
+    private var warnings: [String] = []
 
     private static let period = 1.0
     /// Of a core: above it the client's thread may have been what was measured.
@@ -47,6 +48,8 @@ struct Sampler {
         guard let beginning else { return 0 }
         return (ending ?? last).at - beginning.at
     }
+
+    mutating func warn(_ sentence: String) { warnings.append(sentence) }
 
     /// Between the beginning and the end of measuring.
     func counted(_ kind: Int) -> UInt64 {
@@ -132,6 +135,7 @@ struct Sampler {
 
     func fill(_ report: inout LoadReport) {
         guard let beginning, let ending else { return }
+        report.warnings += warnings
         let seconds = max(1e-9, ending.at - beginning.at)
         if connected > 0 {
             report.figures.append(.init("connections opened in", connectSeconds, "s"))

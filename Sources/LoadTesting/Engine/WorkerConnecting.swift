@@ -3,6 +3,9 @@ internal import Glibc
 
 /// From nothing to an open connection, and its end.
 extension Worker {
+    /// Characters of what a server said, in a message about it.
+    private static let quotedMax = 300
+
     /// Begins to open a connection.
     /// - Returns: its slot; nil when the system refused at once, which is counted.
     @discardableResult
@@ -99,7 +102,10 @@ extension Worker {
             let step = plan.steps[Int(links[slot].step)]
             if let awaited = step.awaited {
                 // One message is one step's.
-                guard !isHeard, message.contains(awaited) else { return }
+                guard !isHeard, message.contains(awaited) else {
+                    if !isHeard { counts.unawaited = String(message.prefix(Self.quotedMax)) }
+                    return
+                }
                 isHeard = true
             }
             links[slot].step += 1

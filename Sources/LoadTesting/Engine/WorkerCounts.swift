@@ -9,6 +9,8 @@ struct WorkerCounts: Sendable {
     var failed: UInt64 = 0
     /// Why the first of them failed.
     var failure: String?
+    /// What was last said to a connection that waits for something else.
+    var unawaited: String?
     /// Open ones that the server ended, by the code of its close frame; 0: without one.
     var closedByServer: [Int: UInt64] = [:]
     var bytes: UInt64 = 0
@@ -25,6 +27,7 @@ struct WorkerCounts: Sendable {
         opened += other.opened
         failed += other.failed
         failure = failure ?? other.failure
+        unawaited = unawaited ?? other.unawaited
         closedByServer.merge(other.closedByServer, uniquingKeysWith: +)
         bytes += other.bytes
         reads += other.reads

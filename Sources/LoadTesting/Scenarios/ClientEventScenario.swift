@@ -74,6 +74,7 @@ package struct ClientEventScenario: Scenario {
         var report = try run.report()
         let counts = run.counts()
         report.figures.append(.init("client events sent", Double(sent)))
+        report.figures.append(.init("client events delivered", Double(counts.kinds[Self.kind].received)))
         report.figures.append(.init("client events refused", Double(refused)))
         var failures = Verdict.judge(&report, kinds: counts.kinds, numbered: [Self.kind], missing: missing, links: counts.links)
         if refused > 0 {
