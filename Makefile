@@ -14,7 +14,7 @@ SANITIZER :=
 FUZZ_SANITIZER = $(if $(SANITIZER),--sanitize=$(SANITIZER))
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
-.PHONY: help deps test-deps test-python bench-deps build run test test-sanitizers fuzz simulate bench one-surface push-bench compare gateways clean
+.PHONY: help deps test-deps test-python bench-deps build run test test-sanitizers fuzz simulate bench loadtest one-surface push-bench compare gateways clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 24
@@ -56,6 +56,12 @@ simulate: deps ## try delivery against crashes, bad networks and people: SEED=, 
 
 bench: bench-deps build ## measure instructions, writes, allocations and memory against their gates
 	loadtest/bench/bench.sh
+
+SCENARIO ?= fanout
+loadtest: build ## load a hub of its own: SCENARIO="rooms --connections 2000 --html rooms.html"
+	$(SWIFT) build -c release --product tandem-loadtest
+	$(SWIFT) build -c release --product tandem-gateways
+	loadtest/load.sh $(SCENARIO)
 
 one-surface: test-deps build ## try on real sockets that nobody is missed and nobody told twice
 	$(SWIFT) build -c release --product tandem-gateways
