@@ -41,7 +41,7 @@ def number(name, default, kind=int, least=1):
 
 
 def cores():
-    """The server's core, and the client's: two where there are four, for receiving and publishing."""
+    """The server's core, and the client's: two where there are three, for receiving and publishing."""
     have = sorted(os.sched_getaffinity(0))
     if len(have) < 2:
         p.fail("two cores are needed, one for the server and one for the client")
@@ -49,7 +49,7 @@ def cores():
     others = [core for core in have if core != server]
     text = os.environ.get("CLIENT_CORES", "")
     try:
-        client = [int(core) for core in text.replace(",", " ").split()] or others[-2 if len(have) > 3 else -1:]
+        client = [int(core) for core in text.replace(",", " ").split()] or others[-2:]
     except ValueError:
         p.fail(f'CLIENT_CORES are numbers such as "1 2", not {text!r}')
     if server not in have or not set(client) <= set(have) or server in client:
