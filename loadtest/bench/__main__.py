@@ -11,6 +11,8 @@ import measure_instructions
 import measure_loops
 import measure_memory
 import measure_publish
+import measure_rooms
+import measure_stalled
 import measure_storm
 import measure_writes
 import report
@@ -18,9 +20,11 @@ import report
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 MEASURES = {
     "instructions": measure_instructions.measure,
+    "rooms": measure_rooms.measure,
     "publish": measure_publish.measure,
     "writes": measure_writes.measure,
     "memory": measure_memory.measure,
+    "stalled": measure_stalled.measure,
     "accept": measure_accept.measure,
     "loops": measure_loops.measure,
     "storm": measure_storm.measure,
@@ -31,6 +35,10 @@ PROFILES = {
         "alone": ("instructions per delivery, 1 outstanding, 1,000 subscribers", 2),
         "joined": ("instructions per delivery, 16 outstanding, 1,000 subscribers", 2),
         "few": ("instructions per publish with 10 subscribers", 1),
+    },
+    "rooms": {
+        "rooms": ("instructions per delivery, 100 rooms of 10 subscribers in each publish", 2),
+        "empty": ("instructions per publish to 100 channels without subscribers", 1),
     },
     "publish": {
         "hub": ("instructions per publish to nobody, 1 outstanding", 1),

@@ -65,7 +65,7 @@ class Load:
 
 def requests(count):
     """Fresh ones, since a signature is good for ten minutes. The port in `Host` is nobody's: both get the same bytes."""
-    return [request(6001, CHANNEL, sequence) for sequence in range(count)]
+    return [request(6001, [CHANNEL], sequence) for sequence in range(count)]
 
 
 def counted(server, outstanding):

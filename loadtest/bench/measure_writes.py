@@ -5,13 +5,17 @@ import re
 import time
 
 from hub_process import Hub
-from workload import Workload
+from publisher import Publisher, request
+from subscribers import Subscribers
+from workload import ROUND_SECONDS, Workload
 
 CALLS = ("write", "writev", "sendto", "sendmsg")
 MANY = 1000
 ROUNDS = 20
 OUTSTANDING = 16
 LOG_SECONDS = 30
+# Channels that each connection is in, and connections, when several channels have events in one turn.
+CHANNELS, CONNECTIONS = 10, 200
 # strace -f writes `PID call(...`; a call that another thread interrupts has a second line, `PID <... call resumed>`.
 CALL = re.compile(rb"^\d+ +(?:%s)\(" % "|".join(CALLS).encode(), re.MULTILINE)
 
@@ -50,9 +54,31 @@ def per_delivery(hub, load, outstanding):
     return (calls - ROUNDS * outstanding) / deliveries
 
 
+def over_several_channels(hub):
+    """Write calls per delivery when all the channels of a connection have an event in the same turn."""
+    channels = [f"part-{number}" for number in range(CHANNELS)]
+    subscribers, publisher = Subscribers(hub.port, CONNECTIONS, *channels), Publisher(hub.port)
+    try:
+        sequences = []
+        before = hub.write_calls()
+        for sequence in range(ROUNDS):
+            publisher.send(request(hub.port, channels, sequence))
+            while not publisher.receive():
+                pass
+            sequences += [sequence] * CHANNELS
+            subscribers.wait_for(len(sequences), ROUND_SECONDS)
+        return (hub.write_calls() - before - ROUNDS) / subscribers.verify(sequences)
+    finally:
+        publisher.close()
+        subscribers.close()
+
+
 def measure(binary, folder):
     with CountedHub(binary, folder) as hub, Workload(hub, MANY) as load:
-        return {
+        results = {
             "writes_per_delivery": per_delivery(hub, load, 1),
             "writes_per_delivery_16": per_delivery(hub, load, OUTSTANDING),
         }
+    with CountedHub(binary, folder) as hub:
+        results["writes_per_delivery_channels"] = over_several_channels(hub)
+    return results

@@ -13,10 +13,10 @@ from subscribers import DeliveryError
 DATA_BYTES = 80
 
 
-def request(port, channel, sequence):
-    """The bytes of one publish (head and body in one piece) of event `tick`, whose data begins with `sequence`."""
-    data = f"{sequence:08d}:".ljust(DATA_BYTES, "x")
-    body = json.dumps({"name": "tick", "channels": [channel], "data": data}).encode()
+def request(port, channels, sequence, data=None):
+    """The bytes of one publish (head and body in one piece) of event `tick` on these channels, whose data begins with `sequence` or is `data`."""
+    data = data or f"{sequence:08d}:".ljust(DATA_BYTES, "x")
+    body = json.dumps({"name": "tick", "channels": channels, "data": data}).encode()
     path = f"/apps/{APP}/events"
     query = f"auth_key={KEY}&auth_timestamp={int(time.time())}&auth_version=1.0&body_md5={hashlib.md5(body).hexdigest()}"
     signature = hmac.new(SECRET.encode(), f"POST\n{path}\n{query}".encode(), hashlib.sha256).hexdigest()

@@ -1,4 +1,4 @@
-"""Many WebSocket subscribers of one channel, in one thread: counts and compares what each of them receives."""
+"""Many WebSocket subscribers of the same channels, in one thread: counts and compares what each of them receives."""
 
 import base64
 import json
@@ -66,8 +66,9 @@ class Subscriber:
 class Subscribers:
     """All have subscribed when `__init__` returns. From then on, the hub owes every one of them the same bytes."""
 
-    def __init__(self, port, count, channel, seconds=300):
-        self.channel = channel
+    def __init__(self, port, count, *channels, seconds=300, receive_buffer_bytes=None):
+        self.channels = channels
+        self.receive_buffer_bytes = receive_buffer_bytes
         self.poll = select.epoll()
         self.by_descriptor = {}
         self.leader_stream = bytearray()
@@ -85,7 +86,11 @@ class Subscribers:
     def _connect(self, port, count, deadline):
         waiting = {}
         for _ in range(count):
-            connection = socket.create_connection(("127.0.0.1", port), timeout=60)
+            connection = socket.socket()
+            if self.receive_buffer_bytes:
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, self.receive_buffer_bytes)
+            connection.settimeout(60)
+            connection.connect(("127.0.0.1", port))
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             nonce = base64.b64encode(os.urandom(16)).decode()
             connection.sendall(
@@ -121,10 +126,13 @@ class Subscribers:
         for opcode, payload in take_frames(buffer):
             event = json.loads(payload)["event"] if opcode == 1 else f"opcode {opcode}"
             if entry[2] == "established" and event == "pusher:connection_established":
-                connection.sendall(client_frame(json.dumps({"event": "pusher:subscribe", "data": {"channel": self.channel}})))
-                entry[2] = "subscribed"
-            elif entry[2] == "subscribed" and event == "pusher_internal:subscription_succeeded":
-                return True
+                for channel in self.channels:
+                    connection.sendall(client_frame(json.dumps({"event": "pusher:subscribe", "data": {"channel": channel}})))
+                entry[2] = len(self.channels)
+            elif entry[2] in range(1, len(self.channels) + 1) and event == "pusher_internal:subscription_succeeded":
+                entry[2] -= 1
+                if entry[2] == 0:
+                    return True
             else:
                 raise DeliveryError(f"unexpected {event} before the subscription was acknowledged")
         return False
@@ -150,7 +158,7 @@ class Subscribers:
         """One stream is parsed; the others only have to equal it."""
         for opcode, payload in take_frames(self.leader_stream):
             message = json.loads(payload) if opcode == 1 else {"event": f"opcode {opcode}"}
-            if message["event"] != "tick" or message.get("channel") != self.channel:
+            if message["event"] != "tick" or message.get("channel") not in self.channels:
                 raise DeliveryError(f"unexpected {message['event']} among the deliveries")
             self.leader_sequences.append(int(message["data"].split(":", 1)[0]))
 

@@ -50,7 +50,7 @@ class Workload:
 
     def _next_request(self):
         self.sequences.append(len(self.sequences))
-        return request(self.hub.port, self.channel, self.sequences[-1])
+        return request(self.hub.port, [self.channel], self.sequences[-1])
 
     def close(self):
         for publisher in self.publishers:
