@@ -1,3 +1,4 @@
+import Foundation
 import HubCore
 import Testing
 
@@ -15,6 +16,7 @@ import Testing
     /// Runs scenarios of surface.py one after another, each against a new hub on the same data.
     private func onTheBoard(_ scenarios: String..., environment: [String: String] = [:]) async throws -> [JSONValue] {
         try await Stage.run { stage in
+            let environment = environment.merging(["STORE": stage.folder.appendingPathComponent("data/tandem.db").path]) { $1 }
             let file = try stage.write(Self.board, to: "channels/board.yaml")
             _ = try stage.write(Self.pinboard, to: "channels/pinboard.yaml")
             let gateways = try await stage.gateways()
@@ -65,6 +67,22 @@ import Testing
     func clearedByWord() async throws {
         let result = try await onTheBoard("cleared_by_word")[0]
         #expect(result["count"] == 2 && result["headers"] == ["background", "5"] && result["clears"] == true)
+    }
+
+    @Test("a clear that was sent and not answered when the hub was killed goes out again under its name, once")
+    func clearedAcrossAKill() async throws {
+        let results = try await onTheBoard("clear_killed", "clear_resumed")
+        #expect(results[1]["count"] == 3 && results[1]["status"] == 200 && results[1]["clears"] == [true, true])
+        #expect(results[1]["same"] == [true, true, true] && results[1]["purposes"] == ["notification", "clear"])
+        #expect(results[1]["event"] == results[0]["event"])
+    }
+
+    @Test("acceptance 12: killed with everybody there, no push within the grace, and none afterwards but to who stays away")
+    func fullHouse() async throws {
+        let results = try await onTheBoard("full_house", "house_returns")
+        #expect(results[0]["present"] == 40)
+        #expect(results[1]["known"] == ["grace_server"] && results[1]["early"] == 0 && results[1]["total"] == 1)
+        #expect((results[1]["waited"]?.number ?? 0) > 15, "who stays away is waited for until the grace is over")
     }
 
     @Test(arguments: [1, 2]) func aSocketThatNobodyReadsIsNoSurface(loops: Int) async throws {

@@ -1,6 +1,7 @@
 """One surface for everybody: sockets that are dead without anybody knowing, and people who come back."""
 
 import datetime
+import sqlite3
 import sys
 
 from protocol_bytes import client_frame, raw_session
@@ -246,6 +247,89 @@ def cleared_by_word():
            clears=requests[1]["body"]["clear"] == alert["body"]["nid"])
 
 
+def clear_killed():
+    """The phone has the notification, Ada reads it on her tablet, and the hub is killed before anybody answered the clear."""
+    gateways, channel, phone = Gateways(), f"presence-pinboard-{SESSION}", apns_token("a")
+    create_session(SESSION, CODE, definition="pinboard")
+    ada = join(CODE, "Ada", device_token=phone, device_platform="ios", device_id="phone")
+    on_tablet = join(CODE, "Ada", device_id="tablet")
+    event = publish(channel, "news")
+    gateways.pushes(phone, 1)
+    trail(event, ada["user_id"], lambda row: [push["state"] for push in row["pushes"]] == ["accepted"])
+    gateways.fault(phone, {"delay_ms": 60_000})
+    tablet = foreground(on_tablet, channel)
+    tablet.event("news")
+    tablet.pong()
+    gateways.pushes(phone, 2)
+    os.kill(int(os.environ["HUB_PID"]), signal.SIGKILL)
+    gateways.clear_faults()
+    finish(event=event)
+
+
+def clear_resumed():
+    """On the next hub with the same data: the clear goes out again under its name, and no further word makes another."""
+    gateways, phone = Gateways(), apns_token("a")
+    gateways.pushes(phone, 3)
+    on_tablet = join(CODE, "Ada", device_id="tablet")
+    alert = gateways.requests(phone)[0]["body"]
+    receipt(on_tablet, nid=alert["nid"])
+    row = trail(alert["event_id"], on_tablet["user_id"], lambda row: all(push["state"] == "accepted" for push in row["pushes"]))
+    gateways.settled()
+    _, first, second = gateways.requests(phone)
+    finish(
+        count=len(gateways.requests()), status=second["status"], clears=[request["body"]["clear"] == alert["nid"] for request in (first, second)],
+        same=[first["headers"][name] == second["headers"][name] for name in ("apns-id", "apns-push-type")] + [first["body"] == second["body"]],
+        purposes=[push["purpose"] for push in row["pushes"]], event=alert["event_id"])
+
+
+PEOPLE = 40
+
+
+def everybody():
+    return [join(CODE, f"P{number}", device_token=fcm_token(f"P{number}"), device_platform="android") for number in range(PEOPLE)]
+
+
+def full_house():
+    """Everybody is on the screen when the hub is killed."""
+    create_session(SESSION, CODE, definition="board")
+    sockets = [foreground(person, f"presence-board-{SESSION}") for person in everybody()]
+    store = f"file:{os.environ['STORE']}?mode=ro"
+
+    def marks():
+        with sqlite3.connect(store, uri=True) as database:
+            return database.execute("SELECT count(*) FROM attendance_mark").fetchone()[0]
+
+    wait_for(lambda: marks() == 1, "a mark that somebody is there")
+    os.kill(int(os.environ["HUB_PID"]), signal.SIGKILL)
+    finish(present=len(sockets))
+
+
+def house_returns():
+    """On the next hub an event comes before anybody is back; then all come back but the first."""
+    gateways, channel = Gateways(), f"presence-board-{SESSION}"
+    event = publish(channel, "news")
+    people = everybody()
+    for person in people[1:]:
+        socket = foreground(person, channel)
+        check(socket.event("news")["event_id"] == event, "another event")
+        socket.pong()
+
+    def confirmed():
+        answer = expect(signed("GET", f"/events/{event}/deliveries"))
+        return answer if sum(bool(row["confirmed_at"]) for row in answer["deliveries"]) == PEOPLE - 1 else None
+
+    early = len(gateways.requests())
+    gateways.pushes(fcm_token("P0"), 1, timeout=60)
+    # Who read the replay before their app said that it is on the screen is asked once more.
+    answer = wait_for(confirmed, "the receipts of all who came back", timeout=45)
+    [row] = expect(signed("GET", f"/events/{event}/deliveries", params={"user": people[0]["user_id"]}))["deliveries"]
+    committed, due = (datetime.datetime.fromisoformat(text) for text in (answer["event"]["committed_at"], row["pushes"][0]["due_at"]))
+    gateways.settled()
+    finish(
+        known=sorted({row["known"] for row in answer["deliveries"]}), early=early, total=len(gateways.requests()),
+        waited=(due - committed).total_seconds())
+
+
 def returned_late():
     """Ada comes back when her push is due and not yet taken; Ben when his has been taken."""
     gateways, channel = Gateways(), f"presence-board-{SESSION}"
@@ -271,4 +355,6 @@ def returned_late():
         same=requests[1][0]["body"]["message"]["data"]["event_id"] == frames[1]["event_id"])
 
 
-{f.__name__: f for f in (half_open, let_go, returned, killed, after_the_kill, pong_in_time, cleared, cleared_by_word, returned_late)}[sys.argv[1]]()
+{f.__name__: f for f in (
+    half_open, let_go, returned, killed, after_the_kill, pong_in_time, cleared, cleared_by_word, clear_killed, clear_resumed, full_house,
+    house_returns, returned_late)}[sys.argv[1]]()
