@@ -7,6 +7,9 @@ struct DeviceRates {
     /// At once, and then one each `everyNanoseconds`: within FCM's 240 a minute.
     static let burst: UInt64 = 20
     static let everyNanoseconds: UInt64 = nanosecondsPerSecond / 3
+    /// So many at that pace, and then one each `hourEveryNanoseconds`: 4,790 in any hour, within FCM's 5,000.
+    static let hourBurst: UInt64 = 1_000
+    static let hourEveryNanoseconds: UInt64 = nanosecondsPerSecond * 95 / 100
     /// How long a device is left alone when its gateway calls it throttled and asks for nothing else; and at most.
     static let holdLeast = Duration.seconds(5)
     static let holdMost = Duration.seconds(600)
@@ -17,6 +20,8 @@ struct DeviceRates {
     private struct Account {
         /// When the bucket is full again, in nanoseconds of the monotonic clock, like all moments here.
         var fullAt: UInt64 = 0
+        /// The same of the hour's.
+        var hourFullAt: UInt64 = 0
         var heldUntil: UInt64 = 0
     }
 
@@ -36,14 +41,22 @@ struct DeviceRates {
         guard hasBuckets || accounts.count > 0 else { return nil }
         let key = token.hashValue
         var account = accounts[key] ?? Account()
-        let ahead = (Self.burst - 1) * Self.everyNanoseconds
-        let freeAt = max(account.heldUntil, account.fullAt > ahead ? account.fullAt - ahead : 0)
+        let freeAt = max(
+            account.heldUntil, Self.freeAt(account.fullAt, burst: Self.burst, every: Self.everyNanoseconds),
+            Self.freeAt(account.hourFullAt, burst: Self.hourBurst, every: Self.hourEveryNanoseconds))
         if freeAt > now { return .nanoseconds(Int64(clamping: freeAt - now)) }
         if hasBuckets {
             account.fullAt = max(account.fullAt, now) + Self.everyNanoseconds
+            account.hourFullAt = max(account.hourFullAt, now) + Self.hourEveryNanoseconds
             accounts.set(account, for: key, now: Int64(clamping: now / 1_000_000))
         }
         return nil
+    }
+
+    /// When the bucket that is full then has something again.
+    private static func freeAt(_ fullAt: UInt64, burst: UInt64, every: UInt64) -> UInt64 {
+        let ahead = (burst - 1) * every
+        return fullAt > ahead ? fullAt - ahead : 0
     }
 
     /// The gateway says that this device gets too many.

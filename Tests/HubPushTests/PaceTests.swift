@@ -171,6 +171,26 @@ struct DeviceRatesTests {
         #expect(minute <= 200)
     }
 
+    @Test("one device gets no more than 5,000 in any hour, however it is asked for, and most of them")
+    func hour() {
+        var devices = DeviceRates(hasBuckets: true)
+        var sent: [UInt64] = []
+        // As fast as may be for an hour, then a pause in which everything fills up, then again.
+        for start in [0, 4 * 3600] as [UInt64] {
+            for step in 0..<36_000 {
+                let now = start * second + UInt64(step) * second / 10
+                if devices.take("a", now: now) == nil { sent.append(now) }
+            }
+        }
+        var (first, most) = (0, 0)
+        for (index, at) in sent.enumerated() {
+            while sent[first] + 3600 * second <= at { first += 1 }
+            most = max(most, index - first + 1)
+        }
+        #expect(most <= 5_000 && most > 4_500)
+        #expect(sent.count > 9_000)
+    }
+
     @Test("a device that its gateway calls throttled is left alone as long as asked, within bounds, with buckets and without", arguments: [true, false])
     func holds(hasBuckets: Bool) {
         var devices = DeviceRates(hasBuckets: hasBuckets)
