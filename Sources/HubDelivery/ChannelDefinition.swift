@@ -136,8 +136,10 @@ package struct VariantCondition: Sendable, Equatable {
 package struct NotificationTemplate: Sendable, Equatable {
     package var title: Template
     package var body: Template
+    /// On Apple's devices only.
+    package var subtitle: Template?
     /// The address of an image.
     package var image: Template?
 
-    var isPersonal: Bool { title.isPersonal || body.isPersonal || image?.isPersonal == true }
+    var isPersonal: Bool { title.isPersonal || body.isPersonal || subtitle?.isPersonal == true || image?.isPersonal == true }
 }

@@ -9,8 +9,9 @@ enum ContentSchema {
 
     // MARK: What every platform gets
 
+    /// FCM's, and Apple's subtitle, which FCM has none of.
     static let notification = ContentObject(
-        ["title": .text, "body": .text, "image": .name],
+        ["title": .text, "subtitle": .text, "body": .text, "image": .name],
         former: Dictionary(
             uniqueKeysWithValues: [
                 ("sound", "android.notification.sound and apns.payload.aps.sound"), ("badge", "apns.payload.aps.badge"),
@@ -18,7 +19,6 @@ enum ContentSchema {
                 ("click_action", "android.notification.click_action, or apns.payload.aps.category"),
                 ("clickAction", "android.notification.click_action, or apns.payload.aps.category"),
                 ("channel_id", "android.notification.channel_id"), ("android_channel_id", "android.notification.channel_id"),
-                ("subtitle", "apns.payload.aps.alert.subtitle"),
                 ("title_loc_key", "android.notification.title_loc_key and apns.payload.aps.alert.title-loc-key"),
                 ("body_loc_key", "android.notification.body_loc_key and apns.payload.aps.alert.loc-key"),
             ].map { ($0, "is no member of FCM's v1 notification: write \($1)") }))

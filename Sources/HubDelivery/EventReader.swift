@@ -150,13 +150,14 @@ struct EventReader {
         guard
             let node = keys.required(
                 "notification", "the policy \(policy.rawValue) shows one; write notification: { title: …, body: … }"),
-            let map = reader.map(node, name, keys: ["title", "body", "image"])
+            let map = reader.map(node, name, keys: ["title", "subtitle", "body", "image"])
         else { return nil }
         let title = map.required("title", "a visible notification needs a title").flatMap { text($0, map.path("title")) }
         let body = map.required("body", "a visible notification needs a body").flatMap { text($0, map.path("body")) }
+        let subtitle = map["subtitle"].flatMap { text($0, map.path("subtitle")) }
         let image = map["image"].flatMap { text($0, map.path("image")) }
         guard let title, let body else { return nil }
-        return NotificationTemplate(title: title, body: body, image: image)
+        return NotificationTemplate(title: title, body: body, subtitle: subtitle, image: image)
     }
 
     /// What a variant says itself and its policy never sends. What it merely takes from its event is for other variants.

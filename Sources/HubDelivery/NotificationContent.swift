@@ -76,19 +76,24 @@ package struct NotificationContent: Sendable, Equatable {
         platforms.check(&reader)
         let shown = members["notification"].map { reader.members($0, ContentSchema.notification, at: ["notification"]) } ?? [:]
         self.init(
-            title: shown["title"]?.stringValue, body: shown["body"]?.stringValue, image: shown["image"]?.stringValue,
+            title: shown["title"]?.stringValue, subtitle: shown["subtitle"]?.stringValue, body: shown["body"]?.stringValue, image: shown["image"]?.stringValue,
             data: members["data"].map { reader.read($0, .data, at: ["data"]) }?.objectValue ?? [:], platforms: platforms)
+        if shown["subtitle"] != nil, title == nil, body == nil {
+            reader.note(["notification", "subtitle"], .sentence("is shown below a title, and by Apple's devices only; write title and body too"))
+        }
         kind = kind(members["kind"], &reader)
         check(members, &reader)
     }
 
     /// Checked parts; the kind follows from them.
-    init(title: String?, body: String?, image: String?, data: [String: JSONValue], platforms: PlatformContent) {
+    /// - Parameter subtitle: for Apple's devices; what `platforms` says of their alert goes before it.
+    init(title: String?, subtitle: String?, body: String?, image: String?, data: [String: JSONValue], platforms: PlatformContent) {
         self.title = title
         self.body = body
         self.image = image
         self.data = data
         apns = platforms.aps
+        if let subtitle { apns["alert"] = Self.alert(apns["alert"], with: subtitle) }
         apnsRoot = platforms.apnsRoot
         apnsHeaders = platforms.apnsHeaders.compactMapValues(\.stringValue)
         apnsOptions = platforms.apns["fcm_options"]?.objectValue ?? [:]
@@ -99,6 +104,14 @@ package struct NotificationContent: Sendable, Equatable {
         fcmOptions = platforms.fcmOptions
         kind = .both
         kind = isVisible ? (data.isEmpty ? .notification : .both) : .data
+    }
+
+    /// The members of `alert` with the subtitle among them, unless they have one of their own.
+    private static func alert(_ alert: JSONValue?, with subtitle: String) -> JSONValue {
+        // A text alone is the body.
+        var members = alert?.objectValue ?? alert?.stringValue.map { ["body": .string($0)] } ?? [:]
+        if members["subtitle"] == nil, members["subtitle-loc-key"] == nil { members["subtitle"] = .string(subtitle) }
+        return .object(members)
     }
 
     private func kind(_ value: JSONValue?, _ reader: inout ContentReader) -> ContentKind {

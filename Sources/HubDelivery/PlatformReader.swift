@@ -110,7 +110,7 @@ extension EventReader {
 
     func locales(_ keys: VariantKeys) -> LocaleTexts {
         guard let node = keys["locales"], let entries = reader.entries(node, keys.path("locales")),
-            let shown = keys["notification"].flatMap({ reader.map($0, keys.path("notification"), keys: ["title", "body", "image"]) })
+            let shown = keys["notification"].flatMap({ reader.map($0, keys.path("notification"), keys: ["title", "subtitle", "body", "image"]) })
         else { return .none }
         var texts: [String: NotificationTemplate] = [:]
         for entry in entries {
@@ -122,13 +122,13 @@ extension EventReader {
             if texts.keys.contains(where: { LocaleTexts.canonical($0) == LocaleTexts.canonical(entry.key) }) {
                 reader.note(line: entry.line, column: entry.column, "\(name) stands twice; keep one of them")
             }
-            guard let map = reader.map(entry.value, name, keys: ["title", "body", "image"]) else { continue }
+            guard let map = reader.map(entry.value, name, keys: ["title", "subtitle", "body", "image"]) else { continue }
             if map.entries.isEmpty { reader.note(entry.value, "\(name) is empty; write title: or body:") }
             func part(_ key: String) -> Template? {
                 map[key].flatMap { text($0, map.path(key)) } ?? shown[key].flatMap { text($0, shown.path(key)) }
             }
             guard let title = part("title"), let body = part("body") else { continue }
-            texts[entry.key] = NotificationTemplate(title: title, body: body, image: part("image"))
+            texts[entry.key] = NotificationTemplate(title: title, body: body, subtitle: part("subtitle"), image: part("image"))
         }
         return LocaleTexts(texts)
     }

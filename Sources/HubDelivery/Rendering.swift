@@ -94,10 +94,11 @@ package struct Rendering {
         let data = (variant.data.render(context, problems: &problems).objectValue ?? [:]).filter { $0.value != .null }
         let title = texts?.title.render(context, problems: &problems)
         let body = texts?.body.render(context, problems: &problems)
+        let subtitle = texts?.subtitle?.render(context, problems: &problems).nilIfEmpty
         // A picture that only some publishes have is written as a section, and empty where there is none.
         let image = texts?.image?.render(context, problems: &problems).nilIfEmpty
         let platforms = variant.platformTemplates.map { filled($0, context, &problems) } ?? variant.platforms
-        var content = NotificationContent(title: title, body: body, image: image, data: data, platforms: platforms)
+        var content = NotificationContent(title: title, subtitle: subtitle, body: body, image: image, data: data, platforms: platforms)
         content.kind = variant.kind
         let message = content.message(
             nid: nid, event: event.id, policy: variant.policy, group: variant.group?.render(context, problems: &problems),

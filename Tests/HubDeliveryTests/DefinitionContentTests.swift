@@ -78,6 +78,19 @@ import Testing
         #expect("\(try #require(error))".contains("the notification of \"e\" in the channel definition \"g\" cannot be made: it has 5000 bytes"))
     }
 
+    @Test("A subtitle is a text like the others: with variables, in each language, and none where it is empty") func subtitle() throws {
+        let text = #"""
+            to: all
+            policy: notify
+            notification: { title: T, subtitle: "{{#n}}Round {{n}}{{/n}}", body: B }
+            locales: { de: { subtitle: "{{#n}}Runde {{n}}{{/n}}" }, fr: { title: "T fr" } }
+            """#
+        for (locale, subtitle) in [(nil, "Round 2"), ("de-CH", "Runde 2"), ("fr", "Round 2")] as [(String?, JSONValue)] {
+            #expect(try message(text, ["n": 2], locale: locale).apns == ["alert": ["subtitle": subtitle]])
+        }
+        #expect(try message(text).apns.isEmpty)
+    }
+
     @Test("A variant's blocks go over its event's, member by member") func merged() throws {
         let text = """
             android: { channel_id: game, priority: high, notification: { color: "#000000" } }
@@ -180,7 +193,7 @@ import Testing
             ("kind: notification\ndata: { a: 1 }", "event \"e\".data would never be sent: kind: notification has no data; write kind: both, or remove it"),
             ("locales: { 7: { body: x } }", "event \"e\".locales.7: expected a language tag such as de or pt-BR"),
             ("locales: { de: {} }", "event \"e\".locales.de is empty; write title: or body:"),
-            ("locales: { de: { text: x } }", "unknown key \"text\" in event \"e\".locales.de; known keys: title, body, image"),
+            ("locales: { de: { text: x } }", "unknown key \"text\" in event \"e\".locales.de; known keys: title, subtitle, body, image"),
             ("fields: { a: text }", "event \"e\".fields.a cannot be \"text\"; it is one of: string, integer, decimal, boolean, or a list of values"),
             ("fields: { a: [] }", "event \"e\".fields.a: expected the values it can have, such as [completed, failed]"),
             ("webpush: { fcm_options: { link: \"http://x\" } }", "event \"e\".webpush.fcm_options.link: expected an address that begins with https://, found the text \"http://x\""),

@@ -230,7 +230,7 @@ struct DefinitionTests {
             event("to: all", "policy: push_only", "notification: { body: B, titel: T }"),
             [
                 "game.yaml:7: event \"e\".notification has no title: a visible notification needs a title",
-                "game.yaml:7: unknown key \"titel\" in event \"e\".notification; did you mean \"title\"? known keys: title, body, image",
+                "game.yaml:7: unknown key \"titel\" in event \"e\".notification; did you mean \"title\"? known keys: title, subtitle, body, image",
             ]
         ),
         (

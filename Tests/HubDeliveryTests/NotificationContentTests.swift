@@ -38,6 +38,23 @@ import Testing
         #expect(flat.android["notification"]?["channel_id"] == "orders")
     }
 
+    @Test("A subtitle is Apple's, below the title; what the alert says itself goes before it") func subtitle() throws {
+        #expect(try read(#"{"notification": {"title": "T", "subtitle": "S", "body": "B"}}"#).apns == ["alert": ["subtitle": "S"]])
+        #expect(
+            try read(#"{"notification": {"title": "T", "subtitle": "S"}, "apns": {"alert": "own body"}}"#).apns
+                == ["alert": ["subtitle": "S", "body": "own body"]])
+        #expect(
+            try read(#"{"notification": {"title": "T", "subtitle": "S"}, "apns": {"alert": {"subtitle": "own"}}}"#).apns
+                == ["alert": ["subtitle": "own"]])
+        #expect(
+            try read(#"{"notification": {"title": "T", "subtitle": "S"}, "apns": {"alert": {"subtitle-loc-key": "K"}}}"#).apns
+                == ["alert": ["subtitle-loc-key": "K"]])
+        let message = try read(#"{"notification": {"title": "T", "subtitle": "S"}}"#)
+        #expect(message.kind == .notification && message.title == "T" && message.android.isEmpty && message.webpush.isEmpty)
+        #expect(mistake(#"{"notification": {"subtitle": "S"}}"#).contains("notification.subtitle"))
+        #expect(mistake(#"{"notification": {"title": "T", "subtitle": 5}}"#).contains("notification.subtitle"))
+    }
+
     @Test("A message's kind is that of its parts, unless it is named") func kinds() throws {
         #expect(try read(#"{"notification": {"title": "T"}}"#).kind == .notification)
         #expect(try read(#"{"data": {"a": "b"}}"#).kind == .data)
