@@ -18,10 +18,13 @@ internal import Glibc
     /// Where no more answers than this come at once, libcurl is made to look twice before the thread sleeps; see `busySleepMax`. Where
     /// more come, the next one brings the next look anyway, and each look goes through every call inside.
     private static let secondLookMax = 4
-    /// With at least this many calls inside, answers are gathered for `gathering` before they are looked at: each look goes
-    /// through every call inside, so it should find as many answers as it can. Gateways answer after tens of milliseconds.
+    /// With at least this many calls inside, answers are gathered for a moment before they are looked at: each look goes through every
+    /// call inside, so it should find as many answers as it can. Gateways answer after tens of milliseconds.
     private static let gatheringMin = 32
-    private static let gathering = Duration.milliseconds(1)
+    /// The moment's least and greatest length, in microseconds: it grows while looks find few answers.
+    private static let gatheringRange: ClosedRange<UInt32> = 1_000...4_000
+    /// A look finds enough when it ends one of so many calls inside.
+    private static let gatheringShare = 4
     /// With at least this many calls inside, what libcurl writes in one go leaves in full segments.
     private static let corkingMin = 8
 
@@ -37,6 +40,8 @@ internal import Glibc
     private var inFlight = 0
     /// Calls that ended at the last look that found any.
     private var lastFound = 0
+    /// Microseconds.
+    private var gathering = gatheringRange.lowerBound
     private var timeoutsInRow = 0
     private var isDraining = false
     private var lastRenewal: ContinuousClock.Instant?
@@ -102,11 +107,17 @@ internal import Glibc
             // The wake-up for what came in meanwhile may have gone to the old handle: look again before sleeping.
             if renewIfDrained(now: now) { continue }
             startWaiting(now: now)
-            // A finished call has made room: fill it before sleeping.
-            if perform() > 0 { continue }
+            let inside = inFlight
+            var found = perform()
             // The second look is for answers that libcurl has read and forgotten.
-            if inFlight > 0, lastFound <= Self.secondLookMax, perform() > 0 { continue }
-            sleep(orders: orders)
+            if found == 0, inFlight > 0, lastFound <= Self.secondLookMax { found = perform() }
+            if found == 0 {
+                sleep(orders: orders)
+            } else if inside >= Self.gatheringMin {
+                adaptGathering(found: found, inside: inside)
+                // A finished call has made room, which is filled before the next look.
+                if found * Self.gatheringShare < inside { _ = usleep(gathering) }
+            }
         }
         close()
     }
@@ -117,7 +128,15 @@ internal import Glibc
         if let expiry = orders.nextExpiry { wake = min(wake, expiry) }
         let milliseconds = max(0, ContinuousClock.now.duration(to: wake).wholeMilliseconds)
         unsafe curl_multi_poll(multi, nil, 0, Int32(clamping: milliseconds), nil)
-        if inFlight >= Self.gatheringMin { _ = usleep(UInt32(Self.gathering.wholeMilliseconds) * 1000) }
+        if inFlight >= Self.gatheringMin { _ = usleep(gathering) }
+    }
+
+    private func adaptGathering(found: Int, inside: Int) {
+        if found * Self.gatheringShare < inside {
+            gathering = min(Self.gatheringRange.upperBound, gathering * 2)
+        } else if found * 2 > inside {
+            gathering = max(Self.gatheringRange.lowerBound, gathering / 2)
+        }
     }
 
     // MARK: Starting

@@ -18,6 +18,10 @@ internal import COpenSSL
     private var headerLines = HeaderLines()
     /// What the handle is set up for; nil: for nothing.
     private var prepared: Kind?
+    /// Scheme, host, port and the slash behind them of the calls that the handle is set up for; nil: each call's URL is taken apart.
+    private var origin: String?
+    /// The same, taken apart. libcurl reads it and copies it for each call.
+    private var originParts: OpaquePointer?
     private(set) var completion: HTTPCompletion?
     /// Names of the answer's headers that are kept, lower case.
     private var wanted: [(name: String, bytes: [UInt8])] = []
@@ -49,6 +53,7 @@ internal import COpenSSL
 
     deinit {
         unsafe curl_easy_cleanup(easy)
+        unsafe curl_url_cleanup(originParts)
         unsafe errorText.deallocate()
         unsafe body.deallocate()
         unsafe sendsCounted.deallocate()
@@ -72,6 +77,7 @@ internal import COpenSSL
             let kind = Kind(method: call.method, isClear: call.isClear)
             if kind != prepared {
                 prepared = nil
+                origin = nil
                 unsafe curl_easy_reset(easy)
                 unsafe try check(tandem_curl_set_share(easy, share))
                 unsafe try check(tandem_curl_set_sockets(easy, sockets))
@@ -131,7 +137,7 @@ internal import COpenSSL
     }
 
     private func setRequest(_ call: HTTPCall) throws(HTTPClientError) {
-        try set(CURLOPT_URL, call.url)
+        try setURL(call.url)
         if prepared?.hasBody == true {
             if unsafe call.body.count > body.count {
                 unsafe body.deallocate()
@@ -144,6 +150,55 @@ internal import COpenSSL
         }
         headerLines.set(call.headers)
         unsafe try check(tandem_curl_set_list(easy, CURLOPT_HTTPHEADER, headerLines.list))
+    }
+
+    /// Taking a URL apart and putting it together again takes libcurl longer than anything else it does for a small request. Calls to one
+    /// origin have their paths in common with nothing else, so only the path is given where the origin is that of the call before.
+    private func setURL(_ url: String) throws(HTTPClientError) {
+        if let origin, let path = Self.plainPath(of: url, behind: origin) { return try set(CURLOPT_REQUEST_TARGET, path) }
+        if origin != nil {
+            origin = nil
+            unsafe try check(tandem_curl_set_pointer(easy, CURLOPT_REQUEST_TARGET, nil))
+            unsafe try check(tandem_curl_set_pointer(easy, CURLOPT_CURLU, nil))
+        }
+        try set(CURLOPT_URL, url)
+        // From now on by its path, if it is a plain one.
+        guard let end = Self.originEnd(of: url) else { return }
+        let found = String(url[..<end])
+        guard let path = Self.plainPath(of: url, behind: found) else { return }
+        if unsafe originParts == nil { unsafe originParts = curl_url() }
+        guard let parts = unsafe originParts, unsafe curl_url_set(parts, CURLUPART_URL, found, 0) == CURLUE_OK else { return }
+        unsafe try check(tandem_curl_set_pointer(easy, CURLOPT_CURLU, UnsafeMutableRawPointer(parts)))
+        try set(CURLOPT_REQUEST_TARGET, path)
+        origin = found
+    }
+
+    /// Behind the third slash; nil where it is not for certain the one that ends scheme, host and port.
+    private static func originEnd(of url: String) -> String.Index? {
+        var slashes = 0
+        for index in url.utf8.indices {
+            switch url.utf8[index] {
+            case UInt8(ascii: "/"):
+                slashes += 1
+                if slashes == 3 { return url.utf8.index(after: index) }
+            case UInt8(ascii: "?"), UInt8(ascii: "#"), UInt8(ascii: "@"), UInt8(ascii: "%"), UInt8(ascii: "\\"): return nil
+            default: break
+            }
+        }
+        return nil
+    }
+
+    /// The path with its slash; nil where the URL is of another origin, or libcurl would change something of the path: a fragment, a dot
+    /// segment, a character that it writes otherwise.
+    private static func plainPath(of url: String, behind origin: String) -> String? {
+        guard url.hasPrefix(origin) else { return nil }
+        let path = url.utf8.dropFirst(origin.utf8.count - 1)
+        var before: UInt8 = 0
+        for byte in path {
+            guard byte > 0x20, byte < 0x7F, byte != UInt8(ascii: "#"), !(byte == UInt8(ascii: ".") && before == UInt8(ascii: "/")) else { return nil }
+            before = byte
+        }
+        return String(path)
     }
 
     private func setCallbacks() throws(HTTPClientError) {
@@ -190,12 +245,22 @@ internal import COpenSSL
             if unsafe line.starts(with: "HTTP/".utf8), !receivedHeaders.isEmpty { receivedHeaders = [:] }
             return
         }
-        for (name, bytes) in wanted where bytes.count == colon {
-            guard (0..<colon).allSatisfy({ unsafe Self.lowerCase(line[$0]) == bytes[$0] }) else { continue }
-            let value = unsafe Substring(decoding: line[(colon + 1)...], as: UTF8.self)
-            receivedHeaders[name] = String(value.trimmingWhitespace())
+        for index in wanted.indices where wanted[index].bytes.count == colon {
+            guard unsafe Self.isSame(line, wanted[index].bytes) else { continue }
+            var (start, end) = (colon + 1, line.count)
+            while start < end, unsafe Self.isBlank(line[start]) { start += 1 }
+            while start < end, unsafe Self.isBlank(line[end - 1]) { end -= 1 }
+            receivedHeaders[wanted[index].name] = unsafe String(decoding: line[start..<end], as: UTF8.self)
         }
     }
+
+    /// Whether the line begins with a name.
+    private static func isSame(_ line: UnsafeRawBufferPointer, _ name: [UInt8]) -> Bool {
+        for index in name.indices where unsafe lowerCase(line[index]) != name[index] { return false }
+        return true
+    }
+
+    private static func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 || byte == 0x0D || byte == 0x0A }
 
     private static func lowerCase(_ byte: UInt8) -> UInt8 { byte >= UInt8(ascii: "A") && byte <= UInt8(ascii: "Z") ? byte | 0x20 : byte }
 
@@ -257,14 +322,5 @@ extension Duration {
     var wholeMilliseconds: Int {
         let (seconds, attoseconds) = components
         return Int(clamping: seconds) * 1000 + Int((attoseconds + 999_999_999_999_999) / 1_000_000_000_000_000)
-    }
-}
-
-extension Substring {
-    fileprivate func trimmingWhitespace() -> Substring {
-        var text = self
-        while let first = text.unicodeScalars.first, " \t\r\n".unicodeScalars.contains(first) { text = text.dropFirst() }
-        while let last = text.unicodeScalars.last, " \t\r\n".unicodeScalars.contains(last) { text = text.dropLast() }
-        return text
     }
 }

@@ -55,8 +55,10 @@ internal import CLibCurl
     }
 
     private static func isSame(_ left: String, _ right: String) -> Bool {
-        left.utf8.count == right.utf8.count && left.lowercased() == right.lowercased()
+        left.utf8.count == right.utf8.count && zip(left.utf8, right.utf8).allSatisfy { lowerCase($0) == lowerCase($1) }
     }
+
+    private static func lowerCase(_ byte: UInt8) -> UInt8 { byte >= UInt8(ascii: "A") && byte <= UInt8(ascii: "Z") ? byte | 0x20 : byte }
 
     private mutating func begin() {
         let start = unsafe bytes.baseAddress.map { unsafe UnsafeMutableRawPointer($0 + used).assumingMemoryBound(to: CChar.self) }

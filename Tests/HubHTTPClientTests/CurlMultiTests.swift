@@ -55,6 +55,28 @@ struct CurlMultiTests {
         multi.shutdown()
     }
 
+    @Test("calls over one handle keep their own paths, whatever came before")
+    func paths() async throws {
+        let server = try LocalHTTPServer { _ in .answer(200, body: "ok") }
+        let other = try LocalHTTPServer { _ in .answer(200, body: "ok") }
+        defer {
+            server.stop()
+            other.stop()
+        }
+        let multi = try client()
+        let paths = ["/3/device/aa", "/3/device/bb?c=d", "/a/../b", "/c#fragment", "/3/device/cc", "/", "/d%20e", "/x?y=http://z/#w"]
+        for path in paths { #expect(try await multi.answer(HTTPCall(method: "POST", url: server.url + path, body: [0x61])).get().status == 200) }
+        // The same handle, another host, and back.
+        #expect(try await multi.answer(HTTPCall(method: "POST", url: other.url + "/elsewhere", body: [0x61])).get().status == 200)
+        #expect(try await multi.answer(HTTPCall(method: "POST", url: server.url + "/back", body: [0x61])).get().status == 200)
+        #expect(
+            server.requests.map(\.path)
+                == ["/3/device/aa", "/3/device/bb?c=d", "/b", "/c", "/3/device/cc", "/", "/d%20e", "/x?y=http://z/", "/back"])
+        #expect(other.requests.map(\.path) == ["/elsewhere"])
+        #expect(Set(server.requests.map { $0.headers["host"] ?? "" }).count == 1)
+        multi.shutdown()
+    }
+
     @Test("methods and empty bodies", arguments: ["GET", "DELETE", "PUT", "POST", "HEAD"])
     func methods(method: String) async throws {
         let server = try LocalHTTPServer { request in .answer(200, body: request.method == "HEAD" ? "" : "ok") }
