@@ -1,4 +1,6 @@
+import HubCore
 import HubCrypto
+import HubJSON
 import LoadTesting
 import PusherProtocol
 import Testing
@@ -66,5 +68,18 @@ struct TargetTests {
     @Test("is refused in a sentence", arguments: ["127.0.0.1:6001", "ws://", "ws://127.0.0.1:0", "ws://127.0.0.1:70000", "ftp://127.0.0.1"])
     func refused(url: String) {
         #expect(throws: LoadError.self) { try Target(url) }
+    }
+}
+
+@Suite("PublishPlan")
+struct PublishPlanTests {
+    @Test("an event's data is JSON of the length that was asked for, and holds its mark", arguments: [48, 49, 128, 10_240])
+    func data(bytes: Int) throws {
+        let plan = PublishPlan(channels: ["a"], pace: .rate(1), connections: 1, bytes: bytes, kind: 0, answeredKind: 1)
+        let mark = EventMark(kind: 0, stream: 1, due: 2, sequence: 3)
+        let text = plan.data(mark)
+        #expect(EventMark.find(in: Array(text.utf8)) == mark)
+        #expect(try JSONValue(parsing: text)["m"]?.stringValue == mark.text)
+        #expect(text.utf8.count == bytes)
     }
 }

@@ -39,13 +39,15 @@ package struct PublishPlan: Sendable {
     /// Connections, each with one request under way.
     package var connections: Int
     /// Of an event's data, the mark included.
-    package var bytes: Int
+    package let bytes: Int
     /// What the marks say.
     package var kind: Int
     /// What the time from due to answer is counted as.
     package var answeredKind: Int
     /// Of the first connection's mark.
     package var firstStream = 0
+    /// Behind the mark, up to `bytes`.
+    private let rest: String
 
     package init(
         channels: [String], pace: PublishPace, connections: Int, bytes: Int, kind: Int, answeredKind: Int, firstStream: Int = 0
@@ -57,13 +59,13 @@ package struct PublishPlan: Sendable {
         self.kind = kind
         self.answeredKind = answeredKind
         self.firstStream = firstStream
+        let fill = bytes - EventMark.length - 15
+        rest = fill > 0 ? "\",\"p\":\"\(String(repeating: "x", count: fill))\"}" : "\"}"
     }
 
     /// The event's data: a JSON object with the mark, filled up to `bytes`.
     package func data(_ mark: EventMark) -> String {
-        let text = "{\"m\":\"\(mark.text)\""
-        let fill = bytes - text.utf8.count - 8
-        return fill > 0 ? "\(text),\"p\":\"\(String(repeating: "x", count: fill))\"}" : "\(text)}"
+        "{\"m\":\"" + mark.text + rest
     }
 }
 

@@ -97,12 +97,15 @@ package struct PusherDialect: Dialect {
 
     /// A JSON string. What the tester sends holds no control characters.
     static func quoted(_ text: String) -> String {
-        var quoted = "\""
-        for character in text.unicodeScalars {
-            if character == "\"" || character == "\\" { quoted.append("\\") }
-            quoted.unicodeScalars.append(character)
+        // By bytes: character by character it would be a third of what a publish costs the tester.
+        var quoted: [UInt8] = [UInt8(ascii: "\"")]
+        quoted.reserveCapacity(text.utf8.count + text.utf8.count / 8 + 2)
+        for byte in text.utf8 {
+            if byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") { quoted.append(UInt8(ascii: "\\")) }
+            quoted.append(byte)
         }
-        return quoted + "\""
+        quoted.append(UInt8(ascii: "\""))
+        return String(decoding: quoted, as: UTF8.self)
     }
 }
 
