@@ -80,15 +80,20 @@ def summary(reports):
 
 def measure_all(measurer, servers, count):
     """Rounds in which nobody stole, as many as wanted or as the bound allows; then the least spoiled in their place, and warnings."""
-    clean, spoiled, warnings = [], [], []
-    while len(clean) < count and len(clean) + len(spoiled) < count + REPEATED_MAX:
-        place = len(clean) + len(spoiled)
+    clean, spoiled, empty, warnings = [], [], 0, []
+    while len(clean) < count and len(clean) + len(spoiled) + empty < count + REPEATED_MAX:
+        place = len(clean) + len(spoiled) + empty
         # Another one begins each time, so that none always follows the same one.
         order = servers[place % len(servers):] + servers[:place % len(servers)]
         found = {}
-        for server in order:
-            found[server.name] = measurer.measure(server)
-            say(f"  round {place + 1}  {server.name:<11}{summary(found[server.name])}")
+        try:
+            for server in order:
+                found[server.name] = measurer.measure(server)
+                say(f"  round {place + 1}  {server.name:<11}{summary(found[server.name])}")
+        except r.Unmeasured as why:
+            empty += 1
+            say(f"  round {place + 1} is left out: {why}")
+            continue
         worst = max(r.stolen(reports) for reports in found.values())
         if worst > r.STOLEN_PERCENT_MAX:
             spoiled.append((worst, found))
@@ -102,6 +107,10 @@ def measure_all(measurer, servers, count):
         warnings.append(f"{len(used)} of {len(clean)} rounds are among the figures although up to {used[-1][0]:.1f} % of the machine went to others.")
     elif spoiled:
         warnings.append(f"{len(spoiled)} rounds were repeated because more than {r.STOLEN_PERCENT_MAX} % of the machine went to others.")
+    if not clean:
+        p.fail("no round could be measured: the machine is too busy")
+    if empty:
+        warnings.append(f"{empty} rounds were left out because the machine was too busy to measure anything in them.")
     reports = [report for server in servers for found in clean for report in found[server.name]]
     order = {name: place for place, (name, _, _) in enumerate(measurer.sizes.scenarios())}
     return sorted(reports, key=lambda report: order[report["scenario"]]), warnings

@@ -20,6 +20,10 @@ FIGURES = {
         "last delivery", "let in per second", "server CPU per connection", "server memory per connection", "machine stolen",
         "machine busy with other things"),
 }
+NEEDED = {
+    "fanout": ("server CPU per delivery", "machine stolen", "machine busy with other things"),
+    "crowd": ("last delivery", "let in per second", "machine stolen", "machine busy with other things"),
+}
 LATENCIES = {"fanout": ("publish due to delivery",), "crowd": ("publish due to last delivery",)}
 
 
@@ -80,6 +84,10 @@ def figure(report, name):
     return next((one["value"] for one in report["figures"] if one["name"] == name), None)
 
 
+class Unmeasured(Exception):
+    """A run went well and yet has no figures: the machine let nothing happen in its time."""
+
+
 class Measurer:
     """Runs the load tester against one server after the other."""
 
@@ -118,6 +126,9 @@ class Measurer:
         report["scenario"], report["dialect"] = name, server.name
         self._count_writes(report, before, server.counts())
         report["figures"] = [one for wanted in FIGURES[kind] for one in report["figures"] if one["name"] == wanted]
+        absent = [wanted for wanted in NEEDED[kind] if figure(report, wanted) is None]
+        if absent:
+            raise Unmeasured(f"{server.name}, {name}: no {' and no '.join(absent)}")
         report["latencies"] = [one for one in report["latencies"] if one["name"] in LATENCIES[kind]]
         # A point a second of a run that lasts three says nothing.
         report["timelines"] = []
