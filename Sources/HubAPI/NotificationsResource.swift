@@ -100,18 +100,18 @@ struct NotificationsResource: Sendable {
             let own = devices[user] ?? []
             let usable = Decision.usableDevices(tokenAge.worthTrying(own, for: direct.policy, now: event.committedAt))
             let nid = NotificationID.make(event: event.id, app: app, user: user)
-            func delivery(_ device: String, _ state: DeliveryState, _ reason: String, _ message: PushMessage?) -> DeliveryRecord {
+            func delivery(_ device: Device?, _ state: DeliveryState, _ reason: String, _ message: PushMessage?) -> DeliveryRecord {
                 DeliveryRecord(
-                    nid: nid, event: event.id, app: app, user: user, device: device, state: state, reason: reason, dueAt: event.committedAt,
-                    message: message)
+                    nid: nid, event: event.id, app: app, user: user, device: device?.id ?? "", state: state, reason: reason,
+                    dueAt: event.committedAt, message: message, route: device?.route)
             }
             notes.append(RecipientNote(state: nil, choice: usable.isEmpty ? .unreachable(own) : .pushed))
             if usable.isEmpty {
                 unreachable.append(user)
-                deliveries.append(delivery("", .undeliverable, Decision.unreachability(own, now: event.committedAt), nil))
+                deliveries.append(delivery(nil, .undeliverable, Decision.unreachability(own, now: event.committedAt), nil))
             } else {
                 let message = direct.message(nid: nid, of: event)
-                deliveries += usable.map { delivery($0.id, .due, direct.policy.rawValue, message) }
+                deliveries += usable.map { delivery($0, .due, direct.policy.rawValue, message) }
             }
         }
         var answer = answer(direct, users.isEmpty ? nil : event, devices: deliveries.count { $0.state == .due })

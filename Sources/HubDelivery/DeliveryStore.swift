@@ -61,25 +61,39 @@ package enum DeliveryPurpose: String, Sendable, CaseIterable {
 }
 
 /// One recipient's row of an event: what was decided, and for a push what became of it.
+///
+/// A push is handed from list to list on its way: what was decided is shared by all copies, and changing any of that makes another one.
 package struct DeliveryRecord: Sendable, Equatable {
-    /// Lower-case UUID derived from event and participant, and the same on both surfaces; of a `clear` one of its own.
-    package var nid: String
-    package var event: String
-    package var app: String
-    package var user: String
-    /// Empty when the decision concerns the participant and no device (told by socket, or has no device).
-    package var device: String
-    package var purpose: DeliveryPurpose
+    /// Never changed: what many copies share.
+    private final class Box: Sendable {
+        let decided: Decided
+        let timing: PushMessage.Timing?
+
+        init(_ decided: Decided) {
+            self.decided = decided
+            timing = decided.message?.timing
+        }
+    }
+
+    /// What the properties of the same names say.
+    private struct Decided: Sendable, Equatable {
+        var nid: String
+        var event: String
+        var app: String
+        var user: String
+        var device: String
+        var purpose: DeliveryPurpose
+        var reason: String
+        var message: PushMessage?
+        var address: DirectAddress?
+        var route: PushRoute?
+    }
+
+    private var box: Box
     package var state: DeliveryState
-    /// Why it was decided so, for the trail: `live`, `bg`, `absent`, `no device`, …
-    package var reason: String
     /// Milliseconds since 1970.
     package var dueAt: Int64
     package var attempts: Int
-    /// Set for pushes only.
-    package var message: PushMessage?
-    /// Where a push goes that was sent to an address and not to a registered device.
-    package var address: DirectAddress?
     /// What the gateway called it: FCM's message name or APNs' id.
     package var providerID: String?
     /// The gateway's last answer in short: `UNREGISTERED`, `http 503`, …
@@ -89,26 +103,102 @@ package struct DeliveryRecord: Sendable, Equatable {
     /// When the first attempt was made that `attempts` counts, in milliseconds since 1970. Kept by who sends and not stored; nil: not
     /// attempted since the process started.
     package var firstAttemptAt: Int64?
+    /// The message's, where it became known after the message was written; 0: the message says it.
+    package var sequence: Int64 = 0
+    /// Where the store has the row: set by it in what it leases, to find it again without a search. Means nothing to others, and does
+    /// not tell two records apart.
+    package var row: Int64?
+
+    /// Lower-case UUID derived from event and participant, and the same on both surfaces; of a `clear` one of its own.
+    package var nid: String {
+        get { box.decided.nid }
+        set { change { $0.nid = newValue } }
+    }
+    package var event: String {
+        get { box.decided.event }
+        set { change { $0.event = newValue } }
+    }
+    package var app: String {
+        get { box.decided.app }
+        set { change { $0.app = newValue } }
+    }
+    package var user: String {
+        get { box.decided.user }
+        set { change { $0.user = newValue } }
+    }
+    /// Empty when the decision concerns the participant and no device (told by socket, or has no device).
+    package var device: String {
+        get { box.decided.device }
+        set { change { $0.device = newValue } }
+    }
+    package var purpose: DeliveryPurpose {
+        get { box.decided.purpose }
+        set { change { $0.purpose = newValue } }
+    }
+    /// Why it was decided so, for the trail: `live`, `bg`, `absent`, `no device`, …
+    package var reason: String {
+        get { box.decided.reason }
+        set { change { $0.reason = newValue } }
+    }
+    /// Set for pushes only.
+    package var message: PushMessage? {
+        get {
+            guard sequence != 0, var message = box.decided.message else { return box.decided.message }
+            message.sequence = sequence
+            return message
+        }
+        set {
+            sequence = 0
+            change { $0.message = newValue }
+        }
+    }
+    /// The message's; what is asked about each push at every step.
+    package var timing: PushMessage.Timing? { box.timing }
+    /// Where a push goes that was sent to an address and not to a registered device.
+    package var address: DirectAddress? {
+        get { box.decided.address }
+        set { change { $0.address = newValue } }
+    }
+    /// The way that the device's pushes took when it was decided: a hint, which is not stored. Which way it takes is looked up when it is
+    /// sent. Nil: not known.
+    package var route: PushRoute? {
+        get { box.decided.route }
+        set { change { $0.route = newValue } }
+    }
 
     package init(
         nid: String, event: String, app: String, user: String, device: String, purpose: DeliveryPurpose = .notification,
         state: DeliveryState, reason: String, dueAt: Int64, attempts: Int = 0, message: PushMessage? = nil,
-        address: DirectAddress? = nil, providerID: String? = nil, outcome: String? = nil
+        address: DirectAddress? = nil, providerID: String? = nil, outcome: String? = nil, route: PushRoute? = nil
     ) {
-        self.nid = nid
-        self.event = event
-        self.app = app
-        self.user = user
-        self.device = device
-        self.purpose = purpose
+        box = Box(
+            Decided(
+                nid: nid, event: event, app: app, user: user, device: device, purpose: purpose, reason: reason, message: message,
+                address: address, route: route))
         self.state = state
-        self.reason = reason
         self.dueAt = dueAt
         self.attempts = attempts
-        self.message = message
-        self.address = address
         self.providerID = providerID
         self.outcome = outcome
+    }
+
+    package static func == (left: DeliveryRecord, right: DeliveryRecord) -> Bool {
+        (left.box === right.box && left.sequence == right.sequence || left.message == right.message && left.hasSameNames(as: right))
+            && (left.state, left.dueAt, left.attempts) == (right.state, right.dueAt, right.attempts)
+            && (left.providerID, left.outcome) == (right.providerID, right.outcome)
+            && (left.attempt, left.firstAttemptAt) == (right.attempt, right.firstAttemptAt)
+    }
+
+    private func hasSameNames(as other: DeliveryRecord) -> Bool {
+        var (own, others) = (box.decided, other.box.decided)
+        (own.message, others.message) = (nil, nil)
+        return own == others
+    }
+
+    private mutating func change(_ change: (inout Decided) -> Void) {
+        var decided = box.decided
+        change(&decided)
+        box = Box(decided)
     }
 }
 
@@ -142,7 +232,8 @@ package protocol DeliveryStore: FanoutStore, ScheduledStore, TrailStore, Receipt
     func commit(_ batch: [EventCommit], answers: [AnswerRecord], scheduled: [ScheduledTake]) async throws -> [EventRecord]
     /// The deliveries in an open state, soonest due first, at most `limit`. For start-up.
     func openDeliveries(limit: Int) async throws -> [DeliveryRecord]
-    /// Writes the lease of deliveries that are about to be sent, like `update`, save for those that have ended meanwhile.
+    /// Writes down, durably, that deliveries are about to be sent, save for those that have ended meanwhile. Whoever reads them finds them
+    /// leased with these attempts and due times until `update` writes what became of them; so does the next process after a crash.
     /// - Returns: those that were leased, in order. Only these may be sent.
     func lease(_ deliveries: [DeliveryRecord]) async throws -> [DeliveryRecord]
     /// Writes states, attempts, due times, provider ids and outcomes of known rows that are open, in one transaction, and adds the

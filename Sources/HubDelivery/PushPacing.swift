@@ -25,6 +25,16 @@ extension PushTarget {
     }
 }
 
+extension Device {
+    /// The way that a push to the device takes.
+    package var route: PushRoute {
+        switch provider {
+        case .apns: PushRoute(app: app, provider: .apns, environment: environment, isUnproven: lastAcceptedAt == nil)
+        case .fcm: PushRoute(app: app, provider: .fcm)
+        }
+    }
+}
+
 /// How much of a route's pushes can go out at this moment.
 package struct PushRoom: Sendable, Equatable {
     package var count: Int
@@ -77,4 +87,15 @@ extension PushMessage {
     package var isUrgent: Bool {
         policy == .critical || policy == .both || expiresAt - committedAt <= Self.shortLifeMilliseconds
     }
+
+    /// What its order among others depends on.
+    package struct Timing: Sendable {
+        package let policy: Policy
+        package let isUrgent: Bool
+        /// Milliseconds since 1970.
+        package let committedAt: Int64
+        package let expiresAt: Int64
+    }
+
+    package var timing: Timing { Timing(policy: policy, isUrgent: isUrgent, committedAt: committedAt, expiresAt: expiresAt) }
 }

@@ -1,21 +1,27 @@
 /// Values by key, of which the ones that were touched longest ago are forgotten: when there are too many, and when they are old.
 ///
-/// Another module's code is not compiled for the types of its tables, and looks them up at each step: what is touched for every push is
-/// wrapped in this module, as `RulingMemory` is.
+/// Inlinable: other modules' code would otherwise not be compiled for the types of its tables, and look them up at each step.
 package struct RecentTable<Key: Hashable & Sendable, Value: Sendable>: Sendable {
-    private struct Entry {
-        var value: Value
-        var ticket: UInt64
+    @usableFromInline
+    struct Entry {
+        @usableFromInline var value: Value
+        @usableFromInline var ticket: UInt64
+
+        @usableFromInline
+        init(value: Value, ticket: UInt64) {
+            (self.value, self.ticket) = (value, ticket)
+        }
     }
 
-    private let countMax: Int
-    private let ageMax: Int64
-    private var entries: [Key: Entry] = [:]
-    private var queue: [(key: Key, ticket: UInt64, at: Int64)] = []
-    private var queueHead = 0
-    private var lastTicket: UInt64 = 0
+    @usableFromInline let countMax: Int
+    @usableFromInline let ageMax: Int64
+    @usableFromInline var entries: [Key: Entry] = [:]
+    @usableFromInline var queue: [(key: Key, ticket: UInt64, at: Int64)] = []
+    @usableFromInline var queueHead = 0
+    @usableFromInline var lastTicket: UInt64 = 0
 
     /// - Parameter ageMax: milliseconds.
+    @inlinable
     package init(countMax: Int, ageMax: Int64) {
         precondition(countMax > 0 && ageMax > 0, "countMax \(countMax), ageMax \(ageMax)")
         self.countMax = countMax
@@ -23,13 +29,14 @@ package struct RecentTable<Key: Hashable & Sendable, Value: Sendable>: Sendable 
     }
 
     /// Of those that are remembered.
-    package var count: Int { entries.count }
+    @inlinable package var count: Int { entries.count }
 
     /// Nil: never set, or forgotten.
-    package subscript(key: Key) -> Value? { entries[key]?.value }
+    @inlinable package subscript(key: Key) -> Value? { entries[key]?.value }
 
     /// Sets a value and makes it the most recent one. Costs a constant on average.
     /// - Parameter now: milliseconds on the clock of `ageMax`.
+    @inlinable
     package mutating func set(_ value: Value, for key: Key, now: Int64) {
         lastTicket += 1
         entries[key] = Entry(value: value, ticket: lastTicket)

@@ -20,8 +20,14 @@ package struct PushCounts: Sendable, Equatable {
     package var dead = 0
     package var rejected = 0
     package var skippedUnconfigured = 0
-    /// The same, told apart by reason.
-    package var causes: [Cause: Int] = [:]
+    /// Those that were not accepted, told apart by reason.
+    private var troubles: [Cause: Int] = [:]
+    /// All of them, told apart by reason.
+    package var causes: [Cause: Int] {
+        var causes = troubles
+        if accepted > 0 { causes[Cause(outcome: "accepted", reason: "")] = accepted }
+        return causes
+    }
 
     package init() {}
 
@@ -33,6 +39,7 @@ package struct PushCounts: Sendable, Equatable {
         case .rejected: rejected += 1
         case .skippedUnconfigured: skippedUnconfigured += 1
         }
-        causes[Cause(outcome: outcome.name, reason: PushReason.word(of: outcome)), default: 0] += 1
+        if case .accepted = outcome { return }
+        troubles[Cause(outcome: outcome.name, reason: PushReason.word(of: outcome)), default: 0] += 1
     }
 }

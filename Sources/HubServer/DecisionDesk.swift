@@ -160,12 +160,13 @@ struct DecisionDesk {
         let nid = NotificationID.make(event: event.id, app: event.app, user: entry.user)
         if !decision.pushes.isEmpty {
             for push in decision.pushes {
-                let locale = variant.locales.isEmpty ? nil : entry.devices.first { $0.id == push.device }?.locale
+                let device = entry.devices.first { $0.id == push.device }
+                let locale = variant.locales.isEmpty ? nil : device?.locale
                 let message = try rendering.message(variant, participant: entry.participant, nid: nid, locale: locale)
                 decided.deliveries.append(
                     DeliveryRecord(
                         nid: nid, event: event.id, app: event.app, user: entry.user, device: push.device, state: .due, reason: push.reason,
-                        dueAt: event.committedAt, message: message))
+                        dueAt: event.committedAt, message: message, route: device?.route))
             }
         } else if let end = decision.end {
             decided.deliveries.append(

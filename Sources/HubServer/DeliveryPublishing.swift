@@ -119,7 +119,7 @@ extension DeliveryService {
         for record in records {
             let sequence = sequences[record.event.id] ?? 0
             for var delivery in record.deliveries where delivery.state == .due {
-                delivery.message?.sequence = sequence
+                delivery.sequence = sequence
                 due.append(delivery)
             }
         }

@@ -9,78 +9,104 @@ internal import HubDelivery
 struct DeliveryQueue {
     private typealias Place = DeliveryHeap.Place
 
-    private struct Entry {
-        let delivery: DeliveryRecord
-        let ticket: UInt64
-        let isParked: Bool
+    /// A delivery, or none: then the ticket is 0, which no place has.
+    private struct Slot {
+        var delivery: DeliveryRecord?
+        var ticket: UInt64 = 0
+        var isParked = false
+        /// Of its nid.
+        var key = 0
+        /// Of another device of the same nid; nil: it is the last.
+        var next: Int?
     }
 
-    /// By nid: the participant's devices, 25 at most.
-    private var entries: [String: [Entry]] = [:]
+    private var slots: [Slot] = []
+    private var free: [Int] = []
+    /// By the nid's hash: the first of the participant's devices, 25 at most. Another nid's would be passed over.
+    private var chains: [Int: Int] = [:]
     private var urgent = DeliveryHeap()
     private var others = DeliveryHeap()
     private var lanes: [PushRoute: DeliveryHeap] = [:]
     private var lastTicket: UInt64 = 0
-    private(set) var count = 0
     /// Of these, what waits for a lane.
     private(set) var parkedCount = 0
+
+    var count: Int { slots.count - free.count }
 
     /// Stale places that a heap may have beyond the number of deliveries.
     private static let slack = 1024
 
+    /// Makes room for so many more at once.
+    mutating func reserve(_ more: Int) {
+        guard more > Self.slack else { return }
+        slots.reserveCapacity(count + more)
+        chains.reserveCapacity(count + more)
+    }
+
     /// Adds a delivery that waits for its due time, in the place of one with the same nid and device. Costs the logarithm of the count.
     mutating func insert(_ delivery: DeliveryRecord) {
-        place(delivery, at: delivery.dueAt, isParked: false)
+        _ = place(delivery, at: delivery.dueAt, isParked: false)
     }
 
     /// Adds a delivery that is due and waits for its lane, in the place of one with the same nid and device.
     mutating func park(_ delivery: DeliveryRecord, on route: PushRoute) {
-        let end = delivery.message?.expiresAt ?? delivery.dueAt
-        place(delivery, at: end, isParked: true)
-        lanes[route, default: DeliveryHeap()].insert(
-            Place(
-                group: delivery.isUrgent ? 0 : 1, time: end, committedAt: delivery.message?.committedAt ?? 0, ticket: lastTicket,
-                nid: delivery.nid, device: delivery.device))
+        let end = delivery.timing?.expiresAt ?? delivery.dueAt
+        var place = place(delivery, at: end, isParked: true)
+        place.group = delivery.isUrgent ? 0 : 1
+        lanes[route, default: DeliveryHeap()].insert(place)
         if let heap = lanes[route], heap.count > 2 * count + Self.slack {
-            let entries = entries
-            lanes[route]?.keep { Self.isCurrent($0, entries) }
+            let slots = slots
+            lanes[route]?.keep { Self.isCurrent($0, slots) }
         }
     }
 
-    private mutating func place(_ delivery: DeliveryRecord, at time: Int64, isParked: Bool) {
-        _ = remove(nid: delivery.nid, device: delivery.device)
+    private mutating func place(_ delivery: DeliveryRecord, at time: Int64, isParked: Bool) -> Place {
+        let key = delivery.nid.hashValue
+        let first = chains[key]
+        var found = first
+        while let slot = found, !isHere(slot, delivery.nid, delivery.device) { found = slots[slot].next }
         lastTicket += 1
-        entries[delivery.nid, default: []].append(Entry(delivery: delivery, ticket: lastTicket, isParked: isParked))
-        count += 1
+        let slot: Int
+        if let found {
+            if slots[found].isParked { parkedCount -= 1 }
+            slot = found
+        } else {
+            slot = free.popLast() ?? slots.count
+            if slot == slots.count { slots.append(Slot()) }
+            slots[slot].key = key
+            slots[slot].next = first
+            chains[key] = slot
+        }
+        slots[slot].delivery = delivery
+        slots[slot].ticket = lastTicket
+        slots[slot].isParked = isParked
         if isParked { parkedCount += 1 }
-        let place = Place(
-            time: time, committedAt: delivery.message?.committedAt ?? 0, ticket: lastTicket, nid: delivery.nid, device: delivery.device)
+        let place = Place(time: time, committedAt: delivery.timing?.committedAt ?? 0, ticket: lastTicket, slot: slot)
         if delivery.isUrgent { urgent.insert(place) } else { others.insert(place) }
         if urgent.count + others.count > 2 * count + Self.slack {
-            let entries = entries
-            urgent.keep { Self.isCurrent($0, entries) }
-            others.keep { Self.isCurrent($0, entries) }
+            let slots = slots
+            urgent.keep { Self.isCurrent($0, slots) }
+            others.keep { Self.isCurrent($0, slots) }
         }
+        return place
     }
 
     /// Removes what is due, at most `limit`: urgent ones first, then the soonest.
     /// - Parameter now: milliseconds since 1970.
     mutating func takeDue(now: Int64, limit: Int) -> [DeliveryRecord] {
         var due: [DeliveryRecord] = []
-        while due.count < limit, let place = Self.first(of: &urgent, entries), place.time <= now {
-            _ = urgent.removeFirst()
-            due += remove(nid: place.nid, device: place.device)
+        while due.count < limit, let place = Self.first(of: &urgent, slots), place.time <= now {
+            if let delivery = take(place.slot) { due.append(delivery) }
         }
-        while due.count < limit, let place = Self.first(of: &others, entries), place.time <= now {
-            _ = others.removeFirst()
-            due += remove(nid: place.nid, device: place.device)
+        while due.count < limit, let place = Self.first(of: &others, slots), place.time <= now {
+            if let delivery = take(place.slot) { due.append(delivery) }
         }
         return due
     }
 
     /// The soonest time that something is due at, in milliseconds since 1970; nil when nothing waits.
     mutating func nextDue() -> Int64? {
-        switch (Self.first(of: &urgent, entries)?.time, Self.first(of: &others, entries)?.time) {
+        switch (Self.first(of: &urgent, slots)?.time, Self.first(of: &others, slots)?.time) {
         case (let urgent?, let other?): min(urgent, other)
         case (let urgent, let other): urgent ?? other
         }
@@ -93,22 +119,26 @@ struct DeliveryQueue {
 
     func hasParked(on route: PushRoute) -> Bool { lanes[route] != nil }
 
+    /// Whether an urgent delivery that waits for the lane goes before any that comes now.
+    func hasUrgentParked(on route: PushRoute) -> Bool { lanes[route]?.first?.group == 0 }
+
     /// Removes what waits for a lane, urgent ones first, then what expires first.
     /// - Parameters:
     ///   - count: how many at most.
     ///   - urgent: how many at most as long as they are urgent; at least `count`.
     mutating func takeParked(on route: PushRoute, count: Int, urgent: Int) -> [DeliveryRecord] {
+        guard var heap = lanes.removeValue(forKey: route) else { return [] }
         var taken: [DeliveryRecord] = []
-        while let place = lanes[route]?.first {
-            guard Self.isCurrent(place, entries) else {
-                _ = lanes[route]?.removeFirst()
-                continue
+        while let place = heap.first {
+            if Self.isCurrent(place, slots) {
+                guard taken.count < (place.group == 0 ? urgent : count) else {
+                    lanes[route] = heap
+                    return taken
+                }
+                if let delivery = take(place.slot) { taken.append(delivery) }
             }
-            guard taken.count < (place.group == 0 ? urgent : count) else { return taken }
-            _ = lanes[route]?.removeFirst()
-            taken += remove(nid: place.nid, device: place.device)
+            _ = heap.removeFirst()
         }
-        lanes[route] = nil
         return taken
     }
 
@@ -125,32 +155,65 @@ struct DeliveryQueue {
 
     /// Removes a notification, on one device or on all of them.
     mutating func remove(nid: String, device: String? = nil) -> [DeliveryRecord] {
-        guard let found = entries[nid] else { return [] }
-        let kept = device.map { device in found.filter { $0.delivery.device != device } } ?? []
-        entries[nid] = kept.isEmpty ? nil : kept
-        count -= found.count - kept.count
-        let removed = found.filter { device == nil || $0.delivery.device == device }
-        parkedCount -= removed.count { $0.isParked }
-        return removed.map(\.delivery)
+        var removed: [DeliveryRecord] = []
+        var found = chains[nid.hashValue]
+        while let slot = found {
+            found = slots[slot].next
+            if isHere(slot, nid, device), let delivery = take(slot) { removed.append(delivery) }
+        }
+        return removed
     }
 
     /// Whether the notification waits on that device.
     func contains(_ delivery: DeliveryRecord) -> Bool {
-        entries[delivery.nid]?.contains { $0.delivery.device == delivery.device } ?? false
+        var found = chains[delivery.nid.hashValue]
+        while let slot = found {
+            if isHere(slot, delivery.nid, delivery.device) { return true }
+            found = slots[slot].next
+        }
+        return false
     }
 
-    mutating func removeAll() {
-        (entries, urgent, others, lanes, count, parkedCount) = ([:], DeliveryHeap(), DeliveryHeap(), [:], 0, 0)
+    mutating func removeAll() { self = DeliveryQueue(lastTicket: lastTicket) }
+
+    init() {}
+
+    /// - Parameter lastTicket: goes on, so that no place of before is taken for one of now.
+    private init(lastTicket: UInt64) { self.lastTicket = lastTicket }
+
+    /// - Parameter device: nil: any.
+    private func isHere(_ slot: Int, _ nid: String, _ device: String?) -> Bool {
+        guard let delivery = slots[slot].delivery, delivery.nid == nid else { return false }
+        return device == nil || delivery.device == device
     }
 
-    private static func isCurrent(_ place: Place, _ entries: [String: [Entry]]) -> Bool {
-        entries[place.nid]?.contains { $0.ticket == place.ticket } ?? false
+    /// Empties a slot; its places are passed over when they come up.
+    private mutating func take(_ slot: Int) -> DeliveryRecord? {
+        guard let delivery = slots[slot].delivery.take() else { return nil }
+        let (key, next) = (slots[slot].key, slots[slot].next)
+        if let first = chains[key], first != slot {
+            var before = first
+            while let following = slots[before].next, following != slot { before = following }
+            slots[before].next = next
+        } else {
+            chains[key] = next
+        }
+        if slots[slot].isParked { parkedCount -= 1 }
+        slots[slot] = Slot()
+        free.append(slot)
+        // The memory of a large event goes with its last delivery.
+        if count == 0, slots.count > Self.slack { removeAll() }
+        return delivery
+    }
+
+    private static func isCurrent(_ place: Place, _ slots: [Slot]) -> Bool {
+        place.slot < slots.count && slots[place.slot].ticket == place.ticket
     }
 
     /// Passes over what has been taken away.
-    private static func first(of heap: inout DeliveryHeap, _ entries: [String: [Entry]]) -> Place? {
+    private static func first(of heap: inout DeliveryHeap, _ slots: [Slot]) -> Place? {
         while let place = heap.first {
-            if isCurrent(place, entries) { return place }
+            if isCurrent(place, slots) { return place }
             _ = heap.removeFirst()
         }
         return nil
@@ -158,8 +221,8 @@ struct DeliveryQueue {
 }
 
 extension DeliveryRecord {
-    var isUrgent: Bool { message?.isUrgent ?? false }
+    var isUrgent: Bool { timing?.isUrgent ?? false }
 
     /// - Parameter now: milliseconds since 1970.
-    func isExpired(now: Int64) -> Bool { message.map { $0.expiresAt <= now } ?? false }
+    func isExpired(now: Int64) -> Bool { timing.map { $0.expiresAt <= now } ?? false }
 }

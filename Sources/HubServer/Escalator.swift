@@ -198,7 +198,7 @@ final class Escalator: Sendable {
                     rows.append(
                         DeliveryRecord(
                             nid: nid, event: record.id, app: record.app, user: target.user, device: device.id, state: .due,
-                            reason: "\(target.reason), not confirmed", dueAt: now, message: message))
+                            reason: "\(target.reason), not confirmed", dueAt: now, message: message, route: device.route))
                 } catch {
                     // The publish was checked; but the definition may have been changed between two starts.
                     logger.error("a push could not be rendered", metadata: ["event": "\(record.id)", "error": "\(error)"])

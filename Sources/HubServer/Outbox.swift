@@ -93,6 +93,7 @@ actor Outbox: PushQueue {
         if hasOverflowed || queue.count + deliveries.count > Self.queuedMax {
             hasOverflowed = true
         } else {
+            queue.reserve(deliveries.count)
             for delivery in deliveries { queue.insert(delivery) }
         }
         pump()
@@ -175,7 +176,10 @@ actor Outbox: PushQueue {
                 continue
             }
             hasReloaded = false
-            let isLeased = await lease(await admit(parked, outcome.sending))
+            let ready = await admit(parked, outcome.sending)
+            // Sorting a large event into its lanes takes a while; answers that come meanwhile are not to wait for it.
+            if ready.isEmpty { await Task.yield() }
+            let isLeased = await lease(ready)
             let isWritten = await write(outcome.waiting.filter { queue.contains($0) } + ended)
             for delivery in ended { log(delivery) }
             if !isLeased || !isWritten { return }

@@ -51,44 +51,72 @@ extension Outbox {
     ///   - waiters: have waited for their lane and are asked about before others that have not.
     /// - Returns: what can be leased now. The others are in the queue again.
     func admit(_ waiters: [DeliveryRecord], _ others: [DeliveryRecord]) async -> [Addressed] {
-        let deliveries = waiters + others
+        let deliveries = waiters + withoutCrowded(others)
         if deliveries.isEmpty { return [] }
         let found = await targets.find(deliveries, now: time.wallMilliseconds)
         if isClosed { return [] }
         let now = time.wallMilliseconds
         var ready: [Addressed] = []
-        var asked: [Addressed] = []
-        for (index, pair) in zip(deliveries, found).enumerated() {
-            let (delivery, found) = pair
+        var urgent: [Int] = []
+        var asked: [Int] = []
+        for (index, found) in found.enumerated() {
+            let delivery = deliveries[index]
             guard case .target(let target, _) = found else {
                 ready.append(Addressed(delivery: delivery, found: found))
                 continue
             }
-            // Whoever has waited goes first; urgent ones pass.
-            if index >= waiters.count, !delivery.isUrgent, queue.hasParked(on: target.route) {
+            if delivery.isUrgent {
+                urgent.append(index)
+            } else if index >= waiters.count, queue.hasParked(on: target.route) {
+                // Whoever has waited goes first; urgent ones pass.
                 queue.park(delivery, on: target.route)
             } else {
-                asked.append(Addressed(delivery: delivery, found: found))
+                asked.append(index)
             }
         }
-        asked = asked.filter(\.delivery.isUrgent) + asked.filter { !$0.delivery.isUrgent }
-        let candidates = asked.compactMap { addressed in
-            if case .target(let target, _) = addressed.found { PushCandidate(target: target, isUrgent: addressed.delivery.isUrgent) } else { nil }
+        let urgentCount = urgent.count
+        asked = urgent + asked
+        let candidates = asked.enumerated().compactMap { place, index in
+            if case .target(let target, _) = found[index] { PushCandidate(target: target, isUrgent: place < urgentCount) } else { nil }
         }
-        for (index, admission) in gateway.admit(candidates).enumerated() {
-            let route = candidates[index].target.route
+        ready.reserveCapacity(ready.count + asked.count)
+        for (place, admission) in gateway.admit(candidates).enumerated() {
+            let delivery = deliveries[asked[place]]
             switch admission {
-            case .go: ready.append(asked[index])
+            case .go: ready.append(Addressed(delivery: delivery, found: found[asked[place]]))
             case .wait(let again):
-                queue.park(asked[index].delivery, on: route)
+                let route = candidates[place].target.route
+                queue.park(delivery, on: route)
                 laneWaits[route] = wait(again, now: now)
                 refused.insert(route)
             case .deviceWait(let wait):
-                var delivery = asked[index].delivery
+                var delivery = delivery
                 delivery.dueAt = now + max(1, wait.milliseconds + 1)
                 queue.insert(delivery)
             }
         }
         return ready
+    }
+
+    /// How long after an event was committed its pushes are taken to go the way that they went then, in milliseconds.
+    private static let routeAge: Int64 = 60_000
+
+    /// Parks what has just been decided behind others of its lane that wait already, urgent ones behind urgent ones: looking up where
+    /// it goes would be for nothing, since that is looked up when its turn has come.
+    private func withoutCrowded(_ deliveries: [DeliveryRecord]) -> [DeliveryRecord] {
+        if queue.parkedCount == 0 { return deliveries }
+        let now = time.wallMilliseconds
+        // Mostly all go the same way.
+        var last: (route: PushRoute, isUrgent: Bool, isCrowded: Bool)?
+        return deliveries.filter { delivery in
+            guard let route = delivery.route, let timing = delivery.timing, now - timing.committedAt < Self.routeAge else { return true }
+            let isUrgent = timing.isUrgent
+            if last?.isUrgent != isUrgent || last?.route != route {
+                last = (route, isUrgent, isUrgent ? queue.hasUrgentParked(on: route) : queue.hasParked(on: route))
+            }
+            guard last?.isCrowded == true else { return true }
+            queue.park(delivery, on: route)
+            return false
+        }
     }
 }

@@ -14,7 +14,13 @@ extension Outbox {
             guard let batch = await answers.next() else { break }
             handed -= batch.count
             var settled: [DeliveryRecord] = []
-            for answer in batch { settled.append(await settle(answer)) }
+            settled.reserveCapacity(batch.count)
+            for answer in batch {
+                if case .dead(_, let since, isCertain: true) = answer.outcome {
+                    await remove(answer.target.token, of: answer.target.provider, deadSince: since)
+                }
+                settled.append(settle(answer))
+            }
             await noteAccepted(batch)
             await complete(settled)
         }
@@ -30,9 +36,13 @@ extension Outbox {
 
     /// Side by side, so that the store writes them in one transaction.
     private func noteAccepted(_ answers: [Answer]) async {
+        let answers = answers.filter { answer in
+            if case .accepted(_, let other) = answer.outcome { answer.isNoteDue || other != nil } else { false }
+        }
+        if answers.isEmpty { return }
         await withTaskGroup { group in
             for answer in answers {
-                guard case .accepted(_, let other) = answer.outcome, answer.isNoteDue || other != nil else { continue }
+                guard case .accepted(_, let other) = answer.outcome else { continue }
                 group.addTask { await self.noteAccepted(answer.target, other ?? answer.target.environment) }
             }
         }
@@ -60,7 +70,7 @@ extension Outbox {
     }
 
     /// What the delivery has become.
-    private func settle(_ answer: Answer) async -> DeliveryRecord {
+    private func settle(_ answer: Answer) -> DeliveryRecord {
         let delivery = answer.delivery
         counts.answered(answer, now: time.wallMilliseconds)
         switch answer.outcome {
@@ -68,10 +78,7 @@ extension Outbox {
             var delivery = delivery
             delivery.providerID = providerID
             return end(delivery, .accepted, outcome: "accepted")
-        case .dead(let reason, let since, let isCertain):
-            if isCertain { await remove(answer.target.token, of: answer.target.provider, deadSince: since) }
-            return end(delivery, .failed, outcome: reason)
-        case .rejected(let reason): return end(delivery, .failed, outcome: reason)
+        case .dead(let reason, _, _), .rejected(let reason): return end(delivery, .failed, outcome: reason)
         case .skippedUnconfigured: return end(delivery, .skippedUnconfigured, outcome: "skipped_unconfigured")
         case .retry(_, let reason): return afterRetry(delivery, answer.outcome, reason: reason)
         }

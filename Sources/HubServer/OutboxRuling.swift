@@ -6,9 +6,10 @@ internal import Logging
 extension Outbox {
     /// What is due, with all that is needed to rule on it.
     func takeDue(limit: Int) async -> [DeliveryRecord] {
-        let due = queue.takeDue(now: time.wallMilliseconds, limit: limit)
+        let now = time.wallMilliseconds
+        let due = queue.takeDue(now: now, limit: limit)
+        if !rules.isAnyUnknown(due, now: now) { return due }
         let unknown = Set(due.filter { rules.needsEvent(of: $0) }.map(\.event))
-        if unknown.isEmpty, !due.contains(where: isUnknown) { return due }
         // Back while events and devices are read, so that whatever is cancelled meanwhile is found.
         for delivery in due { queue.insert(delivery) }
         for event in unknown {

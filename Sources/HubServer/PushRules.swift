@@ -46,7 +46,7 @@ struct PushRules {
 
     /// Events whose channel is known, at about 200 bytes each; more than are ruled on together.
     static let eventsMax = 4096
-    /// Notifications whose ruling is remembered for the participant's other devices, at about 200 bytes each.
+    /// Notifications whose ruling is remembered for the participant's other devices, at about 100 bytes each.
     static let rulingsMax = 50_000
     /// Devices whose time zone is remembered, at about 200 bytes each, and for how long: people travel.
     static let zonesMax = 20_000
@@ -79,7 +79,20 @@ struct PushRules {
 
     /// Whether the delivery's event has to be learned before it can be ruled on.
     func needsEvent(of delivery: DeliveryRecord) -> Bool {
-        !isUniform && delivery.attempts == 0 && delivery.address == nil && delivery.message.map { $0.policy != .sync } == true && memory.channel(ofEvent: delivery.event) == nil
+        !isUniform && delivery.attempts == 0 && delivery.address == nil && delivery.timing.map { $0.policy != .sync } == true && memory.channel(ofEvent: delivery.event) == nil
+    }
+
+    /// Whether something has to be learned about any of these before they can be ruled on. Mostly they are of one event.
+    func isAnyUnknown(_ deliveries: [DeliveryRecord], now: Int64) -> Bool {
+        if isUniform { return false }
+        var known: String?
+        return deliveries.contains { delivery in
+            if delivery.event != known {
+                if needsEvent(of: delivery) { return true }
+                if memory.channel(ofEvent: delivery.event) != nil { known = delivery.event }
+            }
+            return needsZone(of: delivery, now: now)
+        }
     }
 
     /// - Parameters:
@@ -91,7 +104,7 @@ struct PushRules {
 
     /// Whether the device's time zone has to be learned before its delivery can be ruled on. Asked once the event is known.
     func needsZone(of delivery: DeliveryRecord, now: Int64) -> Bool {
-        guard delivery.attempts == 0, delivery.address == nil, Self.isHeldBack(delivery.message?.policy),
+        guard delivery.attempts == 0, delivery.address == nil, Self.isHeldBack(delivery.timing?.policy),
             settings(of: delivery).quietHours != nil
         else { return false }
         guard let zone = zones[deviceName(of: delivery)] else { return true }
@@ -135,8 +148,8 @@ struct PushRules {
         // Mostly all are of one event.
         var known: (event: String, settings: Settings)?
         // Visible ones first: a silent one is not needed beside them.
-        for isSilent in [false, true] {
-            for delivery in deliveries where (delivery.message?.policy == .sync) == isSilent {
+        for isSilent in deliveries.contains(where: { $0.timing?.policy == .sync }) ? [false, true] : [false] {
+            for delivery in deliveries where (delivery.timing?.policy == .sync) == isSilent {
                 // An address stands for nobody whose alerts could be counted.
                 guard delivery.attempts == 0, delivery.address == nil, let message = delivery.message, message.expiresAt > now else {
                     outcome.sending.append(delivery)
@@ -158,11 +171,12 @@ struct PushRules {
     ) -> PushBudget.Verdict {
         let isQuiet = Self.isHeldBack(push.policy) && settings.quietHours?.end(at: now, timezone: push.timezone) != nil
         // While some of a participant's devices have quiet hours, the others do not wait for them.
-        let zoneKey = name(push.id, timezone: push.timezone)
-        let key = isQuiet ? zoneKey : name(push.id, device: push.device)
+        let zoneKey = RulingMemory.Name(nid: push.id, timezone: push.timezone)
+        let key = isQuiet || push.device == nil && push.timezone == nil ? zoneKey : RulingMemory.Name(nid: push.id, device: push.device)
         var verdict: PushBudget.Verdict
         // Mostly three times the same name.
-        if let known = memory.verdict(key) ?? (zoneKey == key ? nil : end(zoneKey)) ?? (push.id == key || push.id == zoneKey ? nil : end(push.id)) {
+        let wholeKey = push.timezone == nil ? zoneKey : RulingMemory.Name(nid: push.id, timezone: nil)
+        if let known = memory.verdict(key) ?? (zoneKey == key ? nil : end(zoneKey)) ?? (wholeKey == key || wholeKey == zoneKey ? nil : end(wholeKey)) {
             verdict = known
         } else {
             let ruling = budget.rule(
@@ -170,12 +184,12 @@ struct PushRules {
             verdict = ruling.verdict
             for nid in ruling.displaced {
                 outcome.displaced.append(Displaced(nid: nid, device: push.device, timezone: nil))
-                memory.note(.drop(.displaced), of: name(nid, device: push.device), now: now)
+                memory.note(.drop(.displaced), of: RulingMemory.Name(nid: nid, device: push.device), now: now)
             }
             let quietUntil: Int64? = if isQuiet, case .wait(let end) = ruling.verdict { end } else { nil }
             for nid in ruling.displacedInZone {
                 outcome.displaced.append(Displaced(nid: nid, device: nil, timezone: push.timezone, quietUntil: quietUntil))
-                memory.note(.drop(.displaced), of: name(nid, timezone: push.timezone), now: now)
+                memory.note(.drop(.displaced), of: RulingMemory.Name(nid: nid, timezone: push.timezone), now: now)
             }
         }
         var delivery = delivery
@@ -200,7 +214,7 @@ struct PushRules {
     private typealias Settings = (quietHours: QuietHours?, alerts: AlertLimits)
 
     /// A ruling that something is never sent.
-    private func end(_ key: String) -> PushBudget.Verdict? {
+    private func end(_ key: RulingMemory.Name) -> PushBudget.Verdict? {
         let verdict = memory.verdict(key)
         return if case .drop? = verdict { verdict } else { nil }
     }
@@ -213,7 +227,7 @@ struct PushRules {
 
     /// The device's own zone wins over the definition's; nil where no quiet hours hold it back.
     private func timezone(of delivery: DeliveryRecord, _ quietHours: QuietHours?) -> String? {
-        guard Self.isHeldBack(delivery.message?.policy) else { return nil }
+        guard Self.isHeldBack(delivery.timing?.policy) else { return nil }
         return quietHours.map { zones[deviceName(of: delivery)]?.name ?? $0.timezone }
     }
 
@@ -230,7 +244,4 @@ struct PushRules {
             policy: message.policy, group: message.group, expiresAt: message.expiresAt, committedAt: message.committedAt,
             timezone: timezone, isClear: delivery.purpose == .clear)
     }
-
-    private func name(_ nid: String, device: String?) -> String { device.map { "\(nid)/\($0)" } ?? nid }
-    private func name(_ nid: String, timezone: String?) -> String { timezone.map { "\(nid)@\($0)" } ?? nid }
 }

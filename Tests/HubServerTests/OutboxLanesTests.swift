@@ -14,6 +14,7 @@ private final class PacedGateway: PushGateway {
         var throttled: [String: Duration] = [:]
         var sent: [(message: PushMessage, target: PushTarget)] = []
         var asked = 0
+        var askedAbout = 0
         var held: [@Sendable (PushOutcome) -> Void]? = nil
     }
     private let state = Mutex(State())
@@ -29,6 +30,9 @@ private final class PacedGateway: PushGateway {
     var tokens: [String] { state.withLock { $0.sent.map(\.target.token) } }
     /// How often it was asked, about however many pushes.
     var asked: Int { state.withLock { $0.asked } }
+
+    /// About how many pushes it was asked.
+    var askedAbout: Int { state.withLock { $0.askedAbout } }
 
     func allow(_ count: Int?, on provider: PushProvider) { state.withLock { $0.budget[provider] = count } }
 
@@ -52,6 +56,7 @@ private final class PacedGateway: PushGateway {
     func admit(_ candidates: [PushCandidate]) -> [PushAdmission] {
         state.withLock { state in
             state.asked += 1
+            state.askedAbout += candidates.count
             return candidates.map { candidate in
                 if let wait = state.throttled.removeValue(forKey: candidate.target.token) { return .deviceWait(wait) }
                 let provider = candidate.target.provider
@@ -210,6 +215,64 @@ struct OutboxLanesTests {
         await outbox.enqueue([])
         _ = try await test.row("b") { $0.state == .accepted }
         #expect(gateway.sent.map(\.event) == ["b"])
+        await outbox.close()
+    }
+
+    @Test("what is decided for a lane that others wait for waits behind them, and nobody is asked about it", arguments: [Policy.critical, .notify])
+    func crowded(policy: Policy) async throws {
+        let test = try TestStore()
+        try await test.device()
+        let gateway = PacedGateway([.fcm: 0])
+        let outbox = test.outbox(gateway)
+        await outbox.enqueue([try await test.commitPush(event: "first", policy: policy)])
+        #expect(await eventually { gateway.askedAbout == 1 })
+        var pushes: [DeliveryRecord] = []
+        for number in 0..<20 {
+            // Somebody of their own each: nobody's alerts are to become too many.
+            try await test.device(user: "u\(number)", token: "token-of-u\(number)")
+            var push = try await test.commitPush(event: "n\(number)", policy: policy, user: "u\(number)")
+            push.route = PushRoute(app: "1", provider: .fcm)
+            pushes.append(push)
+        }
+        await outbox.enqueue(pushes)
+        #expect(await eventuallyParked(21, in: outbox))
+        #expect(gateway.askedAbout == 1)
+        gateway.allow(nil, on: .fcm)
+        await outbox.enqueue([])
+        #expect(await eventually { gateway.sent.count == 21 })
+        #expect(gateway.sent.map(\.event) == ["first"] + pushes.map(\.event))
+        await outbox.close()
+    }
+
+    private func eventuallyParked(_ count: Int, in outbox: Outbox) async -> Bool {
+        let end = ContinuousClock.now + .seconds(60)
+        while ContinuousClock.now < end {
+            if await outbox.queue.parkedCount == count { return true }
+            await Task.yield()
+        }
+        return false
+    }
+
+    @Test("a push goes where its device is when it is sent, and not where it was when it was decided")
+    func movedSince() async throws {
+        let test = try TestStore()
+        try await test.device()
+        _ = try await test.store.putDevice(
+            Device(
+                app: "1", user: "i", id: "d", platform: .ios, provider: .apns, token: "token-of-i", environment: .production,
+                registeredAt: test.clock.wallMilliseconds))
+        let gateway = PacedGateway([.apns: 0])
+        let outbox = test.outbox(gateway)
+        await outbox.enqueue([try await test.commitPush(event: "first", user: "i")])
+        #expect(await eventuallyParked(1, in: outbox))
+        var moved = try await test.commitPush(event: "moved")
+        moved.route = PushRoute(app: "1", provider: .apns, environment: .production, isUnproven: true)
+        await outbox.enqueue([moved])
+        #expect(await eventuallyParked(2, in: outbox))
+        gateway.allow(nil, on: .apns)
+        await outbox.enqueue([])
+        #expect(await eventually { gateway.sent.count == 2 })
+        #expect(Set(gateway.tokens) == ["token-of-i", "token-of-u"])
         await outbox.close()
     }
 
