@@ -1,9 +1,9 @@
 import GRDB
 import HubDelivery
 
-/// Writes what becomes of rows of `delivery`: their leases, and their outcomes with the attempts that led to them.
+/// Finds rows of `delivery`, and writes what becomes of them with the attempts that led to it.
 struct DeliveryUpdate {
-    private let lease: RawStatement
+    private let find: RawStatement
     private let outcome: RawStatement
     private let note: RawStatement
 
@@ -14,53 +14,54 @@ struct DeliveryUpdate {
         "CASE state " + DeliveryState.open.map { "WHEN '\($0.rawValue)' THEN 1" }.joined(separator: " ") + " ELSE 0 END"
 
     init(_ db: Database) throws {
-        let key = "WHERE event = ?1 AND user = ?2 AND device = ?3 AND \(Self.isOpen)"
-        lease = try RawStatement("UPDATE delivery SET state = ?4, due_at = ?5, attempts = ?6 \(key)", db)
+        find = try RawStatement("SELECT rowid, \(Self.isOpen) FROM delivery WHERE event = ?1 AND user = ?2 AND device = ?3", db)
+        // By its number: a search by the key takes as long as the rest. The nid tells when somebody else has numbered the rows anew.
         outcome = try RawStatement(
             """
-            UPDATE delivery SET state = ?4, due_at = ?5, attempts = ?6, provider_id = ?7, outcome = ?8,
-              attempts_log = CASE WHEN ?9 IS NULL OR \(Self.isFull) THEN attempts_log ELSE COALESCE(attempts_log, '') || ?9 END
-            \(key)
+            UPDATE delivery SET state = ?3, due_at = ?4, attempts = ?5, provider_id = ?6, outcome = ?7,
+              attempts_log = CASE WHEN ?8 IS NULL OR \(Self.isFull) THEN attempts_log ELSE COALESCE(attempts_log, '') || ?8 END
+            WHERE rowid = ?1 AND nid = ?2 AND \(Self.isOpen)
             """, db)
         note = try RawStatement(
-            """
-            UPDATE delivery SET attempts_log = COALESCE(attempts_log, '') || ?4
-            WHERE event = ?1 AND user = ?2 AND device = ?3 AND NOT (\(Self.isFull))
-            """, db)
+            "UPDATE delivery SET attempts_log = COALESCE(attempts_log, '') || ?2 WHERE rowid = ?1 AND NOT (\(Self.isFull))", db)
     }
 
-    /// - Returns: whether the row is open.
-    func lease(_ delivery: DeliveryRecord) throws -> Bool {
-        try bindCommon(delivery, dueAt: delivery.dueAt, to: lease)
-        return try lease.run() > 0
+    /// - Returns: the row's number; nil: there is no such row, or it has ended.
+    func openRow(of delivery: DeliveryRecord) throws -> Int64? {
+        try find(delivery).flatMap { $0.isOpen ? $0.number : nil }
     }
 
-    func end(_ delivery: DeliveryRecord) throws {
+    private func find(_ delivery: DeliveryRecord) throws -> (number: Int64, isOpen: Bool)? {
+        try find.bind(delivery.event, at: 1)
+        try find.bind(delivery.user, at: 2)
+        try find.bind(DeviceColumn.text(delivery), at: 3)
+        return try find.row { ($0.number(0), $0.number(1) != 0) }
+    }
+
+    /// - Returns: the row's number; nil: there is no such row.
+    func end(_ delivery: DeliveryRecord) throws -> Int64? {
         let line = delivery.attempt.map(AttemptLog.line)
-        // What has failed is listed by when it did.
-        let dueAt = delivery.state == .failed ? delivery.attempt?.endedAt ?? delivery.dueAt : delivery.dueAt
-        try bindCommon(delivery, dueAt: dueAt, to: outcome)
-        try outcome.bind(delivery.providerID, at: 7)
-        try outcome.bind(delivery.outcome, at: 8)
-        try outcome.bind(line, at: 9)
-        if try outcome.run() > 0 { return }
-        guard let line else { return }
+        if let row = delivery.row, try end(delivery, row, line) { return row }
+        guard let found = try find(delivery) else { return nil }
+        if found.isOpen, try end(delivery, found.number, line) { return found.number }
+        guard let line else { return found.number }
         // The row has ended meanwhile, and the attempt was made all the same.
-        try bindKey(delivery, to: note)
-        try note.bind(line, at: 4)
+        try note.bind(found.number, at: 1)
+        try note.bind(line, at: 2)
         try note.run()
+        return found.number
     }
 
-    private func bindKey(_ delivery: DeliveryRecord, to statement: RawStatement) throws {
-        try statement.bind(delivery.event, at: 1)
-        try statement.bind(delivery.user, at: 2)
-        try statement.bind(DeviceColumn.text(delivery), at: 3)
-    }
-
-    private func bindCommon(_ delivery: DeliveryRecord, dueAt: Int64, to statement: RawStatement) throws {
-        try bindKey(delivery, to: statement)
-        try statement.bind(delivery.state.rawValue, at: 4)
-        try statement.bind(dueAt, at: 5)
-        try statement.bind(Int64(delivery.attempts), at: 6)
+    private func end(_ delivery: DeliveryRecord, _ row: Int64, _ line: String?) throws -> Bool {
+        try outcome.bind(row, at: 1)
+        try outcome.bind(delivery.nid, at: 2)
+        try outcome.bind(delivery.state.rawValue, at: 3)
+        // What has failed is listed by when it did.
+        try outcome.bind(delivery.state == .failed ? delivery.attempt?.endedAt ?? delivery.dueAt : delivery.dueAt, at: 4)
+        try outcome.bind(Int64(delivery.attempts), at: 5)
+        try outcome.bind(delivery.providerID, at: 6)
+        try outcome.bind(delivery.outcome, at: 7)
+        try outcome.bind(line, at: 8)
+        return try outcome.run() > 0
     }
 }

@@ -2,6 +2,7 @@ import Foundation
 import GRDB
 import HubCore
 import HubJSON
+import Synchronization
 package import HubDelivery
 
 extension SQLiteStore {
@@ -33,13 +34,14 @@ extension SQLiteStore {
     }
 
     package func openDeliveries(limit: Int) async throws -> [DeliveryRecord] {
+        let leases = leases.current
         let (open, unreadable) = try await read { db in
             var open: [DeliveryRecord] = []
             var unreadable: [(DeliveryRecord, StorageError)] = []
             var messages = MessageReader(db)
             let rows = try Row.fetchCursor(db.cachedStatement(sql: SQLiteStore.openDeliveriesSQL))
             while open.count < limit, let row = try rows.next() {
-                let (delivery, problem) = try Self.delivery(row: row, &messages)
+                let (delivery, problem) = try Self.delivery(row: row, &messages, leases)
                 if let problem { unreadable.append((delivery, problem)) } else { open.append(delivery) }
             }
             return (open, unreadable)
@@ -59,18 +61,42 @@ extension SQLiteStore {
 
     package func lease(_ deliveries: [DeliveryRecord]) async throws -> [DeliveryRecord] {
         if deliveries.isEmpty { return [] }
-        return try await write(rows: deliveries.count) { db in
-            let update = try DeliveryUpdate(db)
-            return try deliveries.filter { try update.lease($0) }
+        // Known where the transaction fails: its leases are to be forgotten.
+        let begun = Mutex<[Int64]>([])
+        do {
+            return try await write(rows: deliveries.count) { [leases] db in
+                let update = try DeliveryUpdate(db)
+                let leased = try deliveries.compactMap { delivery -> DeliveryRecord? in
+                    guard let row = try update.openRow(of: delivery) else { return nil }
+                    var delivery = delivery
+                    delivery.row = row
+                    return delivery
+                }
+                if leased.isEmpty { return [] }
+                try leases.begin(leased, db)
+                begun.withLock { $0 = leased.compactMap(\.row) }
+                return leased
+            }
+        } catch {
+            leases.forget(begun.withLock { $0 })
+            throw error
         }
     }
 
     /// A row that is not there (pruned meanwhile) or has ended (a receipt came) is passed over. A row's message and reason stay as committed.
     package func update(_ deliveries: [DeliveryRecord]) async throws {
         if deliveries.isEmpty { return }
-        try await write(rows: deliveries.count) { db in
-            let update = try DeliveryUpdate(db)
-            for delivery in deliveries { try update.end(delivery) }
+        let ended = Mutex<[Int64: DeliveryLeases.Lease]>([:])
+        do {
+            try await write(rows: deliveries.count) { [leases] db in
+                let update = try DeliveryUpdate(db)
+                let rows = try deliveries.compactMap { try update.end($0) }
+                let leases = try leases.end(rows, db)
+                ended.withLock { $0 = leases }
+            }
+        } catch {
+            leases.restore(ended.withLock { $0 })
+            throw error
         }
     }
 
@@ -84,15 +110,16 @@ extension SQLiteStore {
     }
 
     private func deliveries(_ condition: String, _ arguments: StatementArguments) async throws -> [DeliveryRecord] {
-        try await read { db in
+        let leases = leases.current
+        return try await read { db in
             var messages = MessageReader(db)
             return try Row.fetchAll(
                 db.cachedStatement(
                     sql: """
-                        SELECT delivery.*, event.sequence FROM delivery JOIN event ON event.id = delivery.event
+                        SELECT delivery.*, delivery.rowid AS row, event.sequence FROM delivery JOIN event ON event.id = delivery.event
                         WHERE \(condition) ORDER BY delivery.user, \(DeviceColumn.isClear), delivery.device
                         """), arguments: arguments
-            ).map { try Self.delivery(row: $0, &messages).delivery }
+            ).map { try Self.delivery(row: $0, &messages, leases).delivery }
         }
     }
 
@@ -131,7 +158,7 @@ extension SQLiteStore {
 
     static var openDeliveriesSQL: String {
         """
-        SELECT delivery.*, event.sequence FROM delivery JOIN event ON event.id = delivery.event
+        SELECT delivery.*, delivery.rowid AS row, event.sequence FROM delivery JOIN event ON event.id = delivery.event
         WHERE \(isOpen) ORDER BY delivery.due_at
         """
     }
@@ -172,7 +199,10 @@ extension SQLiteStore {
 
     /// The row's delivery, and what kept it from being read entirely. The message's sequence is the event's: when the
     /// text was written, the event did not have one yet.
-    static func delivery(row: Row, _ messages: inout MessageReader) throws -> (delivery: DeliveryRecord, problem: StorageError?) {
+    /// - Parameter leases: of the moment before the row was read.
+    static func delivery(
+        row: Row, _ messages: inout MessageReader, _ leases: [Int64: DeliveryLeases.Lease] = [:]
+    ) throws -> (delivery: DeliveryRecord, problem: StorageError?) {
         let (device, purpose) = DeviceColumn.read(row["device"])
         var delivery = DeliveryRecord(
             nid: row["nid"], event: row["event"], app: row["app"], user: row["user"], device: device, purpose: purpose,
@@ -180,6 +210,10 @@ extension SQLiteStore {
             outcome: row["outcome"])
         do {
             delivery.state = try decodeColumn(row, "state", of: "delivery")
+            if !leases.isEmpty {
+                delivery.row = row["row"]
+                delivery.apply(leases)
+            }
             if let text = row["address"] as String? { delivery.address = try DirectAddressCoding.decode(text) }
             if let text = row["message"] as String? {
                 delivery.message = try messages.message(text, number: row["message_number"], nid: delivery.nid)

@@ -20,18 +20,25 @@ extension SQLiteStore {
 
     package func cancelDeliveries(event: String, _ cancellations: [PushCancellation]) async throws -> [DeliveryRecord] {
         if cancellations.isEmpty { return [] }
-        return try await write(rows: cancellations.count) { db in
-            let statement = try db.cachedStatement(
+        return try await write(rows: cancellations.count) { [leases] db in
+            let find = try db.cachedStatement(
                 sql: """
-                    UPDATE delivery SET state = 'cancelled', outcome = 'receipt'
+                    SELECT rowid FROM delivery
                     WHERE event = ? AND user = ? AND device = ifnull(?, device) AND NOT \(DeviceColumn.isClear)
                       AND (state = 'waiting' OR state = 'due' OR state = 'retry')
                       AND (? OR reason NOT IN ('\(Policy.both.rawValue)', '\(Policy.pushOnly.rawValue)'))
+                    """)
+            let cancel = try db.cachedStatement(
+                sql: """
+                    UPDATE delivery SET state = 'cancelled', outcome = 'receipt' WHERE rowid = ?
                     RETURNING event, user, device, nid, app, state, reason, due_at, attempts, NULL AS message, provider_id, outcome
                     """)
+            let leased = leases.current
             var messages = MessageReader(db)
             return try cancellations.flatMap { wanted in
-                try Row.fetchAll(statement, arguments: [event, wanted.user, wanted.device, wanted.isOfNotification])
+                try Int64.fetchAll(find, arguments: [event, wanted.user, wanted.device, wanted.isOfNotification])
+                    .filter { leased[$0] == nil }
+                    .compactMap { try Row.fetchOne(cancel, arguments: [$0]) }
                     .map { try Self.delivery(row: $0, &messages).delivery }
             }
         }

@@ -25,6 +25,9 @@ enum SQLiteMigrations {
         migrator.registerMigration("dead letters") { db in try db.execute(sql: deadLetters) }
         migrator.registerMigration("messages") { db in try db.execute(sql: messages) }
         migrator.registerMigration("open deliveries") { db in try db.execute(sql: openDeliveries) }
+        migrator.registerMigration("leases") { db in
+            try db.execute(sql: "CREATE TABLE lease (number INTEGER PRIMARY KEY, deliveries BLOB NOT NULL) STRICT")
+        }
         return migrator
     }
 

@@ -21,6 +21,7 @@ package final class SQLiteStore: Directory, DeliveryStore, WebhookStore, Sendabl
     let time: any TimeSource
     private let writes: GroupCommit<Database>
     let onUnreadableRow: @Sendable (StorageError) -> Void
+    let leases = DeliveryLeases()
     let snapshots = SnapshotCache()
     let lists = RecipientLists()
 

@@ -6,10 +6,11 @@ extension SQLiteStore {
     /// Costs a look-up per recipient of the page, and for a large session one into its list in memory.
     package func trail(event id: String, user: String?, from first: Int, limit: Int) async throws -> EventTrail? {
         let (first, limit) = (max(0, first), min(max(0, limit), EventTrail.pageMax))
+        let leases = leases.current
         return try await reading { db, lists in
             guard let event = try Self.event(db, id: id) else { return nil }
             guard let fanout = try TrailOfFanout(db, id: id, lists: &lists) else {
-                return try Self.trailOfDeliveries(db, event, user: user, from: first, limit: limit, lists: &lists)
+                return try Self.trailOfDeliveries(db, event, user: user, from: first, limit: limit, leases, lists: &lists)
             }
             let start = min(first, fanout.count)
             let page = start..<min(fanout.count, start + limit)
@@ -17,7 +18,7 @@ extension SQLiteStore {
             var trail = EventTrail(event: event, isOpen: fanout.isOpen, recipientCount: fanout.count, recipients: [], next: nil)
             for place in places {
                 var recipient = fanout.recipient(place, committedAt: event.committedAt)
-                recipient.deliveries = try Self.trail(db, event: id, user: recipient.user, lists: &lists)
+                recipient.deliveries = try Self.trail(db, event: id, user: recipient.user, leases, lists: &lists)
                 trail.recipients.append(recipient)
             }
             if user == nil && page.upperBound < fanout.count { trail.next = page.upperBound }
@@ -27,7 +28,8 @@ extension SQLiteStore {
 
     /// Of an event without recipients, or whose list cannot be read: what the delivery rows tell.
     private static func trailOfDeliveries(
-        _ db: Database, _ event: EventRecord, user: String?, from first: Int, limit: Int, lists: inout Lists
+        _ db: Database, _ event: EventRecord, user: String?, from first: Int, limit: Int, _ leases: [Int64: DeliveryLeases.Lease],
+        lists: inout Lists
     ) throws -> EventTrail {
         let count = try Int.fetchOne(
             db.cachedStatement(sql: "SELECT COUNT(DISTINCT user) FROM delivery WHERE event = ?"), arguments: [event.id])
@@ -38,7 +40,7 @@ extension SQLiteStore {
                 arguments: [event.id, limit, first])
         var trail = EventTrail(event: event, isOpen: false, recipientCount: count ?? 0, recipients: [], next: nil)
         for user in users {
-            let deliveries = try Self.trail(db, event: event.id, user: user, lists: &lists)
+            let deliveries = try Self.trail(db, event: event.id, user: user, leases, lists: &lists)
             if deliveries.isEmpty { continue }
             trail.recipients.append(
                 EventTrail.Recipient(
@@ -48,13 +50,15 @@ extension SQLiteStore {
         return trail
     }
 
-    private static func trail(_ db: Database, event: String, user: String, lists: inout Lists) throws -> [EventTrail.Delivery] {
+    private static func trail(
+        _ db: Database, event: String, user: String, _ leases: [Int64: DeliveryLeases.Lease], lists: inout Lists
+    ) throws -> [EventTrail.Delivery] {
         var messages = MessageReader(db)
         return try Row.fetchAll(
             db.cachedStatement(
                 sql: """
                     SELECT event, user, device, nid, app, state, reason, due_at, attempts, NULL AS message, provider_id, outcome,
-                      attempts_log
+                      attempts_log, rowid AS row
                     FROM delivery WHERE event = ? AND user = ? ORDER BY \(DeviceColumn.isClear), device
                     """), arguments: [event, user]
         ).map { row in
@@ -63,7 +67,7 @@ extension SQLiteStore {
                 lists.problems.append(
                     StorageError(.unreadableRow, "some attempts of a delivery cannot be read (event \(event), nid \(row["nid"] as String))"))
             }
-            return EventTrail.Delivery(record: try delivery(row: row, &messages).delivery, attempts: log.attempts)
+            return EventTrail.Delivery(record: try delivery(row: row, &messages, leases).delivery, attempts: log.attempts)
         }
     }
 }
