@@ -1,6 +1,7 @@
 """Two loops beside one: what a delivery costs, and how evenly work and connections are split. And publishing during a long fan-out."""
 
 import os
+import select
 import statistics
 import threading
 import time
@@ -16,7 +17,9 @@ from workload import Workload
 
 SUBSCRIBERS = 1000
 TIMED_ROUNDS = 7
-TIMED = {1: 100, OUTSTANDING: 60}
+TIMED_ALONE = 100
+TIMED_BUSY = 3000
+CHANNEL = "bench"
 FAN_OUT = 10_000
 # A publish to all of them every so often; between and during them the other publisher goes on.
 FAN_OUTS, FAN_OUT_PAUSE = 30, 0.1
@@ -56,26 +59,68 @@ def counted(binary, folder):
     }
 
 
-def round_of(hub, load, outstanding):
+def per_delivery(hub, before, deliveries):
     """CPU of each loop's thread, in microseconds per delivery of all."""
-    before = hub.loop_cpu_seconds()
-    deliveries = load.rounds(TIMED[outstanding], outstanding)
     return [(after - start) / deliveries * 1e6 for start, after in zip(before, hub.loop_cpu_seconds())]
 
 
-def clocked(binary):
+def alone(hub, load):
+    """One publish at a time."""
+    before = hub.loop_cpu_seconds()
+    return per_delivery(hub, before, load.rounds(TIMED_ALONE, 1))
+
+
+class Busy:
+    """A crowd of subscribers, and publishers that each send their next publish as soon as the last one is answered."""
+
+    def __init__(self, hub, crowd):
+        self.hub, self.crowd = hub, crowd
+        crowd.come(SUBSCRIBERS, WAVE)
+        self.publishers = [Publisher(hub.port) for _ in range(OUTSTANDING)]
+        crowd.tell("say")
+
+    def round(self):
+        requests = [request(self.hub.port, CHANNEL, sequence) for sequence in range(TIMED_BUSY)]
+        before = self.hub.loop_cpu_seconds()
+        poll = select.epoll()
+        for publisher in self.publishers:
+            poll.register(publisher.fileno(), select.EPOLLIN)
+            publisher.send(requests.pop())
+        by_descriptor = {publisher.fileno(): publisher for publisher in self.publishers}
+        waiting = len(by_descriptor)
+        while waiting:
+            for descriptor, _ in poll.poll():
+                publisher = by_descriptor[descriptor]
+                if not publisher.receive():
+                    continue
+                if requests:
+                    publisher.send(requests.pop())
+                else:
+                    waiting -= 1
+        poll.close()
+        heard, deadline = 0, time.monotonic() + 30
+        while heard < TIMED_BUSY * SUBSCRIBERS and time.monotonic() < deadline:
+            heard += self.crowd.tell("say")["messages"]
+        if heard != TIMED_BUSY * SUBSCRIBERS:
+            raise DeliveryError(f"{heard} deliveries arrived, and {TIMED_BUSY * SUBSCRIBERS} were published")
+        return per_delivery(self.hub, before, heard)
+
+
+def clocked(binary, crowd_binary):
     results = {}
+
+    def note(rounds, suffix):
+        results["one_loop_microseconds" + suffix] = Spread.of(sum(of_one) for of_one, _ in rounds)
+        results["two_loops_microseconds" + suffix] = Spread.of(sum(both) for _, both in rounds)
+        results["two_loops_cpu_ratio" + suffix] = Spread.of(sum(both) / sum(of_one) for of_one, both in rounds)
+        results["two_loops_cpu_split" + suffix] = Spread.of(max(both) * 2 / sum(both) for _, both in rounds)
+
+    # The first round fills caches and grows buffers.
     with CrowdedHub(binary) as one, TwoLoops(binary) as two, LoopedWorkload(one, SUBSCRIBERS) as of_one, LoopedWorkload(two, SUBSCRIBERS) as of_two:
-        for outstanding, suffix in ((1, ""), (OUTSTANDING, "_16")):
-            rounds = []
-            for index in range(TIMED_ROUNDS + 1):
-                pair = round_of(one, of_one, outstanding), round_of(two, of_two, outstanding)
-                if index > 0:
-                    rounds.append(pair)
-            results["one_loop_microseconds" + suffix] = Spread.of(sum(of_one_loop) for of_one_loop, _ in rounds)
-            results["two_loops_microseconds" + suffix] = Spread.of(sum(both) for _, both in rounds)
-            results["two_loops_cpu_ratio" + suffix] = Spread.of(sum(both) / sum(of_one_loop) for of_one_loop, both in rounds)
-            results["two_loops_cpu_split" + suffix] = Spread.of(max(both) * 2 / sum(both) for _, both in rounds)
+        note([(alone(one, of_one), alone(two, of_two)) for _ in range(TIMED_ROUNDS + 1)][1:], "")
+    with CrowdedHub(binary) as one, TwoLoops(binary) as two, Crowd(crowd_binary, one.port, CHANNEL) as first, Crowd(crowd_binary, two.port, CHANNEL) as second:
+        of_one, of_two = Busy(one, first), Busy(two, second)
+        note([(of_one.round(), of_two.round()) for _ in range(TIMED_ROUNDS + 1)][1:], "_16")
         # Sixteen publishers and a thousand sockets.
         held = two.loop_connections()
         if len(held) != 2 or sum(held) < SUBSCRIBERS:
@@ -134,6 +179,6 @@ def responsive(binary, crowd_binary):
 def measure(binary, folder):
     crowd_binary = build_crowd(folder)
     results = counted(binary, folder)
-    results.update(clocked(binary))
+    results.update(clocked(binary, crowd_binary))
     results.update(responsive(binary, crowd_binary))
     return results
