@@ -145,10 +145,10 @@ struct DeliveryQueue {
     // MARK: For metrics, at the cost of looking through all of them
 
     /// When the one was due that is due for the longest, in milliseconds since 1970.
-    var oldestDue: Int64? { entries.values.lazy.flatMap(\.self).map(\.delivery.dueAt).min() }
+    var oldestDue: Int64? { slots.lazy.compactMap(\.delivery?.dueAt).min() }
 
     func parkedCounts() -> [PushRoute: Int] {
-        lanes.mapValues { heap in heap.count(where: { Self.isCurrent($0, entries) }) }
+        lanes.mapValues { heap in heap.count(where: { Self.isCurrent($0, slots) }) }
     }
 
     // MARK: By name
