@@ -43,6 +43,10 @@ package import HubCore
     private var isStopping = false
     /// The library has been given a time-out outside of its own callbacks; see `LoopNative.noticeTimeouts`.
     var hasNewTimeouts = false
+    /// Answers to requests of this turn are written in the next one.
+    var hasAnswersWaiting = false
+    /// What the last turn has to send waits for the end of this one.
+    private var isPutOff = false
     private var takenCount = 0
     private var stoppingTicks = 0
 
@@ -172,6 +176,16 @@ package import HubCore
     }
 
     func turnEnds() {
+        // Publishers before subscribers, by one turn and no more: while the events go out, the next requests of those who publish without
+        // a pause arrive together, and share a write. The other way round half of them are always a turn behind the others.
+        if hasAnswersWaiting, !isPutOff {
+            hasAnswersWaiting = false
+            isPutOff = true
+            native.hurry()
+            return
+        }
+        hasAnswersWaiting = false
+        isPutOff = false
         delegate?.loopTurnEnds()
         if hasNewTimeouts {
             hasNewTimeouts = false

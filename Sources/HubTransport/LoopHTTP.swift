@@ -143,6 +143,7 @@ extension Loop {
         }
         exchange.isAnswered = true
         exchange.response = response
+        hasAnswersWaiting = true
         unsafe lws_callback_on_writable(wsi)
     }
 

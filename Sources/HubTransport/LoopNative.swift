@@ -10,6 +10,8 @@ internal import Synchronization
     let async: UnsafeMutablePointer<uv_async_t>
     private let prepare: UnsafeMutablePointer<uv_prepare_t>
     private let timer: UnsafeMutablePointer<uv_timer_t>
+    /// While it runs, the loop does not sleep in front of its next turn.
+    private let idle: UnsafeMutablePointer<uv_idle_t>
     private let protocols: UnsafeMutablePointer<lws_protocols>
     private let retry: UnsafeMutablePointer<lws_retry_bo_t>
     private var names: [UnsafeMutablePointer<CChar>] = unsafe []
@@ -31,6 +33,7 @@ internal import Synchronization
         unsafe async = .allocate(capacity: 1)
         unsafe prepare = .allocate(capacity: 1)
         unsafe timer = .allocate(capacity: 1)
+        unsafe idle = .allocate(capacity: 1)
         unsafe protocols = .allocate(capacity: Self.protocolNames.count + 1)
         unsafe retry = .allocate(capacity: 1)
         let code = unsafe uv_loop_init(loop)
@@ -41,6 +44,7 @@ internal import Synchronization
         }
         unsafe uv_prepare_init(loop, prepare)
         unsafe uv_timer_init(loop, timer)
+        unsafe uv_idle_init(loop, idle)
     }
 
     /// Creates the context for `owner`, which must outlive this object. On the loop's thread.
@@ -140,6 +144,11 @@ internal import Synchronization
         if let context = unsafe context { unsafe lws_cancel_service(context) }
     }
 
+    /// The next turn begins without waiting for anything. From the end of a turn.
+    func hurry() {
+        unsafe uv_idle_start(idle) { handle in unsafe _ = uv_idle_stop(handle) }
+    }
+
     func run() {
         unsafe uv_run(loop, UV_RUN_DEFAULT)
     }
@@ -164,6 +173,7 @@ internal import Synchronization
         unsafe async.deallocate()
         unsafe prepare.deallocate()
         unsafe timer.deallocate()
+        unsafe idle.deallocate()
         unsafe protocols.deallocate()
         unsafe retry.deallocate()
         unsafe loop.deallocate()
@@ -173,7 +183,10 @@ internal import Synchronization
         releaseDecoys()
         if let context = unsafe context { unsafe lws_context_destroy(context) }
         unsafe context = nil
-        for unsafe handle in unsafe [UnsafeMutableRawPointer(async), UnsafeMutableRawPointer(prepare), UnsafeMutableRawPointer(timer)] {
+        let handles = unsafe [
+            UnsafeMutableRawPointer(async), UnsafeMutableRawPointer(prepare), UnsafeMutableRawPointer(timer), UnsafeMutableRawPointer(idle),
+        ]
+        for unsafe handle in unsafe handles {
             unsafe uv_close(handle.assumingMemoryBound(to: uv_handle_t.self), nil)
         }
         // The library closes its handles asynchronously; a bounded number of turns lets it.
