@@ -1,4 +1,5 @@
 import HubCore
+import Synchronization
 import Testing
 
 @testable import HubTransport
@@ -96,6 +97,26 @@ struct ReplyTests {
             let next = try Self.reply(server, 1)
             try server.on { $0.respond(next, .json([:])) }
             #expect(try peer.answer().status == 200)
+        }
+    }
+
+    @Test("a publisher gets its answer in front of the events that its turn has to send, which wait one turn and no more")
+    func answersFirst() throws {
+        // By how many answers were written when the turn's events went out: of those behind a request, the first time.
+        let written = Mutex<(isAsked: Bool, atTurnEnd: UInt64?)>((false, nil))
+        var behaviour = Behaviour()
+        behaviour.request = { _, _, _ in
+            written.withLock { $0.isAsked = true }
+            return .json([:])
+        }
+        behaviour.turnEnded = { loop in
+            written.withLock { if $0.isAsked, $0.atTurnEnd == nil { $0.atTurnEnd = loop.counters.responses[2] } }
+        }
+        try withServer(behaviour) { server in
+            let peer = try server.plain()
+            try peer.send(text: "POST /x HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}")
+            #expect(try peer.answer().status == 200)
+            #expect(eventually { written.withLock { $0.atTurnEnd } == 1 })
         }
     }
 
