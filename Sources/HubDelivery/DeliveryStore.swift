@@ -100,8 +100,8 @@ package struct DeliveryRecord: Sendable, Equatable {
     package var outcome: String?
     /// Set by who has made an attempt, for the `update` that writes it down; never read back.
     package var attempt: DeliveryAttempt?
-    /// When the first attempt was made that `attempts` counts, in milliseconds since 1970. Kept by who sends and not stored; nil: not
-    /// attempted since the process started.
+    /// When the first attempt was made that `attempts` counts, in milliseconds since 1970. Set by who sends, and by `openDeliveries` from
+    /// the attempts that are written down; nil: none is known.
     package var firstAttemptAt: Int64?
     /// The message's, where it became known after the message was written; 0: the message says it.
     package var sequence: Int64 = 0
@@ -230,7 +230,7 @@ package protocol DeliveryStore: FanoutStore, ScheduledStore, TrailStore, Receipt
     ///   - scheduled: each has to wait still. Also to be given where no event is committed: a publish without a policy.
     /// - Throws: `AlreadySent` where one of an event's `once.users` was sent its key before. `ScheduleError.notWaiting` with all that do not wait; the rest can be committed again without those.
     func commit(_ batch: [EventCommit], answers: [AnswerRecord], scheduled: [ScheduledTake]) async throws -> [EventRecord]
-    /// The deliveries in an open state, soonest due first, at most `limit`. For start-up.
+    /// The deliveries in an open state, soonest due first, at most `limit`, with their `firstAttemptAt`. For start-up.
     func openDeliveries(limit: Int) async throws -> [DeliveryRecord]
     /// Writes down, durably, that deliveries are about to be sent, save for those that have ended meanwhile. Whoever reads them finds them
     /// leased with these attempts and due times until `update` writes what became of them; so does the next process after a crash.

@@ -32,4 +32,10 @@ package enum AttemptLog {
         }
         return (attempts.values.sorted { $0.number < $1.number }, isComplete)
     }
+
+    /// When the first attempt began that the log tells of, in milliseconds since 1970; nil where its line cannot be read. That line is
+    /// never lost: a full log takes no further ones.
+    package static func firstStart(_ text: String) -> Int64? {
+        text.split(separator: "\n", maxSplits: 1).first.flatMap { decode(String($0)).attempts.first?.startedAt }
+    }
 }

@@ -116,6 +116,33 @@ struct OutboxTests {
         await outbox.close()
     }
 
+    @Test("the hour of trying goes on over a restart")
+    func restarted() async throws {
+        let test = try TestStore()
+        try await test.device()
+        let (hour, began) = (Int64(3_600_000), test.clock.wallMilliseconds)
+        func down() -> ScriptedGateway { ScriptedGateway(Array(repeating: .retry(after: nil, reason: "unavailable: http 503"), count: 40)) }
+        func next(after row: DeliveryRecord, _ outbox: Outbox) async throws -> DeliveryRecord {
+            test.clock.advance(milliseconds: row.dueAt - test.clock.wallMilliseconds)
+            await outbox.enqueue([])
+            return try await test.row { $0.attempts > row.attempts && ($0.state == .retry || $0.state == .failed) } ?? row
+        }
+        let first = test.outbox(down())
+        await first.enqueue([try await test.commitPush(lifeMilliseconds: 20 * hour)])
+        var row = try #require(try await test.row { $0.state == .retry })
+        while test.clock.wallMilliseconds < began + hour / 3 { row = try await next(after: row, first) }
+        #expect(row.state == .retry)
+        await first.close()
+        try await test.reopen()
+
+        let second = test.outbox(down())
+        try await second.resume()
+        while row.state == .retry { row = try await next(after: row, second) }
+        #expect(row.outcome == "unavailable: http 503: failed for an hour")
+        #expect(test.clock.wallMilliseconds - began <= hour)
+        await second.close()
+    }
+
     @Test("what a crash left leased is sent again at the next start, and what was accepted is not")
     func crash() async throws {
         let test = try TestStore()

@@ -43,7 +43,7 @@ final class ScriptedGateway: PushGateway {
 final class TestStore {
     let folder: URL
     let clock: ManualClock
-    let store: SQLiteStore
+    private(set) var store: SQLiteStore
 
     init(clock: ManualClock = ManualClock()) throws {
         folder = FileManager.default.temporaryDirectory.appendingPathComponent("tandem-\(UUID().uuidString)")
@@ -53,6 +53,12 @@ final class TestStore {
 
     deinit {
         do { try FileManager.default.removeItem(at: folder) } catch { print("left behind: \(folder.path)") }
+    }
+
+    /// What another process finds that starts now.
+    func reopen() async throws {
+        try await store.close()
+        store = try SQLiteStore(path: folder.appendingPathComponent("t.db").path, synchronous: .normal, time: clock)
     }
 
     func outbox(_ gateway: any PushGateway, definitions: DefinitionSet = .empty) -> Outbox {

@@ -120,6 +120,19 @@ extension StoreContract {
             #expect(try await store.deliveries(event: "e").first == delivery)
             try await store.update([])
         },
+        StoreContract("what is open tells when it was first attempted, and after a replay nothing of what was before") { store in
+            let other = DeliveryRecord.sample(event: "e", device: "d2")
+            _ = try await store.commit([.init(.sample("e"), [.sample(event: "e", message: .sample(event: "e")), other])])
+            #expect(try await store.firstAttempts() == [:])
+            try await store.attempted(1, at: 2_000, .retry)
+            try await store.attempted(2, at: 3_000, .retry)
+            #expect(try await store.firstAttempts() == ["d1": 2_000])
+            try await store.attempted(3, at: 4_000, .failed)
+            #expect(try await store.replayDeadLetters(.nids([DeliveryRecord.sample(event: "e").nid]), app: "1", now: 5_000, ttl: nil).due.count == 1)
+            #expect(try await store.firstAttempts() == [:])
+            try await store.attempted(1, at: 6_000, .retry)
+            #expect(try await store.firstAttempts() == ["d1": 6_000])
+        },
         StoreContract("pruning removes old ended events, oldest first, and keeps the channel's count") { store in
             _ = try await store.commit([
                 .init(.sample("open", committedAt: 1), [.sample(event: "open"), .sample(event: "open", device: "x", state: .socket)]),
@@ -202,4 +215,19 @@ extension StoreContract {
             #expect(owners == 1)
         },
     ]
+}
+
+extension DeliveryStore {
+    /// Writes down what became of the first row of the event `e` in an attempt.
+    fileprivate func attempted(_ number: Int, at start: Int64, _ state: DeliveryState) async throws {
+        var delivery = try #require(try await deliveries(event: "e").first)
+        (delivery.state, delivery.attempts, delivery.outcome) = (state, number, "http 503")
+        delivery.attempt = DeliveryAttempt(number: number, startedAt: start, endedAt: start + 1, answer: "http 503")
+        try await update([delivery])
+    }
+
+    /// By device.
+    fileprivate func firstAttempts() async throws -> [String: Int64] {
+        try await openDeliveries(limit: 9).reduce(into: [:]) { $0[$1.device] = $1.firstAttemptAt }
+    }
 }

@@ -41,7 +41,9 @@ extension SQLiteStore {
             var messages = MessageReader(db)
             let rows = try Row.fetchCursor(db.cachedStatement(sql: SQLiteStore.openDeliveriesSQL))
             while open.count < limit, let row = try rows.next() {
-                let (delivery, problem) = try Self.delivery(row: row, &messages, leases)
+                var (delivery, problem) = try Self.delivery(row: row, &messages, leases)
+                // A replay empties the log when it sets the attempts to 0.
+                delivery.firstAttemptAt = (row["attempts_log"] as String?).flatMap(AttemptLog.firstStart)
                 if let problem { unreadable.append((delivery, problem)) } else { open.append(delivery) }
             }
             return (open, unreadable)
