@@ -194,7 +194,8 @@ package protocol FanoutStore: Sendable {
     ///   - limit: each takes memory of two bytes and more per recipient.
     func openFanouts(after position: Int64, limit: Int) async throws -> [OpenFanout]
     /// Ends notifications that wait to be sent (`waiting`, `due`, `retry`) as `cancelled` with the outcome `receipt`. One that is leased
-    /// is being sent and stays; so does what takes a notification back.
+    /// is being sent and stays, until its outcome is a `retry`: then `update` ends it so, too, and the next process after a crash does.
+    /// What takes a notification back stays.
     /// - Returns: those that were ended, without their messages.
     func cancelDeliveries(event: String, _ cancellations: [PushCancellation]) async throws -> [DeliveryRecord]
     /// The channel's events that have not expired, have the user among their recipients and are not confirmed by it, in order.

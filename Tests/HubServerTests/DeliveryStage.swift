@@ -17,7 +17,7 @@ final class DeliveryStage {
     let gateway: ScriptedGateway
     let delivery: DeliveryService
     let app = App(index: 0, id: "1", secrets: ["k": "s"])
-    private let outbox: Outbox
+    let outbox: Outbox
     private let escalator: Escalator
     private let replayer: Replayer
     /// What loop 0 is told, if there is one.

@@ -103,6 +103,23 @@ struct SiblingTests {
         }
     }
 
+    @Test("a push that would be tried again after its receipt is not, and its clear is the last word")
+    func noneBehind() async throws {
+        try await published(ScriptedGateway(holds: true), until: .leased) { stage, event in
+            #expect(await eventually { stage.gateway.sent.count == 3 })
+            await stage.delivery.received(stage.receipt(event, device: "tablet"))
+            _ = try await clears(stage, event, count: 2)
+            stage.gateway.release(.retry(after: .seconds(60), reason: "http 503"))
+            let pushes = try await stage.test.rows(event) { rows in !rows.contains { $0.state == .leased } }.filter { $0.purpose == .notification }
+            #expect(pushes.map(\.state) == [.cancelled, .cancelled, .cancelled])
+            #expect(pushes.map(\.outcome) == ["receipt", "receipt", "receipt"])
+            stage.test.clock.advance(seconds: 200)
+            await stage.outbox.enqueue([])
+            #expect(await eventually { stage.gateway.sent.count == 5 })
+            #expect(stage.gateway.sent.dropFirst(3).allSatisfy { $0.message.kind == .silent })
+        }
+    }
+
     @Test("a second clear within twenty minutes waits for the device's silent budget, and no receipt cancels it")
     func budget() async throws {
         try await published(yaml: Self.clearing.replacing("5m", with: "1h")) { stage, first in

@@ -37,6 +37,15 @@ final class ScriptedGateway: PushGateway {
         }
         if let outcome { completion(outcome) }
     }
+
+    /// Answers what is held.
+    func release(_ outcome: PushOutcome) {
+        let held = state.withLock { state in
+            defer { state.held = [] }
+            return state.held
+        }
+        for completion in held { completion(outcome) }
+    }
 }
 
 /// A store in a folder of its own, which goes with it.

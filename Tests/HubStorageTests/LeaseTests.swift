@@ -53,6 +53,24 @@ struct LeaseTests {
         try await next.close()
     }
 
+    @Test("the next process does not repeat an attempt that a receipt came to before the crash")
+    func crashAfterReceipt() async throws {
+        let store = try open()
+        let deliveries = try await commit(["a", "b"], to: store)
+        _ = try await store.lease(leased(deliveries))
+        #expect(try await store.cancelDeliveries(event: "e", [PushCancellation(user: "a")]) == [])
+        let next = try open()
+        #expect(try await next.deliveries(event: "e").map(\.state) == [.cancelled, .leased])
+        #expect(try await next.openDeliveries(limit: 9).map(\.user) == ["b"])
+        // Taken up, and not sent again yet.
+        #expect(try await next.cancelDeliveries(event: "e", [PushCancellation(user: "b")]) == [])
+        var sent = try await next.lease(leased([deliveries[1]], attempts: 2))
+        sent[0].state = .retry
+        try await next.update(sent)
+        #expect(try await next.deliveries(event: "e").map(\.state) == [.cancelled, .cancelled])
+        try await next.close()
+    }
+
     @Test("a lease is one row for all that were leased together, which goes with the last outcome")
     func ends() async throws {
         let store = try open()

@@ -50,6 +50,29 @@ extension StoreContract {
             #expect(all.map(\.purpose) == [.notification])
             #expect(try await store.deliveries(event: "e").map(\.state) == [.cancelled, .due, .due])
         },
+        StoreContract("a receipt during an attempt lets it end as it does, save that it is not repeated") { store in
+            let (again, there, failed) = ("again", "there", "failed")
+            var both = DeliveryRecord.sample(event: "e", device: "z", state: .due, message: .sample(event: "e"))
+            both.reason = Policy.both.rawValue
+            let rows = [again, failed, there].map { DeliveryRecord.sample(event: "e", device: $0, state: .due, message: .sample(event: "e")) } + [both]
+            _ = try await store.commit([.init(.sample("e"), rows)])
+            var sent = try await store.lease(
+                rows.map { row in
+                    var row = row
+                    (row.state, row.attempts) = (.leased, 1)
+                    return row
+                })
+            #expect(try await store.cancelDeliveries(event: "e", [PushCancellation(user: "u1")]) == [])
+            #expect(try await store.deliveries(event: "e").map(\.state) == [.leased, .leased, .leased, .leased])
+            for (index, state) in [DeliveryState.retry, .failed, .accepted, .retry].enumerated() {
+                (sent[index].state, sent[index].outcome) = (state, "answer")
+            }
+            try await store.update(sent)
+            let ended = try await store.deliveries(event: "e")
+            #expect(ended.map(\.state) == [.cancelled, .failed, .accepted, .retry])
+            #expect(ended.map(\.outcome) == ["receipt", "answer", "answer", "answer"])
+            #expect(try await store.openDeliveries(limit: 9).map(\.device) == ["z"])
+        },
         StoreContract("a clear that failed is no dead letter") { store in
             let clear = DeliveryRecord.clear(event: "e", device: "phone")
             _ = try await store.commit([.init(.sample("e"), [clear])])

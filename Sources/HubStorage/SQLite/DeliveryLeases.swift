@@ -101,7 +101,7 @@ final class DeliveryLeases: Sendable {
 
     // MARK: At the start
 
-    /// Writes down what an earlier process had leased when it ended.
+    /// Writes down what an earlier process had leased when it ended. What a receipt has come to since is not repeated.
     static func takeUp(_ db: Database) throws {
         let batches = try Row.fetchAll(db, sql: "SELECT number, deliveries FROM lease")
         if batches.isEmpty { return }
@@ -109,7 +109,11 @@ final class DeliveryLeases: Sendable {
             let nid = try String.fetchOne(db.cachedStatement(sql: "SELECT nid FROM delivery WHERE rowid = ?"), arguments: [entry.row])
             guard let nid, LeaseCoding.check(nid: nid) == entry.check else { continue }
             try db.cachedStatement(
-                sql: "UPDATE delivery SET state = 'leased', due_at = ?, attempts = ? WHERE rowid = ? AND \(SQLiteStore.isOpen)"
+                sql: """
+                    UPDATE delivery SET state = CASE WHEN outcome = '\(DeliveryUpdate.receipt)' THEN 'cancelled' ELSE 'leased' END,
+                      due_at = ?, attempts = ?
+                    WHERE rowid = ? AND \(SQLiteStore.isOpen)
+                    """
             ).execute(arguments: [entry.dueAt, entry.attempts, entry.row])
         }
         try db.execute(sql: "DELETE FROM lease")

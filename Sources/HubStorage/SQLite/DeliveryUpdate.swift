@@ -7,6 +7,9 @@ struct DeliveryUpdate {
     private let outcome: RawStatement
     private let note: RawStatement
 
+    /// The outcome of what a receipt has ended; of an open row, that a receipt came during its attempt.
+    static let receipt = "receipt"
+
     private static var isFull: String { "COALESCE(length(attempts_log), 0) >= \(AttemptLog.bytesMax)" }
 
     /// Not `IN`: for that SQLite makes a table of the four words at every run, which takes as long as the update.
@@ -15,10 +18,13 @@ struct DeliveryUpdate {
 
     init(_ db: Database) throws {
         find = try RawStatement("SELECT rowid, \(Self.isOpen) FROM delivery WHERE event = ?1 AND user = ?2 AND device = ?3", db)
+        // What is repeated behind its receipt would stand there again after its clear.
+        let isWithdrawn = "?3 = 'retry' AND outcome = '\(Self.receipt)'"
         // By its number: a search by the key takes as long as the rest. The nid tells when somebody else has numbered the rows anew.
         outcome = try RawStatement(
             """
-            UPDATE delivery SET state = ?3, due_at = ?4, attempts = ?5, provider_id = ?6, outcome = ?7,
+            UPDATE delivery SET state = CASE WHEN \(isWithdrawn) THEN 'cancelled' ELSE ?3 END, due_at = ?4, attempts = ?5, provider_id = ?6,
+              outcome = CASE WHEN \(isWithdrawn) THEN outcome ELSE ?7 END,
               attempts_log = CASE WHEN ?8 IS NULL OR \(Self.isFull) THEN attempts_log ELSE COALESCE(attempts_log, '') || ?8 END
             WHERE rowid = ?1 AND nid = ?2 AND \(Self.isOpen)
             """, db)

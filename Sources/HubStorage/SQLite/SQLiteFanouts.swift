@@ -23,23 +23,30 @@ extension SQLiteStore {
         return try await write(rows: cancellations.count) { [leases] db in
             let find = try db.cachedStatement(
                 sql: """
-                    SELECT rowid FROM delivery
+                    SELECT rowid, state FROM delivery
                     WHERE event = ? AND user = ? AND device = ifnull(?, device) AND NOT \(DeviceColumn.isClear)
-                      AND (state = 'waiting' OR state = 'due' OR state = 'retry')
+                      AND \(SQLiteStore.isOpen)
                       AND (? OR reason NOT IN ('\(Policy.both.rawValue)', '\(Policy.pushOnly.rawValue)'))
                     """)
             let cancel = try db.cachedStatement(
                 sql: """
-                    UPDATE delivery SET state = 'cancelled', outcome = 'receipt' WHERE rowid = ?
+                    UPDATE delivery SET state = 'cancelled', outcome = '\(DeliveryUpdate.receipt)' WHERE rowid = ?
                     RETURNING event, user, device, nid, app, state, reason, due_at, attempts, NULL AS message, provider_id, outcome
                     """)
+            // Its attempt goes on; it is not repeated.
+            let mark = try db.cachedStatement(sql: "UPDATE delivery SET outcome = '\(DeliveryUpdate.receipt)' WHERE rowid = ?")
             let leased = leases.current
             var messages = MessageReader(db)
             return try cancellations.flatMap { wanted in
-                try Int64.fetchAll(find, arguments: [event, wanted.user, wanted.device, wanted.isOfNotification])
-                    .filter { leased[$0] == nil }
-                    .compactMap { try Row.fetchOne(cancel, arguments: [$0]) }
-                    .map { try Self.delivery(row: $0, &messages).delivery }
+                let rows = try Row.fetchAll(find, arguments: [event, wanted.user, wanted.device, wanted.isOfNotification])
+                return try rows.compactMap { row -> DeliveryRecord? in
+                    let number: Int64 = row["rowid"]
+                    if leased[number] != nil || row["state"] as String == DeliveryState.leased.rawValue {
+                        try mark.execute(arguments: [number])
+                        return nil
+                    }
+                    return try Row.fetchOne(cancel, arguments: [number]).map { try Self.delivery(row: $0, &messages).delivery }
+                }
             }
         }
     }
