@@ -94,7 +94,9 @@ package final class FCMGateway: ClosablePushGateway {
         do throws(PayloadFault) {
             let payload = try payloads.fcm(message, target: target, now: time.wallMilliseconds)
             _ = lane.entered(target)
-            submit(Request(body: payload.body, target: target, shape: Self.shape(message, target), log: log, completion: completion), isResend: false)
+            let request = Request(
+                body: payload.body, target: target, shape: Self.shape(message, target), sentAt: monotonic, log: log, completion: completion)
+            submit(request, isResend: false)
         } catch {
             later(.rejected(reason: error.reason))
         }
@@ -138,6 +140,8 @@ extension FCMGateway {
         let body: [UInt8]
         let target: PushTarget
         let shape: Int
+        /// Nanoseconds of the monotonic clock.
+        let sentAt: UInt64
         let log: PushLog
         let completion: @Sendable (PushOutcome) -> Void
     }
@@ -205,7 +209,7 @@ extension FCMGateway {
 
     /// Keeps tokens when so many of them are called dead that the project must be wrong, not the tokens. Topics never die.
     private func judged(_ verdict: GatewayVerdict, _ request: Request) -> GatewayVerdict {
-        guard request.target.form == .token || request.target.form == .fid else {
+        guard request.target.form.isOfDevice else {
             return .rejected(verdict.outcome.reason ?? PushReason.other)
         }
         if court.bad(request.target.token) { return verdict }
@@ -219,7 +223,7 @@ extension FCMGateway {
         default: break
         }
         lane.left(wasUnproven: false)
-        lane.note(verdict.outcome, request.target)
+        lane.note(verdict.outcome, request.target, sentAt: request.sentAt)
         if case .accepted = verdict.outcome {
             court.good(request.target.token)
             memory.withLock { $0.shapes.note(request.shape) }

@@ -20,6 +20,8 @@ struct LanePace {
     /// What has happened to the lane, to be told.
     enum Turn: Equatable {
         case outage, recovered
+        /// The gateway's quota is spent.
+        case slowed
     }
 
     /// - Parameters:
@@ -60,7 +62,7 @@ struct LanePace {
             }
             let isUnproven = !quarantine.isProven(candidate.target)
             guard free[false, default: 0] > 0, free[isUnproven, default: 0] > 0 else { return .wait(again: nil) }
-            let hasDevice = candidate.target.form == .token || candidate.target.form == .fid
+            let hasDevice = candidate.target.form.isOfDevice
             // The lane's rate first: it is given back less often than a device's, and a push that waits for it must not count there.
             let open = rate.room(now: now)
             guard (candidate.isUrgent ? open.urgent : open.count) > 0 else {
@@ -106,7 +108,8 @@ struct LanePace {
     }
 
     /// What the gateway answered says about the lane.
-    mutating func note(_ outcome: PushOutcome, _ target: PushTarget, now: UInt64) -> Turn? {
+    /// - Parameter sentAt: when the push was handed over; nil: a moment ago.
+    mutating func note(_ outcome: PushOutcome, _ target: PushTarget, sentAt: UInt64? = nil, now: UInt64) -> Turn? {
         switch outcome {
         case .accepted:
             if !quarantine.isProven(target) { quarantine.prove(target.token, now: now) }
@@ -119,7 +122,11 @@ struct LanePace {
             case .deviceThrottled:
                 devices.hold(target.token, for: after, now: now)
                 return answered(now: now)
-            case .throttled: return answered(now: now)
+            case .throttled:
+                let turn = answered(now: now)
+                // A topic has a quota of its own, and the answer need not say which one it means: other pushes will tell.
+                guard target.form.isOfDevice, rate.spent(for: after, sentAt: sentAt ?? now, now: now) else { return turn }
+                return turn ?? .slowed
             // Nothing was asked, or the answer is about credentials.
             case .lane, nil: return nil
             }
@@ -134,4 +141,9 @@ struct LanePace {
         rate.recover(now: now)
         return .recovered
     }
+}
+
+extension TargetForm {
+    /// Whether it names one device, and not a number of them.
+    var isOfDevice: Bool { self == .token || self == .fid }
 }

@@ -73,11 +73,12 @@ final class PushLane: Sendable {
     func left(wasUnproven: Bool, isBad: Bool? = nil) { state.withLock { $0.pace.left(wasUnproven: wasUnproven, isBad: isBad) } }
 
     /// Draws from the answer to a push what it says about the lane.
-    func note(_ outcome: PushOutcome, _ target: PushTarget) {
+    /// - Parameter sentAt: when it was handed over, in nanoseconds of the monotonic clock; nil: a moment ago.
+    func note(_ outcome: PushOutcome, _ target: PushTarget, sentAt: UInt64? = nil) {
         let now = time.monotonicNanoseconds
         let (turn, isReopened) = state.withLock { state in
             let isAccepted = if case .accepted = outcome { true } else { false }
-            return (state.pace.note(outcome, target, now: now), isAccepted && state.pace.gate.accepted())
+            return (state.pace.note(outcome, target, sentAt: sentAt, now: now), isAccepted && state.pace.gate.accepted())
         }
         tell(turn, outcome.reason ?? "")
         if isReopened { logger.info("push lane works again", metadata: ["push.lane": .string(name)]) }
@@ -95,6 +96,9 @@ final class PushLane: Sendable {
             logger.info("push lane waits for the end of an outage", metadata: ["push.lane": .string(name), "push.reason": .string(reason)])
             outage("\(LaneBreaker.failuresMax) pushes in a row failed, the last one with \(reason): the others wait while single ones are tried")
         case .recovered: logger.info("push lane works again", metadata: ["push.lane": .string(name)])
+        case .slowed:
+            logger.info(
+                "push lane slows down: the gateway's quota is spent", metadata: ["push.lane": .string(name), "push.reason": .string(reason)])
         case nil: break
         }
     }
