@@ -35,8 +35,16 @@ package final class FCMGateway: ClosablePushGateway {
 
     /// Starts two threads; connections open with the first push.
     /// - Throws: when the HTTP client cannot start.
-    package init(
+    package convenience init(
         _ configuration: FCMConfiguration, time: any TimeSource, logger: Logger, reports: PushReports? = nil
+    ) throws(PushConfigurationError) {
+        let quota = LaneQuota(perMinute: configuration.messagesPerMinute)
+        try self.init(configuration, quota: quota, time: time, logger: logger, reports: reports)
+    }
+
+    /// - Parameter quota: the project's, shared with its other gateways.
+    init(
+        _ configuration: FCMConfiguration, quota: LaneQuota, time: any TimeSource, logger: Logger, reports: PushReports?
     ) throws(PushConfigurationError) {
         let reports = reports ?? PushReports(time: time)
         let name = "fcm project \(configuration.account.projectID)"
@@ -47,7 +55,7 @@ package final class FCMGateway: ClosablePushGateway {
         options.totalTimeout = Self.totalTimeout
         options.connectionLifetimeMax = PushLane.connectionLifetime()
         options.caFile = configuration.caFile
-        let habits = PushLane.Habits(messagesPerMinute: configuration.messagesPerMinute, hasDeviceBuckets: true) { detail in
+        let habits = PushLane.Habits(quota: quota, hasDeviceBuckets: true) { detail in
             reports.raise(.fcmOutage, lane: name, detail)
         }
         lane = try PushLane(options, baseURL: configuration.url ?? Self.host, habits: habits, time: time, logger: logger)

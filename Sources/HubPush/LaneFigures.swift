@@ -17,7 +17,7 @@ package struct LaneFigures: Sendable {
     package var state = State.open
     /// Pushes handed over and not answered.
     package var inFlight = 0
-    /// A second, at present; nil: as many as are answered.
+    /// A second, at present, together with other lanes of the same project; nil: as many as are answered.
     package var rate: Double?
     /// Of its topics, those that are stopped by themselves.
     package var stoppedTopics = 0
@@ -60,7 +60,7 @@ extension LanePace {
         var figures = LaneFigures(name: name, provider: provider)
         figures.state = state
         figures.inFlight = inFlight
-        figures.rate = rate.allowed(now: now)
+        figures.rate = allowed(now: now)
         return figures
     }
 }

@@ -12,7 +12,7 @@ struct LanePace {
 
     var gate = LaneGate()
     private(set) var breaker = LaneBreaker()
-    private(set) var rate: LaneRate
+    private let quota: LaneQuota
     private(set) var devices: DeviceRates
     private(set) var quarantine = Quarantine()
     private(set) var inFlight = 0
@@ -28,7 +28,12 @@ struct LanePace {
     ///   - perMinute: the gateway's quota; nil: it has none.
     ///   - hasDeviceBuckets: whether it has one for each device.
     init(perMinute: Int?, hasDeviceBuckets: Bool) {
-        rate = LaneRate(perMinute: perMinute)
+        self.init(quota: LaneQuota(perMinute: perMinute), hasDeviceBuckets: hasDeviceBuckets)
+    }
+
+    /// - Parameter quota: may be other lanes' too.
+    init(quota: LaneQuota, hasDeviceBuckets: Bool) {
+        self.quota = quota
         devices = DeviceRates(hasBuckets: hasDeviceBuckets)
     }
 
@@ -43,13 +48,23 @@ struct LanePace {
         }
         let free = free(isUnproven: isUnproven, window: window)
         guard free > 0 else { return PushRoom(count: 0, urgent: 0) }
-        let open = rate.room(now: now)
-        let count = min(free, open.count)
-        return PushRoom(count: count, urgent: min(free, open.urgent), again: count == 0 ? rate.wait(now: now) : nil)
+        return quota.withRate { rate in
+            let open = rate.room(now: now)
+            let count = min(free, open.count)
+            return PushRoom(count: count, urgent: min(free, open.urgent), again: count == 0 ? rate.wait(now: now) : nil)
+        }
     }
+
+    /// A second, at present; nil: no limit.
+    func allowed(now: UInt64) -> Double? { quota.withRate { $0.allowed(now: now) } }
 
     /// Takes what the pushes need of rates and probes; their places among those under way are taken by `entered`.
     mutating func admit(_ candidates: [PushCandidate], window: Int, now: UInt64) -> [PushAdmission] {
+        // Held for the batch: what one lane sees in the bucket no other one takes before it does.
+        quota.withRate { admit(candidates, window: window, rate: &$0, now: now) }
+    }
+
+    private mutating func admit(_ candidates: [PushCandidate], window: Int, rate: inout LaneRate, now: UInt64) -> [PushAdmission] {
         var free = [false: free(isUnproven: false, window: window), true: free(isUnproven: true, window: window)]
         var isProbing = false
         return candidates.map { candidate in
@@ -125,7 +140,7 @@ struct LanePace {
             case .throttled:
                 let turn = answered(now: now)
                 // A topic has a quota of its own, and the answer need not say which one it means: other pushes will tell.
-                guard target.form.isOfDevice, rate.spent(for: after, sentAt: sentAt ?? now, now: now) else { return turn }
+                guard target.form.isOfDevice, quota.withRate({ $0.spent(for: after, sentAt: sentAt ?? now, now: now) }) else { return turn }
                 return turn ?? .slowed
             // Nothing was asked, or the answer is about credentials.
             case .lane, nil: return nil
@@ -138,7 +153,7 @@ struct LanePace {
 
     private mutating func answered(now: UInt64) -> Turn? {
         guard breaker.answered(now: now) else { return nil }
-        rate.recover(now: now)
+        quota.withRate { $0.recover(now: now) }
         return .recovered
     }
 }

@@ -43,8 +43,8 @@ struct LaneRate: Equatable {
     }
 
     /// A second; nil: no limit except after an outage.
-    let steady: Double?
-    private let burst: Double
+    private(set) var steady: Double?
+    private var burst = 0.0
     private var phase = Phase.idle
     private var level: Double
     private var at: UInt64 = 0
@@ -57,9 +57,16 @@ struct LaneRate: Equatable {
 
     /// - Parameter perMinute: the gateway's quota; nil: it has none.
     init(perMinute: Int?) {
+        level = 0
+        adopt(perMinute: perMinute)
+        level = burst
+    }
+
+    /// Goes on with another quota; what has been taken and complained of stays.
+    mutating func adopt(perMinute: Int?) {
         steady = perMinute.map { Double($0) / 60 * Self.share }
         burst = perMinute.map { min(Self.burstMax, max(1, Double($0) / 10)) } ?? 0
-        level = burst
+        level = min(level, burst)
     }
 
     private var top: Double { steady ?? Self.recoveryTop }

@@ -182,6 +182,9 @@ package struct FCMConfiguration: Sendable, CustomStringConvertible, CustomDebugS
         PushLanes.FCMIdentity(accountDigest: Digest.sha256(serviceAccount), url: url, caFile: caFile, messagesPerMinute: messagesPerMinute)
     }
 
+    /// Whose quota it sends on.
+    var project: PushLanes.FCMProject { PushLanes.FCMProject(id: projectID, url: url) }
+
     package var description: String { "FCM service account of project \(projectID)" }
     package var debugDescription: String { description }
     package var customMirror: Mirror { Mirror(self, children: ["projectID": projectID]) }

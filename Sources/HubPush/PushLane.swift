@@ -14,8 +14,8 @@ package protocol ClosablePushGateway: PushGateway {
 final class PushLane: Sendable {
     /// What a lane is paced by, and whom it tells of an outage.
     struct Habits {
-        /// The gateway's quota for the project; nil: it has none.
-        var messagesPerMinute: Int?
+        /// The gateway's quota for the project, of all lanes of that project; its own and none where nothing is said.
+        var quota = LaneQuota(perMinute: nil)
         /// Whether the gateway has a quota for each device.
         var hasDeviceBuckets = false
         /// Called with what to tell when an outage begins.
@@ -49,7 +49,7 @@ final class PushLane: Sendable {
         self.logger = logger
         name = options.name
         outage = habits.outage
-        state = Mutex(State(pace: LanePace(perMinute: habits.messagesPerMinute, hasDeviceBuckets: habits.hasDeviceBuckets)))
+        state = Mutex(State(pace: LanePace(quota: habits.quota, hasDeviceBuckets: habits.hasDeviceBuckets)))
     }
 
     // MARK: Pace

@@ -46,6 +46,12 @@ final class PushLanes {
         let messagesPerMinute: Int
     }
 
+    /// What Google gives a quota to, however many service accounts it has; simulators are told apart by their addresses.
+    struct FCMProject: Hashable {
+        let id: String
+        let url: String?
+    }
+
     let reports: PushReports
     private let time: any TimeSource
     private let logger: Logger
@@ -53,6 +59,7 @@ final class PushLanes {
     private(set) var apnsLanes: [APNsLane.Identity: APNsLane] = [:]
     private(set) var apnsGateways: [APNsApp: APNsGateway] = [:]
     private(set) var fcmGateways: [FCMIdentity: FCMGateway] = [:]
+    private var fcmQuotas: [FCMProject: LaneQuota] = [:]
 
     init(time: any TimeSource, logger: Logger, reports: PushReports) {
         self.time = time
@@ -99,9 +106,18 @@ final class PushLanes {
     func gateway(_ configuration: FCMConfiguration) throws(PushConfigurationError) -> FCMGateway {
         let identity = configuration.identity
         if let gateway = fcmGateways[identity] { return gateway }
-        let gateway = try FCMGateway(configuration, time: time, logger: logger, reports: reports)
+        let quota = fcmQuotas[configuration.project] ?? LaneQuota(perMinute: configuration.messagesPerMinute)
+        fcmQuotas[configuration.project] = quota
+        let gateway = try FCMGateway(configuration, quota: quota, time: time, logger: logger, reports: reports)
         fcmGateways[identity] = gateway
         return gateway
+    }
+
+    /// Forgets projects that these credentials do not name. Where they name different quotas for one, the least counts.
+    private func settleQuotas(_ configurations: [FCMConfiguration]) {
+        let least = Dictionary(configurations.map { ($0.project, $0.messagesPerMinute) }, uniquingKeysWith: min)
+        fcmQuotas = fcmQuotas.filter { least[$0.key] != nil }
+        for (project, quota) in fcmQuotas { quota.withRate { $0.adopt(perMinute: least[project]) } }
     }
 
     /// What closes the lanes that these credentials do not use; they are forgotten here at once. Provider tokens of former keys go
@@ -121,6 +137,7 @@ final class PushLanes {
             closers.append { gateway.shutdown(grace: $0) }
             fcmGateways[identity] = nil
         }
+        settleQuotas(credentials.compactMap(\.fcm))
         apnsGateways = apnsGateways.filter { apps.contains($0.key) }
         let keys = Set(identities.map(\.credential))
         providerTokens = providerTokens.filter { keys.contains($0.key) }

@@ -1,4 +1,5 @@
 import GatewaySimulators
+import HubCore
 import HubDelivery
 import HubTesting
 import Testing
@@ -174,5 +175,70 @@ struct FCMQuotaTests {
         #expect(simulation.fcm.admit(candidates).allSatisfy { $0 == .go })
         #expect((simulation.fcm.figures.rate ?? 0) <= 4_100)
         #expect(simulation.lines.text.contains("push lane slows down"))
+    }
+}
+
+@Suite("FCM's quota of several service accounts")
+struct FCMSharedQuotaTests {
+    /// Another account, by its text; of the same project unless that is changed.
+    private func other(_ simulation: Simulation, _ changes: [String: String], perMinute: Int = 600_000) throws -> FCMConfiguration {
+        let account = try JSONValue(parsing: simulation.fcmConfiguration.serviceAccount)
+        var members = try #require(account.objectValue)
+        for (name, value) in changes { members[name] = .string(value) }
+        return try FCMConfiguration(
+            serviceAccount: JSONValue.object(members).serialized(), url: simulation.fcmConfiguration.url,
+            caFile: simulation.fcmConfiguration.caFile, messagesPerMinute: perMinute)
+    }
+
+    private func candidates(_ count: Int) -> [PushCandidate] {
+        (0..<count).map { PushCandidate(target: fcmTarget("d\($0)"), isUrgent: false) }
+    }
+
+    @Test("two accounts of one project have one bucket, and lanes and access tokens of their own; another project has its own bucket")
+    func shared() async throws {
+        let simulation = try Simulation()
+        defer { simulation.stop() }
+        let lanes = PushLanes(time: simulation.clock, logger: simulation.logger, reports: simulation.reports)
+        defer { PushLanes.close(lanes.retire(allBut: []), grace: .zero) }
+        let first = try lanes.gateway(simulation.fcmConfiguration)
+        let second = try lanes.gateway(other(simulation, ["client_id": "another"]))
+        let stranger = try lanes.gateway(other(simulation, ["project_id": "another-project"]))
+        #expect(lanes.count == 3 && first !== second)
+        #expect(first.admit(candidates(500)).count { $0 == .go } == 500)
+        #expect(second.admit(candidates(500)).count { $0 == .go } < 500)
+        #expect(first.room(on: fcmTarget("d").route).count == 0)
+        #expect(stranger.room(on: fcmTarget("d").route).count > 200)
+
+        for gateway in [first, second] {
+            #expect(await gateway.outcome(simulation.message(), fcmTarget("good")).name == "accepted")
+            #expect(gateway.tokenRequests == 1)
+        }
+        // One lane's spent quota holds the other one, one lane's missing right does not.
+        try simulation.gateways.setFault(.init(reason: "QUOTA_EXCEEDED", retryAfter: "90"), token: "spent")
+        #expect(await first.outcome(simulation.message(), fcmTarget("spent")).name == "retry")
+        #expect(second.admit(candidates(1)) == [.wait(again: .seconds(90))])
+        try simulation.gateways.setFault(.init(reason: "PERMISSION_DENIED"), token: "denied")
+        _ = await first.outcome(simulation.message(), fcmTarget("denied"))
+        #expect(first.stoppedReason != nil && second.stoppedReason == nil)
+    }
+
+    @Test("a new key goes on with its project's bucket, and of different settings the least counts")
+    func reload() throws {
+        let simulation = try Simulation()
+        defer { simulation.stop() }
+        let lanes = PushLanes(time: simulation.clock, logger: simulation.logger, reports: simulation.reports)
+        defer { PushLanes.close(lanes.retire(allBut: []), grace: .zero) }
+        let old = try lanes.gateway(simulation.fcmConfiguration)
+        for _ in 0..<2 { _ = old.admit(candidates(500)) }
+        #expect(old.room(on: fcmTarget("d").route).count == 0)
+        let renewed = try other(simulation, ["client_id": "another"])
+        let new = try lanes.gateway(renewed)
+        PushLanes.close(lanes.retire(allBut: [PushCredentials(fcm: renewed)]), grace: .zero)
+        #expect(lanes.count == 1 && new.room(on: fcmTarget("d").route).count == 0)
+
+        let small = try other(simulation, ["client_id": "third"], perMinute: 6_000)
+        _ = try lanes.gateway(small)
+        PushLanes.close(lanes.retire(allBut: [PushCredentials(fcm: renewed), PushCredentials(fcm: small)]), grace: .zero)
+        #expect((new.figures.rate ?? 0) <= 80)
     }
 }
