@@ -14,7 +14,7 @@ SANITIZER :=
 FUZZ_SANITIZER = $(if $(SANITIZER),--sanitize=$(SANITIZER))
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
-.PHONY: help deps test-deps test-python bench-deps build run test test-sanitizers fuzz simulate bench loadtest one-surface push-bench compare gateways clean
+.PHONY: help deps test-deps test-python bench-deps build run test test-sanitizers fuzz simulate bench soak loadtest one-surface push-bench compare gateways clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 24
@@ -62,6 +62,10 @@ loadtest: build ## load a hub of its own: SCENARIO="rooms --connections 2000 --h
 	$(SWIFT) build -c release --product tandem-loadtest
 	$(SWIFT) build -c release --product tandem-gateways
 	loadtest/load.sh $(SCENARIO)
+
+soak: build ## an hour at half load: does anything grow? FOLDER gets the report
+	$(SWIFT) build -c release --product tandem-loadtest
+	loadtest/soak.sh $(FOLDER)
 
 one-surface: test-deps build ## try on real sockets that nobody is missed and nobody told twice
 	$(SWIFT) build -c release --product tandem-gateways

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 
+import goals
 import measure_accept
 import measure_instructions
 import measure_loops
@@ -86,8 +87,9 @@ def main():
             measured, profiles[name] = measured
         results.update(measured)
 
-    lines, passed = report.table(results, report.load_thresholds())
-    print("\n".join(lines))
+    thresholds = report.load_thresholds()
+    lines, passed = report.table(results, thresholds)
+    print("\n".join(lines + goals.lines(results, thresholds)))
     for name in profiles if options.profile else ():
         for phase, (title, unit) in PROFILES[name].items():
             print(f"\n{title}")

@@ -1,6 +1,6 @@
 """Servers beside each other under the same load: see loadtest/README.md.
 
-Settings: SERVERS, ROUNDS, SUBSCRIBERS, CROWD, SECONDS, BYTES, SERVER_CORE, CLIENT_CORES. `--out FOLDER` keeps the report.
+Settings: SERVERS, ROUNDS, SUBSCRIBERS, CROWD, SECONDS, BYTES, ENVELOPE, SERVER_CORE, CLIENT_CORES. `--out FOLDER` keeps the report.
 """
 
 import argparse
@@ -119,7 +119,7 @@ def measure_all(measurer, servers, count):
 def annotate(reports, root, sizes, servers, count, server_core, client_cores):
     others = max(r.figure(report, "machine busy with other things") for report in reports)
     about = [
-        ("commit", commit(root)), ("rounds, interleaved", str(count)), ("server's core", str(server_core)),
+        ("commit", commit(root)), ("bytes that bare events get in addition", str(sizes.envelope)), ("rounds, interleaved", str(count)), ("server's core", str(server_core)),
         ("client's cores", " ".join(map(str, client_cores))), ("versions", "; ".join(filter(None, (server.version() for server in servers)))),
     ]
     for report in reports:
@@ -150,7 +150,8 @@ def main():
     out = parser.parse_args().out
     root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     count = number("ROUNDS", 7)
-    sizes = r.Sizes(number("SUBSCRIBERS", 1000), number("CROWD", 10_000), number("SECONDS", 2.5, float, 0.5), number("BYTES", 128, least=48))
+    sizes = r.Sizes(number("SUBSCRIBERS", 1000), number("CROWD", 10_000), number("SECONDS", 2.5, float, 0.5), number("BYTES", 128, least=48),
+                    number("ENVELOPE", 0, least=0))
     names = os.environ.get("SERVERS", "").split() or list(s.KINDS)
     server_core, client_cores = cores()
     raise_descriptors(max(sizes.crowd, sizes.subscribers) + DESCRIPTORS_BESIDE)

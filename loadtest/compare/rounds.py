@@ -28,8 +28,13 @@ LATENCIES = {"fanout": ("publish due to delivery",), "crowd": ("publish due to l
 
 
 class Sizes:
-    def __init__(self, subscribers, crowd, seconds, byte_count):
+    def __init__(self, subscribers, crowd, seconds, byte_count, envelope=0):
         self.subscribers, self.crowd, self.seconds, self.bytes = subscribers, crowd, seconds, byte_count
+        # Bytes that the events of servers without an envelope of their own get in addition.
+        self.envelope = envelope
+
+    def bytes_for(self, server):
+        return self.bytes + (self.envelope if server.sends_bare_data else 0)
 
     def few(self):
         return f"{self.subscribers:,} subscribers, 1 outstanding"
@@ -112,7 +117,7 @@ class Measurer:
         before = server.counts()
         process = self.programs.start(
             [self.binary, kind, "--dialect", server.dialect, "--url", f"ws://127.0.0.1:{server.port}", *server.options(), "--json", result,
-             "--server-pid", str(server.process.pid), "--bytes", str(self.sizes.bytes), "--seconds", str(self.sizes.seconds),
+             "--server-pid", str(server.process.pid), "--bytes", str(self.sizes.bytes_for(server)), "--seconds", str(self.sizes.seconds),
              "--warmup", str(WARMUP_SECONDS), *arguments], output, self.client_cores)
         deadline = time.monotonic() + RUN_SECONDS_MAX
         while process.poll() is None and time.monotonic() < deadline and server.process.poll() is None:

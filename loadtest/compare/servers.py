@@ -32,6 +32,8 @@ class Server:
     """One kind of server. `name` is the row of the table, `dialect` what the load tester calls its protocol."""
 
     dialect = ""
+    # Its frames are the event's data and nothing else.
+    sends_bare_data = False
 
     def __init__(self, name, root, venv):
         self.name, self.root, self.venv = name, root, venv
@@ -111,6 +113,7 @@ class Tandem(Server):
 
 class Floor(Server):
     dialect = "floor"
+    sends_bare_data = True
     arguments = []
 
     def missing(self):
@@ -136,6 +139,7 @@ class FloorJoin(Floor):
 
 class Socketify(Server):
     dialect = "socketify"
+    sends_bare_data = True
 
     def python(self):
         return os.path.join(self.venv, "bin", "python")
@@ -153,6 +157,7 @@ class Socketify(Server):
 
 class Nchan(Server):
     dialect = "nchan"
+    sends_bare_data = True
 
     def missing(self):
         if not shutil.which("nginx", path=f"{os.environ.get('PATH', '')}:/usr/sbin") or not os.path.exists(NCHAN):
