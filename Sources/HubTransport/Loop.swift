@@ -45,8 +45,10 @@ package import HubCore
     var hasNewTimeouts = false
     /// Answers to requests of this turn are written in the next one.
     var hasAnswersWaiting = false
-    /// What the last turn has to send waits for the end of this one.
-    private var isPutOff = false
+    /// Turns for which what is to be sent has waited.
+    private var turnsPutOff = 0
+    /// What is to be sent waits no longer than this for publishers that come in the wake of others, even where they never end.
+    private static let turnsPutOffMax = 4
     private var takenCount = 0
     private var stoppingTicks = 0
 
@@ -176,16 +178,16 @@ package import HubCore
     }
 
     func turnEnds() {
-        // Publishers before subscribers, by one turn and no more: while the events go out, the next requests of those who publish without
-        // a pause arrive together, and share a write. The other way round half of them are always a turn behind the others.
-        if hasAnswersWaiting, !isPutOff {
+        // Publishers before subscribers: while the events go out, the next requests of those who publish without a pause arrive
+        // together, and share a write. The other way round half of them are always a turn behind the others.
+        if hasAnswersWaiting, turnsPutOff < Self.turnsPutOffMax {
             hasAnswersWaiting = false
-            isPutOff = true
+            turnsPutOff += 1
             native.hurry()
             return
         }
         hasAnswersWaiting = false
-        isPutOff = false
+        turnsPutOff = 0
         delegate?.loopTurnEnds()
         if hasNewTimeouts {
             hasNewTimeouts = false
