@@ -109,14 +109,14 @@ internal import Glibc
             startWaiting(now: now)
             let inside = inFlight
             var found = perform()
-            // The second look is for answers that libcurl has read for calls which this look had already passed.
-            if inFlight > 0, found > 0 || lastFound <= Self.secondLookMax { found += perform() }
+            // The second look is for answers that libcurl has read and forgotten.
+            if found == 0, inFlight > 0, lastFound <= Self.secondLookMax { found = perform() }
             if found == 0 {
                 sleep(orders: orders)
             } else if inside >= Self.gatheringMin {
+                // A finished call has made room, which is filled before the next look; and what libcurl has read for calls that this look
+                // had already passed is found by that one, at once.
                 adaptGathering(found: found, inside: inside)
-                // A finished call has made room, which is filled before the next look.
-                if found * Self.gatheringShare < inside { _ = usleep(gathering) }
             }
         }
         close()
