@@ -15,13 +15,8 @@ extension Outbox {
             handed -= batch.count
             var settled: [DeliveryRecord] = []
             settled.reserveCapacity(batch.count)
-            for answer in batch {
-                if case .dead(_, let since, isCertain: true) = answer.outcome {
-                    await remove(answer.target.token, of: answer.target.provider, deadSince: since)
-                }
-                settled.append(settle(answer))
-            }
-            await noteAccepted(batch)
+            for answer in batch { settled.append(settle(answer)) }
+            await noteTokens(batch)
             await complete(settled)
         }
         isSettling = false
@@ -34,16 +29,19 @@ extension Outbox {
         let outcome: PushOutcome
     }
 
-    /// Side by side, so that the store writes them in one transaction.
-    private func noteAccepted(_ answers: [Answer]) async {
-        let answers = answers.filter { answer in
-            if case .accepted(_, let other) = answer.outcome { answer.isNoteDue || other != nil } else { false }
-        }
-        if answers.isEmpty { return }
+    /// Writes down what the answers say about tokens: side by side, so that the store does it in one transaction. An app that its
+    /// users have removed gives thousands of dead ones at once.
+    private func noteTokens(_ answers: [Answer]) async {
         await withTaskGroup { group in
             for answer in answers {
-                guard case .accepted(_, let other) = answer.outcome else { continue }
-                group.addTask { await self.noteAccepted(answer.target, other ?? answer.target.environment) }
+                let target = answer.target
+                switch answer.outcome {
+                case .dead(_, let since, isCertain: true):
+                    group.addTask { await self.remove(target.token, of: target.provider, deadSince: since) }
+                case .accepted(_, let other) where answer.isNoteDue || other != nil:
+                    group.addTask { await self.noteAccepted(target, other ?? target.environment) }
+                default: break
+                }
             }
         }
     }

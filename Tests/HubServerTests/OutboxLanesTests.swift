@@ -245,12 +245,7 @@ struct OutboxLanesTests {
     }
 
     private func eventuallyParked(_ count: Int, in outbox: Outbox) async -> Bool {
-        let end = ContinuousClock.now + .seconds(60)
-        while ContinuousClock.now < end {
-            if await outbox.queue.parkedCount == count { return true }
-            await Task.yield()
-        }
-        return false
+        await eventually { await outbox.queue.parkedCount == count }
     }
 
     @Test("a push goes where its device is when it is sent, and not where it was when it was decided")

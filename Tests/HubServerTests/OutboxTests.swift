@@ -1,5 +1,6 @@
 import HubCore
 import HubDelivery
+import HubTesting
 import Testing
 
 @testable import HubServer
@@ -28,6 +29,28 @@ struct OutboxTests {
         await test.outbox(gateway).enqueue([delivery])
         _ = try await test.row { $0.state == .accepted }
         #expect(gateway.sent.map(\.target.token) == ["new"])
+    }
+
+    @Test("tokens that are found dead together are forgotten together")
+    func deadTokens() async throws {
+        let test = try TestStore()
+        let users = (0..<20).map { "u\($0)" }
+        let devices = (0..<10).map { "d\($0)" }
+        var pushes: [DeliveryRecord] = []
+        for user in users {
+            for device in devices { try await test.device(user: user, id: device, token: "\(user)-\(device)") }
+            pushes += try await test.commitPushes(event: "e-\(user)", policy: .critical, user: user, devices: devices)
+        }
+        let gateway = ScriptedGateway(holds: true)
+        let outbox = test.outbox(gateway)
+        await outbox.enqueue(pushes)
+        #expect(await eventually { gateway.sent.count == pushes.count })
+        let before = test.store.figures.transactions
+        gateway.release(.dead(reason: "UNREGISTERED", since: nil))
+        #expect(await eventually { await outbox.sending == 0 })
+        for user in users { #expect(try await test.store.devices(app: "1", user: user).allSatisfy { $0.token == nil }) }
+        // One each would be more than 200.
+        #expect(test.store.figures.transactions - before < 50)
     }
 
     @Test("a dead token is removed, and the next push says that there is none")

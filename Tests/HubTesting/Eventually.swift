@@ -2,11 +2,11 @@
 /// the transport keep every core busy for more than one.
 ///
 /// Sleeps between looks: a loop that only yields keeps one of two cores from whatever it waits for.
-package func eventually(within limit: Duration = .seconds(300) * SlowBuild.factor, _ condition: () -> Bool) async -> Bool {
+package func eventually(within limit: Duration = .seconds(300) * SlowBuild.factor, _ condition: () async -> Bool) async -> Bool {
     let end = ContinuousClock.now + limit
-    while !condition() {
+    while await !condition() {
         guard ContinuousClock.now < end else { return false }
-        do { try await Task.sleep(for: .milliseconds(1)) } catch { return condition() }
+        do { try await Task.sleep(for: .milliseconds(1)) } catch { return await condition() }
     }
     return true
 }
