@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <libwebsockets.h>
+#include <malloc.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdbool.h>
@@ -60,6 +61,32 @@ static inline size_t tandem_lws_peer_address(struct lws *wsi, char *text, size_t
     text[0] = 0;
     if (!lws_get_peer_simple(wsi, text, capacity)) return 0;
     return strnlen(text, capacity);
+}
+
+static inline void tandem_lws_note_poll(uv_handle_t *handle, void *found) {
+    if (uv_handle_get_type(handle) == UV_POLL) *(struct lws **)found = (struct lws *)uv_handle_get_data(handle);
+}
+
+// The wake-up of a new context: a connection of the library's own, and the only one there is yet. NULL when there is none.
+static inline struct lws *tandem_lws_wake_up(uv_loop_t *loop) {
+    struct lws *found = NULL;
+    uv_walk(loop, tandem_lws_note_poll, &found);
+    return found;
+}
+
+// For the time between lws_context_destroy() and the next turn of the loop. The former has closed the wake-up's descriptor
+// (lws_destroy_event_pipe), and libwebsockets 4.1.6 closes that number once more when libuv has closed the handle (lws_libuv_closewsi);
+// by then it may be another thread's socket or another loop's epoll, and libuv aborts a program whose loop has lost its own. No call
+// changes the number, so it is looked for in the connection; what the library's own getter returns proves that it was found.
+static inline void tandem_lws_forget_descriptor(struct lws *wsi) {
+    int descriptor = lws_get_socket_fd(wsi);
+    int *words = (int *)wsi;
+    for (size_t index = 0; index < malloc_usable_size(wsi) / sizeof *words; index++) {
+        if (words[index] != descriptor) continue;
+        words[index] = -1;
+        if (lws_get_socket_fd(wsi) == -1) return;
+        words[index] = descriptor;
+    }
 }
 
 // What the acceptor saw of a connection, kept with it to its end.

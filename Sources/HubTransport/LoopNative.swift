@@ -18,11 +18,10 @@ internal import Synchronization
     private var context: OpaquePointer?
     /// Nil: plain.
     private var tls: LoopTLS?
-    /// Descriptors with lower numbers than the context's own; see `releaseDecoys`.
-    private var decoys: [Int32] = []
-    private static let decoyCount = 32
-    /// Held while a context is made or ended: another loop's decoys and descriptors would use up the numbers that this one gives free.
-    private static let descriptorNumbers = Mutex<Void>(())
+    /// What wakes the context up: to the library a connection of its own. Valid until the context has ended.
+    private var wakeUp: OpaquePointer?
+    /// Turns that the handles of an ended context get to close in; they need three.
+    private static let closingTurnsMax = 100
 
     /// The name libwebsockets uses when a client offers no sub-protocol comes first; then what PusherSwift offers
     /// (`pusher-channels-protocol-7`) and its two elder siblings. Apple's stack fails unless its offer is selected.
@@ -102,16 +101,15 @@ internal import Synchronization
             // A TLS context without a certificate of its own: `configureTLS` is called for it while the library makes it.
             unsafe info.options |= UInt64(LWS_SERVER_OPTION_DO_SSL_GLOBAL_INIT) | UInt64(LWS_SERVER_OPTION_CREATE_VHOST_SSL_CTX)
         }
-        Self.descriptorNumbers.withLock { _ in unsafe makeContext(&info) }
+        unsafe makeContext(&info)
         guard unsafe context != nil else {
-            releaseDecoys()
             let advice = tls == nil ? "is libwebsockets-evlib-uv installed?" : "are libwebsockets-evlib-uv and OpenSSL 3 installed?"
             throw TransportError("libwebsockets could not start loop \(owner.index); \(advice)")
         }
+        unsafe wakeUp = unsafe tandem_lws_wake_up(loop)
     }
 
     private func makeContext(_ info: inout lws_context_creation_info) {
-        decoys = (0..<Self.decoyCount).map { _ in unsafe Glibc.open("/dev/null", O_RDONLY | O_CLOEXEC) }.filter { $0 >= 0 }
         var loops: UnsafeMutableRawPointer? = unsafe UnsafeMutableRawPointer(loop)
         unsafe context = unsafe withUnsafeMutablePointer(to: &loops) { loops in
             unsafe info.foreign_loops = unsafe loops
@@ -158,17 +156,29 @@ internal import Synchronization
         unsafe uv_stop(loop)
     }
 
-    /// Libwebsockets 4.1.6 closes the descriptor of its wake-up pipe twice when a context ends, the second time a little later. Whoever
-    /// opens a file in between would get that number, and lose the file; libuv ends a program whose loop has lost its own. The system
-    /// gives out the lowest free number, so some lower ones are freed first.
-    private func releaseDecoys() {
-        for decoy in decoys { Glibc.close(decoy) }
-        decoys = []
-    }
-
-    /// Ends the context and the handles. On the loop's thread, with no connection left.
+    /// Ends the context and the handles. On the loop's thread, with nothing left to tell anybody.
+    ///
+    /// On a foreign libuv loop the library is asked twice (libwebsockets' issue 1969): the first call begins to close what is on the
+    /// loop, which takes turns of it; the second frees the rest. In between the number of its wake-up, which the first call has closed,
+    /// has to be taken out of its memory: see `tandem_lws_forget_descriptor`.
     func close() {
-        Self.descriptorNumbers.withLock { _ in endContext() }
+        if let context = unsafe context {
+            unsafe lws_context_destroy(context)
+            if let wakeUp = unsafe wakeUp { unsafe tandem_lws_forget_descriptor(wakeUp) }
+        }
+        let handles = unsafe [
+            UnsafeMutableRawPointer(async), UnsafeMutableRawPointer(prepare), UnsafeMutableRawPointer(timer), UnsafeMutableRawPointer(idle),
+        ]
+        for unsafe handle in unsafe handles {
+            unsafe uv_close(handle.assumingMemoryBound(to: uv_handle_t.self), nil)
+        }
+        for _ in 0..<Self.closingTurnsMax where unsafe uv_run(loop, UV_RUN_NOWAIT) == 0 { break }
+        // A handle that stayed on the loop would be used after it was freed: then all of it is left alone, at the end of a process.
+        guard unsafe uv_loop_close(loop) == 0 else { return assertionFailure("libwebsockets left a handle on its loop") }
+        if let context = unsafe context { unsafe lws_context_destroy(context) }
+        unsafe context = nil
+        unsafe wakeUp = nil
+        tls = nil
         for unsafe name in unsafe names { unsafe free(name) }
         unsafe async.deallocate()
         unsafe prepare.deallocate()
@@ -177,21 +187,6 @@ internal import Synchronization
         unsafe protocols.deallocate()
         unsafe retry.deallocate()
         unsafe loop.deallocate()
-    }
-
-    private func endContext() {
-        releaseDecoys()
-        if let context = unsafe context { unsafe lws_context_destroy(context) }
-        unsafe context = nil
-        let handles = unsafe [
-            UnsafeMutableRawPointer(async), UnsafeMutableRawPointer(prepare), UnsafeMutableRawPointer(timer), UnsafeMutableRawPointer(idle),
-        ]
-        for unsafe handle in unsafe handles {
-            unsafe uv_close(handle.assumingMemoryBound(to: uv_handle_t.self), nil)
-        }
-        // The library closes its handles asynchronously; a bounded number of turns lets it.
-        for _ in 0..<100 where unsafe uv_run(loop, UV_RUN_NOWAIT) == 0 { break }
-        unsafe uv_loop_close(loop)
     }
 
     private func persistent(_ text: String) -> UnsafeMutablePointer<CChar> {

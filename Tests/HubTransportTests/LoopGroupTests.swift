@@ -1,5 +1,6 @@
 import Foundation
 import HubCore
+import HubTesting
 import Testing
 
 @testable import HubTransport
@@ -76,48 +77,39 @@ struct LoopGroupTests {
     @Test("starting and stopping leaves no descriptor behind")
     func descriptors() async throws {
         // In a process of its own: other tests open sockets all the time.
-        // libwebsockets leaves each context's /dev/urandom open when it is destroyed on a loop that is not its own.
-        await withKnownIssue {
-            await #expect(processExitsWith: .success) {
-                func once() throws {
-                    try withServer(loops: 2) { server in
-                        let peer = try server.client()
-                        try peer.sendText("hello")
-                        _ = try peer.frame()
-                        let idle = try server.plain()
-                        try idle.send(text: "GET /x HTTP/1.1\r\nHost: h\r\n\r\n")
-                        _ = try idle.answer()
-                        peer.stream.close()
-                        idle.stream.close()
-                    }
+        await #expect(processExitsWith: .success) {
+            func once() throws {
+                try withServer(loops: 2) { server in
+                    let peer = try server.client()
+                    try peer.sendText("hello")
+                    _ = try peer.frame()
+                    let idle = try server.plain()
+                    try idle.send(text: "GET /x HTTP/1.1\r\nHost: h\r\n\r\n")
+                    _ = try idle.answer()
+                    peer.stream.close()
+                    idle.stream.close()
                 }
-                func openDescriptors() throws -> Int { try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count }
-                // What the libraries open once and keep.
-                try once()
-                let before = try openDescriptors()
-                for _ in 0..<20 { try once() }
-                let after = try openDescriptors()
-                precondition(after <= before)
             }
+            func openDescriptors() throws -> Int { try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count }
+            // What the libraries open once and keep.
+            try once()
+            let before = try openDescriptors()
+            for _ in 0..<20 { try once() }
+            let after = try openDescriptors()
+            precondition(after <= before)
         }
     }
 
-    /// The library closes one descriptor twice when a context ends. A loop that got the number in between lost its wake-up, and libuv
-    /// ended the program.
+    /// A descriptor that is closed once too often belongs to somebody else by then, and libuv ends a program whose loop has lost its own.
     @Test("servers that come and go at the same time take nothing from each other")
-    func comingAndGoing() async {
-        // In a process of its own: the other tests' sockets would use up the numbers that an ending context gives free for this. There is
-        // still a window in which eight servers of one process hurt each other, and it ends that process. A hub has one server, which ends
-        // when its process does.
-        await withKnownIssue(isIntermittent: true) {
-            await #expect(processExitsWith: .success) {
-                try concurrently(8) { _ in
-                    for _ in 0..<25 {
-                        try withServer(loops: 2) { server in
-                            let peer = try server.client()
-                            try peer.sendText("here")
-                            guard try peer.frame().text == "here" else { throw StreamError("no echo") }
-                        }
+    func comingAndGoing() async throws {
+        try await onOwnThread {
+            try concurrently(8) { _ in
+                for _ in 0..<25 {
+                    try withServer(loops: 2) { server in
+                        let peer = try server.client()
+                        try peer.sendText("here")
+                        guard try peer.frame().text == "here" else { throw StreamError("no echo") }
                     }
                 }
             }
