@@ -10,7 +10,7 @@ import Testing
 /// Cases of plain messages, PINGs and close codes stand in `MessageTests` and `CloseTests`; compression (12, 13) is not negotiated. Two
 /// sections cannot be met by a library that is used as it is: frames without a mask are served (5.1 of the RFC; no case of Autobahn's),
 /// and text that is no UTF-8 (6.3 to 6.22) is answered by the layer above with an error of the Pusher protocol, on a connection that stays.
-@Suite("Autobahn cases")
+@Suite("Autobahn cases", .blocking)
 struct AutobahnTests {
     /// One case: what is sent, what may come back, and how it ends.
     struct Case: CustomTestStringConvertible, Sendable {

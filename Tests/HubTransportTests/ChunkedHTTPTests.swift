@@ -3,7 +3,7 @@ import Testing
 
 @testable import HubTransport
 
-@Suite("HTTP with chunked bodies")
+@Suite("HTTP with chunked bodies", .blocking)
 struct ChunkedHTTPTests {
     static let head = "POST /x HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
     private static let body = "5;name=value\r\nhello\r\n1\r\n \r\n00A\r\n0123456789\r\n0\r\nTrailer: x\r\n\r\n"

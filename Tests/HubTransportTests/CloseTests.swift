@@ -3,7 +3,7 @@ import Testing
 
 @testable import HubTransport
 
-@Suite("Closing")
+@Suite("Closing", .blocking)
 struct CloseTests {
     @Test("the server's close frame has code and reason; the socket ends when the peer has echoed it, and not before")
     func serverCloses() throws {

@@ -6,7 +6,7 @@ import Testing
 @testable import HubTransport
 
 /// What loops and acceptor count for metrics.
-@Suite("Figures", .serialized)
+@Suite("Figures", .blocking, .serialized)
 struct FiguresTests {
     @Test("messages, bytes, writes, answers and ends of connections are counted where they happen")
     func counted() throws {

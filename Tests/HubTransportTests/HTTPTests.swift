@@ -3,7 +3,7 @@ import Testing
 
 @testable import HubTransport
 
-@Suite("HTTP")
+@Suite("HTTP", .blocking)
 struct HTTPTests {
     private static func get(_ target: String, _ headers: [String] = [], method: String = "GET") -> String {
         (["\(method) \(target) HTTP/1.1", "Host: localhost"] + headers).joined(separator: "\r\n") + "\r\n\r\n"

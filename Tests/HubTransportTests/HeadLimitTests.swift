@@ -4,7 +4,7 @@ import Testing
 @testable import HubTransport
 
 /// Both sides of what a request's head may hold. libwebsockets keeps these bounds and ends the connection without an answer.
-@Suite("Limits of a request's head")
+@Suite("Limits of a request's head", .blocking)
 struct HeadLimitTests {
     private func head(_ target: String, _ headers: [String] = []) -> String {
         (["GET \(target) HTTP/1.1", "Host: localhost"] + headers).joined(separator: "\r\n") + "\r\n\r\n"

@@ -1,11 +1,10 @@
 import Foundation
 import HubCore
-import HubTesting
 import Testing
 
 @testable import HubTransport
 
-@Suite("LoopGroup and Acceptor", .serialized)
+@Suite("LoopGroup and Acceptor", .blocking, .serialized)
 struct LoopGroupTests {
     @Test("connections are placed evenly, and where one has gone the next is placed")
     func even() throws {
@@ -102,15 +101,13 @@ struct LoopGroupTests {
 
     /// A descriptor that is closed once too often belongs to somebody else by then, and libuv ends a program whose loop has lost its own.
     @Test("servers that come and go at the same time take nothing from each other")
-    func comingAndGoing() async throws {
-        try await onOwnThread {
-            try concurrently(8) { _ in
-                for _ in 0..<25 {
-                    try withServer(loops: 2) { server in
-                        let peer = try server.client()
-                        try peer.sendText("here")
-                        guard try peer.frame().text == "here" else { throw StreamError("no echo") }
-                    }
+    func comingAndGoing() throws {
+        try concurrently(8) { _ in
+            for _ in 0..<25 {
+                try withServer(loops: 2) { server in
+                    let peer = try server.client()
+                    try peer.sendText("here")
+                    guard try peer.frame().text == "here" else { throw StreamError("no echo") }
                 }
             }
         }

@@ -3,7 +3,7 @@ import Testing
 
 @testable import HubTransport
 
-@Suite("Inbound messages")
+@Suite("Inbound messages", .blocking)
 struct MessageTests {
     private static func options(messageBytesMax: Int = 4096) -> LoopOptions {
         var options = LoopOptions()

@@ -4,7 +4,7 @@ import Testing
 
 @testable import HubTransport
 
-@Suite("Placement and newcomers")
+@Suite("Placement and newcomers", .blocking)
 struct PlacementTests {
     @Test("loops hold equally many, and where one has gone the next one goes", arguments: [1, 2, 3, 8])
     func even(loops: Int) {

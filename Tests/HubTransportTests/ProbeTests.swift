@@ -4,7 +4,7 @@ import Testing
 
 @testable import HubTransport
 
-@Suite("Probing")
+@Suite("Probing", .blocking)
 struct ProbeTests {
     /// Probes every connection as soon as it is open; the durations come with the query.
     private static func probing(pingAfter: Duration = .milliseconds(250), pongWithin: Duration = .milliseconds(500)) -> Behaviour {

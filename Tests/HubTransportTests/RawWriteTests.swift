@@ -8,7 +8,7 @@ import Testing
 /// The write path that everything rests on: whole joined frames, written past the library where nothing is in the way, and raw over its
 /// buffering elsewhere. A short write leaves the rest of a frame in the library; if anything else got in front of it (a PONG, a later
 /// batch), the stream would be broken for good. So: small windows, writes far larger than they are, and PINGs all along.
-@Suite("Raw writes", .serialized)
+@Suite("Raw writes", .blocking, .serialized)
 struct RawWriteTests {
     static let readers = 8
     static let batches = 60

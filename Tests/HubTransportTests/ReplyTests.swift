@@ -4,7 +4,7 @@ import Testing
 
 @testable import HubTransport
 
-@Suite("Later answers")
+@Suite("Later answers", .blocking)
 struct ReplyTests {
     private static let get = "GET /x HTTP/1.1\r\nHost: localhost\r\n\r\n"
 

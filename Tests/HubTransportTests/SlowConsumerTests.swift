@@ -3,7 +3,7 @@ import Testing
 
 @testable import HubTransport
 
-@Suite("Slow consumers", .serialized)
+@Suite("Slow consumers", .blocking, .serialized)
 struct SlowConsumerTests {
     @Test("who never reads is closed with 4100 past the bound; who reads gets everything meanwhile")
     func neverReads() throws {

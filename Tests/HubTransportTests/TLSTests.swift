@@ -25,7 +25,7 @@ extension TestServer {
     }
 }
 
-@Suite("TLS", .serialized)
+@Suite("TLS", .blocking, .serialized)
 struct TLSTests {
     private static func echo(_ peer: TestPeer, _ text: String) throws -> Bool {
         try peer.sendText(text)

@@ -9,7 +9,7 @@ import Testing
 @testable import HubTransport
 
 /// Peers that take too long with a handshake, a head or a body, over plain connections and through TLS.
-@Suite("Request time-outs", .serialized)
+@Suite("Request time-outs", .blocking, .serialized)
 struct TimeoutTests {
     /// How peers are slow. All of them would go on for longer than any test waits.
     enum Slowness: String, CaseIterable, Sendable {

@@ -4,7 +4,7 @@ import Testing
 
 @testable import HubTransport
 
-@Suite("Upgrades")
+@Suite("Upgrades", .blocking)
 struct UpgradeTests {
     @Test("offered sub-protocols of the reference are selected, and none is needed", arguments: [nil, 5, 6, 7])
     func subProtocol(version: Int?) throws {
