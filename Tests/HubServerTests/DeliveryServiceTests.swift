@@ -100,7 +100,7 @@ struct DeliveryServiceTests {
     }
 
     private func eventuallyClosed(_ stage: DeliveryStage, _ event: String) async -> Bool {
-        let end = ContinuousClock.now + .seconds(300)
+        let end = ContinuousClock.now + .seconds(60)
         while ContinuousClock.now < end {
             if (try? await stage.test.store.trail(event: event))??.isOpen == false { return true }
             try? await Task.sleep(for: .milliseconds(5))

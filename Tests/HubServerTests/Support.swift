@@ -121,7 +121,7 @@ final class TestStore {
 
     /// The event's rows by device once they are as wanted; whatever they are after the time limit.
     func rows(_ event: String, until isDone: ([DeliveryRecord]) -> Bool) async throws -> [DeliveryRecord] {
-        let end = ContinuousClock.now + .seconds(300)
+        let end = ContinuousClock.now + .seconds(60)
         while true {
             let rows = try await store.deliveries(event: event)
             if isDone(rows) || ContinuousClock.now > end { return rows }

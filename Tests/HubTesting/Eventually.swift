@@ -1,8 +1,7 @@
-/// Waits for a condition that another thread or task brings about; false when it has not come in five minutes: blocking tests of
-/// the transport keep every core busy for more than one.
+/// Waits for a condition that another thread or task brings about; false when it has not come in a minute.
 ///
 /// Sleeps between looks: a loop that only yields keeps one of two cores from whatever it waits for.
-package func eventually(within limit: Duration = .seconds(300) * SlowBuild.factor, _ condition: () async -> Bool) async -> Bool {
+package func eventually(within limit: Duration = .seconds(60) * SlowBuild.factor, _ condition: () async -> Bool) async -> Bool {
     let end = ContinuousClock.now + limit
     while await !condition() {
         guard ContinuousClock.now < end else { return false }
