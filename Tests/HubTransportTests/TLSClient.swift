@@ -10,6 +10,8 @@ final class TLSSocket: ByteStream {
         var version: Int32?
         /// Ciphers of TLS 1.2 and below, as OpenSSL writes them.
         var ciphers: String?
+        /// Those of TLS 1.3.
+        var suites: String?
         /// An authority's certificate: the server's chain has to lead to it.
         var authorityPath: String?
         var session: TLSSession?
@@ -35,6 +37,7 @@ final class TLSSocket: ByteStream {
         }
         // Level 0, so that what is refused is refused by the server and not by this side.
         SSL_set_cipher_list(session, (wishes.ciphers ?? "DEFAULT") + ":@SECLEVEL=0")
+        if let suites = wishes.suites { SSL_set_ciphersuites(session, suites) }
         if let authority = wishes.authorityPath {
             guard let store = SSL_CTX_get_cert_store(context), X509_STORE_load_file(store, authority) == 1 else { throw StreamError("no authority") }
             SSL_set_verify(session, SSL_VERIFY_PEER, nil)
@@ -62,6 +65,8 @@ final class TLSSocket: ByteStream {
 
     /// `TLSv1.3` and the like.
     var version: String { String(cString: SSL_get_version(session)) }
+    /// The chosen cipher, as OpenSSL writes it.
+    var cipher: String { String(cString: SSL_CIPHER_get_name(SSL_get_current_cipher(session))) }
     var wasResumed: Bool { SSL_session_reused(session) == 1 }
     /// Certificates that the server sent.
     var chainCount: Int { SSL_get_peer_cert_chain(session).map { Int(OPENSSL_sk_num($0)) } ?? 0 }

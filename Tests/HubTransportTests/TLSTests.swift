@@ -61,6 +61,28 @@ struct TLSTests {
         }
     }
 
+    /// The shorter key has the smaller connection, and who has no AES in hardware is slow with it.
+    @Test("AES with the shorter key comes first, unless the client has put ChaCha20 in front")
+    func preference() throws {
+        try withServer(options: TestCertificate().options()) { server in
+            let (aes128, aes256, chacha) = ("TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256")
+            for (offer, choice) in [
+                ([aes256, chacha, aes128], aes128), ([chacha, aes256, aes128], chacha), ([aes256, chacha], aes256), ([aes256], aes256),
+            ] {
+                let socket = try server.tls(.init(version: TLS1_3_VERSION, suites: offer.joined(separator: ":")))
+                #expect(socket.cipher == choice, "\(offer)")
+            }
+            let family = "ECDHE-ECDSA-"
+            for (offer, choice) in [
+                (["AES256-GCM-SHA384", "CHACHA20-POLY1305", "AES128-GCM-SHA256"], "AES128-GCM-SHA256"),
+                (["CHACHA20-POLY1305", "AES128-GCM-SHA256"], "CHACHA20-POLY1305"), (["AES256-GCM-SHA384", "CHACHA20-POLY1305"], "AES256-GCM-SHA384"),
+            ] {
+                let socket = try server.tls(.init(version: TLS1_2_VERSION, ciphers: offer.map { family + $0 }.joined(separator: ":")))
+                #expect(socket.cipher == family + choice, "\(offer)")
+            }
+        }
+    }
+
     @Test("the intermediates of a chain file are sent, so that a client that knows only the root trusts the server", arguments: [0, 1, 2])
     func chain(intermediates: Int) throws {
         let certificate = try TestCertificate(.init(intermediates: intermediates))
