@@ -20,8 +20,9 @@ package struct LoopOptions: Sendable {
 
     /// Unit of the loop's clock and of every probe: finer needs more wake-ups of an idle server.
     package static let tickMilliseconds: UInt64 = 250
-    /// Each connection keeps a receive buffer of this size; longer messages are assembled (`docs/architecture.md`).
-    static let receiveBufferBytes = 512
+    /// Each connection keeps a receive buffer of this size, which a subscription to a private channel fits in; longer messages are assembled
+    /// (`docs/architecture.md`). With half of it each subscription took 4 % longer.
+    static let receiveBufferBytes = 256
     /// The most bytes libwebsockets hands to the kernel in one go: a whole flushed batch.
     static let writeBytesMax = 1 << 17
     /// The most bytes read in one go: more than a TLS record holds (16,384). What is left of a record waits inside OpenSSL, where
