@@ -12,6 +12,7 @@ final class LoopEngine: LoopDelegate, DeliverySink {
     private let ports: EnginePorts
     private let report: ([AttendanceReport]) -> Void
     private let reportFacts: ([ChannelFact]) -> Void
+    private let relief: MemoryRelief
     private var inbox: [LoopMessage] = []
     /// Being closed by the transport; taken out of their channels at the turn's end, because the fan-out that found them slow is
     /// still walking those.
@@ -23,13 +24,16 @@ final class LoopEngine: LoopDelegate, DeliverySink {
     /// - Parameters:
     ///   - report: takes what delivery has to know of a turn.
     ///   - facts: takes what webhooks have to know of it.
+    ///   - relief: is told of connections that come and go.
     init(
-        loop: Loop, ports: EnginePorts, report: @escaping ([AttendanceReport]) -> Void, facts: @escaping ([ChannelFact]) -> Void
+        loop: Loop, ports: EnginePorts, report: @escaping ([AttendanceReport]) -> Void, facts: @escaping ([ChannelFact]) -> Void,
+        relief: MemoryRelief
     ) {
         unsafe owner = loop
         self.ports = ports
         self.report = report
         reportFacts = facts
+        self.relief = relief
     }
 
     func start(engine: ChannelEngine, router: Router) {
@@ -40,6 +44,7 @@ final class LoopEngine: LoopDelegate, DeliverySink {
     // MARK: From the transport
 
     func connectionOpened(_ connection: ConnectionID, request: UpgradeRequest) {
+        relief.connectionChanged()
         let key = Self.key(path: request.path)
         let version = request.query.first { $0.name == "protocol" }?.value
         let client = request.query.first { $0.name == "client" }?.value
@@ -82,6 +87,7 @@ final class LoopEngine: LoopDelegate, DeliverySink {
     }
 
     func connectionClosed(_ connection: ConnectionID, end: ConnectionEnd) {
+        relief.connectionChanged()
         // 1000 or no code: the app called its library's disconnect, as it does on its way to the background. A page that is left
         // or loaded again says 1001.
         switch end {

@@ -1,19 +1,23 @@
 internal import CMemory
 internal import Synchronization
 
-/// Gives memory back to the system after large events.
+/// Gives memory back to the system after large events, and after crowds.
 ///
 /// glibc keeps what was freed in arenas, one for some threads each. Which threads decide, store and send an event changes from event to
-/// event, so that several arenas would each keep the memory of the largest one.
+/// event, so that several arenas would each keep the memory of the largest one. A TLS handshake takes 44 KB for a while, between blocks that
+/// stay as long as the connection; and of a crowd that has left, a few blocks that stay would hold all.
 final class MemoryRelief: Sendable {
     /// Deliveries of one commit from which on it is worth the while: some megabytes.
     static let deliveriesMin = 10_000
-    /// By then what was read and decided for the event is free.
+    /// Connections that have come or gone from which on it is worth the while: some megabytes.
+    static let connectionsMin = 1_000
+    /// By then what was read and decided for the event, or taken by handshakes, is free.
     static let pause = Duration.seconds(2)
 
     private let wait: @Sendable () async -> Void
     private let trim: @Sendable () -> Void
     private let isPlanned = Mutex(false)
+    private let connections = Atomic<Int>(0)
 
     /// - Parameters:
     ///   - wait: lasts for `pause`.
@@ -29,7 +33,15 @@ final class MemoryRelief: Sendable {
 
     /// So many deliveries were committed together. Callable from any thread; returns at once.
     func committed(deliveries: Int) {
-        guard deliveries >= Self.deliveriesMin else { return }
+        if deliveries >= Self.deliveriesMin { plan() }
+    }
+
+    /// A connection has come or gone. Callable from any thread; returns at once.
+    func connectionChanged() {
+        if connections.wrappingAdd(1, ordering: .relaxed).newValue % Self.connectionsMin == 0 { plan() }
+    }
+
+    private func plan() {
         let isFirst = isPlanned.withLock { isPlanned in
             defer { isPlanned = true }
             return !isPlanned

@@ -82,7 +82,8 @@ package final class Server: Sendable {
             let metrics = MetricsResource(access: configuration.metricsAccess, read: collector.read)
             try loops.start { loop in
                 let engineOfLoop = LoopEngine(
-                    loop: loop, ports: ports, report: { delivery.report($0, loop: loop.index) }, facts: { webhooks?.report($0) })
+                    loop: loop, ports: ports, report: { delivery.report($0, loop: loop.index) }, facts: { webhooks?.report($0) },
+                    relief: delivery.relief)
                 let engine = ChannelEngine(
                     loop: loop.index, loopCount: ports.count, directory: apps, process: process, sink: engineOfLoop, time: time,
                     isWatched: delivery.isDefined, post: { loop, message in ports.post(message, to: loop) })

@@ -7,7 +7,31 @@ import Testing
 @Suite("MemoryRelief")
 struct MemoryReliefTests {
     @Test("gives memory back after large commits, once for those that come before it does, and never after small ones")
-    func relief() async throws {
+    func commits() async throws {
+        try await prove { relief in
+            for _ in 0..<5 {
+                relief.committed(deliveries: MemoryRelief.deliveriesMin - 1)
+                relief.committed(deliveries: MemoryRelief.deliveriesMin)
+            }
+        }
+    }
+
+    @Test("gives memory back once so many connections have come or gone as are worth it")
+    func connections() async throws {
+        try await prove { relief in
+            for _ in 0..<MemoryRelief.connectionsMin { relief.connectionChanged() }
+        }
+        let waits = Mutex(0)
+        let relief = MemoryRelief(wait: { waits.withLock { $0 += 1 } }, trim: {})
+        for _ in 1..<MemoryRelief.connectionsMin { relief.connectionChanged() }
+        await Task.yield()
+        #expect(waits.withLock { $0 } == 0)
+        relief.connectionChanged()
+        #expect(await eventually { waits.withLock { $0 } == 1 })
+    }
+
+    /// Twice, each time once.
+    private func prove(_ load: (MemoryRelief) -> Void) async throws {
         let counts = Mutex((waits: 0, trims: 0))
         let (pauses, end) = AsyncStream.makeStream(of: Void.self)
         let relief = MemoryRelief(
@@ -16,10 +40,7 @@ struct MemoryReliefTests {
                 for await _ in pauses { break }
             }, trim: { counts.withLock { $0.trims += 1 } })
         for round in 1...2 {
-            for _ in 0..<5 {
-                relief.committed(deliveries: MemoryRelief.deliveriesMin - 1)
-                relief.committed(deliveries: MemoryRelief.deliveriesMin)
-            }
+            load(relief)
             #expect(await eventually { counts.withLock { $0.waits == round } })
             #expect(counts.withLock { $0.trims } == round - 1)
             end.yield()
