@@ -80,7 +80,7 @@ class Busy:
         crowd.tell("say")
 
     def round(self):
-        requests = [request(self.hub.port, CHANNEL, sequence) for sequence in range(TIMED_BUSY)]
+        requests = [request(self.hub.port, [CHANNEL], sequence) for sequence in range(TIMED_BUSY)]
         before = self.hub.loop_cpu_seconds()
         poll = select.epoll()
         for publisher in self.publishers:
@@ -139,7 +139,7 @@ def responsive(binary, crowd_binary):
         publisher, sequence = Publisher(hub.port), 0
         while not is_over.is_set():
             busy = is_busy.is_set()
-            bytes_of_request = request(hub.port, "nobody-is-here", sequence)
+            bytes_of_request = request(hub.port, ["nobody-is-here"], sequence)
             sequence += 1
             began = time.monotonic()
             publisher.send(bytes_of_request)
@@ -158,7 +158,7 @@ def responsive(binary, crowd_binary):
             wide = Publisher(hub.port)
             is_busy.set()
             for sequence in range(FAN_OUTS):
-                wide.send(request(hub.port, "everybody", sequence))
+                wide.send(request(hub.port, ["everybody"], sequence))
                 while not wide.receive():
                     pass
                 time.sleep(FAN_OUT_PAUSE)

@@ -27,7 +27,7 @@ class Publishing:
     def _run(self):
         publisher, sequence = Publisher(self.hub.port), 0
         while not self.is_over:
-            bytes_of_request = request(self.hub.port, "nobody-is-here", sequence)
+            bytes_of_request = request(self.hub.port, ["nobody-is-here"], sequence)
             sequence += 1
             began = time.monotonic()
             publisher.send(bytes_of_request)
