@@ -132,7 +132,8 @@ let package = Package(
             name: "GatewaySimulatorsTests",
             dependencies: ["HubTesting", "GatewaySimulators", "HubCore", "HubCrypto", "HubJSON", "CNGHTTP2", "COpenSSL"], swiftSettings: strictTests),
         .testTarget(
-            name: "LoadTestingTests", dependencies: ["HubTesting", "HubCore", "HubCrypto", "HubJSON", "PusherProtocol", "LoadTesting"], swiftSettings: strictTests),
+            name: "LoadTestingTests",
+            dependencies: ["HubTesting", "HubCore", "HubCrypto", "HubJSON", "PusherProtocol", "LoadTesting", "COpenSSL"], swiftSettings: strictTests),
         .testTarget(
             name: "HubWebhooksTests",
             dependencies: [

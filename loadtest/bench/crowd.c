@@ -14,8 +14,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/tcp.h>
+#include <openssl/err.h>
 #include <openssl/hmac.h>
 #include <openssl/ssl.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -269,6 +271,7 @@ static int upgrade(struct client *client) {
 }
 
 static int handshake(struct client *client) {
+    ERR_clear_error();
     int code = SSL_connect(client->tls);
     if (code == 1) return upgrade(client);
     switch (SSL_get_error(client->tls, code)) {
@@ -292,6 +295,8 @@ static int ready(struct client *client, unsigned events) {
     }
     if (client->phase == HANDSHAKING) return handshake(client);
     for (;;) {
+        // What another connection ended with would be taken for this one's end.
+        ERR_clear_error();
         int count = client->tls ? SSL_read(client->tls, chunk, READ_BYTES - 1)
                                 : (int)recv(client->descriptor, chunk, READ_BYTES - 1, 0);
         if (count > 0) {
@@ -407,6 +412,8 @@ int main(int count, char **arguments) {
     epoll = epoll_create1(EPOLL_CLOEXEC);
     if (!clients || !latencies || epoll < 0) die("start");
     if (is_tls) {
+        // OpenSSL writes without MSG_NOSIGNAL.
+        signal(SIGPIPE, SIG_IGN);
         tls_context = SSL_CTX_new(TLS_client_method());
         SSL_CTX_set_mode(tls_context, SSL_MODE_RELEASE_BUFFERS);
     }

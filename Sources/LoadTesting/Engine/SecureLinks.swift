@@ -35,6 +35,7 @@ internal import COpenSSL
 
     func handshake(_ slot: Int) -> Handshake {
         guard let session = unsafe sessions[slot] else { return .failed }
+        ERR_clear_error()
         let result = unsafe SSL_do_handshake(session)
         if result == 1 { return .done }
         switch unsafe SSL_get_error(session, result) {
@@ -47,6 +48,8 @@ internal import COpenSSL
     /// As `recv`: 0 when it ended, -1 when nothing is there.
     func read(_ slot: Int, into room: UnsafeMutableRawBufferPointer) -> Int {
         guard let session = unsafe sessions[slot] else { return 0 }
+        // SSL_get_error looks at the thread's errors first, whichever connection they are of.
+        ERR_clear_error()
         let count = unsafe SSL_read(session, room.baseAddress, CInt(clamping: room.count))
         if count > 0 { return Int(count) }
         return unsafe SSL_get_error(session, count) == SSL_ERROR_WANT_READ ? -1 : 0

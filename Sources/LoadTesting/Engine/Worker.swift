@@ -65,6 +65,11 @@ internal import Glibc
 
     /// Serves until it is told to stop; then all connections are closed.
     func run() {
+        // OpenSSL writes with write(2): a connection that the server has cut off would end the program.
+        var pipe = sigset_t()
+        unsafe sigemptyset(&pipe)
+        unsafe sigaddset(&pipe, SIGPIPE)
+        unsafe pthread_sigmask(SIG_BLOCK, &pipe, nil)
         while !isStopping {
             let count = unsafe tandem_load_poll_wait(poll, ready, CInt(Self.readyMax), -1)
             precondition(count >= 0, "epoll_wait failed with \(-count)")
