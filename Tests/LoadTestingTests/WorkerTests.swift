@@ -121,6 +121,25 @@ struct WorkerTests {
         for cut in stride(from: 1, to: said.count, by: 7) { try await run([said[..<cut], said[cut...]]) }
     }
 
+    @Test("a publisher tries again for some seconds where nobody listens, and says at last that it gave up")
+    func abandoned() async throws {
+        let nobody = try Target("ws://127.0.0.1:\(unusedPort())")
+        let door = WorkerDoor()
+        nonisolated(unsafe) let worker = try Worker(door: door, target: nobody, kinds: [MeasuredKind("event"), MeasuredKind("answer")])
+        Thread { worker.run() }.start()
+        defer { door.post { $0.stop() } }
+        let place = door.ask { worker in
+            let plan = PublishPlan(channels: ["a"], pace: .outstanding(1), connections: 2, bytes: 80, kind: 0, answeredKind: 1)
+            return worker.publishers.add(Publisher(worker: worker, dialect: FloorDialect(authority: nobody.authority), plan: plan))
+        }
+        let began = ContinuousClock.now
+        #expect(await eventually { door.ask { $0.publishers[place].counts.abandoned } == 2 })
+        #expect(began.duration(to: .now) > .seconds(3))
+    }
+
+    /// Of a socket that listened a moment ago.
+    private func unusedPort() throws -> UInt16 { try OneConnection().port }
+
     @Test("uses another source address for each 25,000 connections to this machine, and none elsewhere")
     func sources() throws {
         let here = try Target("ws://127.0.0.1:1")

@@ -18,6 +18,8 @@ package struct PublishCounts: Sendable {
     package var unanswered: UInt64 = 0
     /// Due and not sent when publishing ended.
     package var unsent: UInt64 = 0
+    /// Connections that failed again and again, and were given up.
+    package var abandoned: UInt64 = 0
 
     package init() {}
 
@@ -29,6 +31,7 @@ package struct PublishCounts: Sendable {
         refused.merge(other.refused, uniquingKeysWith: +)
         unanswered += other.unanswered
         unsent += other.unsent
+        abandoned += other.abandoned
     }
 }
 
@@ -94,8 +97,10 @@ final class Publisher: LinkWatcher {
     private var witnessesWanted = 0
     private(set) var counts = PublishCounts()
 
-    /// A line that is cut off again and again is given up.
-    private static let failuresMax = 20
+    /// A line that fails so often in a row is given up.
+    static let failuresMax = 20
+    /// Nanoseconds before a connection that could not be opened is tried again: a server that starts anew takes seconds.
+    private static let retryPause: UInt64 = 250_000_000
 
     init(worker: Worker, dialect: any Dialect, plan: PublishPlan) {
         self.worker = worker
@@ -133,6 +138,7 @@ final class Publisher: LinkWatcher {
         worker.tally.record(plan.answeredKind, from: mark.due, to: now)
         counts.taken += 1
         lines[line].due = 0
+        lines[line].failuresInRow = 0
         freed(line, now: now)
     }
 
@@ -265,7 +271,15 @@ final class Publisher: LinkWatcher {
         lines[line].slot = -1
         lines[line].isReady = false
         lines[line].failuresInRow += 1
-        guard lines[line].failuresInRow <= Self.failuresMax else { return }
-        connect(line)
+        guard lines[line].failuresInRow <= Self.failuresMax else {
+            counts.abandoned += 1
+            return
+        }
+        if wasOpen { return connect(line) }
+        worker.add(
+            Pace(due: now + Self.retryPause) { [weak self] _ in
+                self?.connect(line)
+                return nil
+            })
     }
 }

@@ -48,6 +48,9 @@ enum Verdict {
             report.warnings.append(
                 "\(publishes.unsent) publishes were due and could not be sent in time: the server (or the number of --publishers) does not keep up with the rate.")
         }
+        if publishes.abandoned > 0 {
+            failures.append("\(publishes.abandoned) connections that publish failed \(Publisher.failuresMax) times in a row and were given up.")
+        }
         if publishes.sent > 0, publishes.taken == 0 { failures.append("No publish was taken.") }
         return failures
     }
