@@ -88,9 +88,10 @@ extension Worker {
             }
             links[slot].phase = .opening
             if let kind = plans[slot]?.upgradedKind { tally.record(kind, from: links[slot].due, to: tandem_load_now()) }
+            let generation = links[slot].generation
             // A first step that awaits nothing, or no step at all.
             takeSteps(slot, hearing: "")
-            return links[slot].phase == .free ? nil : answer.count
+            return links[slot].generation == generation ? answer.count : nil
         }
     }
 
