@@ -59,10 +59,8 @@ package struct RoleSet: OptionSet, Sendable, Hashable {
     package static let everybody = RoleSet(rawValue: .max)
     /// A subscriber that no roster knows: gets what is for everybody, and nothing that is for a role.
     package static let unmatched = RoleSet(rawValue: 1 << 31)
-    /// Roles a definition can have: the bits left.
-    package static let rolesMax = 31
 
-    /// The role at that place in its definition's list.
+    /// The role at that place in its definition's list, below 31.
     package static func role(_ index: Int) -> RoleSet { RoleSet(rawValue: 1 << UInt32(index)) }
 }
 

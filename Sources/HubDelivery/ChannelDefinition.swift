@@ -9,6 +9,8 @@ package struct ChannelDefinition: Sendable, Equatable {
     package var pattern: ChannelPattern
     /// The roles participants can have; empty: none.
     package var roles: [String]
+    /// Loops know a role by one of 32 bits, and the last one stands for who has none.
+    package static let rolesMax = 31
     package var join: JoinRule
     package var scope: SuppressScope
     /// What one device confirms is taken back from the participant's others that were pushed it.

@@ -89,6 +89,9 @@ package enum ChannelDefinitionParser {
                 roles.append(role)
             }
         }
+        if roles.count > ChannelDefinition.rolesMax {
+            reader.note(node, "roles has \(roles.count) elements; there may be at most \(ChannelDefinition.rolesMax)")
+        }
         return roles
     }
 
