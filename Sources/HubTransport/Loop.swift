@@ -23,8 +23,7 @@ package import HubCore
     /// Send queues of the connections that are behind, by slot.
     var queues: [UInt32: SendQueue] = [:]
     let queuedMemory = QueuedMemory()
-    /// Messages that arrive in fragments, by slot.
-    var assemblies: [UInt32: ReceiveBuffer] = [:]
+    var assemblies = Assemblies()
     var exchanges = ExchangeTable()
     /// Quarter seconds since the loop began (`LoopOptions.tickMilliseconds`).
     package private(set) var tick: UInt32 = 0

@@ -9,6 +9,8 @@ package struct LoopOptions: Sendable {
     package var sendQueueBytesTotalMax = 256 << 20
     /// Longest WebSocket message taken in.
     package var messageBytesMax = 2 * 10_240 + 4_096
+    /// Bytes of all the messages of one loop that have come in part; past it, the connection with the next part is closed with 4100.
+    package var assembledBytesMax = 64 << 20
     /// Longest HTTP request body taken in.
     package var bodyBytesMax = 1 << 20
     /// How long a handshake, a request head or a body may take, in seconds.

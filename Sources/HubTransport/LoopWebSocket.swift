@@ -35,12 +35,16 @@ extension Loop {
             }
             return true
         }
-        var buffer = assemblies.removeValue(forKey: slot) ?? ReceiveBuffer()
+        var buffer = assemblies.take(slot) ?? ReceiveBuffer()
         if isFirst { buffer = ReceiveBuffer(isBinary: isBinary) }
         unsafe buffer.append(bytes, bytesMax: options.messageBytesMax)
         guard isFinal else {
             if buffer.justOverflowed { delegate?.connectionReceivedTooMuch(id(slot)) }
-            assemblies[slot] = buffer
+            if assemblies.bytes + buffer.bytes.count > options.assembledBytesMax {
+                close(id(slot), code: 4100, reason: "over capacity: too many unfinished messages")
+            } else {
+                assemblies.keep(buffer, slot)
+            }
             return true
         }
         if buffer.isTooLarge {
@@ -94,7 +98,7 @@ extension Loop {
         let connection = id(slot)
         unsafe wheel.disarm(slot, table: table.base)
         dropQueue(slot)
-        assemblies[slot] = nil
+        _ = assemblies.take(slot)
         // Closed before the delegate hears of it, so that nothing it does can write to a dead connection.
         let state = unsafe table.base + Int(slot)
         let end: ConnectionEnd =

@@ -16,7 +16,7 @@ struct Placement {
         placed &+= 1
         let first = Int((round &* Self.stride).multipliedFullWidth(by: UInt64(count)).high)
         var best = first
-        for step in 1..<count + 1 {
+        for step in 1..<count {
             let index = (first + step) % count
             if loads[index] < loads[best] { best = index }
         }

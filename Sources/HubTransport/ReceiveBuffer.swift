@@ -23,3 +23,24 @@ struct ReceiveBuffer {
         }
     }
 }
+
+/// The messages of one loop that have come in part, by slot.
+struct Assemblies {
+    private var buffers: [UInt32: ReceiveBuffer] = [:]
+    /// Of all of them.
+    private(set) var bytes = 0
+
+    var isEmpty: Bool { buffers.isEmpty }
+
+    mutating func take(_ slot: UInt32) -> ReceiveBuffer? {
+        guard let buffer = buffers.removeValue(forKey: slot) else { return nil }
+        bytes -= buffer.bytes.count
+        return buffer
+    }
+
+    /// Only where there is none.
+    mutating func keep(_ buffer: ReceiveBuffer, _ slot: UInt32) {
+        bytes += buffer.bytes.count
+        buffers[slot] = buffer
+    }
+}

@@ -99,6 +99,27 @@ struct MessageTests {
         }
     }
 
+    @Test("unfinished messages of many connections have a bound together: who passes it is told to come back, the others go on")
+    func unfinished() throws {
+        var options = Self.options()
+        options.assembledBytesMax = 10_000
+        try withServer(options: options) { server in
+            let patient = try (0..<3).map { _ in try server.client() }
+            for (index, peer) in patient.enumerated() {
+                try peer.sendFrame(1, [UInt8](repeating: 97, count: 3000), isFinal: false)
+                #expect(try eventually { try server.on { $0.assemblies.bytes } == 3000 * (index + 1) })
+            }
+            let last = try server.client()
+            try last.sendFrame(1, [UInt8](repeating: 98, count: 3000), isFinal: false)
+            #expect(try last.frame().closeCode == 4100)
+            for peer in patient {
+                try peer.sendFrame(0, [99])
+                #expect(try peer.frame().payload.count == 3001)
+            }
+            #expect(try server.on { $0.assemblies.isEmpty && $0.assemblies.bytes == 0 })
+        }
+    }
+
     @Test("a delegate that does not close gets the next message; the long one is gone")
     func tooLongAndOn() throws {
         var behaviour = Behaviour()
