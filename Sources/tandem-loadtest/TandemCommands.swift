@@ -44,7 +44,7 @@ struct Push: ScenarioCommand {
     @Option(name: .long, help: "How many people, with one device each.") var devices = 1000
 
     func validate() throws {
-        guard (1...100_000).contains(devices) else { throw ValidationError("--devices is 1 to 100000, not \(devices)") }
+        guard devices >= 1 else { throw ValidationError("--devices is at least 1, not \(devices)") }
         if load.connections != nil { throw ValidationError("nobody is connected here: say --devices") }
     }
 

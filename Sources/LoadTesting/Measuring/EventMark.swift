@@ -6,7 +6,6 @@ internal import CLoadSockets
 /// escape, so every server hands it on as it is, however often it wraps it into strings.
 package struct EventMark: Equatable, Sendable {
     package static let length = 32
-    package static let kindsMax = 16
     private static let prefixLength = 2
 
     /// What sort of event, 0 to 15; the scenario numbers them.
