@@ -102,10 +102,7 @@ struct LaneRate: Equatable {
         at = now
         guard isLimited, now > from else { return }
         let (before, after) = (rate(at: from), rate(at: now))
-        // After an outage nothing may gather: what was held back must not go out in one go.
-        let cap = isRecovering ? max(1, after * Self.batchSeconds * 2) : max(burst, after * Self.batchSeconds * 5)
-        level = min(cap, level + (before + after) / 2 * Self.seconds(from, now))
-        if lowered != nil, ceiling(now: now) >= top { lowered = nil }
+        let isRecovering = isRecovering
         switch phase {
         case .ramp(let since, _, _) where Self.seconds(since, now) >= Self.rampSeconds:
             phase = steady == nil ? .idle : .full
@@ -113,6 +110,18 @@ struct LaneRate: Equatable {
         case .full where Self.seconds(shortAt, now) > Self.quietSeconds: phase = .idle
         default: break
         }
+        let cap =
+            if isRecovering {
+                // After an outage nothing may gather: what was held back must not go out in one go.
+                max(1, after * Self.batchSeconds * 2)
+            } else if phase == .idle {
+                // More than this at once is bulk, however fast bulk may get.
+                burst
+            } else {
+                max(burst, after * Self.batchSeconds * 5)
+            }
+        level = min(cap, level + (before + after) / 2 * Self.seconds(from, now))
+        if lowered != nil, ceiling(now: now) >= top { lowered = nil }
     }
 
     /// What can be taken now.

@@ -83,6 +83,15 @@ struct LaneRateTests {
         #expect(rate.take(isUrgent: false, now: 0) == false)
     }
 
+    @Test("silence gathers no more than goes at once, however much the rate would give in a tenth of a second")
+    func gathered() {
+        var rate = LaneRate(perMinute: 600_000)
+        #expect(rate.room(now: 3600 * second).count == 500)
+        // The same behind bulk at the whole rate.
+        _ = taken(&rate, from: 3600 * second, seconds: 70)
+        #expect(rate.room(now: 3800 * second).count == 500)
+    }
+
     @Test("bulk ramps up over a minute to four fifths of the quota, and no minute spends the quota")
     func ramp() {
         var rate = LaneRate(perMinute: 600_000)
