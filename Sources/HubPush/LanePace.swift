@@ -4,9 +4,9 @@ internal import HubDelivery
 /// What a lane lets out and when: its gate, breaker, rate, devices, quarantine and the pushes under way, taken together. A pure state
 /// machine over a clock.
 struct LanePace {
-    /// Pushes handed over for each call that the client lets in at once: as many wait in the client as keep it busy, the others where
-    /// urgent ones can overtake them.
-    static let handedFactor = 3
+    /// Pushes handed over for each call that the client lets in at once: as many wait in the client as keep it busy until the outcomes of
+    /// those before are written and the next come, the others where urgent ones can overtake them.
+    static let handedFactor = 5
     /// Handed over however narrow the client's window is, so that it is not empty when it opens.
     static let handedMin = 32
 

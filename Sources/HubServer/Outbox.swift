@@ -40,15 +40,15 @@ actor Outbox: PushQueue {
     /// Deliveries kept in memory; beyond it they wait in the store.
     static let queuedMax = 100_000
     /// Deliveries handed to the gateways and not answered.
-    static let inFlightMax = 2_000
+    static let inFlightMax = 4_000
     /// How long what waits for its lane stays in memory before the store is read again, in milliseconds.
     static let reloadSpacing: Int64 = 10_000
     /// Deliveries leased in one transaction.
-    static let leaseMax = 512
+    static let leaseMax = 1_024
     /// With more than this many unanswered, outcomes are gathered for `gathering` and written down together: a transaction waits for
     /// the disk, however few rows it has. What a crash takes of them is sent again under the same ids.
     static let gatheringMin = 64
-    static let gathering = Duration.milliseconds(10)
+    static let gathering = Duration.milliseconds(20)
     /// A lease: how long an attempt may take before somebody else may repeat it, in milliseconds.
     static let leaseMilliseconds: Int64 = 30_000
     /// How often it is written down that a gateway accepted a token: often enough to tell living tokens from dead ones, and not a

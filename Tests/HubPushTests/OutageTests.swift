@@ -67,7 +67,7 @@ struct OutageTests {
         // Warm, so that the client's window is open.
         #expect(await simulation.apns.outcome(simulation.message(), apnsTarget(1_000, isProven: true)).name == "accepted")
         let before = (simulation.apns.room(on: unproven).count, simulation.apns.room(on: proven).count)
-        #expect(before.0 == Quarantine.limitFirst && before.1 == 600)
+        #expect(before.0 == Quarantine.limitFirst && before.1 == 200 * LanePace.handedFactor)
         for number in 0..<3 {
             try simulation.gateways.setFault(.init(status: 400, reason: "BadDeviceToken"), token: apnsTarget(number).token)
             _ = await simulation.apns.outcome(simulation.message(), apnsTarget(number))

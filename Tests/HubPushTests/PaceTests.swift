@@ -334,10 +334,11 @@ struct LanePaceTests {
     @Test("no more is handed over than keeps the client busy, and less while its window is narrow")
     func handed() {
         var pace = LanePace(perMinute: nil, hasDeviceBuckets: false)
-        let all = (0..<1_000).map { fcm($0) }
+        let most = 200 * LanePace.handedFactor
+        let all = (0..<most + 400).map { fcm($0) }
         let admitted = pace.admit(all, window: 200, now: 0)
-        #expect(count(admitted) == 600 && admitted.last == .wait(again: nil))
-        for candidate in all.prefix(600) { _ = pace.entered(candidate.target) }
+        #expect(count(admitted) == most && admitted.last == .wait(again: nil))
+        for candidate in all.prefix(most) { _ = pace.entered(candidate.target) }
         #expect(pace.room(isUnproven: false, window: 200, now: 0) == PushRoom(count: 0, urgent: 0))
         for _ in 0..<100 { pace.left(wasUnproven: false, isBad: nil) }
         #expect(pace.room(isUnproven: false, window: 200, now: 0).count == 100)
@@ -352,11 +353,12 @@ struct LanePaceTests {
         #expect(count(admitted) == Quarantine.limitFirst + 1 && admitted.last == .go)
         for candidate in strangers.prefix(Quarantine.limitFirst) { #expect(pace.entered(candidate.target) == true) }
         #expect(pace.room(isUnproven: true, window: 200, now: 0).count == 0)
-        #expect(pace.room(isUnproven: false, window: 200, now: 0).count == 550)
+        let others = 200 * LanePace.handedFactor - Quarantine.limitFirst
+        #expect(pace.room(isUnproven: false, window: 200, now: 0).count == others)
         // The first is bad: the share shrinks, the others' does not.
         pace.left(wasUnproven: true, isBad: true)
         #expect(pace.quarantine.limit == Quarantine.limitFirst / 2)
-        #expect(pace.room(isUnproven: false, window: 200, now: 0).count == 551)
+        #expect(pace.room(isUnproven: false, window: 200, now: 0).count == others + 1)
     }
 
     @Test("a lane stopped for its credentials lets nothing out but its probe")

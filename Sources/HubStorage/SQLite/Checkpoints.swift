@@ -7,8 +7,9 @@ import Synchronization
 /// told to thousands, whose answer is waited for, would pay for all that was written before it. Here it runs behind the answers.
 /// What is committed is durable in the log already, so no promise depends on it.
 final class Checkpoints: Sendable {
-    /// Changed rows from which the log is emptied: about as many pages as SQLite lets it have.
-    static let changesMax = 1_000
+    /// Changed rows from which the log is emptied: some megabytes at most. Each emptying waits for the disk twice, and the next
+    /// transaction waits for the emptying.
+    static let changesMax = 2_000
     /// Pages of the log from which SQLite does it inside a commit all the same: 64 MB, for rows with long bodies.
     static let logPagesMax = 16_384
 
