@@ -65,6 +65,14 @@ static inline void tandem_openssl_hmac(
     SHA256_Final(output, &state);
 }
 
+/* Writes SHA256_DIGEST_LENGTH bytes. OpenSSL 3's own SHA256 is EVP's. */
+static inline void tandem_openssl_sha256(const void *message, size_t count, unsigned char *output) {
+    SHA256_CTX state;
+    SHA256_Init(&state);
+    SHA256_Update(&state, message, count);
+    SHA256_Final(output, &state);
+}
+
 /* Writes MD5_DIGEST_LENGTH bytes. */
 static inline void tandem_openssl_md5(const void *message, size_t count, unsigned char *output) {
     MD5((const unsigned char *)message, count, output);

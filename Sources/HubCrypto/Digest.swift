@@ -18,7 +18,7 @@ package enum Digest {
     /// SHA-256, 32 bytes.
     package static func sha256(_ message: [UInt8]) -> [UInt8] {
         var output = [UInt8](repeating: 0, count: Int(SHA256_DIGEST_LENGTH))
-        unsafe SHA256(message, message.count, &output)
+        unsafe tandem_openssl_sha256(message, message.count, &output)
         return output
     }
 }

@@ -6,13 +6,13 @@ extension HTTPCall {
     /// Nil when the call can be sent; otherwise what is wrong with it, without quoting any of it.
     /// - Parameter origins: addresses that were looked at before.
     func fault(clearText: CurlOptions.ClearText, origins: KnownOrigins = KnownOrigins()) -> String? {
-        if method.isEmpty || !method.utf8.allSatisfy(Self.isTokenByte) { return "the request's method is not an HTTP token" }
+        if method.isEmpty || !method.hasOnly(Self.isTokenByte) { return "the request's method is not an HTTP token" }
         for header in headers {
-            if header.name.isEmpty || !header.name.utf8.allSatisfy(Self.isTokenByte) {
+            if header.name.isEmpty || !header.name.hasOnly(Self.isTokenByte) {
                 return "a request header's name is not an HTTP token"
             }
             // A line break would let a value forge further headers; libcurl sends what it is given.
-            if header.value.utf8.contains(where: { $0 < 0x20 && $0 != 0x09 || $0 == 0x7F }) {
+            if !header.value.hasOnly({ $0 >= 0x20 && $0 != 0x7F || $0 == 0x09 }) {
                 return "the request header \(header.name) holds a control character"
             }
         }
@@ -39,10 +39,17 @@ extension HTTPCall {
     private static func isTokenByte(_ byte: UInt8) -> Bool {
         switch byte {
         case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-            UInt8(ascii: "0")...UInt8(ascii: "9"):
+            UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"):
             true
-        default: "!#$%&'*+-.^_`|~".utf8.contains(byte)
+        default: "!#$%&'*+.^_`|~".utf8.contains(byte)
         }
+    }
+}
+
+extension String {
+    /// Whether every byte is allowed. Over the bytes where they lie: a view's indices take longer than looking at them.
+    func hasOnly(_ isAllowed: (UInt8) -> Bool) -> Bool {
+        unsafe utf8.withContiguousStorageIfAvailable { unsafe $0.allSatisfy(isAllowed) } ?? utf8.allSatisfy(isAllowed)
     }
 }
 
@@ -58,7 +65,7 @@ final class KnownOrigins: Sendable {
 
     func contain(_ url: String) -> Bool {
         guard known.withLock({ $0.contains { url.hasPrefix($0) } }) else { return false }
-        return url.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F }
+        return url.hasOnly { $0 > 0x20 && $0 < 0x7F }
     }
 
     func learn(_ url: String) {
