@@ -13,6 +13,8 @@ extension Outbox {
             if handed > Self.gatheringMin { try? await Task.sleep(for: Self.gathering) }
             guard let batch = await answers.next() else { break }
             handed -= batch.count
+            // Their lanes have room again: the next go out while these are written down.
+            pump()
             var settled: [DeliveryRecord] = []
             settled.reserveCapacity(batch.count)
             for answer in batch { settled.append(settle(answer)) }
