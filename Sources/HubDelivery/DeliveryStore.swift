@@ -239,7 +239,9 @@ package protocol DeliveryStore: FanoutStore, ScheduledStore, TrailStore, Receipt
     /// Writes states, attempts, due times, provider ids and outcomes of known rows that are open, in one transaction, and adds the
     /// records' `attempt` to what is kept for the trail. What has ended meanwhile stays as it ended. The due time of what has failed becomes the
     /// end of its last attempt.
-    func update(_ deliveries: [DeliveryRecord]) async throws
+    /// - Returns: of what was to be tried again, those that a receipt came to during their attempt, as they ended: cancelled.
+    @discardableResult
+    func update(_ deliveries: [DeliveryRecord]) async throws -> [DeliveryRecord]
     /// One event's rows, ordered by user and device, a user's notifications before their clears. For the trail and for tests.
     func deliveries(event: String) async throws -> [DeliveryRecord]
     /// The same of one user.

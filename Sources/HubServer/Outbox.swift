@@ -101,7 +101,10 @@ actor Outbox: PushQueue {
 
     /// Forgets deliveries that have been cancelled in the store.
     func drop(_ deliveries: [DeliveryRecord]) {
-        for delivery in deliveries { _ = queue.remove(nid: delivery.nid, device: delivery.device) }
+        for delivery in deliveries {
+            _ = queue.remove(nid: delivery.nid, device: delivery.device)
+            log(delivery)
+        }
     }
 
     /// Sends nothing more; what was not sent stays open in the store. What the gateways still answer is written down.
@@ -180,7 +183,7 @@ actor Outbox: PushQueue {
             // Sorting a large event into its lanes takes a while; answers that come meanwhile are not to wait for it.
             if ready.isEmpty { await Task.yield() }
             let isLeased = await lease(ready)
-            let isWritten = await write(outcome.waiting.filter { queue.contains($0) } + ended)
+            let isWritten = await write(outcome.waiting.filter { queue.contains($0) } + ended) != nil
             for delivery in ended { log(delivery) }
             if !isLeased || !isWritten { return }
         }

@@ -110,11 +110,12 @@ extension Outbox {
     func complete(_ deliveries: [DeliveryRecord]) async {
         if deliveries.isEmpty { return }
         inFlight -= deliveries.count
-        await write(deliveries)
+        let withdrawn = await write(deliveries) ?? []
+        for delivery in withdrawn { log(delivery) }
         for var delivery in deliveries {
             if delivery.state != .retry {
                 log(delivery)
-            } else if !isClosed {
+            } else if !isClosed, !withdrawn.contains(where: { $0.nid == delivery.nid && $0.device == delivery.device }) {
                 // Written down; the next attempt is another one.
                 delivery.attempt = nil
                 queue.insert(delivery)
@@ -140,17 +141,16 @@ extension Outbox {
     }
 
     /// An outcome that cannot be written leaves the store as it was: the delivery is repeated after the next start.
-    @discardableResult
-    func write(_ deliveries: [DeliveryRecord]) async -> Bool {
-        if deliveries.isEmpty { return true }
+    /// - Returns: what has ended instead of being tried again; nil: nothing could be written.
+    func write(_ deliveries: [DeliveryRecord]) async -> [DeliveryRecord]? {
+        if deliveries.isEmpty { return [] }
         do {
-            try await store.update(deliveries)
-            return true
+            return try await store.update(deliveries)
         } catch {
             logger.error(
                 "the outcome of pushes could not be stored",
                 metadata: ["push.nid": "\(deliveries.first?.nid ?? "")", "count": "\(deliveries.count)", "error": "\(error)"])
-            return false
+            return nil
         }
     }
 }

@@ -6,6 +6,7 @@ struct DeliveryUpdate {
     private let find: RawStatement
     private let outcome: RawStatement
     private let note: RawStatement
+    private let cancelled: RawStatement
 
     /// The outcome of what a receipt has ended; of an open row, that a receipt came during its attempt.
     static let receipt = "receipt"
@@ -30,6 +31,7 @@ struct DeliveryUpdate {
             """, db)
         note = try RawStatement(
             "UPDATE delivery SET attempts_log = COALESCE(attempts_log, '') || ?2 WHERE rowid = ?1 AND NOT (\(Self.isFull))", db)
+        cancelled = try RawStatement("SELECT state = 'cancelled' FROM delivery WHERE rowid = ?1", db)
     }
 
     /// - Returns: the row's number; nil: there is no such row, or it has ended.
@@ -42,6 +44,11 @@ struct DeliveryUpdate {
         try find.bind(delivery.user, at: 2)
         try find.bind(DeviceColumn.text(delivery), at: 3)
         return try find.row { ($0.number(0), $0.number(1) != 0) }
+    }
+
+    func isCancelled(_ row: Int64) throws -> Bool {
+        try cancelled.bind(row, at: 1)
+        return try cancelled.row { $0.number(0) != 0 } ?? false
     }
 
     /// - Returns: the row's number; nil: there is no such row.

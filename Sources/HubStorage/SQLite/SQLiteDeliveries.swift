@@ -86,15 +86,26 @@ extension SQLiteStore {
     }
 
     /// A row that is not there (pruned meanwhile) or has ended (a receipt came) is passed over. A row's message and reason stay as committed.
-    package func update(_ deliveries: [DeliveryRecord]) async throws {
-        if deliveries.isEmpty { return }
+    @discardableResult
+    package func update(_ deliveries: [DeliveryRecord]) async throws -> [DeliveryRecord] {
+        if deliveries.isEmpty { return [] }
         let ended = Mutex<[Int64: DeliveryLeases.Lease]>([:])
         do {
-            try await write(rows: deliveries.count) { [leases] db in
+            return try await write(rows: deliveries.count) { [leases] db in
                 let update = try DeliveryUpdate(db)
-                let rows = try deliveries.compactMap { try update.end($0) }
+                var withdrawn: [DeliveryRecord] = []
+                let rows = try deliveries.compactMap { delivery in
+                    let row = try update.end(delivery)
+                    if delivery.state == .retry, let row, try update.isCancelled(row) {
+                        var delivery = delivery
+                        (delivery.state, delivery.outcome) = (.cancelled, DeliveryUpdate.receipt)
+                        withdrawn.append(delivery)
+                    }
+                    return row
+                }
                 let leases = try leases.end(rows, db)
                 ended.withLock { $0 = leases }
+                return withdrawn
             }
         } catch {
             leases.restore(ended.withLock { $0 })
