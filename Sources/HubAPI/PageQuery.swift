@@ -5,7 +5,7 @@ struct PageQuery {
     let request: HTTPRequest
 
     /// - Returns: `fallback` when the request has no such parameter.
-    func number(_ name: String, in range: ClosedRange<Int64>, otherwise fallback: Int64) throws(APIError) -> Int64 {
+    func number(_ name: StaticString, in range: ClosedRange<Int64>, otherwise fallback: Int64) throws(APIError) -> Int64 {
         guard let text = request.parameter(name) else { return fallback }
         guard let number = Int64(text), range.contains(number) else {
             let bound = range.upperBound == .max ? "from \(range.lowerBound) on" : "from \(range.lowerBound) to \(range.upperBound)"

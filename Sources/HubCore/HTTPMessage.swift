@@ -5,7 +5,7 @@ package struct HTTPRequest: Sendable {
     /// Percent-decoded, begins with `/`, without the query.
     package var path: String
     /// Decoded parameters in the order received.
-    package var query: [(name: String, value: String)]
+    package var query: HTTPQuery
     /// Lower-case names; only the headers that Tandem reads.
     package var headers: [String: String]
     package var body: [UInt8]
@@ -16,6 +16,12 @@ package struct HTTPRequest: Sendable {
         method: String, path: String, query: [(name: String, value: String)] = [], headers: [String: String] = [:],
         body: [UInt8] = [], remoteAddress: String = ""
     ) {
+        self.init(method: method, path: path, query: HTTPQuery(query), headers: headers, body: body, remoteAddress: remoteAddress)
+    }
+
+    package init(
+        method: String, path: String, query: HTTPQuery, headers: [String: String] = [:], body: [UInt8] = [], remoteAddress: String = ""
+    ) {
         self.method = method
         self.path = path
         self.query = query
@@ -25,8 +31,8 @@ package struct HTTPRequest: Sendable {
     }
 
     /// The first parameter of that name.
-    package func parameter(_ name: String) -> String? {
-        query.first { $0.name == name }?.value
+    package func parameter(_ name: StaticString) -> String? {
+        query.value(name)
     }
 }
 

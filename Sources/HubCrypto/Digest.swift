@@ -9,6 +9,14 @@ package enum Digest {
         return output
     }
 
+    /// Whether `digits` are the MD5 in lower-case hexadecimal, without making arrays of either.
+    package static func isMD5(_ digits: ArraySlice<UInt8>, of message: [UInt8]) -> Bool {
+        unsafe withUnsafeTemporaryAllocation(of: UInt8.self, capacity: Int(MD5_DIGEST_LENGTH)) { output in
+            unsafe tandem_openssl_md5(message, message.count, output.baseAddress)
+            return unsafe Hex.isWritten(UnsafeBufferPointer(output), as: digits)
+        }
+    }
+
     /// As above, for bytes that are no array.
     package static func md5(_ message: some Sequence<UInt8>) -> [UInt8] { md5(Array(message)) }
 
@@ -51,6 +59,14 @@ package struct HMACKey: Sendable {
         var output = [UInt8](repeating: 0, count: Int(SHA256_DIGEST_LENGTH))
         unsafe withUnsafePointer(to: key) { unsafe tandem_openssl_hmac($0, message, message.count, &output) }
         return output
+    }
+
+    /// Whether `digits` are the message's code in lower-case hexadecimal, without making arrays of either.
+    package func isCode(_ digits: ArraySlice<UInt8>, of message: [UInt8]) -> Bool {
+        unsafe withUnsafeTemporaryAllocation(of: UInt8.self, capacity: Int(SHA256_DIGEST_LENGTH)) { output in
+            unsafe withUnsafePointer(to: key) { unsafe tandem_openssl_hmac($0, message, message.count, output.baseAddress) }
+            return unsafe Hex.isWritten(UnsafeBufferPointer(output), as: digits)
+        }
     }
 }
 

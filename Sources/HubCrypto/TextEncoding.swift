@@ -1,3 +1,4 @@
+import COpenSSL
 /// Lower-case hexadecimal, as every Pusher signature is written.
 package enum Hex {
     /// Takes an array and no other sequence: an unspecialized loop over one costs more than the digest that is written here.
@@ -10,8 +11,21 @@ package enum Hex {
         unsafe [UInt8](unsafeUninitializedCapacity: bytes.count * 2) { output, count in count = unsafe write(bytes, to: output) }
     }
 
+    /// Whether `digits` are those of the bytes. The time taken does not tell where the first difference is.
+    static func isWritten(_ bytes: UnsafeBufferPointer<UInt8>, as digits: ArraySlice<UInt8>) -> Bool {
+        guard digits.count == bytes.count * 2 else { return false }
+        return unsafe withUnsafeTemporaryAllocation(of: UInt8.self, capacity: digits.count) { output in
+            let count = unsafe write(bytes, to: output)
+            return unsafe digits.withUnsafeBytes { unsafe CRYPTO_memcmp($0.baseAddress, output.baseAddress, count) } == 0
+        }
+    }
+
     private static func write(_ bytes: [UInt8], to output: UnsafeMutableBufferPointer<UInt8>) -> Int {
-        for (index, byte) in bytes.enumerated() {
+        unsafe bytes.withUnsafeBufferPointer { unsafe write($0, to: output) }
+    }
+
+    private static func write(_ bytes: UnsafeBufferPointer<UInt8>, to output: UnsafeMutableBufferPointer<UInt8>) -> Int {
+        for unsafe (index, byte) in unsafe bytes.enumerated() {
             unsafe output[2 * index] = digit(byte >> 4)
             unsafe output[2 * index + 1] = digit(byte & 15)
         }

@@ -46,8 +46,8 @@ final class LoopEngine: LoopDelegate, DeliverySink {
     func connectionOpened(_ connection: ConnectionID, request: UpgradeRequest) {
         relief.connectionChanged()
         let key = Self.key(path: request.path)
-        let version = request.query.first { $0.name == "protocol" }?.value
-        let client = request.query.first { $0.name == "client" }?.value
+        let version = request.query.value("protocol")
+        let client = request.query.value("client")
         engine?.open(connection, key: key, version: version, origin: request.origin, client: client) { [loop] in loop.remoteAddress(of: connection) }
     }
 

@@ -4,7 +4,7 @@ package import HubCore
 package struct UpgradeRequest {
     /// Percent-decoded, without the query.
     package let path: String
-    package let query: [(name: String, value: String)]
+    package let query: HTTPQuery
     /// The `Origin` header; nil from native clients.
     package let origin: String?
 }

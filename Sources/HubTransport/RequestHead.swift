@@ -32,24 +32,19 @@ enum RequestHead {
         return nil
     }
 
-    static func query(_ wsi: OpaquePointer) -> [(name: String, value: String)] {
-        var parameters: [(name: String, value: String)] = []
-        parameters.reserveCapacity(parametersUsual)
+    static func query(_ wsi: OpaquePointer) -> HTTPQuery {
+        var query = HTTPQuery()
+        query.reserve(parameters: parametersUsual, bytes: Int(unsafe lws_hdr_total_length(wsi, WSI_TOKEN_HTTP_URI_ARGS)) + parametersUsual)
         unsafe forEachFragment(wsi, WSI_TOKEN_HTTP_URI_ARGS) { piece in
-            if let equals = unsafe piece.firstIndex(of: UInt8(ascii: "=")) {
-                let name = unsafe String(decoding: piece[..<equals], as: UTF8.self)
-                parameters.append((name, unsafe String(decoding: piece[(equals + 1)...], as: UTF8.self)))
-                return
-            }
-            let text = unsafe String(decoding: piece, as: UTF8.self)
-            if parameters.isEmpty {
-                // What the library makes of a question mark with nothing behind it.
-                if text != "/" { parameters.append((text, "")) }
+            if unsafe query.isEmpty || piece.contains(UInt8(ascii: "=")) {
+                // A slash is what the library makes of a question mark with nothing behind it.
+                if unsafe !(query.isEmpty && piece.elementsEqual("/".utf8)) { unsafe query.append(piece) }
             } else {
-                parameters[parameters.count - 1].value += ";" + text
+                query.appendToLastValue(CollectionOfOne(UInt8(ascii: ";")))
+                unsafe query.appendToLastValue(piece)
             }
         }
-        return parameters
+        return query
     }
 
     /// The headers that the layers above read, by lower-case name.

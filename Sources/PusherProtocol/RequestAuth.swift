@@ -25,36 +25,46 @@ package enum RequestAuth {
     package static func verify(
         _ request: HTTPRequest, nowSeconds: Int64, key: (String) -> HMACKey?
     ) throws(Refusal) -> String {
-        let parameters = request.query.map { (name: $0.name.lowercased(), value: $0.value) }
-        let value = { (name: String) in parameters.first { $0.name == name }?.value }
-        guard let name = value("auth_key") else { throw Refusal(message: "Missing parameter: auth_key") }
+        let query = lowerCased(request.query)
+        guard let name = query.value("auth_key") else { throw Refusal(message: "Missing parameter: auth_key") }
         guard let key = key(name) else { throw Refusal(message: "Unknown auth_key") }
-        guard let version = value("auth_version") else { throw Refusal(message: "Version required") }
-        guard version == "1.0" else { throw Refusal(message: "Version not supported") }
-        try checkTimestamp(value("auth_timestamp"), nowSeconds: nowSeconds)
+        guard let version = query.bytes("auth_version") else { throw Refusal(message: "Version required") }
+        guard version.elementsEqual("1.0".utf8) else { throw Refusal(message: "Version not supported") }
+        try checkTimestamp(query.value("auth_timestamp"), nowSeconds: nowSeconds)
 
-        let sent = value("auth_signature") ?? ""
-        let sentDigits = Array(sent.utf8)
-        var others = parameters
-        others.removeAll { $0.name == "auth_signature" }
-        let signed = sorted(others)
-        let isSigned = { (path: String, query: [(name: String, value: String)]) in
-            constantTimeEquals(sentDigits, signature(of: text(method: request.method, path: path, query: query), key: key))
-        }
+        let sent = query.bytes("auth_signature") ?? []
         // Nearly every request is signed as it arrives; only the others pay for the candidates.
         let isAccepted =
-            isSigned(request.path, signed)
-            || pathCandidates(request.path).contains { path in
-                isSigned(path, signed) || joinedArrays(others).map { isSigned(path, $0) } == true
-            }
+            query.isSorted(without: "auth_signature") && key.isCode(sent, of: text(method: request.method, path: request.path, query: query))
+            || isSignedOtherwise(request, query, as: sent, key: key)
         guard isAccepted else {
-            let text = text(method: request.method, path: request.path, query: signed)
+            let text = text(method: request.method, path: request.path, query: sorted(withoutSignature(query)))
             throw Refusal(
                 message: "Invalid signature: you should have sent HmacSHA256Hex(\(quoted(text)), your_secret_key), "
-                    + "but you sent \(quoted(sentDigits))")
+                    + "but you sent \(quoted(Array(sent)))")
         }
-        try checkBody(request.body, md5: value("body_md5"))
+        try checkBody(request.body, md5: query.bytes("body_md5"))
         return name
+    }
+
+    /// Names count without their case.
+    private static func lowerCased(_ query: HTTPQuery) -> HTTPQuery {
+        if query.isInLowerCase { return query }
+        return HTTPQuery(query.lazy.map { (name: $0.name.lowercased(), value: $0.value) })
+    }
+
+    private static func withoutSignature(_ query: HTTPQuery) -> [(name: String, value: String)] {
+        query.filter { $0.name != "auth_signature" }
+    }
+
+    /// Whether some other spelling of the request's path or parameters was signed.
+    private static func isSignedOtherwise(_ request: HTTPRequest, _ query: HTTPQuery, as sent: ArraySlice<UInt8>, key: HMACKey) -> Bool {
+        let others = withoutSignature(query)
+        let (signed, joined) = (sorted(others), joinedArrays(others))
+        let isSigned = { (path: String, query: [(name: String, value: String)]) in
+            key.isCode(sent, of: text(method: request.method, path: path, query: query))
+        }
+        return pathCandidates(request.path).contains { path in isSigned(path, signed) || joined.map { isSigned(path, $0) } == true }
     }
 
     /// The parameters of a signed request, `auth_signature` last: for whoever calls this API.
@@ -96,13 +106,12 @@ package enum RequestAuth {
     }
 
     /// A signed query without this would go with any body.
-    private static func checkBody(_ body: [UInt8], md5: String?) throws(Refusal) {
+    private static func checkBody(_ body: [UInt8], md5: ArraySlice<UInt8>?) throws(Refusal) {
         guard let md5 else {
             guard body.isEmpty else { throw Refusal(message: "Missing parameter: body_md5 (a request with a body needs it)") }
             return
         }
-        let digits = Hex.digits(of: Digest.md5(body))
-        guard constantTimeEquals(Array(md5.utf8), digits) || constantTimeEquals(Array(md5.lowercased().utf8), digits) else {
+        guard Digest.isMD5(md5, of: body) || Digest.isMD5(ArraySlice(String(decoding: md5, as: UTF8.self).lowercased().utf8), of: body) else {
             throw Refusal(message: "Invalid body_md5: it is not the MD5 of the body that arrived; was the body changed on its way?")
         }
     }
@@ -118,12 +127,7 @@ package enum RequestAuth {
 
     /// What is signed: method, path and query on a line each, parameters in the order given.
     private static func text(method: String, path: String, query: [(name: String, value: String)]) -> [UInt8] {
-        var text: [UInt8] = []
-        text.reserveCapacity(textBytesUsual)
-        text += method.utf8
-        text.append(UInt8(ascii: "\n"))
-        text += path.utf8
-        text.append(UInt8(ascii: "\n"))
+        var text = text(method: method, path: path)
         for (index, parameter) in query.enumerated() {
             if index > 0 { text.append(UInt8(ascii: "&")) }
             text += parameter.name.utf8
@@ -133,14 +137,28 @@ package enum RequestAuth {
         return text
     }
 
+    /// As above, of all parameters but the signature as they came in.
+    private static func text(method: String, path: String, query: HTTPQuery) -> [UInt8] {
+        var text = text(method: method, path: path)
+        query.appendPairs(without: "auth_signature", to: &text)
+        return text
+    }
+
+    private static func text(method: String, path: String) -> [UInt8] {
+        var text: [UInt8] = []
+        text.reserveCapacity(textBytesUsual)
+        text += method.utf8
+        text.append(UInt8(ascii: "\n"))
+        text += path.utf8
+        text.append(UInt8(ascii: "\n"))
+        return text
+    }
+
     /// Enough for a publish, so that its text is built without growing.
     private static let textBytesUsual = 256
 
     /// By name bytewise, as they are signed; equal names stay in the order sent.
     private static func sorted(_ parameters: [(name: String, value: String)]) -> [(name: String, value: String)] {
-        // Senders build what they sign and send it in the same order.
-        let isSorted = zip(parameters, parameters.dropFirst()).allSatisfy { !$1.name.utf8.lexicographicallyPrecedes($0.name.utf8) }
-        if isSorted { return parameters }
         // Arrays rely on equal names staying in order, which the standard library's sort does not promise.
         return parameters.enumerated().sorted { a, b in
             a.element.name == b.element.name

@@ -60,7 +60,7 @@ private final class TestDelegate: LoopDelegate {
 
     func connectionOpened(_ connection: ConnectionID, request: UpgradeRequest) {
         seen.append(.opened(connection, path: request.path, origin: request.origin))
-        behaviour.opened(loop, connection, request.query)
+        behaviour.opened(loop, connection, Array(request.query))
     }
 
     func connection(_ connection: ConnectionID, received text: UnsafeRawBufferPointer) {

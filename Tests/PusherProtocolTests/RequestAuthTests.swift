@@ -79,9 +79,9 @@ struct RequestAuthTests {
     func vectors(vector: RequestVector) throws {
         var request = request(vector)
         #expect(try verify(request) == Vector.key)
-        request.query.reverse()
+        request.parameters.reverse()
         #expect(try verify(request) == Vector.key)
-        request.query = request.query.map { ($0.name.uppercased(), $0.value) }
+        request.parameters = request.parameters.map { ($0.name.uppercased(), $0.value) }
         #expect(try verify(request) == Vector.key)
     }
 
@@ -105,7 +105,7 @@ struct RequestAuthTests {
             var request = original
             var bytes = Array(vector.signature.utf8)
             bytes[bit / 8] ^= 1 << (bit % 8)
-            request.query[request.query.count - 1].value = text(bytes)
+            request.parameters[request.parameters.count - 1].value = text(bytes)
             #expect(throws: RequestAuth.Refusal.self) { try verify(request) }
         }
         var request = original
@@ -118,10 +118,10 @@ struct RequestAuthTests {
         request.body.append(0x20)
         #expect(throws: RequestAuth.Refusal.self) { try verify(request) }
         request = original
-        request.query.insert(("extra", "1"), at: 0)
+        request.parameters.insert(("extra", "1"), at: 0)
         #expect(throws: RequestAuth.Refusal.self) { try verify(request) }
         request = original
-        request.query[0].value = "second-key"
+        request.parameters[0].value = "second-key"
         #expect(throws: RequestAuth.Refusal.self) { try verify(request) }
     }
 
@@ -129,12 +129,12 @@ struct RequestAuthTests {
     func texts() {
         let without = { (names: String...) in
             var request = request(requestVectors[0])
-            request.query.removeAll { names.contains($0.name) }
+            request.parameters.removeAll { names.contains($0.name) }
             return request
         }
         let with = { (name: String, value: String) in
             var request = without(name)
-            request.query.append((name, value))
+            request.parameters.append((name, value))
             return request
         }
         let cases: [(HTTPRequest, String)] = [
@@ -212,20 +212,20 @@ struct RequestAuthTests {
         #expect(try verify(gem) == Vector.key)
         // Equal names keep their order, which a signature made and checked here alone would not show.
         var refused = gem
-        refused.query[refused.query.count - 1].value = "bad"
+        refused.parameters[refused.parameters.count - 1].value = "bad"
         #expect { try verify(refused) } throws: { "\($0)".contains("&k[]=b&k[]=a&z=1\"") }
         var php = signed("GET", "/apps/3/channels", [("k", "b,a"), ("z", "1")])
-        php.query.removeAll { $0.name == "k" }
-        php.query.append(("k[0]", "b"))
-        php.query.append(("k[1]", "a"))
+        php.parameters.removeAll { $0.name == "k" }
+        php.parameters.append(("k[0]", "b"))
+        php.parameters.append(("k[1]", "a"))
         #expect(try verify(php) == Vector.key)
-        php.query.append(("k[2]", "c"))
+        php.parameters.append(("k[2]", "c"))
         #expect(throws: RequestAuth.Refusal.self) { try verify(php) }
         // The order sent counts, not that of the names: `k[10]` sorts before `k[2]`.
         let values = (0...10).map { "v\($0)" }
         var long = signed("GET", "/apps/3/channels", [("k", values.joined(separator: ","))])
-        long.query.removeAll { $0.name == "k" }
-        for (index, value) in values.enumerated() { long.query.append(("k[\(index)]", value)) }
+        long.parameters.removeAll { $0.name == "k" }
+        for (index, value) in values.enumerated() { long.parameters.append(("k[\(index)]", value)) }
         #expect(try verify(long) == Vector.key)
     }
 
@@ -238,10 +238,10 @@ struct RequestAuthTests {
         for _ in 0..<5000 {
             var request = request(requestVectors[0])
             for _ in 0..<generator.next() % 4 {
-                request.query.append((names[Int(generator.next() % UInt64(names.count))], text(generator.bytes(upTo: 12))))
+                request.parameters.append((names[Int(generator.next() % UInt64(names.count))], text(generator.bytes(upTo: 12))))
             }
-            request.query.shuffle(using: &generator)
-            if generator.next() % 2 == 0 { request.query.removeLast() }
+            request.parameters.shuffle(using: &generator)
+            if generator.next() % 2 == 0 { request.parameters.removeLast() }
             request.path = text(generator.bytes(upTo: 20))
             #expect(throws: RequestAuth.Refusal.self, "seed \(seed)") { try verify(request) }
         }

@@ -34,3 +34,11 @@ extension SeededRandom {
         (0..<Int(next() % UInt64(count))).map { _ in UInt8(truncatingIfNeeded: next()) }
     }
 }
+
+extension HTTPRequest {
+    /// The query, to be changed.
+    var parameters: [(name: String, value: String)] {
+        get { Array(query) }
+        set { query = HTTPQuery(newValue) }
+    }
+}

@@ -1,0 +1,57 @@
+import HubCore
+import Testing
+
+@Suite("HTTPQuery")
+struct HTTPQueryTests {
+    private func written(_ parameters: String...) -> HTTPQuery {
+        var query = HTTPQuery()
+        for parameter in parameters { Array(parameter.utf8).withUnsafeBytes { query.append($0) } }
+        return query
+    }
+
+    private func pairs(_ query: HTTPQuery, without name: StaticString = "") -> String {
+        var text: [UInt8] = []
+        query.appendPairs(without: name, to: &text)
+        return String(decoding: text, as: UTF8.self)
+    }
+
+    @Test("gives back what was put in, whatever stands in names and values")
+    func contents() {
+        let parameters = [("a", "1"), ("", ""), ("b&c", "x=y&z"), ("a", "2"), ("d=e", "ü"), ("f", "")]
+        let query = HTTPQuery(parameters.map { (name: $0.0, value: $0.1) })
+        #expect(query.map(\.name) == parameters.map(\.0) && query.map(\.value) == parameters.map(\.1))
+        #expect(query.count == 6 && !query.isEmpty && HTTPQuery().isEmpty)
+        #expect(query.value("a") == "1" && query.value("d=e") == "ü" && query.value("f") == "" && query.value("g") == nil)
+        #expect(query.bytes("b&c").map(Array.init) == Array("x=y&z".utf8))
+    }
+
+    @Test("splits a parameter at its first =, and gives one without any an empty value")
+    func splitting() {
+        var query = written("a=1=2", "b", "=c", "")
+        #expect(query.map(\.name) == ["a", "b", "", ""] && query.map(\.value) == ["1=2", "", "c", ""])
+        query = written("b")
+        query.appendToLastValue(";x".utf8)
+        #expect(query.value("b") == ";x" && pairs(query) == "b=;x")
+        query = written("k=a", "l=b")
+        query.appendToLastValue(";x=1".utf8)
+        #expect(query.value("l") == "b;x=1" && query.value("k") == "a")
+    }
+
+    @Test("writes the pairs that are signed, and knows whether they are in order")
+    func signing() {
+        let query = written("auth_key=k", "auth_signature=s", "auth_timestamp=1", "body_md5=m")
+        #expect(pairs(query, without: "auth_signature") == "auth_key=k&auth_timestamp=1&body_md5=m")
+        #expect(pairs(written("auth_signature=s", "a=1"), without: "auth_signature") == "a=1")
+        #expect(pairs(written("auth_signature=s"), without: "auth_signature") == "" && pairs(HTTPQuery()) == "")
+        #expect(query.isSorted(without: "auth_signature") && written("a=2", "a=1").isSorted(without: "x"))
+        #expect(written("b=1", "auth_signature=s", "c=2").isSorted(without: "auth_signature"))
+        #expect(!written("b=1", "auth_signature=s", "a=2").isSorted(without: "auth_signature"))
+        #expect(!written("ab=1", "a=1").isSorted(without: "x") && written("a=1", "ab=1").isSorted(without: "x"))
+    }
+
+    @Test("finds capital letters in names only, and calls what is beyond ASCII not sure")
+    func cases() {
+        #expect(written("a_z[0]=ABC", "@`{=Ü").isInLowerCase)
+        for name in ["A", "aZ", "M", "ü", "Ü", "\u{212A}"] { #expect(!written("a=1", name + "=1").isInLowerCase, "\(name)") }
+    }
+}
