@@ -59,6 +59,7 @@ package final class Router {
     }
 
     private func route(_ request: HTTPRequest, later: @escaping @Sendable (HTTPResponse) -> Void) -> HTTPResponse? {
+        if let id = Self.publisher(request.path) { return app(request, id: id, Self.eventsPath, later: later) }
         if request.path.utf8.count <= Self.operatorPathBytesMax {
             switch request.path {
             case "/health", "/ready": return probe(request)
@@ -79,6 +80,24 @@ package final class Router {
         let participants = participants
         Task { later(await participants.respond(to: request) ?? .nothing(at: request)) }
         return nil
+    }
+
+    private static let eventsPath = ["events"]
+
+    /// The app of `/apps/{app}/events`, which is what nearly all requests ask for; nil for every other path, also for one that only looks
+    /// different.
+    private static func publisher(_ path: String) -> String? {
+        let (front, back): (StaticString, StaticString) = ("/apps/", "/events")
+        let (start, length) = (front.utf8CodeUnitCount, path.utf8.count)
+        let end = length - back.utf8CodeUnitCount
+        guard start < end else { return nil }
+        var path = path
+        return path.withUTF8 { bytes in
+            guard unsafe front.isEqual(to: UnsafeBufferPointer(rebasing: bytes[..<start])),
+                unsafe back.isEqual(to: UnsafeBufferPointer(rebasing: bytes[end...])), unsafe !bytes[start..<end].contains(UInt8(ascii: "/"))
+            else { return nil }
+            return unsafe String(decoding: bytes[start..<end], as: UTF8.self)
+        }
     }
 
     private func probe(_ request: HTTPRequest) -> HTTPResponse {

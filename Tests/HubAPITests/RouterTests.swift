@@ -84,6 +84,21 @@ struct RouterTests {
         #expect(old.status == 401 && old.error.hasPrefix("Timestamp expired: Given timestamp ("))
     }
 
+    @Test("publishes at /apps/{app}/events, behind a proxy's prefix too, and at no path that looks like it")
+    func publishingPath() async throws {
+        let stage = try RouterStage()
+        let body = #"{"name":"n","channel":"room","data":"d"}"#
+        for (path, status) in [
+            ("//apps/1/events", 200), ("//prefix/apps/1/events", 200), ("//apps/1/events/", 200), ("//apps//1//events", 200), ("//apps/1/sessions/events", 405),
+            ("//apps/1/eventsx", 404), ("//apps/events", 404), ("//apps//events", 404), ("//apps/1events", 404), ("//apps/01/events", 404),
+            ("//apps/1/x/events", 404), ("//Apps/1/events", 404),
+        ] {
+            let before = stage.publications
+            let response = try await stage.send("POST", path, body)
+            #expect(response.status == status && stage.publications == before + (status == 200 ? 1 : 0), "\(path): \(response.status) \(response.text)")
+        }
+    }
+
     @Test("answers a HEAD as the GET")
     func head() async throws {
         let stage = try RouterStage()
