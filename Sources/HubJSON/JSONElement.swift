@@ -89,8 +89,7 @@ package import HubCore
 
     /// Whether this is that string, without making one.
     package func isString(_ text: StaticString) -> Bool {
-        guard let bytes = unsafe stringBytes, bytes.count == text.utf8CodeUnitCount else { return false }
-        return unsafe bytes.elementsEqual(UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
+        unsafe stringBytes.map { unsafe text.isEqual(to: $0) } ?? false
     }
 
     /// Whether this is that string, without making one.

@@ -1,4 +1,5 @@
 import CSimdJSON
+import Glibc
 import HubCore
 
 /// The text of one value inside a parsed document, exactly as it was sent.
@@ -35,18 +36,26 @@ import HubCore
 
     /// The first member of that name; nil when there is none or this is no object.
     package func member(_ name: String) -> JSONSource? {
+        var result: JSONSource?
+        forEachMember { key, value in
+            if key.isString(name) { result = value }
+            return result == nil
+        }
+        return result
+    }
+
+    /// Calls `body` with the members of an object in the order sent, until it returns false; never, when this is no object.
+    package func forEachMember(_ body: (_ key: JSONElement, _ value: JSONSource) -> Bool) {
+        let text = unsafe text
         var position = start + 1
         for member in element.members {
             let keyStart = unsafe Self.skipSpace(text, position)
             let colon = unsafe Self.skipSpace(text, Self.skipValue(text, keyStart))
             let valueStart = unsafe Self.skipSpace(text, colon + 1)
             let valueEnd = unsafe Self.skipValue(text, valueStart)
-            if member.key.isString(name) {
-                return unsafe JSONSource(member.value, document, start: valueStart, end: valueEnd)
-            }
+            guard body(member.key, unsafe JSONSource(member.value, document, start: valueStart, end: valueEnd)) else { return }
             position = unsafe Self.skipSpace(text, valueEnd) + 1
         }
-        return nil
     }
 
     /// The elements of an array in order; empty when this is no array.
@@ -114,14 +123,16 @@ import HubCore
         }
     }
 
+    /// Looks at the quotes only: one ends the string when an even number of backslashes stands before it.
     private static func skipString(_ text: UnsafeRawBufferPointer, _ start: Int) -> Int {
+        guard let base = text.baseAddress else { return text.count }
         var position = start + 1
-        while position < text.count {
-            switch unsafe text[position] {
-            case UInt8(ascii: "\""): return position + 1
-            case UInt8(ascii: "\\"): position += 2
-            default: position += 1
-            }
+        while position < text.count, let found = unsafe memchr(base + position, Int32(UInt8(ascii: "\"")), text.count - position) {
+            let quote = unsafe UnsafeRawPointer(found) - base
+            var backslashes = 0
+            while unsafe text[quote - backslashes - 1] == UInt8(ascii: "\\") { backslashes += 1 }
+            if backslashes.isMultiple(of: 2) { return quote + 1 }
+            position = quote + 1
         }
         return text.count
     }

@@ -15,7 +15,7 @@ package struct ChannelName: Hashable, Sendable, CustomStringConvertible {
 
     /// A name that anybody may use; nil when it breaks `rule`. Names that begin with `#` belong to the service.
     package init?(_ text: String) {
-        guard !text.isEmpty, text.utf8.count <= Self.charactersMax, text.utf8.allSatisfy(Self.isAllowed) else { return nil }
+        guard !text.isEmpty, text.utf8.count <= Self.charactersMax, Self.isAllowed(text) else { return nil }
         self.text = text
         kind = ChannelKind(prefixOf: text)
     }
@@ -24,7 +24,7 @@ package struct ChannelName: Hashable, Sendable, CustomStringConvertible {
     /// has made sure that the connection is signed in as exactly that user.
     package init?(allowingServerToUser text: String) {
         // By bytes: to `String.hasPrefix` the hyphen of an id that begins with a combining character is another character.
-        if text.utf8.starts(with: Self.userPrefix.utf8) {
+        if text.utf8.first == UInt8(ascii: "#"), text.utf8.starts(with: Self.userPrefix.utf8) {
             self.init(serverToUser: String(Substring(text.utf8.dropFirst(Self.userPrefix.utf8.count))))
         } else {
             self.init(text)
@@ -59,15 +59,19 @@ package struct ChannelName: Hashable, Sendable, CustomStringConvertible {
         hasher.combine(text)
     }
 
-    private static func isAllowed(_ byte: UInt8) -> Bool {
-        switch byte {
-        case UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"),
-            UInt8(ascii: "_"), UInt8(ascii: "-"), UInt8(ascii: "="), UInt8(ascii: "@"), UInt8(ascii: ","), UInt8(ascii: "."),
-            UInt8(ascii: ";"):
-            true
-        default: false
+    private static func isAllowed(_ text: String) -> Bool {
+        var text = text
+        return text.withUTF8 { bytes in
+            for unsafe byte in unsafe bytes where byte >= 0x80 || allowed[Int(byte)] == false { return false }
+            return true
         }
     }
+
+    /// By byte of ASCII. A table, because every channel of every publish is looked at.
+    private static let allowed: [Bool] = {
+        let bytes = Set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-=@,.;".utf8)
+        return (0..<0x80).map { bytes.contains($0) }
+    }()
 
     private static func isPrintable(_ byte: UInt8) -> Bool {
         byte >= 0x20 && byte != 0x7F && byte != UInt8(ascii: "\"") && byte != UInt8(ascii: "\\")

@@ -22,6 +22,15 @@ struct JSONSourceTests {
         #expect(parser.rawString(ofMember: "data", of: root) == Array(token.utf8))
     }
 
+    @Test("a string ends at the first quote that an even number of backslashes stands before", arguments: 0..<12)
+    func backslashes(count: Int) throws {
+        let run = String(repeating: #"\\"#, count: count)
+        for inner in [run, run + #"\""#, #"\""# + run, run + #"\""# + run, run + "x" + #"\"\""#] {
+            let root = try parser.parse(#"{"a":"\#(inner)","data":"\#(inner)","b":"\"x"}"#)
+            #expect(parser.rawString(ofMember: "data", of: root) == Array("\"\(inner)\"".utf8), "\(inner)")
+        }
+    }
+
     @Test("no string token where there is no such string", arguments: [#"{}"#, #"{"data":1}"#, #"{"data":{}}"#, #"["data"]"#, #""data""#, "1"])
     func noRawString(text: String) throws {
         let root = try parser.parse(text)
