@@ -10,6 +10,7 @@ final class LoopEngine: LoopDelegate, DeliverySink {
     private unowned(unsafe) let owner: Loop
     private var loop: Loop { unsafe owner }
     private let ports: EnginePorts
+    private let mailbox: Mailbox<LoopMessage>
     private let report: ([AttendanceReport]) -> Void
     private let reportFacts: ([ChannelFact]) -> Void
     private let relief: MemoryRelief
@@ -31,6 +32,7 @@ final class LoopEngine: LoopDelegate, DeliverySink {
     ) {
         unsafe owner = loop
         self.ports = ports
+        mailbox = ports.mailbox(loop.index)
         self.report = report
         reportFacts = facts
         self.relief = relief
@@ -111,7 +113,10 @@ final class LoopEngine: LoopDelegate, DeliverySink {
     func loopWoken() { handleMailbox() }
 
     private func handleMailbox() {
-        ports.mailbox(loop.index).drain(into: &inbox)
+        guard mailbox.isOccupied else { return }
+        mailbox.drain(into: &inbox)
+        // Not kept until the next time, which may be long hence.
+        defer { inbox.removeAll(keepingCapacity: true) }
         for message in inbox {
             switch message {
             case .engine(let message): engine?.receive(message)

@@ -31,6 +31,7 @@ internal import Synchronization
 /// assignments and the publishes behind them, rely on.
 package final class Mailbox<Message: Sendable>: Sendable {
     private let inbox = Mutex<[Message]>([])
+    private let occupation = Atomic(false)
     private let wake: @Sendable () -> Void
 
     package convenience init(waker: LoopWaker) {
@@ -46,6 +47,7 @@ package final class Mailbox<Message: Sendable>: Sendable {
     package func post(_ message: Message) {
         let first = inbox.withLock { inbox in
             inbox.append(message)
+            occupation.store(true, ordering: .releasing)
             return inbox.count == 1
         }
         if first { wake() }
@@ -56,15 +58,23 @@ package final class Mailbox<Message: Sendable>: Sendable {
         let (taken, first) = inbox.withLock { inbox in
             if inbox.count >= limit { return (false, false) }
             inbox.append(message)
+            occupation.store(true, ordering: .releasing)
             return (true, inbox.count == 1)
         }
         if first { wake() }
         return taken
     }
 
+    /// Whether something is to be had: a look without the lock, for who comes by with every request. Whoever has heard of a post, by
+    /// whatever way, is told of it, because the mark is there before the post returns.
+    package var isOccupied: Bool { occupation.load(ordering: .acquiring) }
+
     /// Everything posted so far. `spare` is an empty array whose storage the inbox goes on with.
     package func drain(into messages: inout [Message]) {
         messages.removeAll(keepingCapacity: true)
-        inbox.withLock { swap(&$0, &messages) }
+        inbox.withLock { inbox in
+            occupation.store(false, ordering: .relaxed)
+            swap(&inbox, &messages)
+        }
     }
 }
