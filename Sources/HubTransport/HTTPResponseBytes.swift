@@ -5,13 +5,12 @@ enum HTTPResponseBytes {
     static func encode(_ response: HTTPResponse, isHead: Bool, mustClose: Bool) -> [UInt8] {
         var output: [UInt8] = []
         output.reserveCapacity(160 + response.body.count)
-        output += "HTTP/1.1 ".utf8
-        output += String(response.status).utf8
-        output += " ".utf8
-        output += reason(response.status).utf8
-        output += "\r\ncontent-type: ".utf8
-        output += response.contentType.utf8
-        output += "\r\ncontent-length: ".utf8
+        // Nearly every answer begins so, and is written piece by piece otherwise.
+        if response.status == 200, response.contentType == json {
+            output += okayJSON
+        } else {
+            output += "HTTP/1.1 \(response.status) \(reason(response.status))\r\ncontent-type: \(response.contentType)\r\ncontent-length: ".utf8
+        }
         output += String(response.body.count).utf8
         if mustClose { output += "\r\nconnection: close".utf8 }
         for header in response.headers {
@@ -25,6 +24,9 @@ enum HTTPResponseBytes {
         if !isHead { output += response.body }
         return output
     }
+
+    private static let json = "application/json"
+    private static let okayJSON = Array("HTTP/1.1 200 OK\r\ncontent-type: \(json)\r\ncontent-length: ".utf8)
 
     private static func reason(_ status: Int) -> String {
         switch status {

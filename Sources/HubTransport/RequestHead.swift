@@ -59,7 +59,7 @@ enum RequestHead {
     }
 
     private static let knownHeaders: [(name: String, token: lws_token_indexes)] = [
-        ("authorization", WSI_TOKEN_HTTP_AUTHORIZATION), ("content-type", WSI_TOKEN_HTTP_CONTENT_TYPE), ("origin", WSI_TOKEN_ORIGIN),
+        ("authorization", WSI_TOKEN_HTTP_AUTHORIZATION), ("origin", WSI_TOKEN_ORIGIN),
     ]
     private static let customHeaders: [(name: String, nameAndColon: StaticString)] = [
         ("x-client-id", "x-client-id:"),
