@@ -88,7 +88,7 @@ struct EventsResource {
         Publication(
             app: app.index,
             frames: request.channels.map { channel in
-                (channel, Frame.text(ServerEvent.event(name: request.name, channel: channel, data: request.data)))
+                (channel, ServerEvent.eventFrame(name: request.name, channel: channel, data: request.data))
             },
             excluded: request.excludedSocketID.flatMap(engine.connection(socketID:)),
             cacheOrder: request.channels.contains { $0.kind.isCache } ? engine.directory.nextOrder() : nil, arrivedAt: engine.arrivedAt)

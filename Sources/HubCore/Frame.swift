@@ -46,7 +46,8 @@ package enum Frame {
         return end
     }
 
-    private static func appendHeader(payloadByteCount count: Int, to output: inout [UInt8]) {
+    /// What stands before a payload of so many bytes.
+    package static func appendHeader(payloadByteCount count: Int, to output: inout [UInt8]) {
         output.append(0x81)
         if count < 126 {
             output.append(UInt8(count))

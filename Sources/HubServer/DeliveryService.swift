@@ -84,7 +84,8 @@ final class DeliveryService: EventDesk, AttendanceDesk {
     var waitingCount: Int { inbox.count }
 
     func isDefined(_ channel: ChannelName) -> Bool {
-        currentDefinitions.match(channel: channel.text) != nil
+        // Patterns begin with `private-` or `presence-`; all other channels are spared the lock.
+        channel.kind.requiresAuthorization && currentDefinitions.match(channel: channel.text) != nil
     }
 
     /// Puts other definitions in force; returns when every loop goes by them. Nothing happens once the service is closed.

@@ -145,18 +145,36 @@ package enum ServerEvent {
         return output
     }
 
+    /// As `event`, with the frame around it, in one array that is written once.
+    package static func eventFrame(name: String, channel: ChannelName, data: DataLiteral) -> [UInt8] {
+        guard isPlain(name) else { return Frame.text(event(name: name, channel: channel, data: data)) }
+        let count = eventBytes + name.utf8.count + channel.text.utf8.count + data.bytes.count
+        var output: [UInt8] = []
+        output.reserveCapacity(Frame.headerBytesMax + count - eventBytes + eventBytesMax)
+        Frame.appendHeader(payloadByteCount: count, to: &output)
+        let start = output.count
+        appendEvent(name: name, channel: channel, dataLiteral: data.bytes, to: &output)
+        precondition(output.count - start == count, "an event of \(output.count - start) bytes in a frame of \(count)")
+        return output
+    }
+
+    /// Of an event without user and id: what is around its name, its channel and its data.
+    private static let eventBytes = #"{"event":"","channel":"","data":}"#.utf8.count
+    /// The same with the names of user and id.
+    private static let eventBytesMax = 64
+
     /// As `event`, appended to a buffer that the caller reuses. Grows it at most once.
     /// - Parameter dataLiteral: one JSON string token with its quotes.
     package static func appendEvent(
         name: String, channel: ChannelName, dataLiteral: [UInt8], userID: String? = nil, eventID: String? = nil, to output: inout [UInt8]
     ) {
         output.reserveCapacity(
-            output.count + name.utf8.count + channel.text.utf8.count + dataLiteral.count + (userID?.utf8.count ?? 0) + 64)
-        output += "{\"event\":".utf8
+            output.count + name.utf8.count + channel.text.utf8.count + dataLiteral.count + (userID?.utf8.count ?? 0) + eventBytesMax)
+        append(literal: "{\"event\":", to: &output)
         appendQuoted(name, to: &output)
-        output += ",\"channel\":\"".utf8
-        output += channel.text.utf8
-        output += "\",\"data\":".utf8
+        append(literal: ",\"channel\":\"", to: &output)
+        append(channel.text, to: &output)
+        append(literal: "\",\"data\":", to: &output)
         output += dataLiteral
         if let userID {
             output += ",\"user_id\":".utf8
@@ -188,12 +206,30 @@ package enum ServerEvent {
 
     /// Names and ids rarely hold anything to escape, and then they are copied in one piece.
     private static func appendQuoted(_ text: String, to output: inout [UInt8]) {
-        guard text.utf8.allSatisfy({ $0 >= 0x20 && $0 != UInt8(ascii: "\"") && $0 != UInt8(ascii: "\\") }) else {
+        guard isPlain(text) else {
             JSONText.appendQuoted(text.utf8, to: &output)
             return
         }
         output.append(UInt8(ascii: "\""))
-        output += text.utf8
+        append(text, to: &output)
         output.append(UInt8(ascii: "\""))
+    }
+
+    private static func isPlain(_ text: String) -> Bool {
+        var text = text
+        return text.withUTF8 { bytes in
+            for unsafe byte in unsafe bytes where byte < 0x20 || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") { return false }
+            return true
+        }
+    }
+
+    // In one piece each: as a sequence of bytes a short text costs three times as much.
+    private static func append(literal text: StaticString, to output: inout [UInt8]) {
+        unsafe output.append(contentsOf: UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
+    }
+
+    private static func append(_ text: String, to output: inout [UInt8]) {
+        var text = text
+        text.withUTF8 { unsafe output.append(contentsOf: $0) }
     }
 }
