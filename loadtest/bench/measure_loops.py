@@ -70,6 +70,16 @@ def alone(hub, load):
     return per_delivery(hub, before, load.rounds(TIMED_ALONE, 1))
 
 
+def hear(crowd, deliveries):
+    """Waits until the crowd has had so many since it was asked last, and returns them: the hub answers before it writes."""
+    heard, deadline = 0, time.monotonic() + 30
+    while heard < deliveries and time.monotonic() < deadline:
+        heard += crowd.tell("say")["messages"]
+    if heard != deliveries:
+        raise DeliveryError(f"{heard} deliveries arrived, and {deliveries} were published")
+    return heard
+
+
 class Busy:
     """A crowd of subscribers, and publishers that each send their next publish as soon as the last one is answered."""
 
@@ -98,12 +108,7 @@ class Busy:
                 else:
                     waiting -= 1
         poll.close()
-        heard, deadline = 0, time.monotonic() + 30
-        while heard < TIMED_BUSY * SUBSCRIBERS and time.monotonic() < deadline:
-            heard += self.crowd.tell("say")["messages"]
-        if heard != TIMED_BUSY * SUBSCRIBERS:
-            raise DeliveryError(f"{heard} deliveries arrived, and {TIMED_BUSY * SUBSCRIBERS} were published")
-        return per_delivery(self.hub, before, heard)
+        return per_delivery(self.hub, before, hear(self.crowd, TIMED_BUSY * SUBSCRIBERS))
 
 
 def clocked(binary, crowd_binary):
@@ -166,10 +171,8 @@ def responsive(binary, crowd_binary):
         finally:
             is_over.set()
             thread.join()
-        heard = crowd.tell("say")["messages"]
+        hear(crowd, FAN_OUT * FAN_OUTS)
         hub.kill()
-    if heard != FAN_OUT * FAN_OUTS:
-        raise SystemExit(f"bench: {heard} deliveries arrived, and {FAN_OUT * FAN_OUTS} were published")
     return {
         f"empty_publish_ms_{name}{suffix}": statistics.quantiles(latencies[busy], n=100)[index]
         for busy, suffix in ((False, "_quiet"), (True, "_fan_out")) for name, index in (("p50", 49), ("p99", 98))
