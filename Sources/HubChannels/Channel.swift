@@ -5,7 +5,7 @@ internal import PusherProtocol
 final class Channel {
     let app: Int
     let name: ChannelName
-    // Guard of both unchecked properties: one thread, and nothing that a write calls comes back to a channel. Checked, each look at them
+    // Guard of the unchecked properties: one thread, and nothing that a write calls comes back to a channel. Checked, each look at them
     // is a call, which a channel of ten pays for with every event.
     @exclusivity(unchecked) private var slotList: ContiguousArray<UInt32> = []
     private(set) var subscriptions: ContiguousArray<Subscription> = []
@@ -21,10 +21,12 @@ final class Channel {
     /// The highest ticket among those who ever subscribed.
     private(set) var newestTicket: UInt64 = 0
 
+    /// `FanOut` has written a turn with frames of it to some of its subscribers, and to others not yet.
+    @exclusivity(unchecked) private var isOnItsWay = false
+
     /// The channel's place among those of the turn, and its frames.
     struct Waiting {
         var place = -1
-        var first: UInt32 = 0
         var last: UInt32 = 0
         var byteCount = 0
 
@@ -48,6 +50,11 @@ final class Channel {
     var waiting: Waiting {
         get { unsafe waitingFrames }
         set { unsafe waitingFrames = newValue }
+    }
+
+    var isGoingOut: Bool {
+        get { unsafe isOnItsWay }
+        set { unsafe isOnItsWay = newValue }
     }
 
     func add(_ subscription: Subscription) {

@@ -17,6 +17,7 @@ package final class ChannelEngine {
     let isWatched: (ChannelName) -> Bool
     private let process: ProcessTag
     let time: any TimeSource
+    private let writesPerPieceMax: Int
 
     let parser = JSONParser(capacityBytes: ChannelEngine.frameBytesMax, depthMax: ChannelEngine.frameDepthMax)
     var connections: [UInt32: Connection] = [:]
@@ -72,7 +73,7 @@ package final class ChannelEngine {
 
     package init(
         loop: Int, loopCount: Int, directory: AppDirectory, process: ProcessTag, sink: any DeliverySink, time: any TimeSource,
-        isWatched: @escaping (ChannelName) -> Bool, post: @escaping (_ loop: Int, EngineMessage) -> Void
+        writesPerPieceMax: Int = FanOut.writesPerPieceMax, isWatched: @escaping (ChannelName) -> Bool, post: @escaping (_ loop: Int, EngineMessage) -> Void
     ) {
         self.loop = loop
         self.loopCount = loopCount
@@ -80,6 +81,7 @@ package final class ChannelEngine {
         self.process = process
         self.sink = sink
         self.time = time
+        self.writesPerPieceMax = writesPerPieceMax
         self.isWatched = isWatched
         self.post = post
         facts = FactLog(kinds: directory.apps.map(\.factKinds))
@@ -258,13 +260,18 @@ package final class ChannelEngine {
         facts.note(app: connection.app.index, channel, .cacheMiss)
     }
 
-    /// Ends a turn: what was collected goes out. Called at least a few times a second.
+    /// Ends a turn: what was collected goes out, or the next piece of it. Called at least a few times a second, and soon again when
+    /// `hasMoreToWrite`.
     package func flush() {
         announcePresence()
         announceCounts()
         sendProbes()
-        fanOut.flushAll(sink: sink)
+        if !fanOut.isGoingOut { latency.goOut() }
+        fanOut.flush(writesMax: writesPerPieceMax, sink: sink)
     }
+
+    /// Something of what was collected has not gone out.
+    package var hasMoreToWrite: Bool { !fanOut.isEmpty }
 
     /// What webhooks have to know of this turn, in order.
     package func takeFacts() -> [ChannelFact] { facts.take() }

@@ -6,12 +6,17 @@ internal import PusherProtocol
 /// Coalescing is the one big lever of fan-out (`docs/architecture.md`); a publisher that is alone in a turn pays nothing for
 /// it, because the flush comes at the end of that same turn. A frame is copied once, into the bytes of the turn; a connection that is in
 /// several of the turn's channels gets their frames joined, in the order of publishing. In the steady state nothing here allocates.
+///
+/// A turn that has many to write to goes out in pieces, so that its loop can look at its other connections in between. What is published
+/// meanwhile is the next turn's, and waits until all of this one is written. So nobody's order changes; and because whatever
+/// changes who receives what writes the rest first, everybody gets what they would have got from one piece.
 struct FanOut: ~Copyable {
-    private var bytes = Scratch<UInt8>(capacity: 4096)
-    private var frames = Scratch<WaitingFrame>()
-    private var dirty: [Channel] = []
-    private var hasExclusions = false
+    private var waiting = Turn()
+    private var outgoing = Turn()
     private var gathering = Gathering()
+    /// Where to go on in `outgoing`: the group, and how many of its members have been written to.
+    private var group = 0
+    private var member = 0
     private var heads = Scratch<UInt32>()
     private var joined = Scratch<UInt8>()
     private var latestOnly = Scratch<LatestOnlyFrame>()
@@ -26,6 +31,33 @@ struct FanOut: ~Copyable {
     static let batchBytesMax = 64 * 1024
     /// All the channels of a turn together have at most this many bytes waiting, and one frame.
     static let turnBytesMax = 256 * 1024
+    /// Connections written to before the loop looks at others again: 1 to 2 ms. The look costs a few thousand instructions; and publishers who
+    /// are answered meanwhile have their next events joined.
+    static let writesPerPieceMax = 250
+
+    /// What was published in one turn.
+    private struct Turn: ~Copyable {
+        var bytes = Scratch<UInt8>(capacity: 4096)
+        var frames = Scratch<WaitingFrame>()
+        var channels: [Channel] = []
+        /// Of each channel the first of its frames.
+        var firsts = Scratch<UInt32>()
+        var hasExclusions = false
+
+        var isEmpty: Bool { channels.isEmpty }
+
+        mutating func clear() {
+            channels.removeAll(keepingCapacity: true)
+            firsts.count = 0
+            frames.count = 0
+            bytes.count = 0
+            hasExclusions = false
+        }
+    }
+
+    /// Some have been written to, and others not yet.
+    var isGoingOut: Bool { !outgoing.isEmpty }
+    var isEmpty: Bool { waiting.isEmpty && outgoing.isEmpty }
 
     /// Joins the frame to what waits for the end of the turn.
     /// - Parameters:
@@ -34,93 +66,104 @@ struct FanOut: ~Copyable {
     mutating func append(
         _ frame: [UInt8], to channel: Channel, excluding excluded: UInt32? = nil, line: UInt32 = 0, sink: any DeliverySink
     ) {
-        let index = UInt32(frames.count)
-        var waiting = channel.waiting
-        if waiting.isEmpty {
-            waiting = Channel.Waiting(place: dirty.count, first: index, last: index, byteCount: 0)
-            dirty.append(channel)
+        let index = UInt32(waiting.frames.count)
+        var place = channel.waiting
+        if place.isEmpty {
+            place = Channel.Waiting(place: waiting.channels.count, last: index, byteCount: 0)
+            waiting.channels.append(channel)
+            waiting.firsts.append(index)
         } else {
-            unsafe frames.base[Int(waiting.last)].next = index
-            waiting.last = index
+            unsafe waiting.frames.base[Int(place.last)].next = index
+            place.last = index
         }
-        waiting.byteCount += frame.count
-        channel.waiting = waiting
-        if excluded != nil { hasExclusions = true }
+        place.byteCount += frame.count
+        channel.waiting = place
+        if excluded != nil { waiting.hasExclusions = true }
         frameCount += UInt64(channel.slots.count - (excluded == nil ? 0 : 1))
-        let start = bytes.count
+        let start = waiting.bytes.count
         unsafe frame.withUnsafeBufferPointer { frame in
-            if let base = frame.baseAddress { unsafe bytes.append(from: base, count: frame.count) }
+            if let base = frame.baseAddress { unsafe waiting.bytes.append(from: base, count: frame.count) }
         }
-        frames.append(WaitingFrame(start: start, end: bytes.count, excluded: excluded ?? Gathering.nobody, line: line))
-        if waiting.byteCount >= Self.batchBytesMax || bytes.count >= Self.turnBytesMax { flushAll(sink: sink) }
+        waiting.frames.append(WaitingFrame(start: start, end: waiting.bytes.count, excluded: excluded ?? Gathering.nobody, line: line))
+        if place.byteCount >= Self.batchBytesMax || waiting.bytes.count >= Self.turnBytesMax { flushAll(sink: sink) }
     }
 
     /// Writes what the channel has waiting, and so that a publisher's order holds across channels, what the others have. Comes before
     /// everything that changes who receives what.
     mutating func flush(_ channel: Channel, sink: any DeliverySink) {
-        if !channel.waiting.isEmpty { flushAll(sink: sink) }
+        if !channel.waiting.isEmpty || channel.isGoingOut { flushAll(sink: sink) }
     }
 
-    /// Writes everything that waits: once per turn.
+    /// Writes everything that waits.
     mutating func flushAll(sink: any DeliverySink) {
-        guard !dirty.isEmpty else { return }
-        if dirty.count == 1, !hasExclusions {
-            collect(dirty[0].waiting.first, sink: sink)
+        while !isEmpty { flush(writesMax: .max, sink: sink) }
+    }
+
+    /// Goes on with the turn that is on its way out, or begins with the one that waits.
+    /// - Parameter writesMax: to so many connections at most; positive. Others are left for the next call when `isGoingOut`.
+    mutating func flush(writesMax: Int, sink: any DeliverySink) {
+        let isFirst = outgoing.isEmpty
+        if isFirst {
+            if waiting.isEmpty { return }
+            begin()
+        }
+        var left = writesMax
+        while group < gathering.groups.count, left > 0 {
+            let current = unsafe gathering.groups.base[group]
+            let end = member + min(left, Int(current.count) - member)
+            left -= end - member
+            if end > member { write(current, member..<end, sink: sink) }
+            member = end
+            if end == Int(current.count) { (group, member) = (group + 1, 0) }
+        }
+        let isDone = group == gathering.groups.count
+        // Most turns go out in one piece, and their channels are spared the mark.
+        if isFirst != isDone { for channel in outgoing.channels { channel.isGoingOut = !isDone } }
+        if isDone { outgoing.clear() }
+    }
+
+    private mutating func begin() {
+        swap(&waiting, &outgoing)
+        for channel in outgoing.channels { channel.waiting = Channel.Waiting() }
+        // The first group is of those who get nothing.
+        (group, member) = (1, 0)
+        if outgoing.channels.count == 1, !outgoing.hasExclusions {
+            gathering.takeWhole(outgoing.channels[0].slots.count)
         } else {
-            gather(sink: sink)
+            gather()
         }
-        for channel in dirty { channel.waiting = Channel.Waiting() }
-        dirty.removeAll(keepingCapacity: true)
-        frames.count = 0
-        bytes.count = 0
-        hasExclusions = false
     }
 
-    /// The usual turn: one channel, whose frames are the bytes of the turn.
-    private mutating func collect(_ first: UInt32, sink: any DeliverySink) {
-        latestOnly.count = 0
-        for index in 0..<frames.count {
-            let frame = unsafe frames.base[index]
-            if frame.line != 0 { latestOnly.append(LatestOnlyFrame(start: frame.start, end: frame.end, line: frame.line)) }
-        }
-        batchCount += UInt64(dirty[0].slots.count)
-        let whole = unsafe UnsafeRawBufferPointer(start: bytes.base, count: bytes.count)
-        unsafe dirty[0].withSlots { unsafe sink.deliver(whole, to: $0, latestOnly: latestOnly.buffer) }
-    }
-
-    /// Several channels: connections that get the same frames are written to together.
-    private mutating func gather(sink: any DeliverySink) {
+    /// Connections that get the same frames are written to together.
+    private mutating func gather() {
         gathering.begin()
-        for (place, channel) in dirty.enumerated() {
+        for (place, channel) in outgoing.channels.enumerated() {
             unsafe channel.withSlots { unsafe gathering.divide(by: place, $0) }
         }
-        if hasExclusions {
-            for index in 0..<frames.count {
-                let excluded = unsafe frames.base[index].excluded
+        if outgoing.hasExclusions {
+            for index in 0..<outgoing.frames.count {
+                let excluded = unsafe outgoing.frames.base[index].excluded
                 if excluded != Gathering.nobody { gathering.isolate(excluded) }
             }
         }
-        gathering.layOut { [dirty] in dirty[$0].slots.count }
-        for (place, channel) in dirty.enumerated() {
+        let channels = outgoing.channels
+        gathering.layOut { channels[$0].slots.count }
+        for (place, channel) in channels.enumerated() {
             unsafe channel.withSlots { unsafe gathering.list(place, $0) }
-        }
-        for index in 1..<gathering.groups.count {
-            let group = unsafe gathering.groups.base[index]
-            if group.count > 0 { write(group, sink: sink) }
         }
     }
 
     /// Writes the frames of the group's channels, in the order of publishing.
-    private mutating func write(_ group: Gathering.Group, sink: any DeliverySink) {
+    private mutating func write(_ group: Gathering.Group, _ members: Range<Int>, sink: any DeliverySink) {
         // A small channel with one event, as most are when there are many.
-        let first = unsafe frames.base[Int(dirty[Int(group.channel)].waiting.first)]
+        let first = unsafe outgoing.frames.base[Int(outgoing.firsts.base[Int(group.channel)])]
         if group.depth == 1, first.next == Gathering.nobody, first.line == 0, group.loner == Gathering.nobody {
-            return hand(first.start, first.end, to: group, sink: sink)
+            return hand(first.start, first.end, to: group, members, sink: sink)
         }
         heads.count = 0
         var ancestor = group
         while ancestor.depth > 0 {
-            heads.append(dirty[Int(ancestor.channel)].waiting.first)
+            heads.append(unsafe outgoing.firsts.base[Int(ancestor.channel)])
             ancestor = unsafe gathering.groups.base[Int(ancestor.parent)]
         }
         // As long as its frames lie side by side they are written from where they are.
@@ -128,14 +171,14 @@ struct FanOut: ~Copyable {
         joined.count = 0
         latestOnly.count = 0
         while case let index = takeHead(), index != Gathering.nobody {
-            let frame = unsafe frames.base[Int(index)]
+            let frame = unsafe outgoing.frames.base[Int(index)]
             if frame.excluded != Gathering.nobody, frame.excluded == group.loner { continue }
             if joined.isEmpty, start == end || end == frame.start {
                 if start == end { start = frame.start }
                 end = frame.end
             } else {
-                if joined.isEmpty { unsafe joined.append(from: bytes.base + start, count: end - start) }
-                unsafe joined.append(from: bytes.base + frame.start, count: frame.end - frame.start)
+                if joined.isEmpty { unsafe joined.append(from: outgoing.bytes.base + start, count: end - start) }
+                unsafe joined.append(from: outgoing.bytes.base + frame.start, count: frame.end - frame.start)
             }
             let byteCount = joined.isEmpty ? end - start : joined.count
             if frame.line != 0 {
@@ -143,11 +186,11 @@ struct FanOut: ~Copyable {
                     LatestOnlyFrame(start: byteCount - (frame.end - frame.start), end: byteCount, line: frame.line))
             }
             if byteCount >= Self.batchBytesMax {
-                hand(start, end, to: group, sink: sink)
+                hand(start, end, to: group, members, sink: sink)
                 (start, end) = (0, 0)
             }
         }
-        if start < end { hand(start, end, to: group, sink: sink) }
+        if start < end { hand(start, end, to: group, members, sink: sink) }
     }
 
     /// The next frame in the order of publishing; `nobody` behind the last.
@@ -157,26 +200,28 @@ struct FanOut: ~Copyable {
         for index in 0..<heads.count where unsafe heads.base[index] < first {
             (place, first) = (index, unsafe heads.base[index])
         }
-        if first != Gathering.nobody { unsafe heads.base[place] = unsafe frames.base[Int(first)].next }
+        if first != Gathering.nobody { unsafe heads.base[place] = unsafe outgoing.frames.base[Int(first)].next }
         return first
     }
 
-    private mutating func hand(_ start: Int, _ end: Int, to group: Gathering.Group, sink: any DeliverySink) {
+    private mutating func hand(_ start: Int, _ end: Int, to group: Gathering.Group, _ members: Range<Int>, sink: any DeliverySink) {
         let frames =
             joined.isEmpty
-            ? unsafe UnsafeRawBufferPointer(start: bytes.base + start, count: end - start)
+            ? unsafe UnsafeRawBufferPointer(start: outgoing.bytes.base + start, count: end - start)
             : unsafe UnsafeRawBufferPointer(start: joined.base, count: joined.count)
         let lines = unsafe latestOnly.buffer
-        batchCount += UInt64(group.count)
+        batchCount += UInt64(members.count)
         if group.loner != Gathering.nobody {
             var slot = group.loner
             unsafe withUnsafePointer(to: &slot) {
                 unsafe sink.deliver(frames, to: UnsafeBufferPointer(start: $0, count: 1), latestOnly: lines)
             }
         } else if group.start == Gathering.nobody {
-            unsafe dirty[Int(group.channel)].withSlots { unsafe sink.deliver(frames, to: $0, latestOnly: lines) }
+            unsafe outgoing.channels[Int(group.channel)].withSlots {
+                unsafe sink.deliver(frames, to: UnsafeBufferPointer(rebasing: $0[members]), latestOnly: lines)
+            }
         } else {
-            let slots = unsafe UnsafeBufferPointer(start: gathering.members.base + Int(group.start), count: Int(group.count))
+            let slots = unsafe UnsafeBufferPointer(start: gathering.members.base + Int(group.start) + members.lowerBound, count: members.count)
             unsafe sink.deliver(frames, to: slots, latestOnly: lines)
         }
         joined.count = 0

@@ -45,6 +45,12 @@ struct Gathering: ~Copyable {
         members.count = 0
     }
 
+    /// The turn has one channel, whose subscribers get all of it.
+    mutating func takeWhole(_ subscribers: Int) {
+        begin()
+        groups.append(Group(parent: 0, channel: 0, depth: 1, count: UInt32(subscribers)))
+    }
+
     /// Looks at the turn's next channel.
     mutating func divide(by channel: Int, _ slots: UnsafeBufferPointer<UInt32>) {
         groups.reserve(groups.count + min(groups.count, slots.count))

@@ -5,10 +5,11 @@ package import HubCore
 package struct PublishLatency: Sendable {
     /// In the order of `Publication.Way.allCases`.
     package private(set) var histograms = [Histogram](repeating: Histogram(), count: Publication.Way.allCases.count)
-    /// Of this turn.
     private var begun: [(way: Int, arrivedAt: UInt64)] = []
+    /// How many of `begun` belong to the turn that goes out.
+    private var goingOut = 0
 
-    /// The publication, whose arrival is known, is going out with this turn, to somebody here.
+    /// The publication, whose arrival is known, goes out with this turn, to somebody here.
     mutating func begin(_ publication: Publication) {
         let way = switch publication.way {
         case .direct: 0
@@ -18,12 +19,18 @@ package struct PublishLatency: Sendable {
         begun.append((way, publication.arrivedAt))
     }
 
-    /// What has begun is written.
+    /// The turn begins to go out: what begins from now on belongs to the next one.
+    mutating func goOut() {
+        goingOut = begun.count
+    }
+
+    /// What went out is written.
     /// - Parameter now: nanoseconds of the monotonic clock, which may be read a little earlier on another thread.
     mutating func end(now: UInt64) {
-        if begun.isEmpty { return }
-        for (way, arrivedAt) in begun { histograms[way].note(nanoseconds: now > arrivedAt ? now - arrivedAt : 0) }
-        begun.removeAll(keepingCapacity: true)
+        if goingOut == 0 { return }
+        for (way, arrivedAt) in begun.prefix(goingOut) { histograms[way].note(nanoseconds: now > arrivedAt ? now - arrivedAt : 0) }
+        begun.removeSubrange(..<goingOut)
+        goingOut = 0
     }
 }
 
@@ -51,5 +58,7 @@ extension ChannelEngine {
     }
 
     /// What the turn flushed is written.
-    package func written(at now: UInt64) { latency.end(now: now) }
+    package func written(at now: UInt64) {
+        if !fanOut.isGoingOut { latency.end(now: now) }
+    }
 }

@@ -134,7 +134,8 @@ final class LoopEngine: LoopDelegate, DeliverySink {
         // every subscriber two.
         handleMailbox()
         engine.flush()
-        while let connection = slow.popLast() {
+        // Not while a turn goes out in pieces: leaving would have the rest of it written at once.
+        while !engine.hasMoreToWrite, let connection = slow.popLast() {
             engine.closed(connection, as: .abnormal)
             engine.flush()
         }
@@ -142,6 +143,8 @@ final class LoopEngine: LoopDelegate, DeliverySink {
         if !reports.isEmpty { report(reports) }
         let facts = engine.takeFacts()
         if !facts.isEmpty { reportFacts(facts) }
+        // Whoever has something to say meanwhile, publishers above all, is served in between.
+        if engine.hasMoreToWrite { loop.comeBackAtOnce() }
     }
 
     func loopTurnWritten(at now: UInt64) { engine?.written(at: now) }

@@ -200,6 +200,13 @@ package import HubCore
         delegate?.loopTurnWritten(at: now)
     }
 
+    /// The loop looks once at everything that is ready, and then ends its next turn. From `LoopDelegate.loopTurnEnds`, for one that has
+    /// more to write than a turn should take.
+    package func comeBackAtOnce() {
+        assertOnThread()
+        native.hurry()
+    }
+
     func adopt(_ newcomer: Newcomer) {
         if isStopping {
             Glibc.close(newcomer.descriptor)

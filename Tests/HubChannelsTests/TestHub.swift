@@ -220,7 +220,8 @@ final class TestHub {
     /// Channels that have a definition.
     var watched: Set<String>
 
-    init(loops: Int = 1, seed: UInt64 = 1, watched: Set<String> = [], limits: ConnectionLimits = ConnectionLimits(), configure: (inout App) -> Void = { _ in }) {
+    init(loops: Int = 1, seed: UInt64 = 1, watched: Set<String> = [], limits: ConnectionLimits = ConnectionLimits(), writesPerPieceMax: Int = FanOut.writesPerPieceMax,
+        configure: (inout App) -> Void = { _ in }) {
         random = SeededRandom(state: seed)
         self.watched = watched
         var app = App(index: 0, id: "1", secrets: [Self.key: Self.secret, "key2": "secret2"])
@@ -235,7 +236,7 @@ final class TestHub {
             engines.append(
                 ChannelEngine(
                     loop: loop, loopCount: loops, directory: directory, process: ProcessTag(random: 0xDEAD_BEEF_1234), sink: sink, time: clock,
-                    isWatched: { [unowned self] in self.watched.contains($0.text) },
+                    writesPerPieceMax: writesPerPieceMax, isWatched: { [unowned self] in self.watched.contains($0.text) },
                     post: { [unowned self] to, message in
                         precondition(to != loop, "a message to oneself")
                         queues[[loop, to], default: []].append(message)
@@ -367,7 +368,7 @@ final class TestHub {
                 if random.below(4) == 0 { engines[random.below(engines.count)].flush() }
             }
             for engine in engines { engine.flush() }
-        } while waitingMessages > 0
+        } while waitingMessages > 0 || engines.contains(where: \.hasMoreToWrite)
     }
 
     /// The loop that is home of a channel of the first app.

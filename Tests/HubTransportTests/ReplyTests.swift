@@ -8,6 +8,11 @@ import Testing
 struct ReplyTests {
     private static let get = "GET /x HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
+    private final class Turns: Sendable {
+        let goOn = Atomic(true)
+        let count = Atomic(0)
+    }
+
     private static func later() -> Behaviour {
         var behaviour = Behaviour()
         behaviour.request = { _, _, _ in nil }
@@ -51,6 +56,34 @@ struct ReplyTests {
                 try peer.send(text: "GET \(path) HTTP/1.1\r\nHost: localhost\r\n\r\n")
                 #expect(try peer.answer().text == (path == "/x" ? #"{"answer":"first"}"# : #"{"answer":"returned"}"#))
             }
+        }
+    }
+
+    @Test("a loop that comes back at once turns without being woken, and answers requests in between", arguments: [false, true])
+    func comingBack(later: Bool) throws {
+        let turns = Turns()
+        var behaviour = Behaviour()
+        behaviour.turnEnded = { loop in
+            // What an engine does that writes to very many, a piece in each turn, and never gets done.
+            guard turns.goOn.load(ordering: .relaxed) else { return }
+            turns.count.add(1, ordering: .relaxed)
+            loop.comeBackAtOnce()
+        }
+        if later { behaviour.request = { _, _, _ in nil } }
+        try withServer(behaviour) { server in
+            let peer = try server.plain()
+            for index in 0..<20 {
+                try peer.send(text: Self.get)
+                if later {
+                    let reply = try Self.reply(server, index)
+                    try server.on { $0.respond(reply, .json([:])) }
+                }
+                #expect(try peer.answer().status == 200)
+            }
+            // The clock's own turns are four a second.
+            let before = turns.count.load(ordering: .relaxed)
+            #expect(eventually { turns.count.load(ordering: .relaxed) > before + 1000 })
+            turns.goOn.store(false, ordering: .relaxed)
         }
     }
 
