@@ -18,11 +18,14 @@ package final class ChannelEngine {
     private let process: ProcessTag
     let time: any TimeSource
     private let writesPerPieceMax: Int
+    /// The last flush went on with a turn, and announced nothing new.
+    private var isBehind = false
 
     let parser = JSONParser(capacityBytes: ChannelEngine.frameBytesMax, depthMax: ChannelEngine.frameDepthMax)
     var connections: [UInt32: Connection] = [:]
     var channels = ChannelRegistry()
-    var fanOut = FanOut()
+    // Guard: the loop's thread, and nothing that a write calls comes back to it. Checked, each channel of a publish would pay for it.
+    @exclusivity(unchecked) var fanOut = FanOut()
     package let home: HomeRegistry
     /// Of the users this loop is home of.
     var users = UserRegistry()
@@ -215,12 +218,12 @@ package final class ChannelEngine {
             isReached = true
             let cutoff = publication.attendedUpTo?[loop] ?? .max
             if publication.audience != .everybody || channel.newestTicket > cutoff {
-                deliveries += fanOut.deliver(frame, of: publication, attendedUpTo: cutoff, to: channel, sink: sink)
+                deliveries += unsafe fanOut.deliver(frame, of: publication, attendedUpTo: cutoff, to: channel, sink: sink)
             } else {
                 // An event that has to be confirmed is not one that the next can stand for.
                 let line = publication.cacheOrder == nil || publication.receipt != nil ? 0 : channel.line
                 let excluded = slot(of: publication.excluded, in: channel)
-                fanOut.append(frame, to: channel, excluding: excluded, line: line, sink: sink)
+                unsafe fanOut.append(frame, to: channel, excluding: excluded, line: line, sink: sink)
                 deliveries += UInt64(channel.slots.count - (excluded == nil ? 0 : 1))
             }
             if let receipt = publication.receipt { wantReceipt(receipt, on: channel) }
@@ -263,15 +266,20 @@ package final class ChannelEngine {
     /// Ends a turn: what was collected goes out, or the next piece of it. Called at least a few times a second, and soon again when
     /// `hasMoreToWrite`.
     package func flush() {
-        announcePresence()
-        announceCounts()
-        sendProbes()
-        if !fanOut.isGoingOut { latency.goOut() }
-        fanOut.flush(writesMax: writesPerPieceMax, sink: sink)
+        isBehind = unsafe fanOut.isGoingOut
+        if !isBehind {
+            announcePresence()
+            announceCounts()
+            sendProbes()
+            latency.goOut()
+        }
+        unsafe fanOut.flush(writesMax: writesPerPieceMax, sink: sink)
     }
 
-    /// Something of what was collected has not gone out.
-    package var hasMoreToWrite: Bool { !fanOut.isEmpty }
+    /// A turn has been written to some, and to others not yet.
+    package var isGoingOut: Bool { unsafe fanOut.isGoingOut }
+    /// As `isGoingOut`, or something may have been collected since that turn began to go out.
+    package var hasMoreToWrite: Bool { unsafe isBehind || !fanOut.isEmpty }
 
     /// What webhooks have to know of this turn, in order.
     package func takeFacts() -> [ChannelFact] { facts.take() }
@@ -293,7 +301,7 @@ package final class ChannelEngine {
         case .admitted(let memberships, let acknowledgement): admitted(memberships, acknowledgement: acknowledgement)
         case .refused(let membership, let refusal): refused(membership, refusal)
         case .announce(let app, let name, let frame):
-            if let channel = channels[app, name] { fanOut.append(frame, to: channel, sink: sink) }
+            if let channel = channels[app, name] { unsafe fanOut.append(frame, to: channel, sink: sink) }
         case .occupancy(let app, let channel, let loop, let subscribers):
             home.setOccupancy(app: app, channel: channel, loop: loop, subscribers: subscribers)
         case .audience(let id, let channel, let audience):

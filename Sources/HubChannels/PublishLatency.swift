@@ -51,7 +51,7 @@ extension ChannelEngine {
     package var figures: EngineFigures {
         var figures = EngineFigures()
         figures.counters = counters
-        figures.joinedFrames = fanOut.joinedFrames
+        figures.joinedFrames = unsafe fanOut.joinedFrames
         figures.channels = home.count
         figures.latencies = latency.histograms
         return figures
@@ -59,6 +59,6 @@ extension ChannelEngine {
 
     /// What the turn flushed is written.
     package func written(at now: UInt64) {
-        if !fanOut.isGoingOut { latency.end(now: now) }
+        if unsafe !fanOut.isGoingOut { latency.end(now: now) }
     }
 }

@@ -77,7 +77,7 @@ extension ChannelEngine {
         unprobedChannels.removeAll { channel in
             guard channel.probePace.take(now: now) else { return false }
             let (cursor, ping) = receiptCursor.next()
-            if !channel.slots.isEmpty { fanOut.append(ping, to: channel, sink: sink) }
+            if !channel.slots.isEmpty { unsafe fanOut.append(ping, to: channel, sink: sink) }
             reports.append(.probed(events: channel.unprobed, cursor: cursor))
             channel.unprobed.removeAll(keepingCapacity: true)
             return true
@@ -125,7 +125,7 @@ extension ChannelEngine {
         guard let connection = connection(id), let subscription = connection.subscriptions[channel],
             case .active(let active) = subscription.phase
         else { return }
-        fanOut.flush(active, sink: sink)
+        unsafe fanOut.flush(active, sink: sink)
         let (cursor, ping) = receiptCursor.next()
         sink.send(frames + ping, to: id)
         reports.append(.replayed(id, events: events, cursor: cursor))

@@ -63,7 +63,7 @@ extension ChannelEngine {
         if let existing = channels[app, subscription.channel] {
             channel = existing
             // What was published before belongs to those who were there before.
-            fanOut.flush(channel, sink: sink)
+            unsafe fanOut.flush(channel, sink: sink)
         } else {
             channel = Channel(app: app, name: subscription.channel, isWatched: isWatched(subscription.channel), line: line(of: subscription.channel))
             channels.insert(channel)
@@ -101,7 +101,7 @@ extension ChannelEngine {
     func reportIdentity(of connection: Connection) {
         for subscription in connection.subscriptions.values where subscription.user == nil {
             guard case .active(let channel) = subscription.phase, channel.isWatched else { continue }
-            fanOut.flush(channel, sink: sink)
+            unsafe fanOut.flush(channel, sink: sink)
             reportAttached(subscription, of: connection)
             channel.raiseTicket(subscription.ticket)
         }
@@ -118,7 +118,7 @@ extension ChannelEngine {
     /// Takes a subscription out of its channel, here and at its home.
     func end(_ subscription: Subscription, of connection: Connection) {
         if case .active(let channel) = subscription.phase {
-            fanOut.flush(channel, sink: sink)
+            unsafe fanOut.flush(channel, sink: sink)
             channel.remove(subscription)
             counters.subscriptions -= 1
             channels.removeIfEmpty(channel)

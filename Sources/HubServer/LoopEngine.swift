@@ -5,10 +5,10 @@ internal import HubTransport
 internal import PusherProtocol
 
 /// One loop's transport and its engine, put together: what happens on connections goes up, what is to be written goes down.
-final class LoopEngine: LoopDelegate, DeliverySink {
+@safe final class LoopEngine: LoopDelegate, DeliverySink {
     // Guard: the loop owns this delegate, and outlives it. Counted, every write would retain it.
-    private unowned(unsafe) let owner: Loop
-    private var loop: Loop { unsafe owner }
+    private let owner: Unmanaged<Loop>
+    private var loop: Loop { unsafe owner.takeUnretainedValue() }
     private let ports: EnginePorts
     private let mailbox: Mailbox<LoopMessage>
     private let report: ([AttendanceReport]) -> Void
@@ -30,7 +30,7 @@ final class LoopEngine: LoopDelegate, DeliverySink {
         loop: Loop, ports: EnginePorts, report: @escaping ([AttendanceReport]) -> Void, facts: @escaping ([ChannelFact]) -> Void,
         relief: MemoryRelief
     ) {
-        unsafe owner = loop
+        unsafe owner = unsafe .passUnretained(loop)
         self.ports = ports
         mailbox = ports.mailbox(loop.index)
         self.report = report
@@ -134,8 +134,10 @@ final class LoopEngine: LoopDelegate, DeliverySink {
         // every subscriber two.
         handleMailbox()
         engine.flush()
-        // Not while a turn goes out in pieces: leaving would have the rest of it written at once.
-        while !engine.hasMoreToWrite, let connection = slow.popLast() {
+        // Whoever has something to say meanwhile, publishers above all, is served between two pieces.
+        if engine.isGoingOut { return unsafe owner._withUnsafeGuaranteedRef { $0.comeBackAtOnce() } }
+        // A leaver has the rest of a turn written at once; so nobody leaves while one is on its way.
+        while !engine.isGoingOut, let connection = slow.popLast() {
             engine.closed(connection, as: .abnormal)
             engine.flush()
         }
@@ -143,8 +145,7 @@ final class LoopEngine: LoopDelegate, DeliverySink {
         if !reports.isEmpty { report(reports) }
         let facts = engine.takeFacts()
         if !facts.isEmpty { reportFacts(facts) }
-        // Whoever has something to say meanwhile, publishers above all, is served in between.
-        if engine.hasMoreToWrite { loop.comeBackAtOnce() }
+        if engine.hasMoreToWrite { unsafe owner._withUnsafeGuaranteedRef { $0.comeBackAtOnce() } }
     }
 
     func loopTurnWritten(at now: UInt64) { engine?.written(at: now) }
@@ -154,7 +155,7 @@ final class LoopEngine: LoopDelegate, DeliverySink {
     func deliver(
         _ frames: UnsafeRawBufferPointer, to slots: UnsafeBufferPointer<UInt32>, latestOnly: UnsafeBufferPointer<LatestOnlyFrame>
     ) {
-        unsafe owner.deliver(frames, to: slots, latestOnly: latestOnly)
+        unsafe owner._withUnsafeGuaranteedRef { unsafe $0.deliver(frames, to: slots, latestOnly: latestOnly) }
     }
 
     func send(_ frames: [UInt8], to connection: ConnectionID) { loop.send(frames, to: connection) }
