@@ -15,6 +15,8 @@ RELEASES = {
 LOCKS = {"pthread_mutex_lock", "pthread_mutex_trylock", "pthread_rwlock_rdlock", "pthread_rwlock_wrlock"}
 
 MANY, FEW = 1000, 10
+# A fan-out goes out in pieces of so many writes (`FanOut.writesPerPieceMax`): this one in a single piece.
+PIECE = 250
 ROUNDS_SHORT, ROUNDS_LONG = 50, 250
 ROUNDS_JOINED_SHORT, ROUNDS_JOINED_LONG = 4, 20
 OUTSTANDING = 16
@@ -46,6 +48,8 @@ def measure(binary, folder):
     with CallgrindHub(binary, os.path.join(folder, "many")) as hub, Workload(hub, MANY) as load:
         alone = difference(hub, load, ROUNDS_SHORT, ROUNDS_LONG)
         joined = difference(hub, load, ROUNDS_JOINED_SHORT, ROUNDS_JOINED_LONG, OUTSTANDING)
+    with CallgrindHub(binary, os.path.join(folder, "piece")) as hub, Workload(hub, PIECE) as load:
+        piece = difference(hub, load, ROUNDS_SHORT, ROUNDS_LONG)
     with CallgrindHub(binary, os.path.join(folder, "few")) as hub, Workload(hub, FEW) as load:
         few = difference(hub, load, ROUNDS_SHORT, ROUNDS_LONG)
 
@@ -56,8 +60,10 @@ def measure(binary, folder):
     for name, functions in (
         ("allocations", ALLOCATIONS), ("retains", RETAINS), ("releases", RELEASES), ("pthread_locks", LOCKS),
     ):
-        counts = [(profile.calls_into(functions), publishes, deliveries) for profile, publishes, deliveries in (alone, few)]
-        results[f"{name}_per_publish"], results[f"{name}_per_delivery"] = solve(*counts)
+        counts = [(profile.calls_into(functions), publishes, deliveries) for profile, publishes, deliveries in (alone, piece, few)]
+        per_publish, per_delivery = solve(*counts[1:])
+        results[f"{name}_per_publish"], results[f"{name}_per_delivery"] = per_publish, per_delivery
+        results[f"{name}_per_piece"] = (counts[0][0] / counts[0][1] - per_publish - MANY * per_delivery) / (MANY / PIECE - 1)
     totals = [(profile.total, publishes, deliveries) for profile, publishes, deliveries in (alone, few)]
     results["instructions_per_publish"], results["instructions_in_fan_out"] = solve(*totals)
     return results, {"alone": alone, "joined": joined, "few": few}
