@@ -18,6 +18,7 @@ from workload import Workload
 SUBSCRIBERS = 1000
 TIMED_ROUNDS = 7
 TIMED_ALONE = 100
+TIMED_TOGETHER = 30
 TIMED_BUSY = 3000
 CHANNEL = "bench"
 FAN_OUT = 10_000
@@ -64,10 +65,10 @@ def per_delivery(hub, before, deliveries):
     return [(after - start) / deliveries * 1e6 for start, after in zip(before, hub.loop_cpu_seconds())]
 
 
-def alone(hub, load):
-    """One publish at a time."""
+def timed(hub, load, rounds, outstanding):
+    """So many publishes at a time; the next ones when all of these are delivered."""
     before = hub.loop_cpu_seconds()
-    return per_delivery(hub, before, load.rounds(TIMED_ALONE, 1))
+    return per_delivery(hub, before, load.rounds(rounds, outstanding))
 
 
 def hear(crowd, deliveries):
@@ -81,7 +82,10 @@ def hear(crowd, deliveries):
 
 
 class Busy:
-    """A crowd of subscribers, and publishers that each send their next publish as soon as the last one is answered."""
+    """A crowd of subscribers, and publishers that each send their next publish as soon as the last one is answered.
+
+    The busier a loop, the more of them meet in one of its turns: one loop joins more frames here than two, and each delivery costs it less.
+    """
 
     def __init__(self, hub, crowd):
         self.hub, self.crowd = hub, crowd
@@ -122,10 +126,11 @@ def clocked(binary, crowd_binary):
 
     # The first round fills caches and grows buffers.
     with CrowdedHub(binary) as one, TwoLoops(binary) as two, LoopedWorkload(one, SUBSCRIBERS) as of_one, LoopedWorkload(two, SUBSCRIBERS) as of_two:
-        note([(alone(one, of_one), alone(two, of_two)) for _ in range(TIMED_ROUNDS + 1)][1:], "")
+        for suffix, rounds, outstanding in (("", TIMED_ALONE, 1), ("_16", TIMED_TOGETHER, OUTSTANDING)):
+            note([(timed(one, of_one, rounds, outstanding), timed(two, of_two, rounds, outstanding)) for _ in range(TIMED_ROUNDS + 1)][1:], suffix)
     with CrowdedHub(binary) as one, TwoLoops(binary) as two, Crowd(crowd_binary, one.port, CHANNEL) as first, Crowd(crowd_binary, two.port, CHANNEL) as second:
         of_one, of_two = Busy(one, first), Busy(two, second)
-        note([(of_one.round(), of_two.round()) for _ in range(TIMED_ROUNDS + 1)][1:], "_16")
+        note([(of_one.round(), of_two.round()) for _ in range(TIMED_ROUNDS + 1)][1:], "_without_pause")
         # Sixteen publishers and a thousand sockets.
         held = two.loop_connections()
         if len(held) != 2 or sum(held) < SUBSCRIBERS:
