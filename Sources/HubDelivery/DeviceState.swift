@@ -24,6 +24,9 @@ package enum DeviceState: String, Sendable, CaseIterable {
 
     /// How long an app that was just sent to the background may still answer: a sign of life proves nothing before.
     package static let afterglow = Duration.seconds(20)
+    /// A receipt this soon after the event was written counts from the write, a later one from this long before it came: the afterglow has
+    /// as much more than the fifteen seconds for which apps do answer.
+    package static let promptAnswer = Duration.seconds(5)
 
     /// The state of the best of several.
     package static func best(of states: some Sequence<DeviceState>) -> DeviceState {

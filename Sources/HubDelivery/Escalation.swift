@@ -167,21 +167,25 @@ package struct Escalation {
     /// A connection has read everything before a cursor: settles, or settles for now, what it was sent and who it stands for.
     ///
     /// Costs as much as the open events of the channels that the connection is subscribed to.
-    /// - Parameter seats: what the connection is subscribed to now.
-    package mutating func received(_ receipt: Receipt, seats: [Attendance.KnownSeat]) {
+    /// - Parameters:
+    ///   - seats: what the connection is subscribed to now.
+    ///   - now: milliseconds on the clock of the commits.
+    package mutating func received(_ receipt: Receipt, seats: [Attendance.KnownSeat], now: Int64) {
         // An app in the background reads its socket, too, while nobody looks; unless it said that it shows what it reads.
         for seat in seats where seat.state != .background || seat.keepsWorking {
             for number in byChannel[Channel(app: seat.app, name: seat.channel)] ?? [] {
-                if let event = open[number] { received(receipt, seat, event) }
+                if let event = open[number] { received(receipt, seat, event, now: now) }
             }
         }
     }
 
-    private mutating func received(_ receipt: Receipt, _ seat: Attendance.KnownSeat, _ event: OpenEvent) {
+    private mutating func received(_ receipt: Receipt, _ seat: Attendance.KnownSeat, _ event: OpenEvent, now: Int64) {
         let targets = event.targets(of: seat.user)
         guard !targets.isEmpty, let writtenAt = event.timeWritten(to: seat, readBy: receipt) else { return }
         // A browser's network process answers PINGs for a page that is frozen.
         let speaksForApp = !seat.isBrowser || receipt.byApplication
+        // Who answers late may have read the event late, after leaving the screen, and goes on answering from then.
+        let readAt = max(writtenAt, now - DeviceState.promptAnswer.milliseconds)
         for index in targets where event.phases[index] != .settled {
             if let device = event.opening.targets[index].device, let own = seat.device, own != device { continue }
             if seat.state != .unknown {
@@ -189,7 +193,7 @@ package struct Escalation {
             } else if speaksForApp, event.isProof(receipt, of: index, writtenAt: writtenAt) {
                 confirm(index, of: event)
             } else if event.phases[index] == .waiting {
-                event.provision(index, writtenAt: writtenAt)
+                event.provision(index, writtenAt: readAt)
                 schedule(event)
             } else if speaksForApp, event.provisionAgain(index, writtenAt: writtenAt) {
                 schedule(event)

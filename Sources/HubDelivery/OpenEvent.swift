@@ -37,7 +37,8 @@ final class OpenEvent {
     /// The targets whose due times have been moved, and those that have to be asked for proof.
     private var moved = Agenda()
     private var proofs = Agenda()
-    /// When the event was written to a target that is provisional, where it was not at the commit.
+    /// When the event was written to a target that is provisional, or taken as written where its receipt came late; where neither was at the
+    /// commit.
     private var writtenAgain: [Int: Int64] = [:]
     /// Targets that were given time for a replay: each once.
     private var extended: Set<Int> = []

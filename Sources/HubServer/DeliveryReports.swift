@@ -94,7 +94,7 @@ extension DeliveryService {
             confirmReplays(to: connection, cursor: cursor, seats, &desk)
             desk.escalation.received(
                 Escalation.Receipt(connection: connection, cursor: cursor, byApplication: byApplication),
-                seats: seats)
+                seats: seats, now: now)
         case .disconnected(let connection, let departure):
             desk.replays.disconnected(connection)
             desk.attendance.disconnected(connection, mayReturn: departure == .abnormal || departure == .server, now: now)

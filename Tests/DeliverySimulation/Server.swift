@@ -240,7 +240,7 @@ extension Simulation {
         if isBroken { server.attendance.setState(connection.id, .foreground) }
         let proves = byApplication || settings.broken == .networkProcessProves
         server.escalation.received(
-            .init(connection: connection.id, cursor: cursor, byApplication: proves), seats: server.attendance.seats(of: connection.id))
+            .init(connection: connection.id, cursor: cursor, byApplication: proves), seats: server.attendance.seats(of: connection.id), now: now)
         if isBroken { server.attendance.setState(connection.id, .background, keepsWorking: connection.keepsWorking) }
     }
 

@@ -41,8 +41,9 @@ struct EscalationStage {
         return lastNumber
     }
 
-    mutating func pong(_ id: ConnectionID, _ cursor: UInt64, byApplication: Bool = false) {
-        escalation.received(.init(connection: id, cursor: cursor, byApplication: byApplication), seats: book.seats(of: id))
+    /// - Parameter now: nil: at once.
+    mutating func pong(_ id: ConnectionID, _ cursor: UInt64, byApplication: Bool = false, at now: Int64? = nil) {
+        escalation.received(.init(connection: id, cursor: cursor, byApplication: byApplication), seats: book.seats(of: id), now: now ?? 0)
     }
 
     /// What happens up to then, as words: `push e1 ann`, `prove e1 ann`, `confirmed e1 0`, `closed e1`.

@@ -141,6 +141,21 @@ struct EscalationTests {
         }
     }
 
+    @Test("who read an event late, perhaps only after leaving the screen, is asked as much later")
+    func readLate() {
+        var stage = EscalationStage()
+        stage.attach(phone, "ann")
+        let event = stage.publish(.sync, to: ["ann"], at: 1000)
+        stage.escalation.probed(event, loop: 0, cursor: 3)
+        stage.pong(phone, 3, at: 8500)
+        // At 21 s an app that left at 8 still answers.
+        #expect(stage.advance(to: 23_499) == [])
+        #expect(stage.advance(to: 23_500) == ["prove e1 ann"])
+        stage.escalation.proving(event, loop: 0, cursor: 9)
+        stage.pong(phone, 9, at: 23_600)
+        #expect(stage.advance(to: 23_600) == ["confirmed e1 [0]", "closed e1"])
+    }
+
     @Test("a provisional receipt is settled by the app on the screen, and not by one in the background")
     func provisionalThenState() {
         for (state, settles) in [(AppState.foreground, true), (.background, false)] {
