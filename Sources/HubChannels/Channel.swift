@@ -41,6 +41,8 @@ final class Channel {
     }
 
     /// The subscribers' slots, contiguous: what the fan-out loop walks. `subscriptions` runs parallel to it.
+    /// Subscribers. Asked of the list itself: of `slots` it would be a copy's, which is retained.
+    var count: Int { unsafe slotList.count }
     var slots: ContiguousArray<UInt32> { unsafe slotList }
 
     func withSlots(_ body: (UnsafeBufferPointer<UInt32>) -> Void) {

@@ -224,7 +224,7 @@ package final class ChannelEngine {
                 let line = publication.cacheOrder == nil || publication.receipt != nil ? 0 : channel.line
                 let excluded = slot(of: publication.excluded, in: channel)
                 unsafe fanOut.append(frame, to: channel, excluding: excluded, line: line, sink: sink)
-                deliveries += UInt64(channel.slots.count - (excluded == nil ? 0 : 1))
+                deliveries += UInt64(channel.count - (excluded == nil ? 0 : 1))
             }
             if let receipt = publication.receipt { wantReceipt(receipt, on: channel) }
         }

@@ -79,7 +79,7 @@ struct FanOut: ~Copyable {
         place.byteCount += frame.count
         channel.waiting = place
         if excluded != nil { waiting.hasExclusions = true }
-        frameCount += UInt64(channel.slots.count - (excluded == nil ? 0 : 1))
+        frameCount += UInt64(channel.count - (excluded == nil ? 0 : 1))
         let start = waiting.bytes.count
         unsafe frame.withUnsafeBufferPointer { frame in
             if let base = frame.baseAddress { unsafe waiting.bytes.append(from: base, count: frame.count) }
@@ -128,7 +128,7 @@ struct FanOut: ~Copyable {
         // The first group is of those who get nothing.
         (group, member) = (1, 0)
         if outgoing.channels.count == 1, !outgoing.hasExclusions {
-            gathering.takeWhole(outgoing.channels[0].slots.count)
+            gathering.takeWhole(outgoing.channels[0].count)
         } else {
             gather()
         }
@@ -147,7 +147,7 @@ struct FanOut: ~Copyable {
             }
         }
         let channels = outgoing.channels
-        gathering.layOut { channels[$0].slots.count }
+        gathering.layOut { channels[$0].count }
         for (place, channel) in channels.enumerated() {
             unsafe channel.withSlots { unsafe gathering.list(place, $0) }
         }

@@ -138,7 +138,7 @@ extension ChannelEngine {
     }
 
     private func reportOccupancy(_ app: Int, _ name: ChannelName) {
-        let subscribers = channels[app, name]?.slots.count ?? 0
+        let subscribers = channels[app, name]?.count ?? 0
         send(.occupancy(app: app, channel: name, loop: loop, subscribers: subscribers), to: homeLoop(app: app, channel: name))
     }
 
