@@ -5,8 +5,9 @@ internal import HubCore
 package struct SystemTime: TimeSource {
     package init() {}
 
+    /// Counts the time of a suspended machine, which would otherwise look like a wall clock that was set.
     package var monotonicNanoseconds: UInt64 {
-        let now = Self.now(CLOCK_MONOTONIC)
+        let now = Self.now(CLOCK_BOOTTIME)
         return UInt64(now.tv_sec) * 1_000_000_000 + UInt64(now.tv_nsec)
     }
 

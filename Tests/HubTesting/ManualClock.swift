@@ -1,23 +1,27 @@
 import HubCore
 import Synchronization
 
-/// A clock that moves only when it is told to; both of its clocks move together.
+/// A clock that moves only when it is told to; both of its clocks move together, until `setWall`.
 package final class ManualClock: TimeSource {
     /// 2026-01-09T01:00:00.000Z
     package static let start: Int64 = 1_767_920_400_000
 
-    private let initialWall: Int64
-    private let elapsed = Mutex<Int64>(0)
+    private let state: Mutex<(wall: Int64, elapsed: Int64)>
 
     package init(wall: Int64 = ManualClock.start) {
-        initialWall = wall
+        state = Mutex((wall, 0))
     }
 
-    package var wallMilliseconds: Int64 { elapsed.withLock { initialWall + $0 } }
-    package var monotonicNanoseconds: UInt64 { elapsed.withLock { 1_000_000_000 + UInt64($0) * 1_000_000 } }
+    package var wallMilliseconds: Int64 { state.withLock { $0.wall + $0.elapsed } }
+    package var monotonicNanoseconds: UInt64 { state.withLock { 1_000_000_000 + UInt64($0.elapsed) * 1_000_000 } }
 
     package func advance(milliseconds: Int64) {
-        elapsed.withLock { $0 += milliseconds }
+        state.withLock { $0.elapsed += milliseconds }
+    }
+
+    /// Sets the wall clock forward, or back where it is negative; no time passes.
+    package func setWall(by milliseconds: Int64) {
+        state.withLock { $0.wall += milliseconds }
     }
 
     package func advance(seconds: Int64) {
