@@ -24,6 +24,8 @@ package final class Server: Sendable {
     /// Alarms of the push gateways, counted.
     let pushReports: PushReports
     private let store: SQLiteStore
+    /// Held for as long as the server is: a successor finds all that was committed.
+    private let storeLock: StoreLock
     /// Nil when no app has any.
     private let webhooks: WebhookService?
     private let isDraining: Flag
@@ -38,7 +40,7 @@ package final class Server: Sendable {
     private let scheduled: ScheduledPublishes
     private let scheduledTask: Task<Void, Never>
 
-    /// Starts everything and listens. What a crash left open is taken up before the first connection comes in.
+    /// Binds, starts everything, and accepts. What a crash left open is taken up before the first connection comes in.
     package init(_ configuration: Configuration, definitions: DefinitionSet, logger: Logger) async throws(ServerError) {
         let time = SystemTime()
         let apps = Self.apps(configuration)
@@ -48,7 +50,9 @@ package final class Server: Sendable {
         let pushReports = PushReports(time: time)
         pushReports.onAlarm { Self.log($0, lane: $1, detail: $2, to: logger) }
         let gateway = try Self.gateway(configuration, time: time, logger: logger, reports: pushReports)
-        let store = try Self.store(configuration, time: time, logger: logger)
+        // Before the store is taken up: where the port is another hub's, so are what is due and who is told.
+        let socket = try Self.listeningSocket(configuration)
+        let (store, storeLock) = try Self.store(configuration, time: time, logger: logger)
         let outbox = Outbox(gateway: gateway, directory: store, store: store, definitions: definitions, time: time, logger: logger)
         pushReports.onDeadToken { token in
             Task { await outbox.remove(token.token, of: token.provider, deadSince: token.since) }
@@ -106,8 +110,8 @@ package final class Server: Sendable {
             try await outbox.resume()
             try await webhooks?.resume()
             acceptor = try Acceptor(
-                host: configuration.listen.host.value, port: configuration.listen.port.value, loops: loops.handles,
-                quietSeconds: Self.options(configuration, certificate: certificate).requestTimeoutSeconds, counts: accepted)
+                socket, loops: loops.handles, quietSeconds: Self.options(configuration, certificate: certificate).requestTimeoutSeconds,
+                counts: accepted)
             self.loops = loops
             self.ports = ports
             self.delivery = delivery
@@ -127,6 +131,7 @@ package final class Server: Sendable {
         self.gateway = gateway
         self.pushReports = pushReports
         self.store = store
+        self.storeLock = storeLock
         self.isDraining = isDraining
         self.logger = logger
     }

@@ -49,15 +49,25 @@ extension Server {
         return options
     }
 
-    static func store(_ configuration: Configuration, time: any TimeSource, logger: Logger) throws(ServerError) -> SQLiteStore {
+    static func listeningSocket(_ configuration: Configuration) throws(ServerError) -> ListeningSocket {
+        do {
+            return try ListeningSocket(host: configuration.listen.host.value, port: configuration.listen.port.value)
+        } catch {
+            throw ServerError(.failed, "\(error)")
+        }
+    }
+
+    static func store(_ configuration: Configuration, time: any TimeSource, logger: Logger) throws(ServerError) -> (SQLiteStore, StoreLock) {
         // A store that comes later is named at the start as not in force; until then everything is kept beside the other data.
         let path = if case .sqlite(let path) = configuration.store.value { path } else { configuration.data.value + "/tandem.db" }
         do {
-            return try SQLiteStore(path: path, time: time) { problem in
+            let lock = try StoreLock(store: path)
+            let store = try SQLiteStore(path: path, time: time) { problem in
                 logger.error("a stored delivery could not be read", metadata: ["error": "\(problem)"])
             }
+            return (store, lock)
         } catch {
-            throw ServerError(.failed, "\(error)")
+            throw ServerError(error.code == .inUse ? .badConfiguration : .failed, "\(error)")
         }
     }
 }

@@ -18,6 +18,8 @@ package struct StorageError: Error, Equatable, CustomStringConvertible {
         package static let newerSchema = Code(rawValue: "newer_schema")
         /// Another process holds the database's write lock for longer than the busy time-out.
         package static let locked = Code(rawValue: "locked")
+        /// Another process of Tandem has the store (`StoreLock`).
+        package static let inUse = Code(rawValue: "in_use")
         /// Writes come faster than they can be made durable: nothing of this call was written, it may be made again.
         package static let queueFull = Code(rawValue: "queue_full")
         /// A stored row does not say what this version can read.

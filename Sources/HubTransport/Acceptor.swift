@@ -2,49 +2,45 @@ internal import CLibWebSockets
 internal import Glibc
 internal import Synchronization
 
-/// The listening socket and its thread: accepts, waits for the first words, and hands each descriptor to the loop that holds fewest.
+/// The thread behind the listening socket: accepts, waits for the first words, and hands each descriptor to the loop that holds fewest.
 ///
 /// Accepting here and not in the loops balances them exactly, refuses before TLS costs anything, and is necessary: contexts
 /// of Debian's libwebsockets cannot share a port.
 package final class Acceptor: Sendable {
     /// The port in use; the system's choice when 0 was asked for.
     package let port: Int
-    private let listener: Int32
+    private let socket: ListeningSocket
     private let wakeWrite: Int32
     private let thread: Mutex<ServiceThread?>
     private let counts: Counts
 
-    /// Connections the kernel keeps for us until they are accepted; it takes no more than `net.core.somaxconn`, which is the
-    /// operator's to raise.
-    static let backlog: Int32 = 65_535
     /// How long accepting pauses when the process is out of descriptors, in milliseconds.
     static let exhaustedPauseMilliseconds: Int32 = 100
     /// Connections accepted before those who have spoken meanwhile are looked at again.
     private static let acceptedAtOnceMax = 64
     private static let eventsMax = 256
 
-    /// Binds, listens and starts accepting.
+    /// Starts accepting; whoever came before waits in the socket's backlog.
     /// - Parameters:
-    ///   - host: an IPv4 or IPv6 address, or `localhost`.
-    ///   - port: 0 for any free port.
+    ///   - socket: the acceptor's from now on, which closes it.
     ///   - quietSeconds: how long a peer may say nothing at first.
     ///   - counts: what has been accepted and what not is added there.
-    package init(host: String, port: Int, loops: [LoopHandle], quietSeconds: Int, counts: Counts = Counts()) throws(TransportError) {
-        let (listener, boundPort) = try Self.listen(host: host, port: port)
+    package init(_ socket: ListeningSocket, loops: [LoopHandle], quietSeconds: Int, counts: Counts = Counts()) throws(TransportError) {
+        let listener = socket.descriptor
         var pipe: [Int32] = [0, 0]
         guard unsafe Glibc.pipe(&pipe) == 0 else {
-            let error = Self.systemError("cannot make a pipe")
-            Glibc.close(listener)
+            let error = TransportError(system: "cannot make a pipe")
+            socket.close()
             throw error
         }
         let epoll = epoll_create1(Int32(EPOLL_CLOEXEC))
         let wakeRead = pipe[0]
         self.counts = counts
-        self.listener = listener
-        self.port = boundPort
+        self.socket = socket
+        port = socket.port
         wakeWrite = pipe[1]
         do throws(TransportError) {
-            guard Self.watch(listener, by: epoll), Self.watch(wakeRead, by: epoll) else { throw Self.systemError("cannot watch the listening socket") }
+            guard Self.watch(listener, by: epoll), Self.watch(wakeRead, by: epoll) else { throw TransportError(system: "cannot watch the listening socket") }
             thread = Mutex(
                 try ServiceThread(name: "acceptor") {
                     var reception = Reception(
@@ -54,7 +50,8 @@ package final class Acceptor: Sendable {
                     Glibc.close(wakeRead)
                 })
         } catch {
-            for descriptor in [listener, epoll] + pipe where descriptor >= 0 { Glibc.close(descriptor) }
+            for descriptor in [epoll] + pipe where descriptor >= 0 { Glibc.close(descriptor) }
+            socket.close()
             throw error
         }
     }
@@ -73,7 +70,7 @@ package final class Acceptor: Sendable {
         var byte: UInt8 = 0
         _ = unsafe write(wakeWrite, &byte, 1)
         thread.join()
-        Glibc.close(listener)
+        socket.close()
         Glibc.close(wakeWrite)
     }
 
@@ -190,49 +187,5 @@ package final class Acceptor: Sendable {
             unsafe spare = open("/dev/null", O_RDONLY | O_CLOEXEC)
             _ = poll(nil, 0, exhaustedPauseMilliseconds)
         }
-    }
-
-    private static func listen(host: String, port: Int) throws(TransportError) -> (descriptor: Int32, port: Int) {
-        var hints = unsafe addrinfo()
-        unsafe hints.ai_family = AF_UNSPEC
-        unsafe hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
-        unsafe hints.ai_flags = AI_PASSIVE
-        var found: UnsafeMutablePointer<addrinfo>?
-        let code = unsafe getaddrinfo(host, String(port), &hints, &found)
-        guard code == 0, let address = unsafe found else {
-            throw TransportError("cannot listen on \(host): \(unsafe String(cString: gai_strerror(code))); check listen.host")
-        }
-        defer { unsafe freeaddrinfo(address) }
-        let descriptor = unsafe socket(address.pointee.ai_family, Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue), 0)
-        guard descriptor >= 0 else { throw systemError("cannot make a socket for \(host)") }
-        var on: Int32 = 1
-        unsafe setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &on, socklen_t(MemoryLayout<Int32>.size))
-        guard unsafe bind(descriptor, address.pointee.ai_addr, address.pointee.ai_addrlen) == 0, Glibc.listen(descriptor, backlog) == 0
-        else {
-            let inUse = errno == EADDRINUSE
-            let error = systemError("cannot listen on \(host):\(port)")
-            Glibc.close(descriptor)
-            throw inUse
-                ? TransportError("cannot listen on \(host):\(port): the port is in use; choose another with --port, or stop the program that has it")
-                : error
-        }
-        return (descriptor, boundPort(descriptor))
-    }
-
-    private static func boundPort(_ descriptor: Int32) -> Int {
-        var storage = sockaddr_storage()
-        var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
-        let code = unsafe withUnsafeMutablePointer(to: &storage) { pointer in
-            unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { unsafe getsockname(descriptor, $0, &length) }
-        }
-        guard code == 0 else { return 0 }
-        // The port stands at the same place, in network order, in both address families.
-        return unsafe withUnsafeBytes(of: &storage) { bytes in
-            unsafe Int(bytes[2]) << 8 | Int(bytes[3])
-        }
-    }
-
-    private static func systemError(_ what: String) -> TransportError {
-        TransportError("\(what): \(unsafe String(cString: strerror(errno)))")
     }
 }

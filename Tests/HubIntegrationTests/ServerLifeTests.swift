@@ -59,7 +59,27 @@ import Testing
             let lines = second.errors.split(separator: "\n")
             #expect(lines.count == 1 && lines[0].hasPrefix("tandem: ") && lines[0].contains("\(hub.port)"))
             #expect(second.output.isEmpty, "it said that it was ready")
+            #expect(!FileManager.default.fileExists(atPath: stage.folder.appendingPathComponent("other").path), "it took up a store")
             #expect(hub.process.isRunning)
+        }
+    }
+
+    @Test("a second hub on one store is refused before it touches anything, and the port is looked at first", arguments: [true, false])
+    func aStoreInUse(isOnSamePort: Bool) async throws {
+        try await Stage.run { stage in
+            let hub = try await stage.hub()
+            try FileManager.default.createSymbolicLink(
+                at: stage.folder.appendingPathComponent("linked"), withDestinationURL: stage.folder.appendingPathComponent("data"))
+            let port = isOnSamePort ? hub.port : 0
+            let second = try stage.start(Place.tandem, ["serve", "--port", "\(port)", "--data", "linked", "--channels", Place.channels])
+            #expect(try await second.waitForEnd().code == (isOnSamePort ? 1 : Self.badConfiguration))
+            let lines = second.errors.split(separator: "\n")
+            #expect(lines.count == 1 && second.output.isEmpty, "\(second.errors)")
+            #expect(second.errors.contains(isOnSamePort ? "port is in use" : "pid \(hub.process.pid);"), "\(second.errors)")
+            #expect(hub.process.isRunning)
+            hub.process.send(SIGTERM)
+            #expect(try await hub.process.waitForEnd().code == 0)
+            _ = try await stage.hub(data: "linked")
         }
     }
 

@@ -59,7 +59,7 @@ struct LoopGroupTests {
     @Test("a port in use is named with what to do about it")
     func portInUse() throws {
         try withServer { server in
-            let error = #expect(throws: TransportError.self) { _ = try Acceptor(host: "127.0.0.1", port: server.port, loops: server.group.handles, quietSeconds: 10) }
+            let error = #expect(throws: TransportError.self) { _ = try ListeningSocket(host: "127.0.0.1", port: server.port) }
             #expect(error?.description.contains("127.0.0.1:\(server.port)") == true)
             #expect(error?.description.contains("--port") == true)
         }
@@ -67,10 +67,23 @@ struct LoopGroupTests {
 
     @Test("a host that nobody has is named")
     func badHost() throws {
-        try withServer { server in
-            let error = #expect(throws: TransportError.self) { _ = try Acceptor(host: "256.1.1.1", port: 0, loops: server.group.handles, quietSeconds: 10) }
-            #expect(error?.description.contains("256.1.1.1") == true)
-        }
+        let error = #expect(throws: TransportError.self) { _ = try ListeningSocket(host: "256.1.1.1", port: 0) }
+        #expect(error?.description.contains("256.1.1.1") == true)
+    }
+
+    @Test("who comes before the hub accepts waits, and is served then")
+    func early() throws {
+        let socket = try ListeningSocket(host: "127.0.0.1", port: 0)
+        let early = try TestPeer(RawSocket(port: socket.port))
+        try early.send(text: "GET /early HTTP/1.1\r\nHost: a\r\n\r\n")
+        var behaviour = Behaviour()
+        behaviour.request = { _, _, _ in HTTPResponse(status: 200, body: [1]) }
+        let server = try TestServer(socket: socket, behaviour)
+        defer { server.stop() }
+        #expect(try early.answer().status == 200)
+        #expect(server.port == socket.port)
+        server.stop()
+        #expect(throws: StreamError.self, "the socket was closed with the acceptor") { _ = try RawSocket(port: socket.port) }
     }
 
     @Test("starting and stopping leaves no descriptor behind")

@@ -120,7 +120,7 @@ final class TestServer: Sendable {
 
     var port: Int { acceptor.port }
 
-    init(loops: Int = 1, options: LoopOptions = LoopOptions(), _ behaviour: Behaviour = Behaviour()) throws {
+    init(loops: Int = 1, options: LoopOptions = LoopOptions(), socket: ListeningSocket? = nil, _ behaviour: Behaviour = Behaviour()) throws {
         group = try LoopGroup(count: loops, options: options)
         commands = group.handles.map { Mailbox(waker: $0.waker) }
         let (commands, seen) = (commands, seen)
@@ -129,7 +129,8 @@ final class TestServer: Sendable {
         }
         do {
             acceptor = try Acceptor(
-                host: "127.0.0.1", port: 0, loops: group.handles, quietSeconds: options.requestTimeoutSeconds, counts: counts)
+                socket ?? ListeningSocket(host: "127.0.0.1", port: 0), loops: group.handles, quietSeconds: options.requestTimeoutSeconds,
+                counts: counts)
         } catch {
             group.stop()
             throw error

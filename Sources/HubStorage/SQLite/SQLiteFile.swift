@@ -47,7 +47,7 @@ enum SQLiteFile {
 
     /// The system's own words for a missing permission say more than SQLite's "unable to open database file", so the
     /// file is created and opened once without SQLite.
-    private static func prepare(path: String) throws(StorageError) {
+    static func prepare(path: String) throws(StorageError) {
         let folder = URL(fileURLWithPath: path).deletingLastPathComponent().path
         do {
             try FileManager.default.createDirectory(
