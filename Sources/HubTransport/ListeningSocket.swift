@@ -1,3 +1,4 @@
+internal import CLibWebSockets
 internal import Glibc
 internal import Synchronization
 
