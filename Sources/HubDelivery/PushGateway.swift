@@ -8,6 +8,9 @@ package enum TargetForm: String, Sendable, CaseIterable {
     case topic
     /// An expression over topics of FCM.
     case condition
+
+    /// Whether it names one device, and not a number of them.
+    package var isOfDevice: Bool { self == .token || self == .fid }
 }
 
 /// Where one push goes: resolved when it is sent, because tokens change between decision and sending.

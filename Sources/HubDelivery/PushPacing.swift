@@ -20,7 +20,7 @@ extension PushTarget {
     package var route: PushRoute {
         switch provider {
         case .apns: PushRoute(app: app, provider: .apns, environment: environment, isUnproven: !isProven)
-        case .fcm: PushRoute(app: app, provider: .fcm)
+        case .fcm: PushRoute(app: app, provider: .fcm, isUnproven: !isProven && form.isOfDevice)
         }
     }
 }
@@ -30,7 +30,7 @@ extension Device {
     package var route: PushRoute {
         switch provider {
         case .apns: PushRoute(app: app, provider: .apns, environment: environment, isUnproven: lastAcceptedAt == nil)
-        case .fcm: PushRoute(app: app, provider: .fcm)
+        case .fcm: PushRoute(app: app, provider: .fcm, isUnproven: lastAcceptedAt == nil)
         }
     }
 }

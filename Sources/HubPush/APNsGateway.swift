@@ -3,6 +3,7 @@ package import HubDelivery
 package import Logging
 internal import HubCrypto
 package import HubHTTPClient
+internal import Synchronization
 
 /// Sends one app's pushes to APNs: a lane for each environment, which other apps with the same key share.
 ///
@@ -55,6 +56,9 @@ package final class APNsGateway: ClosablePushGateway {
     static let tooManyBadTokens =
         "more than \(TokenJudge.Rules.apns.percentMax) % of the device tokens are called bad: all are kept; check APNS_TOPIC and the devices' environment"
 
+    static let noneAccepted =
+        "no device token was accepted since the start, and several are called bad: all are kept; check APNS_TOPIC and the devices' environment"
+
     private let topic: String
     private let production: Side
     private let sandbox: Side
@@ -62,6 +66,8 @@ package final class APNsGateway: ClosablePushGateway {
     private let time: any TimeSource
     private let logger: Logger
     private let reports: PushReports
+    /// Some token was accepted: key, team and topic are right, which both environments share.
+    private let hasAccepted = Atomic(false)
 
     /// Starts two threads; connections open with the first push.
     /// - Throws: when the key cannot be used or the HTTP client cannot start.
@@ -260,9 +266,16 @@ extension APNsGateway {
     /// Keeps tokens alive when so many of them are called bad that the lane must be wrong, not the tokens.
     private func judged(_ verdict: GatewayVerdict, _ request: Request) -> GatewayVerdict {
         let home = side(request.target.environment)
-        if home.court.bad(request.target.token) { return verdict }
-        home.gate.stop(Self.tooManyBadTokens)
-        return .rejected("\(PushReason.word(of: verdict.outcome)): \(Self.tooManyBadTokens)")
+        let word = PushReason.word(of: verdict.outcome)
+        switch home.court.bad(request.target.token, isProven: !request.wasUnproven) {
+        case .open: return verdict
+        case .tooMany where request.wasUnproven: return .retry(.lane, "\(word): \(Self.tooManyBadTokens)")
+        case .tooMany:
+            home.gate.stop(Self.tooManyBadTokens)
+            return .rejected("\(word): \(Self.tooManyBadTokens)")
+        // Whoever registered them, they stop nobody: each waits for itself until the setting was put right.
+        case .doubtful: return .retry(.lane, "\(word): \(Self.noneAccepted)").raising(.apnsBadTokens)
+        }
     }
 
     private func finish(_ request: Request, _ verdict: GatewayVerdict) {
@@ -275,10 +288,14 @@ extension APNsGateway {
         switch outcome {
         case .accepted(let providerID, _):
             if side.gate.accepted() { side.court.reset() }
-            side.court.good(request.target.token)
+            side.court.good(request.target.token, isProven: !request.wasUnproven)
+            if !hasAccepted.load(ordering: .relaxed), !hasAccepted.exchange(true, ordering: .relaxed) {
+                production.court.works()
+                sandbox.court.works()
+            }
             if request.isCrossed { outcome = .accepted(providerID: providerID, environment: request.environment) }
         // A token that APNs itself saw die says nothing against the lane.
-        case .dead(_, _, isCertain: true): side.court.good(request.target.token)
+        case .dead(_, _, isCertain: true): side.court.good(request.target.token, isProven: !request.wasUnproven)
         default: break
         }
         if let alarm = verdict.alarm { reports.raise(alarm, lane: side.name, outcome.reason ?? "") }

@@ -30,6 +30,8 @@ package final class FCMGateway: ClosablePushGateway {
     }
     private let memory = Mutex(Memory())
 
+    static let noneAccepted =
+        "no token was accepted since the start, and several are called dead: all are kept; check that the apps and the service account are of one Firebase project"
     static let tooManyUnregistered =
         "more than \(TokenJudge.Rules.fcm.percentMax) % of the tokens are called dead: all are kept; check that the apps and the service account are of one Firebase project"
 
@@ -55,7 +57,7 @@ package final class FCMGateway: ClosablePushGateway {
         options.totalTimeout = Self.totalTimeout
         options.connectionLifetimeMax = PushLane.connectionLifetime()
         options.caFile = configuration.caFile
-        let habits = PushLane.Habits(quota: quota, hasDeviceBuckets: true) { detail in
+        let habits = PushLane.Habits(quota: quota, hasDeviceBuckets: true, unproven: .fcm) { detail in
             reports.raise(.fcmOutage, lane: name, detail)
         }
         lane = try PushLane(options, baseURL: configuration.url ?? Self.host, habits: habits, time: time, logger: logger)
@@ -101,16 +103,16 @@ package final class FCMGateway: ClosablePushGateway {
         }
         do throws(PayloadFault) {
             let payload = try payloads.fcm(message, target: target, now: time.wallMilliseconds)
-            _ = lane.entered(target)
             let request = Request(
-                body: payload.body, target: target, shape: Self.shape(message, target), sentAt: monotonic, log: log, completion: completion)
+                body: payload.body, target: target, wasUnproven: lane.entered(target), shape: Self.shape(message, target), sentAt: monotonic,
+                log: log, completion: completion)
             submit(request, isResend: false)
         } catch {
             later(.rejected(reason: error.reason))
         }
     }
 
-    package func room(on route: PushRoute) -> PushRoom { lane.room(isUnproven: false) }
+    package func room(on route: PushRoute) -> PushRoom { lane.room(isUnproven: route.isUnproven) }
 
     package func admit(_ candidates: [PushCandidate]) -> [PushAdmission] { lane.admit(candidates) }
 
@@ -147,6 +149,8 @@ extension FCMGateway {
     private struct Request: Sendable {
         let body: [UInt8]
         let target: PushTarget
+        /// It went in the share of tokens that nobody saw work.
+        let wasUnproven: Bool
         let shape: Int
         /// Nanoseconds of the monotonic clock.
         let sentAt: UInt64
@@ -186,6 +190,7 @@ extension FCMGateway {
         _ request: Request, token: String, isResend: Bool, _ result: Result<HTTPAnswer, HTTPClientError>
     ) {
         var verdict: GatewayVerdict
+        var isCalledBad = false
         switch result {
         case .failure(let error): verdict = GatewayVerdict(error)
         case .success(let answer):
@@ -199,9 +204,12 @@ extension FCMGateway {
             // A token fetched a moment ago was refused too: asking for more of them does not help.
             lane.stop(verdict.outcome.reason ?? "")
             verdict = verdict.raising(.fcmUnauthenticated)
-        case .judgeToken: verdict = judged(verdict, request)
+        case .judgeToken:
+            isCalledBad = true
+            verdict = judged(verdict, request)
         case .judgeTokenOfKnownShape:
             if memory.withLock({ $0.shapes.contains(request.shape) }) {
+                isCalledBad = true
                 verdict = judged(verdict, request)
             } else {
                 verdict = .rejected(
@@ -209,10 +217,11 @@ extension FCMGateway {
             }
         case .markForeign:
             let now = time.monotonicNanoseconds
+            isCalledBad = true
             if memory.withLock({ $0.foreign.mark(request.target.token, now: now) }) { verdict = verdict.raising(.fcmSenderMismatch) }
         default: break
         }
-        finish(request, verdict)
+        finish(request, verdict, isCalledBad: isCalledBad)
     }
 
     /// Keeps tokens when so many of them are called dead that the project must be wrong, not the tokens. Topics never die.
@@ -220,20 +229,25 @@ extension FCMGateway {
         guard request.target.form.isOfDevice else {
             return .rejected(verdict.outcome.reason ?? PushReason.other)
         }
-        if court.bad(request.target.token) { return verdict }
-        return .rejected("\(PushReason.word(of: verdict.outcome)): \(Self.tooManyUnregistered)")
+        switch court.bad(request.target.token, isProven: !request.wasUnproven) {
+        case .open: return verdict
+        case .tooMany: return .rejected("\(PushReason.word(of: verdict.outcome)): \(Self.tooManyUnregistered)")
+        case .doubtful: return .rejected("\(PushReason.word(of: verdict.outcome)): \(Self.noneAccepted)").raising(.fcmUnregistered)
+        }
     }
 
-    private func finish(_ request: Request, _ verdict: GatewayVerdict) {
+    private func finish(_ request: Request, _ verdict: GatewayVerdict, isCalledBad: Bool = false) {
         switch verdict.action {
         case .stopLane: lane.stop(verdict.outcome.reason ?? "")
         case .newConnection: lane.multi.renewConnections()
         default: break
         }
-        lane.left(wasUnproven: false)
+        let isAccepted = if case .accepted = verdict.outcome { true } else { false }
+        lane.left(wasUnproven: request.wasUnproven, isBad: isCalledBad ? true : isAccepted ? false : nil)
         lane.note(verdict.outcome, request.target, sentAt: request.sentAt)
-        if case .accepted = verdict.outcome {
-            court.good(request.target.token)
+        if isAccepted {
+            // A topic is accepted in any project.
+            if request.target.form.isOfDevice { court.good(request.target.token, isProven: !request.wasUnproven) }
             memory.withLock { $0.shapes.note(request.shape) }
         }
         if let alarm = verdict.alarm { reports.raise(alarm, lane: name, verdict.outcome.reason ?? "") }

@@ -14,7 +14,7 @@ struct LanePace {
     private(set) var breaker = LaneBreaker()
     private let quota: LaneQuota
     private(set) var devices: DeviceRates
-    private(set) var quarantine = Quarantine()
+    private(set) var quarantine: Quarantine
     private(set) var inFlight = 0
 
     /// What has happened to the lane, to be told.
@@ -27,13 +27,15 @@ struct LanePace {
     /// - Parameters:
     ///   - perMinute: the gateway's quota; nil: it has none.
     ///   - hasDeviceBuckets: whether it has one for each device.
-    init(perMinute: Int?, hasDeviceBuckets: Bool) {
-        self.init(quota: LaneQuota(perMinute: perMinute), hasDeviceBuckets: hasDeviceBuckets)
+    ///   - unproven: the share of tokens that nobody has seen work.
+    init(perMinute: Int?, hasDeviceBuckets: Bool, unproven: Quarantine.Share = .apns) {
+        self.init(quota: LaneQuota(perMinute: perMinute), hasDeviceBuckets: hasDeviceBuckets, unproven: unproven)
     }
 
     /// - Parameter quota: may be other lanes' too.
-    init(quota: LaneQuota, hasDeviceBuckets: Bool) {
+    init(quota: LaneQuota, hasDeviceBuckets: Bool, unproven: Quarantine.Share) {
         self.quota = quota
+        quarantine = Quarantine(unproven)
         devices = DeviceRates(hasBuckets: hasDeviceBuckets)
     }
 
@@ -156,9 +158,4 @@ struct LanePace {
         quota.withRate { $0.recover(now: now) }
         return .recovered
     }
-}
-
-extension TargetForm {
-    /// Whether it names one device, and not a number of them.
-    var isOfDevice: Bool { self == .token || self == .fid }
 }

@@ -18,6 +18,8 @@ final class PushLane: Sendable {
         var quota = LaneQuota(perMinute: nil)
         /// Whether the gateway has a quota for each device.
         var hasDeviceBuckets = false
+        /// The share of tokens that nobody has seen work.
+        var unproven = Quarantine.Share.apns
         /// Called with what to tell when an outage begins.
         var outage: @Sendable (_ detail: String) -> Void = { _ in }
     }
@@ -49,7 +51,7 @@ final class PushLane: Sendable {
         self.logger = logger
         name = options.name
         outage = habits.outage
-        state = Mutex(State(pace: LanePace(quota: habits.quota, hasDeviceBuckets: habits.hasDeviceBuckets)))
+        state = Mutex(State(pace: LanePace(quota: habits.quota, hasDeviceBuckets: habits.hasDeviceBuckets, unproven: habits.unproven)))
     }
 
     // MARK: Pace

@@ -27,18 +27,30 @@ final class TokenCourt: Sendable {
         state = Mutex(State(judge: TokenJudge(rules)))
     }
 
-    func good(_ token: String) {
+    /// - Parameter isProven: whether the gateway had accepted the token before.
+    func good(_ token: String, isProven: Bool) {
         let now = time.monotonicNanoseconds
-        settle(state.withLock { $0.judge.good(token, now: now) })
+        let (ruling, isDue) = state.withLock { state in
+            (state.judge.good(token, isProven: isProven, now: now), !state.isWaiting && state.judge.nextDue != nil)
+        }
+        settle(ruling)
+        if isDue { wait() }
     }
 
-    /// Whether the token may yet be removed; false: bad tokens are too many, and it is kept.
-    func bad(_ token: String) -> Bool {
+    /// Some token of the same credentials, topic and project was accepted elsewhere.
+    func works() {
+        state.withLock { $0.judge.works() }
+        wait()
+    }
+
+    /// - Parameter isProven: whether the gateway had accepted the token before.
+    /// - Returns: whether the token may yet be removed, and why not where it is kept.
+    func bad(_ token: String, isProven: Bool) -> TokenJudge.Fate {
         let (now, wall) = (time.monotonicNanoseconds, time.wallMilliseconds)
-        let (isHeld, ruling) = state.withLock { $0.judge.bad(token, since: wall, now: now) }
+        let (fate, ruling) = state.withLock { $0.judge.bad(token, isProven: isProven, since: wall, now: now) }
         settle(ruling)
         wait()
-        return isHeld
+        return fate
     }
 
     func reset() { state.withLock { $0.judge.reset() } }

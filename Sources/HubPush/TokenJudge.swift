@@ -5,6 +5,9 @@ internal import HubCore
 /// A wrong host, topic or project makes every token look dead, and a token that was removed does not come back until its app is
 /// started. So nothing is removed at once: a token is held until enough other answers, or enough time, have passed without the
 /// share of bad tokens growing past what is normal. When it does, whatever is held is kept and nothing more is removed.
+///
+/// The share is one of tokens that the gateway accepted before. Anybody can invent others, so those are held apart and say nothing
+/// about the lane. They are removed once some token was accepted; until then the setting may be wrong, and they are kept.
 struct TokenJudge: Equatable {
     struct Rules: Equatable {
         /// More bad tokens than this share of the tokens answered for are not chance.
@@ -46,6 +49,16 @@ struct TokenJudge: Equatable {
         var hasTripped = false
     }
 
+    /// What a token's being called bad comes to for now.
+    enum Fate: Equatable {
+        /// Held: it may yet be removed.
+        case open
+        /// Kept, because too many that were accepted before are called bad.
+        case tooMany
+        /// Kept, because none was ever accepted.
+        case doubtful
+    }
+
     let rules: Rules
     /// The latest answers by a hash of their token; the oldest is overwritten.
     private var samples: [(key: Int, isBad: Bool)] = []
@@ -55,42 +68,67 @@ struct TokenJudge: Equatable {
     private var answers: UInt64 = 0
     /// In the order of their times.
     private(set) var held: [Held] = []
+    /// Those that no gateway ever accepted, in the same order.
+    private(set) var strangers: [Held] = []
     /// Too many bad tokens at present: nothing is removed.
     private(set) var isTripped = false
+    /// Some token was accepted: credentials, topic and project are right.
+    private(set) var hasAccepted = false
 
     init(_ rules: Rules) { self.rules = rules }
 
     static func == (left: TokenJudge, right: TokenJudge) -> Bool {
         left.rules == right.rules && left.held == right.held && left.isTripped == right.isTripped && left.answers == right.answers
-            && left.bad == right.bad
+            && left.bad == right.bad && left.strangers == right.strangers && left.hasAccepted == right.hasAccepted
     }
 
-    /// When `due` has something to decide, in nanoseconds of the monotonic clock; nil while nothing is held.
-    var nextDue: UInt64? { held.first.map { $0.at + rules.wait } }
+    /// When `due` has something to decide, in nanoseconds of the monotonic clock; nil while time decides nothing.
+    var nextDue: UInt64? {
+        let first = [held.first, hasAccepted ? strangers.first : nil].compactMap { $0?.at }.min()
+        return first.map { $0 + rules.wait }
+    }
 
     /// The gateway took a push to this token.
-    mutating func good(_ token: String, now: UInt64) -> Ruling {
+    /// - Parameter isProven: whether it had accepted the token before.
+    mutating func good(_ token: String, isProven: Bool = true, now: UInt64) -> Ruling {
+        hasAccepted = true
         if note(token, isBad: false) { held.removeAll { $0.token == token } }
+        if !isProven, !strangers.isEmpty { strangers.removeAll { $0.token == token } }
         return rule(now: now)
     }
 
+    /// Some token of the same credentials, topic and project was accepted elsewhere.
+    mutating func works() { hasAccepted = true }
+
     /// The gateway called this token dead.
-    /// - Parameter since: milliseconds since 1970.
-    /// - Returns: whether the token's fate is still open; false: it is kept.
-    mutating func bad(_ token: String, since: Int64, now: UInt64) -> (isHeld: Bool, ruling: Ruling) {
-        _ = note(token, isBad: true)
-        if !isTripped, held.count < rules.heldMax, !held.contains(where: { $0.token == token }) {
-            held.append(Held(token: token, since: since, at: now, answers: answers))
+    /// - Parameters:
+    ///   - isProven: whether it had accepted the token before.
+    ///   - since: milliseconds since 1970.
+    mutating func bad(_ token: String, isProven: Bool = true, since: Int64, now: UInt64) -> (fate: Fate, ruling: Ruling) {
+        if isProven {
+            _ = note(token, isBad: true)
+            if !isTripped { hold(token, since: since, now: now, in: \.held) }
+            let ruling = rule(now: now)
+            return (isTripped ? .tooMany : .open, ruling)
         }
+        if !isTripped { hold(token, since: since, now: now, in: \.strangers) }
         let ruling = rule(now: now)
-        return (!isTripped, ruling)
+        return (isTripped ? .tooMany : !hasAccepted && strangers.count >= rules.badMin ? .doubtful : .open, ruling)
+    }
+
+    private mutating func hold(_ token: String, since: Int64, now: UInt64, in list: WritableKeyPath<TokenJudge, [Held]>) {
+        guard self[keyPath: list].count < rules.heldMax, !self[keyPath: list].contains(where: { $0.token == token }) else { return }
+        self[keyPath: list].append(Held(token: token, since: since, at: now, answers: answers))
     }
 
     /// Decides by the time that has passed.
     mutating func due(now: UInt64) -> Ruling { rule(now: now) }
 
-    /// Forgets the answers so far: what was wrong has been put right.
-    mutating func reset() { self = TokenJudge(rules) }
+    /// Forgets the answers so far: what was wrong has been put right, and a push was accepted.
+    mutating func reset() {
+        self = TokenJudge(rules)
+        hasAccepted = true
+    }
 
     /// - Returns: whether the latest answer about this token was a bad one.
     private mutating func note(_ token: String, isBad: Bool) -> Bool {
@@ -128,19 +166,30 @@ struct TokenJudge: Equatable {
         if isTooMany(of: rules.samplesMin) { return trip() }
         var count = 0
         for token in held {
-            let hasWaited = now >= token.at + rules.wait
             // With few answers there will be no better evidence than time, and a doubtful share then counts against all.
-            if hasWaited, isTooMany(of: 0) { return trip() }
-            guard hasWaited || answers - token.answers >= rules.answersMin && samples.count >= rules.samplesMin else { break }
+            if hasWaited(token, now: now), isTooMany(of: 0) { return trip() }
+            guard isDecided(token, now: now) else { break }
             count += 1
         }
-        defer { held.removeFirst(count) }
-        return Ruling(condemned: Array(held[..<count]))
+        let strangerCount = hasAccepted ? strangers.prefix { isDecided($0, now: now) }.count : 0
+        if count + strangerCount == 0 { return Ruling() }
+        defer {
+            held.removeFirst(count)
+            strangers.removeFirst(strangerCount)
+        }
+        return Ruling(condemned: Array(held[..<count]) + strangers[..<strangerCount])
+    }
+
+    private func hasWaited(_ token: Held, now: UInt64) -> Bool { now >= token.at + rules.wait }
+
+    /// Enough time or enough other answers have passed.
+    private func isDecided(_ token: Held, now: UInt64) -> Bool {
+        hasWaited(token, now: now) || answers - token.answers >= rules.answersMin && samples.count >= rules.samplesMin
     }
 
     private mutating func trip() -> Ruling {
         isTripped = true
-        held = []
+        (held, strangers) = ([], [])
         return Ruling(hasTripped: true)
     }
 }

@@ -171,13 +171,54 @@ struct BadTokenAcceptanceTests {
         try simulation.gateways.setFault(.init(reason: "BadDeviceToken"), token: apnsTarget(1).token)
         #expect(PushEnd(await simulation.apns.outcome(simulation.message(), apnsTarget(1, isProven: true))) == .dead(isCertain: false))
         #expect(simulation.gateways.requests(provider: .apns).count == 1)
-        #expect(PushEnd(await simulation.apns.outcome(simulation.message(), apnsTarget(1))) == .dead(isCertain: false))
-        #expect(simulation.gateways.requests(provider: .apns).count == 3)
+        #expect(PushEnd(await simulation.apns.outcome(simulation.message(), apnsTarget(2, isProven: true))) == .accepted)
+        try simulation.gateways.setFault(.init(reason: "BadDeviceToken"), token: apnsTarget(3).token)
+        #expect(PushEnd(await simulation.apns.outcome(simulation.message(), apnsTarget(3))) == .dead(isCertain: false))
+        #expect(simulation.gateways.requests(provider: .apns).count == 4)
         #expect(simulation.dead.isEmpty)
         simulation.clock.advance(seconds: 5)
         simulation.apns.side(.sandbox).court.sweep()
-        #expect(simulation.dead == [apnsTarget(1).token])
+        #expect(simulation.dead == [apnsTarget(1).token, apnsTarget(3).token])
         #expect(simulation.alarms.isEmpty)
+    }
+
+    @Test("invented tokens stop nobody: the next push reaches everybody whose token worked before, and the invented ones are removed", arguments: [12, 500])
+    func invented(count: Int) async throws {
+        let simulation = try Simulation()
+        defer { simulation.stop() }
+        let honest = (0..<150).map { apnsTarget($0) }
+        #expect(await simulation.apns.outcomes(honest.map { (simulation.message(), $0) }).allSatisfy { $0.name == "accepted" })
+        let invented = (1_000..<1_000 + count).map { apnsTarget($0) }
+        for target in invented { try simulation.gateways.setFault(.init(reason: "BadDeviceToken"), token: target.token) }
+        let refused = await simulation.apns.outcomes(invented.map { (simulation.message(), $0) })
+        #expect(refused.allSatisfy { PushEnd($0) == .dead(isCertain: false) })
+        #expect(simulation.alarms.isEmpty && simulation.apns.stoppedReason(.sandbox) == nil)
+
+        let known = honest.map { PushCandidate(target: $0.proven, isUrgent: true) }
+        #expect(simulation.apns.admit(known).allSatisfy { $0 == .go })
+        let outcomes = await simulation.apns.outcomes(known.map { (simulation.message(), $0.target) })
+        #expect(outcomes.count { $0.name == "accepted" } == 150)
+        simulation.clock.advance(seconds: 5)
+        simulation.apns.side(.sandbox).court.sweep()
+        #expect(Set(simulation.dead) == Set(invented.map(\.token)))
+    }
+
+    @Test("a wrong topic at a first start is told, deletes nobody, and each push waits until it was put right")
+    func firstStart() async throws {
+        let simulation = try Simulation()
+        defer { simulation.stop() }
+        let newcomers = (0..<10).map { apnsTarget($0) }
+        for target in newcomers { try simulation.gateways.setFault(.init(reason: "DeviceTokenNotForTopic"), token: target.token) }
+        var outcomes: [PushOutcome] = []
+        for target in newcomers { outcomes.append(await simulation.apns.outcome(simulation.message(), target)) }
+        #expect(outcomes.dropFirst(2).allSatisfy { PushEnd($0) == .retry(.lane) })
+        #expect(simulation.alarms == [.apnsBadTokens] && simulation.alarmDetails.contains("APNS_TOPIC"))
+        simulation.clock.advance(seconds: 60)
+        simulation.apns.side(.sandbox).court.sweep()
+        #expect(simulation.dead.isEmpty)
+        // Put right: nobody has to wait for a probe.
+        simulation.gateways.removeAllFaults()
+        #expect(await simulation.apns.outcomes(newcomers.map { (simulation.message(), $0) }).allSatisfy { $0.name == "accepted" })
     }
 
     @Test("acceptance 5: where the other environment cannot be asked, the token is kept")
@@ -223,7 +264,7 @@ struct BadTokenAcceptanceTests {
         for number in stride(from: 0, to: 200, by: 2) {
             try simulation.gateways.setFault(.init(reason: "UNREGISTERED"), token: "d\(number)")
         }
-        let outcomes = await simulation.fcm.outcomes((0..<200).map { (simulation.message(), fcmTarget("d\($0)")) })
+        let outcomes = await simulation.fcm.outcomes((0..<200).map { (simulation.message(), fcmTarget("d\($0)", isProven: true)) })
         #expect(outcomes.count { $0.name == "accepted" } == 100)
         #expect(simulation.alarms == [.fcmUnregistered])
         simulation.clock.advance(seconds: 30)
@@ -231,5 +272,33 @@ struct BadTokenAcceptanceTests {
         #expect(simulation.dead.isEmpty)
         #expect(simulation.fcm.stoppedReason == nil)
         #expect(await simulation.fcm.outcome(simulation.message(), fcmTarget("d1")).name == "accepted")
+    }
+
+    @Test("FCM: dead tokens go on being removed, however many invented ones are called dead")
+    func inventedOfFCM() async throws {
+        let simulation = try Simulation()
+        defer { simulation.stop() }
+        let honest = (0..<150).map { fcmTarget("h\($0)", isProven: true) }
+        #expect(await simulation.fcm.outcomes(honest.map { (simulation.message(), $0) }).allSatisfy { $0.name == "accepted" })
+        let invented = (0..<500).map { fcmTarget("unregistered-\($0)") }
+        let refused = await simulation.fcm.outcomes(invented.map { (simulation.message(), $0) })
+        #expect(refused.allSatisfy { PushEnd($0) == .dead(isCertain: false) })
+        try simulation.gateways.setFault(.init(reason: "UNREGISTERED"), token: "h7")
+        #expect(PushEnd(await simulation.fcm.outcome(simulation.message(), honest[7])) == .dead(isCertain: false))
+        simulation.clock.advance(seconds: 5)
+        simulation.fcm.sweep()
+        #expect(Set(simulation.dead) == Set(invented.map(\.token) + ["h7"]))
+        #expect(simulation.alarms.isEmpty)
+    }
+
+    @Test("FCM: where none was ever accepted, tokens that are called dead are kept, and it is told")
+    func firstStartOfFCM() async throws {
+        let simulation = try Simulation()
+        defer { simulation.stop() }
+        for number in 0..<20 { _ = await simulation.fcm.outcome(simulation.message(), fcmTarget("unregistered-\(number)")) }
+        #expect(simulation.alarms == [.fcmUnregistered])
+        simulation.clock.advance(seconds: 3600)
+        simulation.fcm.sweep()
+        #expect(simulation.dead.isEmpty)
     }
 }

@@ -67,12 +67,12 @@ struct OutageTests {
         // Warm, so that the client's window is open.
         #expect(await simulation.apns.outcome(simulation.message(), apnsTarget(1_000, isProven: true)).name == "accepted")
         let before = (simulation.apns.room(on: unproven).count, simulation.apns.room(on: proven).count)
-        #expect(before.0 == Quarantine.limitFirst && before.1 == 200 * LanePace.handedFactor)
+        #expect(before.0 == Quarantine.Share.apns.first && before.1 == 200 * LanePace.handedFactor)
         for number in 0..<3 {
             try simulation.gateways.setFault(.init(status: 400, reason: "BadDeviceToken"), token: apnsTarget(number).token)
             _ = await simulation.apns.outcome(simulation.message(), apnsTarget(number))
         }
-        #expect(simulation.apns.room(on: unproven).count <= Quarantine.limitFirst / 8 + 1)
+        #expect(simulation.apns.room(on: unproven).count <= Quarantine.Share.apns.first / 8 + 1)
         // A slow machine may have opened a new connection meanwhile, whose window is smaller.
         #expect(simulation.apns.room(on: proven).count > simulation.apns.room(on: unproven).count)
     }

@@ -229,7 +229,7 @@ struct QuarantineTests {
 
     @Test("a bad token halves the share, once for all that were under way; good ones widen it by one")
     func share() {
-        var quarantine = Quarantine()
+        var quarantine = Quarantine(.apns)
         for _ in 0..<50 { quarantine.entered() }
         for _ in 0..<50 { quarantine.left(wasBad: true) }
         #expect(quarantine.limit == 25 && quarantine.inFlight == 0)
@@ -237,24 +237,27 @@ struct QuarantineTests {
             quarantine.entered()
             quarantine.left(wasBad: true)
         }
-        #expect(quarantine.limit == Quarantine.limitMin)
+        #expect(quarantine.limit == Quarantine.Share.apns.least)
         for _ in 0..<500 {
             quarantine.entered()
             quarantine.left(wasBad: false)
         }
-        #expect(quarantine.limit == Quarantine.limitMax)
+        #expect(quarantine.limit == Quarantine.Share.apns.most)
         quarantine.entered()
         quarantine.left(isBad: nil)
-        #expect(quarantine.limit == Quarantine.limitMax)
+        #expect(quarantine.limit == Quarantine.Share.apns.most)
     }
 
-    @Test("a token that was accepted is proven from then on, also one that a backend names itself; FCM's are all")
+    @Test("a token that was accepted is proven from then on, also one that a backend names itself; a topic is no token")
     func proven() {
-        var quarantine = Quarantine()
+        var quarantine = Quarantine(.apns)
         #expect(!quarantine.isProven(unproven("aa")))
         quarantine.prove("aa", now: 0)
         #expect(quarantine.isProven(unproven("aa")) && !quarantine.isProven(unproven("bb")))
-        #expect(quarantine.isProven(target(.fcm, token: "bb")))
+        #expect(!quarantine.isProven(target(.fcm, token: "bb")))
+        var topic = target(.fcm, token: "news")
+        topic.form = .topic
+        #expect(quarantine.isProven(topic))
     }
 }
 
@@ -335,7 +338,7 @@ struct LanePaceTests {
     func handed() {
         var pace = LanePace(perMinute: nil, hasDeviceBuckets: false)
         let most = 200 * LanePace.handedFactor
-        let all = (0..<most + 400).map { fcm($0) }
+        let all = (0..<most + 400).map { PushCandidate(target: fcm($0).target.proven, isUrgent: false) }
         let admitted = pace.admit(all, window: 200, now: 0)
         #expect(count(admitted) == most && admitted.last == .wait(again: nil))
         for candidate in all.prefix(most) { _ = pace.entered(candidate.target) }
@@ -350,15 +353,32 @@ struct LanePaceTests {
         var pace = LanePace(perMinute: nil, hasDeviceBuckets: false)
         let strangers = (0..<1_000).map { apns($0, isProven: false) }
         let admitted = pace.admit(strangers + [apns(5_000, isProven: true)], window: 200, now: 0)
-        #expect(count(admitted) == Quarantine.limitFirst + 1 && admitted.last == .go)
-        for candidate in strangers.prefix(Quarantine.limitFirst) { #expect(pace.entered(candidate.target) == true) }
+        #expect(count(admitted) == Quarantine.Share.apns.first + 1 && admitted.last == .go)
+        for candidate in strangers.prefix(Quarantine.Share.apns.first) { #expect(pace.entered(candidate.target) == true) }
         #expect(pace.room(isUnproven: true, window: 200, now: 0).count == 0)
-        let others = 200 * LanePace.handedFactor - Quarantine.limitFirst
+        let others = 200 * LanePace.handedFactor - Quarantine.Share.apns.first
         #expect(pace.room(isUnproven: false, window: 200, now: 0).count == others)
         // The first is bad: the share shrinks, the others' does not.
         pace.left(wasUnproven: true, isBad: true)
-        #expect(pace.quarantine.limit == Quarantine.limitFirst / 2)
+        #expect(pace.quarantine.limit == Quarantine.Share.apns.first / 2)
         #expect(pace.room(isUnproven: false, window: 200, now: 0).count == others + 1)
+    }
+
+    @Test("ten thousand invented tokens leave FCM's lane to the others, too")
+    func invented() {
+        var pace = LanePace(perMinute: nil, hasDeviceBuckets: false, unproven: .fcm)
+        let invented = (0..<10_000).map { fcm($0) }
+        let proven = PushCandidate(target: fcm(20_000).target.proven, isUrgent: true)
+        #expect(count(pace.admit(invented + [proven], window: 200, now: 0)) == Quarantine.Share.fcm.first + 1)
+        // Each round of them is called bad.
+        for _ in 0..<10 {
+            let admitted = count(pace.admit(invented, window: 200, now: 0))
+            for candidate in invented.prefix(admitted) { _ = pace.entered(candidate.target) }
+            for _ in 0..<admitted { pace.left(wasUnproven: true, isBad: true) }
+        }
+        #expect(count(pace.admit(invented, window: 200, now: 0)) == Quarantine.Share.fcm.least)
+        let others = (0..<2_000).map { PushCandidate(target: fcm(30_000 + $0).target.proven, isUrgent: false) }
+        #expect(count(pace.admit(others, window: 200, now: 0)) == 200 * LanePace.handedFactor)
     }
 
     @Test("a lane stopped for its credentials lets nothing out but its probe")

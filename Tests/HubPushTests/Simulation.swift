@@ -110,6 +110,15 @@ func apnsTarget(_ number: Int = 1, environment: APNsEnvironment = .sandbox, isPr
         device: "device-\(number)", provider: .apns, platform: .ios, token: token, environment: environment, isProven: isProven)
 }
 
-func fcmTarget(_ token: String, platform: DevicePlatform = .android) -> PushTarget {
-    PushTarget(device: token, provider: .fcm, platform: platform, token: token, environment: .production)
+func fcmTarget(_ token: String, platform: DevicePlatform = .android, isProven: Bool = false) -> PushTarget {
+    PushTarget(device: token, provider: .fcm, platform: platform, token: token, environment: .production, isProven: isProven)
+}
+
+extension PushTarget {
+    /// The same after its gateway has accepted it.
+    var proven: PushTarget {
+        var target = self
+        target.isProven = true
+        return target
+    }
 }

@@ -39,8 +39,8 @@ struct TokenJudgeTests {
     @Test("a few bad tokens of a small deployment are removed after a while, without further answers")
     func small() {
         var judge = TokenJudge(.apns)
-        #expect(judge.bad("a", since: 1, now: 0).isHeld == true)
-        #expect(judge.bad("b", since: 2, now: second).isHeld == true)
+        #expect(judge.bad("a", since: 1, now: 0).fate == .open)
+        #expect(judge.bad("b", since: 2, now: second).fate == .open)
         #expect(judge.nextDue == 5 * second)
         let rulings = [4, 5, 6].map { judge.due(now: $0 * second).condemned.map(\.token) }
         #expect(rulings == [[], ["a"], ["b"]])
@@ -85,10 +85,10 @@ struct TokenJudgeTests {
         #expect(condemned >= 36)
         for index in 0..<50 { _ = judge.bad("u\(index)", since: 1, now: 0) }
         #expect(judge.isTripped)
-        #expect(judge.bad("v", since: 1, now: 0).isHeld == false)
+        #expect(judge.bad("v", since: 1, now: 0).fate == .tooMany)
         for index in 0..<200 { _ = judge.good("w\(index)", now: 0) }
         #expect(!judge.isTripped)
-        #expect(judge.bad("x", since: 1, now: 0).isHeld == true)
+        #expect(judge.bad("x", since: 1, now: 0).fate == .open)
     }
 
     @Test("FCM bears a fifth of dead tokens; beyond 30 % nothing is removed", arguments: [(2, false), (4, true)])
@@ -104,6 +104,50 @@ struct TokenJudgeTests {
         }
         #expect(hasTripped == trips)
         #expect(trips ? condemned == 0 : condemned > 80)
+    }
+
+    @Test("tokens that nobody has seen work never count against the lane, however many are called bad, and are removed where others are accepted")
+    func invented() {
+        var judge = TokenJudge(.apns)
+        for index in 0..<150 { _ = judge.good("proven\(index)", now: 0) }
+        var condemned: Set<String> = []
+        for index in 0..<500 {
+            let (fate, ruling) = judge.bad("invented\(index)", isProven: false, since: 1, now: UInt64(index) * second / 10)
+            #expect(fate == .open && !ruling.hasTripped)
+            condemned.formUnion(ruling.condemned.map(\.token))
+        }
+        // A proven one that has died is removed between them.
+        let dead = judge.bad("proven7", since: 1, now: 50 * second)
+        #expect(dead.fate == .open)
+        condemned.formUnion(dead.ruling.condemned.map(\.token))
+        condemned.formUnion(judge.due(now: 60 * second).condemned.map(\.token))
+        #expect(condemned.count == 501 && condemned.contains("proven7"))
+        #expect(!judge.isTripped)
+    }
+
+    @Test("where none was ever accepted the setting may be wrong: nothing is removed, and it is told, until the first is accepted")
+    func firstStart() {
+        var judge = TokenJudge(.apns)
+        #expect(judge.bad("t0", isProven: false, since: 1, now: 0).fate == .open)
+        #expect(judge.bad("t1", isProven: false, since: 1, now: 0).fate == .open)
+        for index in 2..<2_000 { #expect(judge.bad("t\(index)", isProven: false, since: 1, now: 0).fate == .doubtful) }
+        #expect(judge.due(now: 3600 * second) == TokenJudge.Ruling() && judge.nextDue == nil)
+        #expect(judge.strangers.count == TokenJudge.Rules.apns.heldMax)
+        // One of them was honest.
+        let ruling = judge.good("t5", isProven: false, now: 3600 * second)
+        #expect(ruling.condemned.count == TokenJudge.Rules.apns.heldMax - 1 && !ruling.condemned.contains { $0.token == "t5" })
+        #expect(judge.bad("u", isProven: false, since: 1, now: 3600 * second).fate == .open)
+        #expect(judge.nextDue == 3605 * second)
+    }
+
+    @Test("where too many that worked before are called bad, those that never worked are kept as well")
+    func strangersInDoubt() {
+        var judge = TokenJudge(.apns)
+        for index in 0..<150 { _ = judge.good("proven\(index)", now: 0) }
+        #expect(judge.bad("stranger", isProven: false, since: 1, now: 0).fate == .open)
+        for index in 0..<20 { _ = judge.bad("proven\(index)", since: 1, now: 0) }
+        #expect(judge.isTripped && judge.strangers.isEmpty)
+        #expect(judge.bad("stranger", isProven: false, since: 1, now: 0).fate == .tooMany)
     }
 
     @Test("no more than a bounded number is held")
