@@ -9,7 +9,7 @@ struct JoinResource: Sendable {
     let desk: any AttendanceDesk
     let apps: AppDirectory
     let shelf: DeviceShelf
-    let gate: WrongCodeGate
+    let gates: JoinGates
     let time: any TimeSource
     let definitions: @Sendable () -> DefinitionSet
 
@@ -63,14 +63,15 @@ struct JoinResource: Sendable {
     private static let wrongCode = APIError(404, "there is no session with this join code: check the code")
 
     private func session(joinCode: String, address: String) async throws -> (Session, App) {
-        try gate.check(address, now: time.monotonicNanoseconds)
+        try gates.pass(address: address)
+        let hadTurn = try await gates.wrongCodes.enter(address)
         let code = Field.joinCode(joinCode)
         let found: Session? = if let code { try await directory.session(joinCode: code) } else { nil }
         let app = found.flatMap { apps.app(id: $0.app) }
-        // Asked again after the look-up: of many codes tried at the same time only the allowed number gets an answer.
-        try gate.settle(address, isRight: app != nil, now: time.monotonicNanoseconds)
+        try await gates.wrongCodes.settle(address, isRight: app != nil, hadTurn: hadTurn)
         guard let session = found, let app else { throw Self.wrongCode }
         guard app.isEnabled else { throw APIError(403, "the app is disabled") }
+        try gates.pass(app: app.id, session: session.id)
         return (session, app)
     }
 

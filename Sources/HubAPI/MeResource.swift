@@ -11,8 +11,10 @@ struct MeResource: Sendable {
     let receipts: ReceiptsResource
     let time: any TimeSource
     /// Everything that passes here is work of the one delivery task, so nobody may fill its inbox.
-    private let statePace = PaceGate("states")
-    private let receiptPace = PaceGate("receipts")
+    private let statePace = PaceGate("states of this participant")
+    private let receiptPace = PaceGate("receipts of this participant")
+    private let devicePace = PaceGate("device registrations of this participant", .registrations)
+    private let eventsPace = PaceGate("pages of events for this participant")
 
     init(
         bearers: BearerCheck, desk: any AttendanceDesk, shelf: DeviceShelf, history: HistoryResource, receipts: ReceiptsResource,
@@ -46,13 +48,13 @@ struct MeResource: Sendable {
     func device(_ request: HTTPRequest) async throws -> HTTPResponse {
         switch request.method {
         case "PUT":
-            let owner = try await bearers.bearer(of: request).deviceOwner
+            let owner = try await pacedBearer(of: request).deviceOwner
             let registration = try DeviceRegistration(JSONBody(request.body))
             try registration.requireToken()
             let former = try await shelf.stored(owner)
             return .json(DeviceShelf.answer(try await shelf.put(registration, of: owner, former: former, keepsFormer: true)))
         case "DELETE":
-            try await shelf.delete(try await bearers.bearer(of: request).deviceOwner)
+            try await shelf.delete(try await pacedBearer(of: request).deviceOwner)
             return .json([:])
         default: throw APIError.methodNotAllowed(request.method, allowed: ["PUT", "DELETE"])
         }
@@ -62,7 +64,15 @@ struct MeResource: Sendable {
         guard request.method == "GET" || request.method == "HEAD" else {
             throw APIError.methodNotAllowed(request.method, allowed: ["GET", "HEAD"])
         }
-        return try await history.own(request, try await bearers.bearer(of: request))
+        let bearer = try await bearers.bearer(of: request)
+        try eventsPace.pass(bearer, now: time.monotonicNanoseconds)
+        return try await history.own(request, bearer)
+    }
+
+    private func pacedBearer(of request: HTTPRequest) async throws -> Bearer {
+        let bearer = try await bearers.bearer(of: request)
+        try devicePace.pass(bearer, now: time.monotonicNanoseconds)
+        return bearer
     }
 
     func receipt(_ request: HTTPRequest) async throws -> HTTPResponse {

@@ -9,22 +9,24 @@ package struct ParticipantAPI: Sendable {
     private let auth: PusherAuthResource
     private let me: MeResource
 
-    /// Makes the counter of wrong join codes too: one value serves all loops, or each would count for itself.
+    /// Makes the counters of joins too: one value serves all loops, or each would count for itself.
     /// - Parameters:
     ///   - definitions: those in force at the moment of the call.
     ///   - defaultEnvironment: of APNs tokens that come without one.
-    ///   - wrongJoinCodesPerMinute: per address; 0: no limit.
+    ///   - limits: of joins.
+    ///   - pause: how a join waits for its turn.
     package init(
         directory: any Directory, store: any DeliveryStore, apps: AppDirectory, desk: any AttendanceDesk, time: any TimeSource,
-        definitions: @escaping @Sendable () -> DefinitionSet, defaultEnvironment: APNsEnvironment, wrongJoinCodesPerMinute: Int
+        definitions: @escaping @Sendable () -> DefinitionSet, defaultEnvironment: APNsEnvironment, limits: JoinLimits,
+        pause: @escaping Pause = { try? await Task.sleep(for: .nanoseconds(Int64(clamping: $0))) }
     ) {
         let shelf = DeviceShelf(directory: directory, time: time, defaultEnvironment: defaultEnvironment)
         let bearers = BearerCheck(apps: apps, directory: directory, time: time)
         joining = JoinResource(
-            directory: directory, desk: desk, apps: apps, shelf: shelf, gate: WrongCodeGate(wrongMax: wrongJoinCodesPerMinute), time: time,
+            directory: directory, desk: desk, apps: apps, shelf: shelf, gates: JoinGates(limits, time: time, pause: pause), time: time,
             definitions: definitions)
-        waiting = WaitingDevices(apps: apps, shelf: shelf, gate: RegistrationGate(), time: time)
-        auth = PusherAuthResource(bearers: bearers, directory: directory, desk: desk, definitions: definitions)
+        waiting = WaitingDevices(apps: apps, shelf: shelf, gate: limits.pace().map { PaceGate("devices registered from this address", $0) }, time: time)
+        auth = PusherAuthResource(bearers: bearers, directory: directory, desk: desk, time: time, definitions: definitions)
         me = MeResource(
             bearers: bearers, desk: desk, shelf: shelf, history: HistoryResource(store: store),
             receipts: ReceiptsResource(store: store, desk: desk), time: time)

@@ -9,14 +9,28 @@ struct PusherAuthResource: Sendable {
     let bearers: BearerCheck
     let directory: any Directory
     let desk: any AttendanceDesk
+    let time: any TimeSource
     let definitions: @Sendable () -> DefinitionSet
+    private let channelPace = PaceGate("channel authorizations of this participant", .authorizations)
+    private let userPace = PaceGate("sign-ins of this participant")
+
+    init(
+        bearers: BearerCheck, directory: any Directory, desk: any AttendanceDesk, time: any TimeSource,
+        definitions: @escaping @Sendable () -> DefinitionSet
+    ) {
+        self.bearers = bearers
+        self.directory = directory
+        self.desk = desk
+        self.time = time
+        self.definitions = definitions
+    }
 
     /// Two numbers below 2^53 and a dot have 33.
     private static let socketIDCharactersMax = 64
 
     /// A subscription to a channel of the participant's session.
     func channel(_ request: HTTPRequest) async throws -> HTTPResponse {
-        let (bearer, body, socketID) = try await read(request)
+        let (bearer, body, socketID) = try await read(request, channelPace)
         let name = try body.requiredString("channel_name", charactersMax: ChannelName.charactersMax)
         guard let channel = ChannelName(name) else { throw APIError(400, "channel_name is not valid: \(ChannelName.rule)") }
         let participant = bearer.participant
@@ -41,7 +55,7 @@ struct PusherAuthResource: Sendable {
 
     /// A sign-in.
     func user(_ request: HTTPRequest) async throws -> HTTPResponse {
-        let (bearer, _, socketID) = try await read(request)
+        let (bearer, _, socketID) = try await read(request, userPace)
         let signer = bearer.app.signer
         let userData = Self.member("id", bearer.participant).text
         await bind(socketID, bearer)
@@ -49,9 +63,10 @@ struct PusherAuthResource: Sendable {
         return .json(["auth": .string(auth), "user_data": .string(userData)])
     }
 
-    private func read(_ request: HTTPRequest) async throws -> (Bearer, JSONBody, SocketID) {
+    private func read(_ request: HTTPRequest, _ pace: PaceGate) async throws -> (Bearer, JSONBody, SocketID) {
         guard request.method == "POST" else { throw APIError.methodNotAllowed(request.method, allowed: ["POST"]) }
         let bearer = try await bearers.bearer(of: request)
+        try pace.pass(bearer, now: time.monotonicNanoseconds)
         let body = try JSONBody(request.body, acceptsForm: true)
         let text = try body.requiredString("socket_id", charactersMax: Self.socketIDCharactersMax)
         guard let socketID = SocketID(text) else {

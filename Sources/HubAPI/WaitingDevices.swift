@@ -1,14 +1,14 @@
 internal import HubChannels
 internal import HubCore
 internal import HubDelivery
-internal import Synchronization
 
 /// `POST /games`: an installation that names itself leaves its device token before there is any session for it to join. Joining one
 /// under the same name later takes the token along.
 struct WaitingDevices: Sendable {
     let apps: AppDirectory
     let shelf: DeviceShelf
-    let gate: RegistrationGate
+    /// Nil: no limit.
+    let gate: PaceGate?
     let time: any TimeSource
 
     /// Room for the prefix of `owner` in a user id.
@@ -20,7 +20,7 @@ struct WaitingDevices: Sendable {
 
     func respond(to request: HTTPRequest) async throws -> HTTPResponse {
         guard request.method == "POST" else { throw APIError.methodNotAllowed(request.method, allowed: ["POST"]) }
-        try gate.admit(request.remoteAddress, now: time.monotonicNanoseconds)
+        try gate?.pass(PeerName.of(request.remoteAddress), now: time.monotonicNanoseconds)
         let body = try JSONBody(request.body)
         let app = try app(of: body)
         guard let client = request.headers["x-client-id"], (1...Self.clientIDCharactersMax).contains(client.utf8.count),
@@ -54,23 +54,4 @@ struct WaitingDevices: Sendable {
     }
 
     private static let appKeyCharactersMax = 100
-}
-
-/// Bounds how many devices an address registers without having joined anything.
-final class RegistrationGate: Sendable {
-    /// An office or a school behind one address can start a game together.
-    static let perMinuteMax = 60
-    private let limiter = Mutex(WrongCodeLimiter(wrongMax: RegistrationGate.perMinuteMax))
-
-    func admit(_ address: String, now: UInt64) throws(APIError) {
-        let wait = limiter.withLock { limiter in
-            let wait = limiter.wait(address, now: now)
-            if wait == nil { limiter.recordWrong(address, now: now) }
-            return wait
-        }
-        guard let wait else { return }
-        let seconds = (wait + 999_999_999) / 1_000_000_000
-        throw APIError(
-            429, "too many devices registered from this address: try again in \(seconds) s", headers: ["Retry-After": String(seconds)])
-    }
 }

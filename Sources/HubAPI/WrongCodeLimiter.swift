@@ -1,18 +1,21 @@
-internal import Synchronization
-
 /// Counts wrong join codes per address, so that codes short enough to be read out cannot be found by trying.
 ///
-/// A minute begins with an address's first wrong code. Once the allowed number is used up the address gets no answer at all
-/// until its minute is over, right code or wrong: an answer to the right one is what somebody who tries is after. Pure; time
-/// comes as an argument. Every operation takes constant time on average.
+/// A minute begins with an address's first wrong code. Once the allowed number is used up, its joins take turns until the minute is
+/// over, one a second, right codes and wrong ones alike: people behind the same address wait, and get in. Pure; time comes as an
+/// argument. Every operation takes constant time on average.
 struct WrongCodeLimiter {
     /// Addresses remembered, about 100 bytes each. Beyond it the address whose minute began first is forgotten early.
     static let addressesMax = 50_000
     static let windowNanoseconds: UInt64 = 60 * 1_000_000_000
+    static let turnNanoseconds: UInt64 = 1_000_000_000
+    /// Joins of an address that may wait for their turns.
+    static let waitingMax: UInt64 = 10
 
     private struct Minute {
         var start: UInt64
         var wrong: Int
+        /// When the next join of the address has its turn, once joins take turns.
+        var turn: UInt64 = 0
     }
 
     private let wrongMax: Int
@@ -29,12 +32,21 @@ struct WrongCodeLimiter {
         self.addressesMax = addressesMax
     }
 
-    /// How long the address has to wait, in nanoseconds; nil: it may try.
+    /// The address's joins take turns.
     /// - Parameter now: monotonic, in nanoseconds.
-    func wait(_ address: String, now: UInt64) -> UInt64? {
-        guard wrongMax > 0, let minute = minutes[Self.key(address)], minute.wrong >= wrongMax else { return nil }
-        let elapsed = Self.elapsed(from: minute.start, to: now)
-        return elapsed < Self.windowNanoseconds ? Self.windowNanoseconds - elapsed : nil
+    func takesTurns(_ address: String, now: UInt64) -> Bool {
+        guard wrongMax > 0, let minute = minutes[address], minute.wrong >= wrongMax else { return false }
+        return Self.elapsed(from: minute.start, to: now) < Self.windowNanoseconds
+    }
+
+    /// For how many nanoseconds a join of an address that takes turns has to wait for its own, which is then taken; nil: too many wait.
+    mutating func takeTurn(_ address: String, now: UInt64) -> UInt64? {
+        guard var minute = minutes[address] else { return 0 }
+        let wait = minute.turn > now ? minute.turn - now : 0
+        guard wait <= Self.waitingMax * Self.turnNanoseconds else { return nil }
+        minute.turn = now + wait + Self.turnNanoseconds
+        minutes[address] = minute
+        return wait
     }
 
     mutating func recordWrong(_ address: String, now: UInt64) {
@@ -42,14 +54,13 @@ struct WrongCodeLimiter {
         while head < order.count, let oldest = minutes[order[head]], Self.elapsed(from: oldest.start, to: now) >= Self.windowNanoseconds {
             forgetOldest()
         }
-        let key = Self.key(address)
-        if minutes[key] != nil {
-            minutes[key]?.wrong += 1
-            return
+        if minutes[address] == nil {
+            if minutes.count >= addressesMax { forgetOldest() }
+            minutes[address] = Minute(start: now, wrong: 0)
+            order.append(address)
         }
-        if minutes.count >= addressesMax { forgetOldest() }
-        minutes[key] = Minute(start: now, wrong: 1)
-        order.append(key)
+        minutes[address]?.wrong += 1
+        if minutes[address]?.wrong == wrongMax { minutes[address]?.turn = now + Self.turnNanoseconds }
     }
 
     /// Addresses remembered.
@@ -65,52 +76,5 @@ struct WrongCodeLimiter {
             order.removeFirst(head)
             head = 0
         }
-    }
-
-    /// What stands for a peer: an IPv4 address, or the first 64 bits of an IPv6 address, because whoever has one of those has
-    /// all 2^64 addresses behind it.
-    static func key(_ address: String) -> String {
-        guard address.contains(":") else { return address }
-        // IPv4 inside IPv6, as a socket for both families shows it.
-        if address.contains("."), let colon = address.lastIndex(of: ":") { return String(address[address.index(after: colon)...]) }
-        let halves = address.split(separator: "::", maxSplits: 1, omittingEmptySubsequences: false)
-        let groups = halves.map { $0.split(separator: ":").map(String.init) }
-        var all = groups[0]
-        if groups.count == 2 {
-            all += Array(repeating: "0", count: max(0, 8 - groups[0].count - groups[1].count))
-            all += groups[1]
-        }
-        return all.prefix(4).joined(separator: ":")
-    }
-}
-
-/// One limiter for all threads.
-final class WrongCodeGate: Sendable {
-    private let limiter: Mutex<WrongCodeLimiter>
-
-    init(wrongMax: Int) {
-        limiter = Mutex(WrongCodeLimiter(wrongMax: wrongMax))
-    }
-
-    /// Refuses an address that has used up its wrong codes.
-    func check(_ address: String, now: UInt64) throws(APIError) {
-        try Self.refuse(limiter.withLock { $0.wait(address, now: now) })
-    }
-
-    /// Counts the code if it was wrong, and refuses whoever has used up their wrong codes while this one was looked up.
-    func settle(_ address: String, isRight: Bool, now: UInt64) throws(APIError) {
-        let wait = limiter.withLock { limiter in
-            let wait = limiter.wait(address, now: now)
-            if wait == nil, !isRight { limiter.recordWrong(address, now: now) }
-            return wait
-        }
-        try Self.refuse(wait)
-    }
-
-    private static func refuse(_ wait: UInt64?) throws(APIError) {
-        guard let wait else { return }
-        let seconds = (wait + 999_999_999) / 1_000_000_000
-        throw APIError(
-            429, "too many wrong join codes from this address: try again in \(seconds) s", headers: ["Retry-After": String(seconds)])
     }
 }

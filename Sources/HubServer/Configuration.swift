@@ -102,8 +102,10 @@ package struct Configuration: Sendable, Equatable {
         package var sendQueueBytesMax = 1 << 20
         /// Memory of all that do not keep up, shared out equally between the loops; beyond: 4100 for those furthest behind.
         package var sendQueueBytesTotalMax = 256 << 20
-        /// From one address; beyond it: 429.
+        /// From one address; beyond it its joins take turns.
         package var wrongJoinCodesPerMinute = 10
+        /// From one address, twice as many at once; beyond it: 429. 0: no limit.
+        package var joinsPerMinute = 300
 
         package init() {}
     }

@@ -116,7 +116,7 @@ package enum ConfigurationParser {
     private static func readLimits(_ map: YAMLMap?, _ settings: SettingReader, _ configuration: inout Configuration) {
         let keys = [
             "max_connections", "connections_per_address", "request_timeout", "send_queue_bytes_max", "send_queue_bytes_total_max",
-            "wrong_join_codes_per_minute",
+            "wrong_join_codes_per_minute", "joins_per_minute",
         ]
         guard let limits = map?.map("limits", keys: keys) else { return }
         func read<Value>(_ value: Value?, into setting: inout Value) { if let value { setting = value } }
@@ -126,6 +126,7 @@ package enum ConfigurationParser {
         read(limits.byteSize("send_queue_bytes_max"), into: &configuration.limits.sendQueueBytesMax)
         read(limits.byteSize("send_queue_bytes_total_max"), into: &configuration.limits.sendQueueBytesTotalMax)
         read(limits.int("wrong_join_codes_per_minute", in: 1...1_000_000), into: &configuration.limits.wrongJoinCodesPerMinute)
+        read(limits.int("joins_per_minute", in: 0...60_000), into: &configuration.limits.joinsPerMinute)
     }
 
     private static func readCORS(_ map: YAMLMap?, _ settings: SettingReader, _ configuration: inout Configuration) {

@@ -72,7 +72,7 @@ package final class Server: Sendable {
             let participants = ParticipantAPI(
                 directory: store, store: store, apps: apps, desk: delivery, time: time, definitions: { delivery.currentDefinitions },
                 defaultEnvironment: configuration.push.apnsSandboxByDefault ? .sandbox : .production,
-                wrongJoinCodesPerMinute: configuration.limits.wrongJoinCodesPerMinute)
+                limits: Self.joinLimits(configuration))
             let answers = AnswerBook(time: time) { try await store.answer(app: $0, key: $1, since: $2) }
             let backend = BackendAPI(
                 directory: store, store: store, desk: delivery, pushes: outbox, answers: answers, time: time,

@@ -37,6 +37,13 @@ extension Server {
             }, limits: limits)
     }
 
+    static func joinLimits(_ configuration: Configuration) -> JoinLimits {
+        var limits = JoinLimits()
+        limits.wrongCodesPerMinute = configuration.limits.wrongJoinCodesPerMinute
+        limits.joinsPerMinute = configuration.limits.joinsPerMinute
+        return limits
+    }
+
     static func options(_ configuration: Configuration, certificate: ServerCertificate?) -> LoopOptions {
         var options = LoopOptions()
         options.certificate = certificate

@@ -189,7 +189,7 @@ struct JoinTests {
         #expect(try await hub.join().status == 403)
     }
 
-    @Test("ten wrong codes a minute are answered, then the address gets nothing for the rest of it")
+    @Test("after ten wrong codes in a minute the address's joins take turns, right or wrong: ten wait, and one more is refused without a look-up")
     func wrongCodes() async throws {
         let hub = try Hub()
         try await hub.makeSession()
@@ -197,16 +197,57 @@ struct JoinTests {
             let code = index == 0 ? "not a code" : "WRONG\(index)"
             let answer = try await hub.join(code: code)
             #expect(answer.status == 404 && !answer.error.isEmpty)
-            hub.clock.advance(seconds: 1)
         }
+        #expect(hub.pauses.nanoseconds.isEmpty)
+        for index in 0..<10 {
+            let answer = index % 2 == 0 ? try await hub.join() : try await hub.join(code: "WRONG")
+            #expect(answer.status == (index % 2 == 0 ? 200 : 404))
+        }
+        #expect(hub.pauses.nanoseconds == (1...10).map { UInt64($0) * 1_000_000_000 })
         let lookUps = hub.directory.lookUps
-        let limited = try await hub.join(code: "WRONG")
-        #expect(limited.status == 429 && limited.headers["Retry-After"] == "50")
-        #expect(try await hub.join().status == 429)
+        for code in ["WRONG", "ABC123"] {
+            let refused = try await hub.join(code: code)
+            #expect(refused.status == 429 && refused.headers["Retry-After"] == "10")
+        }
         #expect(hub.directory.lookUps == lookUps)
         #expect(try await hub.join(from: "192.0.2.2").status == 200)
-        hub.clock.advance(seconds: 50)
+        hub.clock.advance(seconds: 1)
         #expect(try await hub.join().status == 200)
+        hub.clock.advance(seconds: 59)
+        #expect(try await hub.join().status == 200)
+        #expect(hub.pauses.nanoseconds.count == 11, "the minute is over")
+    }
+
+    @Test("a school class of 300 behind one address joins within a minute, and 600 at once; one more waits a moment")
+    func schoolClass() async throws {
+        let hub = try Hub()
+        try await hub.makeSession()
+        for number in 0..<600 { #expect(try await hub.join(email: "pupil\(number)@example.com").status == 200) }
+        let refused = try await hub.join(email: "one-more@example.com")
+        #expect(refused.status == 429 && refused.headers["Retry-After"] == "1" && refused.error.contains("5 in a second"))
+        #expect(try await hub.join(from: "192.0.2.2").status == 200)
+        for _ in 0..<60 {
+            hub.clock.advance(seconds: 1)
+            for number in 0..<5 { #expect(try await hub.join(email: "pupil\(number)@example.com").status == 200) }
+            #expect(try await hub.join().status == 429)
+        }
+    }
+
+    @Test("a session takes the joins of ten addresses at their limits, and other sessions go on; 0 takes all limits off")
+    func sessionLimit() async throws {
+        let hub = try Hub(joinsPerMinute: 3)
+        try await hub.makeSession()
+        try await hub.makeSession("s2", code: "DEF456")
+        for address in 0..<10 {
+            for _ in 0..<6 { #expect(try await hub.join(from: "192.0.2.\(address)").status == 200) }
+            #expect(try await hub.join(from: "192.0.2.\(address)").error.contains("from this address"))
+        }
+        let refused = try await hub.join(from: "192.0.2.10")
+        #expect(refused.status == 429 && refused.headers["Retry-After"] == "2" && refused.error.contains("joins of this session"))
+        #expect(try await hub.join(code: "DEF456", from: "192.0.2.10").status == 200)
+        let open = try Hub(joinsPerMinute: 0)
+        try await open.makeSession()
+        for _ in 0..<1000 { #expect(try await open.join().status == 200) }
     }
 
     @Test("right codes are not limited, whatever is wrong with the rest")
@@ -221,18 +262,18 @@ struct JoinTests {
     func concurrentCodes() async throws {
         let hub = try Hub(wrongCodes: 1)
         try await hub.makeSession()
-        let gate = WrongCodeGate(wrongMax: 1)
         let clock = hub.clock
+        let gates = JoinGates(Hub.limits(1), time: clock, pause: hub.pauses.note)
         let definitions = try DefinitionSet.load([(file: "quiz.yaml", text: Hub.quizFile)])
         let joining = JoinResource(
             directory: hub.directory, desk: hub.desk, apps: hub.apps,
-            shelf: DeviceShelf(directory: hub.directory, time: clock, defaultEnvironment: .production), gate: gate, time: clock,
+            shelf: DeviceShelf(directory: hub.directory, time: clock, defaultEnvironment: .production), gates: gates, time: clock,
             definitions: { definitions })
-        // Another request of the address is found wrong while this one's right code is looked up.
-        hub.directory.afterLookUp { try? gate.settle("192.0.2.1", isRight: false, now: clock.monotonicNanoseconds) }
         let request = HTTPRequest(
             method: "POST", path: "", body: Array(#"{"name":"A","email":"a@b.c"}"#.utf8), remoteAddress: "192.0.2.1")
-        await #expect { try await joining.respond(to: request, joinCode: "ABC123") } throws: { ($0 as? APIError)?.status == 429 }
-        #expect(try await hub.directory.participants(app: "1", session: "s1").isEmpty)
+        // Others of the address are found wrong while this one's right code is looked up.
+        hub.directory.afterLookUp { gates.wrongCodes.noteWrong("192.0.2.1") }
+        #expect(try await joining.respond(to: request, joinCode: "ABC123").status == 200)
+        #expect(hub.pauses.nanoseconds == [1_000_000_000], "it takes a turn before it is told")
     }
 }

@@ -67,6 +67,8 @@ struct Hub {
     let apps: AppDirectory
     let backend: BackendAPI
     let open: ParticipantAPI
+    /// For how long joins had to wait for their turns; nobody really waits.
+    let pauses = Pauses()
 
     static let secrets = ["alpha-key": "alpha-secret", "beta-key": "beta-secret"]
     static let quizFile = """
@@ -95,7 +97,7 @@ struct Hub {
     ]
 
     init(
-        files: [(String, String)] = Hub.files, wrongCodes: Int = 10, environment: APNsEnvironment = .production,
+        files: [(String, String)] = Hub.files, wrongCodes: Int = 10, joinsPerMinute: Int = 300, environment: APNsEnvironment = .production,
         directory: MemoryDirectory? = nil, clock: ManualClock = ManualClock(), secrets: [String: String] = Hub.secrets
     ) throws {
         var disabled = App(index: 2, id: "3", secrets: ["gamma-key": "gamma-secret"])
@@ -115,7 +117,14 @@ struct Hub {
             defaultEnvironment: environment)
         open = ParticipantAPI(
             directory: self.directory, store: events.store, apps: apps, desk: desk, time: clock, definitions: { definitions },
-            defaultEnvironment: environment, wrongJoinCodesPerMinute: wrongCodes)
+            defaultEnvironment: environment, limits: Hub.limits(wrongCodes, joinsPerMinute), pause: pauses.note)
+    }
+
+    static func limits(_ wrongCodes: Int = 10, _ joinsPerMinute: Int = 300) -> JoinLimits {
+        var limits = JoinLimits()
+        limits.wrongCodesPerMinute = wrongCodes
+        limits.joinsPerMinute = joinsPerMinute
+        return limits
     }
 
     /// A request of app 1's backend.
@@ -172,6 +181,13 @@ extension Hub {
         let answer = try await join(more, email: email)
         return (try #require(answer["token"]?.stringValue), try #require(answer["user_id"]?.stringValue))
     }
+}
+
+/// Writes down how long somebody was to wait, and does not wait.
+final class Pauses: Sendable {
+    private let recorded = Mutex<[UInt64]>([])
+    var nanoseconds: [UInt64] { recorded.withLock { $0 } }
+    @Sendable func note(_ nanoseconds: UInt64) async { recorded.withLock { $0.append(nanoseconds) } }
 }
 
 struct Answer {

@@ -10,14 +10,25 @@ struct WrongCodeLimiterTests {
     func minute() {
         var limiter = WrongCodeLimiter(wrongMax: 2)
         limiter.recordWrong("a", now: 10 * second)
-        #expect(limiter.wait("a", now: 11 * second) == nil)
+        #expect(!limiter.takesTurns("a", now: 11 * second))
         limiter.recordWrong("a", now: 40 * second)
-        #expect(limiter.wait("a", now: 40 * second) == 30 * second)
-        #expect(limiter.wait("b", now: 40 * second) == nil)
-        #expect(limiter.wait("a", now: 70 * second - 1) == 1)
-        #expect(limiter.wait("a", now: 70 * second) == nil)
+        #expect(limiter.takesTurns("a", now: 40 * second))
+        #expect(!limiter.takesTurns("b", now: 40 * second))
+        #expect(limiter.takesTurns("a", now: 70 * second - 1))
+        #expect(!limiter.takesTurns("a", now: 70 * second))
         limiter.recordWrong("a", now: 70 * second)
-        #expect(limiter.wait("a", now: 70 * second) == nil)
+        #expect(!limiter.takesTurns("a", now: 70 * second))
+    }
+
+    @Test("turns are a second apart, ten may wait, and one more may not")
+    func turns() {
+        var limiter = WrongCodeLimiter(wrongMax: 1)
+        limiter.recordWrong("a", now: 5 * second)
+        for wait in 1...10 { #expect(limiter.takeTurn("a", now: 5 * second) == UInt64(wait) * second) }
+        #expect(limiter.takeTurn("a", now: 5 * second) == nil && limiter.takeTurn("a", now: 6 * second - 1) == nil)
+        #expect(limiter.takeTurn("a", now: 6 * second) == 10 * second && limiter.takeTurn("a", now: 6 * second) == nil)
+        #expect(limiter.takeTurn("a", now: 30 * second) == 0 && limiter.takeTurn("a", now: 30 * second) == second)
+        #expect(limiter.takeTurn("b", now: 30 * second) == 0)
     }
 
     @Test("a call with an earlier time than the one before it does no harm")
@@ -25,7 +36,7 @@ struct WrongCodeLimiterTests {
         var limiter = WrongCodeLimiter(wrongMax: 1)
         limiter.recordWrong("a", now: 100)
         limiter.recordWrong("b", now: 90)
-        #expect(limiter.wait("a", now: 90) == WrongCodeLimiter.windowNanoseconds)
+        #expect(limiter.takesTurns("a", now: 90))
     }
 
     @Test("what is over is forgotten, and a full limiter forgets the oldest")
@@ -35,8 +46,8 @@ struct WrongCodeLimiterTests {
             limiter.recordWrong("a\(index)", now: UInt64(index) * second)
             #expect(limiter.addressCount <= 3)
         }
-        #expect(limiter.wait("a99", now: 100 * second) != nil && limiter.wait("a97", now: 100 * second) != nil)
-        #expect(limiter.wait("a96", now: 100 * second) == nil)
+        #expect(limiter.takesTurns("a99", now: 100 * second) && limiter.takesTurns("a97", now: 100 * second))
+        #expect(!limiter.takesTurns("a96", now: 100 * second))
         limiter.recordWrong("z", now: 1000 * second)
         #expect(limiter.addressCount == 1)
     }
@@ -45,18 +56,12 @@ struct WrongCodeLimiterTests {
     func off() {
         var limiter = WrongCodeLimiter(wrongMax: 0)
         for _ in 0..<100 { limiter.recordWrong("a", now: 0) }
-        #expect(limiter.wait("a", now: 0) == nil && limiter.addressCount == 0)
+        #expect(!limiter.takesTurns("a", now: 0) && limiter.addressCount == 0)
     }
 
-    @Test(
-        "an IPv6 neighbourhood counts as one peer",
-        arguments: [
-            ("192.0.2.1", "192.0.2.1"), ("::ffff:192.0.2.1", "192.0.2.1"), ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2"),
-            ("2001:db8:1:2::9", "2001:db8:1:2"), ("2001:db8::1:2:3:4:5", "2001:db8:0:1"), ("2001:db8::1", "2001:db8:0:0"),
-            ("::1", "0:0:0:0"),
-            ("fe80::1%eth0", "fe80:0:0:0"), ("", ""), (":", ""), ("::", "0:0:0:0"), ("1:2:3:4:5:6:7:8:9::1:2", "1:2:3:4"),
-        ])
-    func key(address: String, key: String) {
-        #expect(WrongCodeLimiter.key(address) == key)
+    @Test("an IPv6 neighbourhood counts as one peer, and what is no address as itself")
+    func peers() {
+        #expect(PeerName.of("2001:db8:1:2:3::4") == PeerName.of("2001:db8:1:2::9") && PeerName.of("2001:db8:1:3::9") != PeerName.of("2001:db8:1:2::9"))
+        #expect(PeerName.of("::ffff:192.0.2.1") == "192.0.2.1" && PeerName.of("") == "" && PeerName.of("somebody") == "somebody")
     }
 }

@@ -21,7 +21,7 @@ struct ConfigurationTests {
             #expect(app.webhooks.isEmpty && configuration.limits == .init() && configuration.limits.sendQueueBytesMax == 1 << 20)
             #expect(configuration.limits.sendQueueBytesTotalMax == 256 << 20)
             #expect(configuration.limits.connectionsPerAddress == 0 && configuration.limits.requestTimeout == .seconds(10))
-            #expect(configuration.limits.wrongJoinCodesPerMinute == 10)
+            #expect(configuration.limits.wrongJoinCodesPerMinute == 10 && configuration.limits.joinsPerMinute == 300)
             #expect(configuration.store.value == .sqlite(path: "./data/tandem.db") && configuration.backplane.value == .local)
             #expect(
                 configuration.channels.value == nil && configuration.data.value == "./data" && configuration.corsOrigins.isEmpty)
@@ -51,7 +51,7 @@ struct ConfigurationTests {
         #expect(configuration.limits.connectionsPerAddress == 3 && configuration.limits.connectionsMax == 5000)
         #expect( configuration.limits.requestTimeout == .seconds(60))
         #expect(configuration.limits.sendQueueBytesTotalMax == 1 << 30)
-        #expect(configuration.limits.sendQueueBytesMax == 2 << 20 && configuration.limits.wrongJoinCodesPerMinute == 5)
+        #expect(configuration.limits.sendQueueBytesMax == 2 << 20 && configuration.limits.wrongJoinCodesPerMinute == 5 && configuration.limits.joinsPerMinute == 0)
         #expect(
             configuration.store.value == .postgres(url: "postgres://u:p@db/tandem")
                 && configuration.backplane.value == .redis(url: "redis://r:6379"))

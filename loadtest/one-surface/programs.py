@@ -154,6 +154,7 @@ apps:
     key: {wire.KEY}
     secret: {wire.SECRET}
     presence_members_max: 5000
+limits: {{ joins_per_minute: 0 }}
 """
 
 

@@ -1,0 +1,153 @@
+/// An IPv4 or IPv6 address, read from text and bytes alone. IPv4 is kept in its place inside of IPv6 (RFC 4291, 2.5.5.2), so that
+/// both spellings of it are one value.
+package struct IPAddress: Hashable, Sendable {
+    package let high: UInt64
+    package let low: UInt64
+
+    private static let ipv4Prefix: UInt64 = 0xFFFF << 32
+
+    package init(high: UInt64, low: UInt64) {
+        (self.high, self.low) = (high, low)
+    }
+
+    /// Bytes in network order: four, or sixteen. Nil for every other count.
+    package init?(bytes: some Collection<UInt8>) {
+        func number(_ part: some Sequence<UInt8>) -> UInt64 { part.reduce(0) { $0 << 8 | UInt64($1) } }
+        switch bytes.count {
+        case 4: self.init(high: 0, low: Self.ipv4Prefix | number(bytes))
+        case 16: self.init(high: number(bytes.prefix(8)), low: number(bytes.dropFirst(8)))
+        default: return nil
+        }
+    }
+
+    /// As people and sockets write it: dotted decimals, or hexadecimal groups (RFC 4291, 2.2), with or without a zone. No port and no brackets.
+    package init?(_ text: some StringProtocol) {
+        let text = text.prefix { $0 != "%" }
+        if !text.contains(":") {
+            guard let bytes = Self.ipv4(text) else { return nil }
+            self.init(bytes: bytes)
+            return
+        }
+        guard let halves = Self.halves(text) else { return nil }
+        let (front, back) = halves
+        guard let back else {
+            guard front.count == 8 else { return nil }
+            self.init(groups: front)
+            return
+        }
+        guard front.count + back.count < 8 else { return nil }
+        self.init(groups: front + Array(repeating: 0, count: 8 - front.count - back.count) + back)
+    }
+
+    private init(groups: [UInt16]) {
+        func number(_ part: some Sequence<UInt16>) -> UInt64 { part.reduce(0) { $0 << 16 | UInt64($1) } }
+        self.init(high: number(groups.prefix(4)), low: number(groups.dropFirst(4)))
+    }
+
+    package var isIPv4: Bool { high == 0 && low >> 32 == 0xFFFF }
+
+    /// This machine itself: 127.0.0.0/8 or ::1.
+    package var isLoopback: Bool { isIPv4 ? (low >> 24) & 0xFF == 127 : high == 0 && low == 1 }
+
+    /// What stands for a peer where peers are counted: an IPv4 address, or the first 64 bits of an IPv6 address, because whoever
+    /// has one of those has all 2^64 addresses behind it.
+    package var neighbourhood: IPAddress { isIPv4 ? self : IPAddress(high: high, low: 0) }
+
+    /// The groups before and behind a `::`; no second half without one.
+    private static func halves(_ text: some StringProtocol) -> ([UInt16], [UInt16]?)? {
+        let bytes = Array(text.utf8)
+        let colon = UInt8(ascii: ":")
+        guard let gap = (0..<max(0, bytes.count - 1)).first(where: { bytes[$0] == colon && bytes[$0 + 1] == colon }) else {
+            return groups(bytes[...], isLast: true).map { ($0, nil) }
+        }
+        guard let front = groups(bytes[..<gap], isLast: false), let back = groups(bytes[(gap + 2)...], isLast: true) else { return nil }
+        return (front, back)
+    }
+
+    /// Groups of up to four hexadecimal digits; the last may be dotted decimals, which are two groups.
+    private static func groups(_ bytes: ArraySlice<UInt8>, isLast: Bool) -> [UInt16]? {
+        if bytes.isEmpty { return [] }
+        var groups: [UInt16] = []
+        let parts = bytes.split(separator: UInt8(ascii: ":"), omittingEmptySubsequences: false)
+        for (index, part) in parts.enumerated() {
+            let text = String(decoding: part, as: UTF8.self)
+            if isLast, index == parts.count - 1, text.contains(".") {
+                guard let tail = ipv4(text) else { return nil }
+                groups += [UInt16(tail[0]) << 8 | UInt16(tail[1]), UInt16(tail[2]) << 8 | UInt16(tail[3])]
+                continue
+            }
+            guard (1...4).contains(part.count), text.allSatisfy(\.isHexDigit), text.utf8.count == text.count, let group = UInt16(text, radix: 16) else {
+                return nil
+            }
+            groups.append(group)
+        }
+        return groups.count <= 8 ? groups : nil
+    }
+
+    /// Four decimals without leading zeros, which some programs read as octal.
+    private static func ipv4(_ text: some StringProtocol) -> [UInt8]? {
+        let parts = text.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
+        guard parts.count == 4 else { return nil }
+        var bytes: [UInt8] = []
+        for part in parts {
+            let digits = Array(part)
+            guard (1...3).contains(digits.count), digits.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }),
+                digits.count == 1 || digits[0] != UInt8(ascii: "0")
+            else { return nil }
+            let value = digits.reduce(0) { $0 * 10 + Int($1 - UInt8(ascii: "0")) }
+            guard value <= 255 else { return nil }
+            bytes.append(UInt8(value))
+        }
+        return bytes
+    }
+}
+
+extension IPAddress: CustomStringConvertible {
+    /// Dotted decimals, or groups with the longest run of zeros left out (RFC 5952).
+    package var description: String {
+        if isIPv4 { return [24, 16, 8, 0].map { String((low >> $0) & 0xFF) }.joined(separator: ".") }
+        let groups = [high, low].flatMap { half in [48, 32, 16, 0].map { (half >> $0) & 0xFFFF } }
+        var (best, length) = (0, 1)
+        var start = 0
+        while start < groups.count {
+            let run = groups[start...].prefix { $0 == 0 }.count
+            if run > length { (best, length) = (start, run) }
+            start += max(run, 1)
+        }
+        func text(_ part: ArraySlice<UInt64>) -> String { part.map { String($0, radix: 16) }.joined(separator: ":") }
+        return length == 1 ? text(groups[...]) : "\(text(groups[..<best]))::\(text(groups[(best + length)...]))"
+    }
+}
+
+/// All addresses that begin with the same bits: `10.0.0.0/8`, `2001:db8::/32`, or one address.
+package struct IPNetwork: Hashable, Sendable {
+    private let address: IPAddress
+    /// Of 128 bits, also of an IPv4 network.
+    private let bits: Int
+
+    /// Nil when it is none, and when bits behind the prefix are set, because then one of both is a mistake.
+    package init?(_ text: String) {
+        let parts = text.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
+        guard !text.contains("%"), let address = IPAddress(parts[0]) else { return nil }
+        let isIPv4 = address.isIPv4 && !parts[0].contains(":")
+        let most = isIPv4 ? 32 : 128
+        var length = most
+        if parts.count == 2 {
+            let digits = parts[1]
+            guard (1...3).contains(digits.utf8.count), digits.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }),
+                let given = Int(digits), given <= most
+            else { return nil }
+            length = given
+        }
+        self.address = address
+        bits = length + 128 - most
+        guard Self.masked(address, bits) == address else { return nil }
+    }
+
+    package func contains(_ other: IPAddress) -> Bool { Self.masked(other, bits) == address }
+
+    private static func masked(_ address: IPAddress, _ bits: Int) -> IPAddress {
+        func mask(_ bits: Int) -> UInt64 { bits <= 0 ? 0 : bits >= 64 ? .max : ~(UInt64.max >> UInt64(bits)) }
+        return IPAddress(high: address.high & mask(bits), low: address.low & mask(bits - 64))
+    }
+}
