@@ -126,6 +126,11 @@ enum ContentSchema {
         "content-state", "attributes", "timestamp", "stale-date", "dismissal-date", "badge", "notification_count", "relevance-score",
     ]
 
+    /// Whether a member is the app's own in a block that reaches it as JSON: there a template that is one tag keeps its value's type, too.
+    static func isOfApp(_ path: [String]) -> Bool {
+        path == ["webpush", "notification", "data"] || path.count == 3 && path.starts(with: ["apns", "payload"]) && path[2] != "aps"
+    }
+
     /// The short form of a Live Activity: the members of `aps` that it has, and the activity's own token.
     static let liveActivity = ContentObject(["token": .text], takesCamelCase: false).merged(with: activity)
 

@@ -184,18 +184,20 @@ struct EventReader {
                     "\(keys.path("data")) cannot have \(YAMLNode.quoted(entry.key)): \(reason)")
             }
         }
-        return tree(node, keys.path("data"))
+        return tree(node, keys.path("data"), isTyped: true)
     }
 
-    func tree(_ node: YAMLNode, _ name: String) -> TemplateJSON {
+    /// - Parameter isTyped: whether a text of one tag and nothing else stands for its value, and not for its text.
+    func tree(_ node: YAMLNode, _ name: String, isTyped: Bool = false) -> TemplateJSON {
         switch node.content {
-        case .list(let nodes): return .list(nodes.map { tree($0, name) })
+        case .list(let nodes): return .list(nodes.map { tree($0, name, isTyped: isTyped) })
         case .map(let entries):
             return .object(
-                Dictionary(entries.map { ($0.key, tree($0.value, "\(name).\($0.key)")) }, uniquingKeysWith: { _, last in last }))
+                Dictionary(
+                    entries.map { ($0.key, tree($0.value, "\(name).\($0.key)", isTyped: isTyped)) }, uniquingKeysWith: { _, last in last }))
         case .scalar:
-            guard case .string(let text) = node.json else { return .literal(node.json) }
-            return template(text, node, name).map(TemplateJSON.text) ?? .literal(node.json)
+            guard case .string(let text) = node.json, let template = template(text, node, name) else { return .literal(node.json) }
+            return isTyped && template.isOneTag ? .value(template) : .text(template)
         }
     }
 

@@ -14,7 +14,7 @@ extension EventReader {
         for mistake in reader.mistakes { note(mistake, in: [keys.own, keys.shared].compactMap { $0 }) }
         noteUnknownChannel(content, keys)
         noteHidden(content, keys, policy)
-        let templates = templates(.object(content.members), isTyped: false)
+        let templates = templates(.object(content.members), at: [], isTyped: false)
         return (content, templates.isLiteral ? nil : templates)
     }
 
@@ -34,16 +34,17 @@ extension EventReader {
     }
 
     /// Canonical members with their texts as templates. Their mistakes have been told.
-    private func templates(_ value: JSONValue, isTyped: Bool) -> TemplateJSON {
+    private func templates(_ value: JSONValue, at path: [String], isTyped: Bool) -> TemplateJSON {
         switch value {
         case .object(let members):
             return .object(
                 members.reduce(into: [:]) { templates, member in
+                    let path = path + [member.key]
                     // What an app decodes by type, or what is a number on the wire.
-                    let isTyped = isTyped || ContentSchema.typedMembers.contains(member.key)
-                    templates[member.key] = self.templates(member.value, isTyped: isTyped)
+                    let isTyped = isTyped || ContentSchema.typedMembers.contains(member.key) || ContentSchema.isOfApp(path)
+                    templates[member.key] = self.templates(member.value, at: path, isTyped: isTyped)
                 })
-        case .array(let values): return .list(values.map { templates($0, isTyped: isTyped) })
+        case .array(let values): return .list(values.map { templates($0, at: path, isTyped: isTyped) })
         case .string(let text):
             do throws(TemplateMistake) {
                 let template = try Template(text, placeholders: placeholders ?? ChannelPattern.Placeholder.allCases)

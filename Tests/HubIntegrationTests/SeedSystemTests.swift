@@ -40,7 +40,7 @@ import Testing
         #expect(
             data("radar", "hal") == [
                 "event_type": "question_asked", "game_id": "old-town", "question_id": "q2", "question_type": "radar", "status": "answerable",
-                "parameters": ["radius_m": "3000"],
+                "parameters": ["radius_m": 3000],
             ])
         #expect(data("thermometer", "hal")?["status"] == "in_progress" && data("answered", "sam")?["answer"] == "closer")
         #expect(flat("answered", "sia") == data("answered", "sam"))

@@ -43,6 +43,35 @@ import Testing
         #expect(apple.at("apns", "payload", "aps", "alert") == ["title": "T", "body": "B"])
     }
 
+    @Test("A published number reaches Apple's devices and browsers as a number, and FCM's data as text") func types() throws {
+        let text = """
+            channel: presence-game-{session}
+            events:
+              asked:
+                to: all
+                policy: critical
+                notification: { title: "{{radius_m}}", body: B }
+                data: { radius_m: "{{radius_m}}", parameters: { radius_m: "{{radius_m}}", on: "{{on}}" }, text: "{{radius_m}}{{! text}}" }
+                apns: { thread-id: "{{radius_m}}", payload: { data: { parameters: { radius_m: "{{radius_m}}" } } } }
+                webpush: { notification: { data: { radius_m: "{{radius_m}}" } } }
+            """
+        let definition = try #require(try DefinitionSet.load([("game.yaml", text)]).definition(named: "game"))
+        let event = EventRecord(
+            id: "0e2f8f7e-52f0-4d5a-93a4-6f6f6f6f6f6f", app: "1", channel: "presence-game-7", name: "asked", data: "", policy: .critical,
+            committedAt: now, expiresAt: now + 600_000)
+        var rendering = Rendering(
+            definition: definition, event: event, channel: .init(session: "7", user: nil), session: nil, data: ["radius_m": 3000, "on": true])
+        let variant = try #require(definition.events["asked"]?.variants.first)
+        let message = try #require(try rendering.message(variant, user: "ann", participant: nil))
+        let root = try apns(message).root
+        #expect(root.at("data", "parameters", "radius_m") == 3000 && root["radius_m"] == 3000 && root["text"] == "3000")
+        #expect(root["parameters"] == ["radius_m": 3000, "on": true])
+        #expect(root.at("aps", "thread-id") == "3000" && root.at("aps", "alert", "title") == "3000")
+        let sent = try sent(message, target(platform: .web))
+        #expect(sent.at("data", "radius_m") == "3000" && sent.at("data", "parameters") == #"{"on":true,"radius_m":3000}"#)
+        #expect(sent.at("webpush", "notification", "data", "radius_m") == 3000)
+    }
+
     @Test("Data alone is a background push of priority 5 on Apple's devices") func dataOnly() throws {
         let message = try content(#"{"data": {"a": 1}, "apns": {"content-available": 1}}"#)
         let sent = try sent(message, target(platform: .ios))
