@@ -3,10 +3,13 @@ internal import HubCore
 internal import HubHTTPClient
 internal import Logging
 
-/// What belongs to one endpoint: its open batch, its queue, and what its log has been told.
+/// What belongs to one endpoint: its open batches, its queue, and what its log has been told.
 struct EndpointLane {
     let endpoint: WebhookEndpoint
-    var collector = BatchCollector()
+    private var collector = BatchCollector()
+    /// Events of encrypted channels go in requests of their own: pusher-http-go and -php refuse a whole request for one of these without
+    /// encrypted data, which only client events have.
+    private var encrypted = BatchCollector()
     var queue = EndpointQueue()
     var losses: LossLog
     /// The last attempt failed.
@@ -22,6 +25,22 @@ struct EndpointLane {
         self.logger = logger
         losses = LossLog(logger: logger)
     }
+
+    /// Adds an event; returns the events of the requests that it completed.
+    mutating func add(_ event: [UInt8], isEncrypted: Bool, now: UInt64) -> [[UInt8]] {
+        isEncrypted ? encrypted.add(event, now: now) : collector.add(event, now: now)
+    }
+
+    /// The events of requests whose first event has waited long enough.
+    mutating func takeDue(now: UInt64) -> [[UInt8]] {
+        var due: [[UInt8]] = []
+        if let at = collector.dueAt, at <= now, let events = collector.take() { due.append(events) }
+        if let at = encrypted.dueAt, at <= now, let events = encrypted.take() { due.append(events) }
+        return due
+    }
+
+    /// When `takeDue` has something to return next; nil: never.
+    var batchDue: UInt64? { [collector.dueAt, encrypted.dueAt].compactMap { $0 }.min() }
 
     /// The request as it is sent on every attempt.
     static func call(_ batch: WebhookBatch) -> HTTPCall {

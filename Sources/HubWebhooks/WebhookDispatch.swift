@@ -2,6 +2,7 @@ internal import HubChannels
 internal import HubCore
 internal import HubHTTPClient
 internal import Logging
+internal import PusherProtocol
 
 /// Turns facts into batches, keeps them durable and sends them: the state machines' inputs and outputs, one at a time.
 actor WebhookDispatch {
@@ -60,7 +61,7 @@ actor WebhookDispatch {
         let now = time.monotonicNanoseconds
         for settled in debounce.settle(now: now) { tell(settled, now: now) }
         for index in lanes.indices {
-            if let due = lanes[index].collector.dueAt, due <= now, let events = lanes[index].collector.take() { close(events, index) }
+            for events in lanes[index].takeDue(now: now) { close(events, index) }
         }
         advance()
     }
@@ -70,7 +71,7 @@ actor WebhookDispatch {
         for index in lanesOfApp[fact.app] ?? [] where lanes[index].endpoint.kinds.contains(fact.event.kind) {
             let event = text ?? WebhookText.event(fact)
             text = event
-            for full in lanes[index].collector.add(event, now: now) { close(full, index) }
+            for full in lanes[index].add(event, isEncrypted: fact.channel.kind.isEncrypted, now: now) { close(full, index) }
         }
     }
 
@@ -186,7 +187,7 @@ actor WebhookDispatch {
             if lanes.contains(where: { !$0.queue.unstored(limit: 1).isEmpty }) { next.append(writePausedUntil) }
         }
         for lane in lanes {
-            if let due = lane.collector.dueAt { next.append(due) }
+            if let due = lane.batchDue { next.append(due) }
             if let due = lane.queue.nextAttempt { next.append(due) }
             if let due = lane.losses.nextDue { next.append(due) }
             if let expiry = lane.queue.nextExpiry { next.append(now + UInt64(max(0, expiry - wall)) * 1_000_000) }
@@ -251,7 +252,7 @@ actor WebhookDispatch {
         let now = time.monotonicNanoseconds
         for fact in debounce.settleAll() { tell(fact, now: now) }
         for index in lanes.indices {
-            if let events = lanes[index].collector.take() { close(events, index) }
+            for events in lanes[index].takeDue(now: .max) { close(events, index) }
         }
         advance()
         while time.monotonicNanoseconds < deadline, lanes.contains(where: { !$0.queue.isEmpty }) { await pause() }

@@ -80,6 +80,22 @@ struct WebhookServiceTests {
         await service.stop()
     }
 
+    @Test("events of encrypted channels come in requests of their own, each channel's in their order")
+    func encrypted() async throws {
+        let server = try LocalHTTPServer { _ in .answer(200) }
+        defer { server.stop() }
+        let service = try service([.sample(server.url)])
+        service.report([
+            try .fact("private-encrypted-a", .occupied), try .fact("presence-x", .occupied), try .fact("private-encrypted-cache-b", .occupied),
+            try .fact("presence-x", .memberAdded(user: "u")), try .clientEvent("private-encrypted-a"),
+        ])
+        #expect(await eventually { server.requests.count == 2 })
+        let requests = try server.requests.map(events)
+        #expect(requests.contains(["channel_occupied presence-x", "member_added presence-x"]))
+        #expect(requests.contains(["channel_occupied private-encrypted-a", "channel_occupied private-encrypted-cache-b", "client_event private-encrypted-a"]))
+        await service.stop()
+    }
+
     @Test("C27: after a 500, a redirect or a closed connection the same bytes come again, in order", arguments: [
         LocalHTTPServer.Reply.answer(500), .answer(404), .answer(503), .answer(302, headers: [("Location", "/elsewhere")]), .close,
     ])
