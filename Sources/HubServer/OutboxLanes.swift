@@ -33,7 +33,8 @@ extension Outbox {
         if queue.parkedCount == 0 { return [] }
         let now = time.wallMilliseconds
         var taken: [DeliveryRecord] = []
-        for route in queue.routes where taken.count < limit && !refused.contains(route) {
+        // What nobody has seen work takes what the others leave.
+        for route in queue.routes.sorted(by: { !$0.isUnproven && $1.isUnproven }) where taken.count < limit && !refused.contains(route) {
             if let wait = laneWaits[route], wait.isFirm, wait.until > now { continue }
             let room = gateway.room(on: route)
             let free = limit - taken.count

@@ -231,7 +231,7 @@ struct OutboxLanesTests {
             // Somebody of their own each: nobody's alerts are to become too many.
             try await test.device(user: "u\(number)", token: "token-of-u\(number)")
             var push = try await test.commitPush(event: "n\(number)", policy: policy, user: "u\(number)")
-            push.route = PushRoute(app: "1", provider: .fcm)
+            push.route = PushRoute(app: "1", provider: .fcm, isUnproven: true)
             pushes.append(push)
         }
         await outbox.enqueue(pushes)
