@@ -56,7 +56,7 @@ struct APIError: Error, Equatable {
 
     var response: HTTPResponse {
         var response = HTTPResponse.error(status, sentence)
-        response.headers = headers.sorted { $0.key < $1.key }.map { (name: $0.key, value: $0.value) }
+        response.headers += headers.sorted { $0.key < $1.key }.map { (name: $0.key, value: $0.value) }
         return response
     }
 

@@ -16,7 +16,7 @@ package final class Router {
     private let participants: ParticipantAPI
     private let time: any TimeSource
     private let metrics: MetricsResource
-    private let isReady: @Sendable () -> Bool
+    private let readiness: Readiness
     private let cors: CrossOrigin
     private let parser: JSONParser
     /// The keys of each app with their secrets made ready, by the app's index.
@@ -31,7 +31,7 @@ package final class Router {
 
     package init(
         engine: ChannelEngine, desk: any EventDesk, schedule: any ScheduleDesk, answers: AnswerBook, survey: ChannelSurvey, backend: BackendAPI, participants: ParticipantAPI,
-        metrics: MetricsResource, time: any TimeSource, bodyBytesMax: Int, corsOrigins: [String], isReady: @escaping @Sendable () -> Bool
+        metrics: MetricsResource, time: any TimeSource, bodyBytesMax: Int, corsOrigins: [String], readiness: Readiness
     ) {
         parser = JSONParser(capacityBytes: bodyBytesMax, depthMax: Self.bodyDepthMax)
         cors = CrossOrigin(origins: corsOrigins)
@@ -46,7 +46,7 @@ package final class Router {
         self.participants = participants
         self.metrics = metrics
         self.time = time
-        self.isReady = isReady
+        self.readiness = readiness
     }
 
     /// Answers a request, or returns nil and calls `later` once, from any thread.
@@ -59,6 +59,7 @@ package final class Router {
     }
 
     private func route(_ request: HTTPRequest, later: @escaping @Sendable (HTTPResponse) -> Void) -> HTTPResponse? {
+        if readiness.isClosing(), request.path != "/health" { return .error(503, Readiness.shuttingDown) }
         if let id = Self.publisher(request.path) { return app(request, id: id, Self.eventsPath, later: later) }
         if request.path.utf8.count <= Self.operatorPathBytesMax {
             switch request.path {
@@ -103,7 +104,7 @@ package final class Router {
     private func probe(_ request: HTTPRequest) -> HTTPResponse {
         guard request.method == "GET" || request.method == "HEAD" else { return methodNotAllowed(request, "GET, HEAD") }
         if request.path == "/health" { return .json(["health": "OK"]) }
-        return isReady() ? .json(["ready": true]) : .error(503, "the server is shutting down: send new work to another one")
+        return readiness.refusal().map { .error(503, $0) } ?? .json(["ready": true])
     }
 
     private func app(

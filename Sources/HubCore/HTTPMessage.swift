@@ -58,8 +58,10 @@ package struct HTTPResponse: Sendable {
         HTTPResponse(status: status, body: value.serialized())
     }
 
-    /// `{"error": sentence}`: what was wrong and what to change.
+    /// `{"error": sentence}`: what was wrong and what to change. A 503 passes: it says when to try again.
     package static func error(_ status: Int, _ sentence: String) -> HTTPResponse {
-        .json(["error": .string(sentence)], status: status)
+        var response = HTTPResponse.json(["error": .string(sentence)], status: status)
+        if status == 503 { response.headers = [("Retry-After", "1")] }
+        return response
     }
 }

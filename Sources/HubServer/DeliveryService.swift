@@ -104,7 +104,10 @@ final class DeliveryService: EventDesk, AttendanceDesk {
     }
 
     func bind(socketID: String, app: String, user: String, device: String) async {
-        await withCheckedContinuation { inbox.post(.bind(socketID: socketID, app: app, user: user, device: device, done: $0)) }
+        await withCheckedContinuation { done in
+            // Once the service is closed there is no connection left to bind.
+            if !inbox.offer(.bind(socketID: socketID, app: app, user: user, device: device, done: done), limit: .max) { done.resume() }
+        }
     }
 
     func setDeviceState(app: String, user: String, device: String, _ state: AppState, keepsWorking: Bool) async {
@@ -116,7 +119,9 @@ final class DeliveryService: EventDesk, AttendanceDesk {
         var presence: [String: ParticipantPresence] = [:]
         for user in users {
             guard let channel = definition.pattern.channelName(session: session.id, user: user) else { continue }
-            let answer = await withCheckedContinuation { inbox.post(.presence(app: app, channel: channel, users: [user], done: $0)) }
+            let answer = await withCheckedContinuation { done in
+                if !inbox.offer(.presence(app: app, channel: channel, users: [user], done: done), limit: .max) { done.resume(returning: [:]) }
+            }
             presence.merge(answer) { first, _ in first }
         }
         return presence

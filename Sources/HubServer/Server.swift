@@ -29,6 +29,7 @@ package final class Server: Sendable {
     /// Nil when no app has any.
     private let webhooks: WebhookService?
     private let isDraining: Flag
+    private let isClosing: Flag
     let logger: Logger
     private let deliveryTask: Task<Void, Never>
     private let escalator: Escalator
@@ -37,6 +38,7 @@ package final class Server: Sendable {
     private let replayerTask: Task<Void, Never>
     private let retentionTask: Task<Void, Never>
     private let markerTask: Task<Void, Never>
+    private let probeTask: Task<Void, Never>
     private let scheduled: ScheduledPublishes
     private let scheduledTask: Task<Void, Never>
 
@@ -58,7 +60,7 @@ package final class Server: Sendable {
             Task { await outbox.remove(token.token, of: token.provider, deadSince: token.since) }
         }
         let tokenAge = TokenAge(staleAfter: configuration.push.staleAfter)
-        let isDraining = Flag()
+        let (isDraining, isClosing) = (Flag(), Flag())
         do {
             let loops = try LoopGroup(count: configuration.loopCount, options: Self.options(configuration, certificate: certificate))
             let ports = EnginePorts(loops.handles)
@@ -84,6 +86,8 @@ package final class Server: Sendable {
                 ports: ports, accepted: accepted, delivery: delivery, outbox: outbox, gateway: gateway, pushReports: pushReports, store: store,
                 webhooks: webhooks)
             let metrics = MetricsResource(access: configuration.metricsAccess, read: collector.read)
+            let readiness = Readiness(
+                refusal: { isDraining.isSet ? Readiness.shuttingDown : StoreProbe.refusal(store.health) }, isClosing: { isClosing.isSet })
             try loops.start { loop in
                 let engineOfLoop = LoopEngine(
                     loop: loop, ports: ports, report: { delivery.report($0, loop: loop.index) }, facts: { webhooks?.report($0) },
@@ -94,7 +98,7 @@ package final class Server: Sendable {
                 let router = Router(
                     engine: engine, desk: delivery, schedule: scheduled, answers: answers, survey: ChannelSurvey(loopCount: ports.count) { ports.post($1, to: $0) },
                     backend: backend, participants: participants, metrics: metrics, time: time, bodyBytesMax: configuration.bodyBytesMax,
-                    corsOrigins: configuration.corsOrigins, isReady: { !isDraining.isSet })
+                    corsOrigins: configuration.corsOrigins, readiness: readiness)
                 engineOfLoop.start(engine: engine, router: router)
                 return engineOfLoop
             }
@@ -126,6 +130,8 @@ package final class Server: Sendable {
         retentionTask = Task { await retention.run() }
         let marker = AttendanceMarker(store: store, time: time, isAttended: delivery.isAttended, logger: logger)
         markerTask = Task { await marker.run() }
+        let probe = StoreProbe(store: store, logger: logger)
+        probeTask = Task { await probe.run() }
         port = acceptor.port
         self.outbox = outbox
         self.gateway = gateway
@@ -133,6 +139,7 @@ package final class Server: Sendable {
         self.store = store
         self.storeLock = storeLock
         self.isDraining = isDraining
+        self.isClosing = isClosing
         self.logger = logger
     }
 
@@ -140,17 +147,21 @@ package final class Server: Sendable {
     static let drainedPerSecond = 333
     static let drainSecondsMax = 7.0
     private static let drainStepMilliseconds = 50
+    /// After which nobody is waited for any more.
+    private static let stopSecondsMax = 9.0
 
     /// Ends in order: nothing new comes in, connected clients are sent elsewhere a few at a time so that they do not come
     /// back in one instant, what was accepted is committed, then the parts end.
     package func stop() async {
+        let began = ContinuousClock.now
         isDraining.set()
         acceptor.stop()
         await drain()
         // What is due from now on is published after the next start.
         scheduled.close()
         await scheduledTask.value
-        // Publishes that were taken are committed and answered before the loops end.
+        // Publishes that were taken are committed and answered before the loops end, and so is every other request.
+        isClosing.set()
         delivery.close()
         replayer.close()
         await replayerTask.value
@@ -159,11 +170,12 @@ package final class Server: Sendable {
         await escalatorTask.value
         retentionTask.cancel()
         markerTask.cancel()
+        probeTask.cancel()
         await outbox.close()
         // Beside each other, for each may take a second.
         async let webhooksStopped: Void? = webhooks?.stop()
         gateway.shutdown(grace: .seconds(1))
-        await pause(milliseconds: 100)
+        await answerRequests(until: began + .seconds(Self.stopSecondsMax))
         _ = await webhooksStopped
         loops.stop()
         do { try await store.close() } catch { logger.error("the store did not close", metadata: ["error": "\(error)"]) }
@@ -186,6 +198,33 @@ package final class Server: Sendable {
         // Whoever connected while this went on, and time for the close handshakes.
         for loop in loads.indices { ports.post(.drain(count: .max), to: loop) }
         for _ in 0..<20 where loops.handles.contains(where: { $0.load > 0 }) { await pause(milliseconds: 50) }
+    }
+
+    /// Waits until every request that has come has its answer; new ones are refused by now. For a moment at least, in which the peers
+    /// get what was written last.
+    /// - Parameter end: who still sends a body then is cut off.
+    private func answerRequests(until end: ContinuousClock.Instant) async {
+        // A request may have come into the system's buffers that its loop reads in its next turn.
+        var isQuiet = false
+        repeat {
+            let wasQuiet = isQuiet
+            await pause(milliseconds: Self.drainStepMilliseconds)
+            isQuiet = await requestsUnderWay() == 0
+            if isQuiet && wasQuiet { return }
+        } while ContinuousClock.now < end
+    }
+
+    private func requestsUnderWay() async -> Int {
+        let (counts, continuation) = AsyncStream.makeStream(of: Int.self)
+        for loop in loops.handles.indices { ports.post(.measure { continuation.yield($0.loop.requests) }, to: loop) }
+        var total = 0
+        var loopsLeft = loops.handles.count
+        for await count in counts {
+            total += count
+            loopsLeft -= 1
+            if loopsLeft == 0 { break }
+        }
+        return total
     }
 
     private func pause(milliseconds: Int) async {

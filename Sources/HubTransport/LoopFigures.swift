@@ -7,7 +7,9 @@ package struct LoopFigures: Sendable {
     package var counters = Loop.Counters()
     /// WebSocket connections open now.
     package var connections = 0
-    /// Of these, those that do not keep up, and the memory that what waits for them takes.
+    /// HTTP requests whose head has come and whose answer is not written.
+    package var requests = 0
+    /// Of the connections, those that do not keep up, and the memory that what waits for them takes.
     package var behind = 0
     package var backlogBytes = 0
     /// Descriptors that were handed over and wait for their turn.
@@ -32,7 +34,7 @@ extension Loop {
         var time = timespec()
         unsafe clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
         return LoopFigures(
-            counters: counters, connections: connectionCount, behind: queues.count, backlogBytes: queuedMemory.bytes,
+            counters: counters, connections: connectionCount, requests: exchanges.openCount, behind: queues.count, backlogBytes: queuedMemory.bytes,
             newcomers: newcomers.count, turns: turns,
             cpuNanoseconds: UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec), handshakes: native.handshakes)
     }

@@ -18,6 +18,9 @@ package import HubCore
         return unsafe entries.count - 1
     }
 
+    /// Those that are not answered.
+    var openCount: Int { unsafe entries.count { unsafe $0?.exchange.lingersUntil == nil && $0 != nil } }
+
     var indices: Range<Int> { unsafe entries.indices }
 
     subscript(index: Int) -> HTTPExchange? { unsafe entries[index]?.exchange }

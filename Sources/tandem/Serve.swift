@@ -23,10 +23,12 @@ struct Serve: AsyncParsableCommand {
             let flags = ConfigurationFlags(host: host, port: port, data: data, loops: loops, logLevel: logLevel)
             let configuration = try options.load(flags: flags)
             let level = Logger.Level(rawValue: configuration.logLevel.value.rawValue) ?? .info
+            let failures = RepeatedFailures(time: SystemTime())
+            defer { failures.flush() }
             LoggingSystem.bootstrap { label in
                 var handler = StreamLogHandler.standardError(label: label)
                 handler.logLevel = level
-                return handler
+                return PacedLogHandler(handler, failures: failures)
             }
             let logger = Logger(label: "tandem")
             TransportLog.start { logger.warning("libwebsockets", metadata: ["message": "\($0)"]) }

@@ -19,6 +19,7 @@ final class RouterStage {
     private let events: TestEvents
     private let router: Router
     private let sink = SilentSink()
+    let life = ScriptedLife()
 
     init(origins: [String] = []) throws {
         let hub = try Hub(clock: clock)
@@ -41,7 +42,7 @@ final class RouterStage {
             engine: engine, desk: desk, schedule: schedule, answers: AnswerBook(time: clock) { try desk.recall(app: $0, key: $1, since: $2) }, survey: survey,
             backend: hub.backend, participants: hub.open,
             metrics: MetricsResource(access: .everybody) { $0("figures") }, time: clock, bodyBytesMax: Router.bodyBytesMin, corsOrigins: origins,
-            isReady: { true })
+            readiness: Readiness(refusal: { [life] in life.refusal }, isClosing: { [life] in life.isClosing }))
     }
 
     private static func home() -> HomeRegistry {
@@ -87,6 +88,14 @@ final class RouterStage {
         #expect(await eventually { pending.response != nil }, "no answer to \(method) \(path)")
         return try #require(pending.response)
     }
+}
+
+/// What the hub says of itself.
+final class ScriptedLife: Sendable {
+    private let state = Mutex<(refusal: String?, isClosing: Bool)>((nil, false))
+    var refusal: String? { state.withLock { $0.refusal } }
+    var isClosing: Bool { state.withLock { $0.isClosing } }
+    func set(refusal: String?, isClosing: Bool = false) { state.withLock { $0 = (refusal, isClosing) } }
 }
 
 /// What becomes of a request.

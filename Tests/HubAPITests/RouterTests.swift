@@ -9,6 +9,25 @@ import Testing
 struct RouterTests {
     static let event = #"{"name":"n","channel":"room","data":"d"}"#
 
+    @Test("is ready, not ready while the store fails, and answers everything but health with 503 while it ends")
+    func readiness() async throws {
+        let stage = try RouterStage()
+        func status(_ method: String, _ path: String) async throws -> Int {
+            try await stage.send(method, path, method == "POST" ? Self.event : "").status
+        }
+        #expect(try await stage.send("GET", "//ready").json == ["ready": true])
+        stage.life.set(refusal: "the store takes no writes")
+        let refusal = try await stage.send("GET", "//ready")
+        #expect(refusal.status == 503 && refusal.error == "the store takes no writes" && refusal[header: "Retry-After"] == "1")
+        #expect(try await status("POST", "/events") == 200, "what needs no store goes on")
+        stage.life.set(refusal: "ending", isClosing: true)
+        for (method, path) in [("POST", "/events"), ("GET", "/channels"), ("POST", "//pusher/auth"), ("GET", "//metrics"), ("GET", "//ready")] {
+            let refusal = try await stage.send(method, path, method == "POST" ? Self.event : "")
+            #expect(refusal.status == 503 && refusal.error == "the server is shutting down: send new work to another one", "\(path)")
+        }
+        #expect(try await status("GET", "//health") == 200)
+    }
+
     @Test("answers every refusal with its status and a sentence in JSON")
     func refusals() async throws {
         let stage = try RouterStage()

@@ -83,6 +83,27 @@ import Testing
         }
     }
 
+    @Test("a full disk: what was answered is there, the rest is a 503, /ready follows, the log has a line in ten seconds, and all recovers by itself")
+    func aFullDisk() async throws {
+        try await Stage.run { stage in
+            // Without the signal that would end a process whose file has come to its limit the write fails.
+            let hub = try await stage.hub(shell: "trap '' XFSZ")
+            let store = ["STORE": stage.folder.appendingPathComponent("data/tandem.db").path]
+            let result = try await stage.python("life.py", "full_disk", hub: hub, environment: store)
+            let refusal: JSONValue = [503, "1", true]
+            #expect(result["refused"] == .array(Array(repeating: refusal, count: 40)) && result["unready"]?[0] == 503)
+            #expect(result["unready"]?[1]?.stringValue?.contains("store takes no writes") == true)
+            #expect(result["socket_only"] == 200, "what is not stored goes on")
+            #expect(result["routes"] == [refusal, refusal, refusal, refusal])
+            #expect(result["ready_again"] == 200 && result["published_again"] == 200)
+            for name in ["missing", "beyond", "gaps"] { #expect(result[name] == 0, "\(name)") }
+            let lines = hub.log.split(separator: "\n").filter { $0.contains("a publish could not be stored") }
+            let periods = Int(result["seconds"]?.intValue ?? 0) / 10
+            #expect(!lines.isEmpty && lines.count <= periods + 3, "\(lines)")
+            #expect(hub.log.contains("not ready: the store takes no writes") && hub.log.contains("ready again"))
+        }
+    }
+
     private static let definition = """
         channel: presence-quiz-{session}
         events:

@@ -23,6 +23,28 @@ struct DeliveryServiceTests {
         await stage.stop()
     }
 
+    @Test("whoever asks after the end is answered, and so is who asks meanwhile")
+    func asksAtTheEnd() async throws {
+        let stage = try DeliveryStage()
+        try await stage.session()
+        let session = try #require(try await stage.test.store.session(app: "1", id: "7"))
+        let answered = Atomic(0)
+        let ask: @Sendable (DeliveryService) async -> Void = { delivery in
+            await delivery.bind(socketID: "1.1", app: "1", user: "u", device: "phone")
+            _ = await delivery.presence(app: "1", session: session, users: ["u"])
+            await delivery.change(to: delivery.currentDefinitions)
+            answered.add(1, ordering: .relaxed)
+        }
+        let delivery = stage.delivery
+        stage.start()
+        let meanwhile = (0..<20).map { _ in Task { await ask(delivery) } }
+        await stage.stop()
+        let afterwards = Task { await ask(delivery) }
+        #expect(await eventually { answered.load(ordering: .relaxed) == 21 }, "\(answered.load(ordering: .relaxed)) of 21 were answered")
+        #expect(!delivery.submit(PublishCommand(app: stage.app, requests: []) { _ in Issue.record("not taken, and answered") }))
+        for task in meanwhile + [afterwards] { task.cancel() }
+    }
+
     // MARK: Scheduled publishes
 
     @Test("a trial tells what would be refused, and leaves nothing behind")

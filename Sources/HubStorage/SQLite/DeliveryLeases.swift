@@ -39,6 +39,9 @@ final class DeliveryLeases: Sendable {
     /// By `delivery.rowid`.
     var current: [Int64: Lease] { state.withLock { $0.leases } }
 
+    /// The row of `SQLiteStore.probe`, beside those of leases. One that a crash left names no delivery.
+    static let probe: Int64 = -1
+
     // MARK: Inside the writer's transaction
 
     /// - Parameter deliveries: with their rows.

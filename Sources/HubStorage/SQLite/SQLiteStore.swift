@@ -20,6 +20,7 @@ package final class SQLiteStore: Directory, DeliveryStore, WebhookStore, Sendabl
     let pool: DatabasePool
     let time: any TimeSource
     private let writes: GroupCommit<Database>
+    private let commits = CommitWatch()
     let onUnreadableRow: @Sendable (StorageError) -> Void
     let leases = DeliveryLeases()
     let snapshots = SnapshotCache()
@@ -41,16 +42,34 @@ package final class SQLiteStore: Directory, DeliveryStore, WebhookStore, Sendabl
         self.time = time
         self.onUnreadableRow = onUnreadableRow
         let checkpoints = Checkpoints(pool: pool)
-        writes = GroupCommit(limits: writeLimits, tidyUp: { await checkpoints.runIfDue() }) { calls in
-            try await pool.write { db in
-                defer { checkpoints.noteChanges(total: db.totalChangesCount) }
-                return try calls.map { try Self.perform($0, in: db) }
+        writes = GroupCommit(limits: writeLimits, tidyUp: { await checkpoints.runIfDue() }) { [commits] calls in
+            try await commits.watch {
+                try await pool.write { db in
+                    let before = db.totalChangesCount
+                    defer { checkpoints.noteChanges(total: db.totalChangesCount) }
+                    let results = try calls.map { try Self.perform($0, in: db) }
+                    return (results, db.totalChangesCount > before)
+                }
             }
         }
     }
 
     /// What the writer has done and what waits for it, for metrics.
     package var figures: GroupCommitFigures { writes.figures }
+
+    /// Whether what is committed reaches the disk.
+    package var health: StoreHealth { commits.health }
+
+    /// Writes more than a few publishes take, to see whether the disk takes it, and removes it again.
+    package func probe() async throws {
+        try await write { db in
+            try db.execute(sql: "INSERT OR REPLACE INTO lease (number, deliveries) VALUES (?, zeroblob(?))", arguments: [DeliveryLeases.probe, Self.probeBytes])
+        }
+        commits.recovered()
+        try await write { db in try db.execute(sql: "DELETE FROM lease WHERE number = ?", arguments: [DeliveryLeases.probe]) }
+    }
+
+    private static let probeBytes = 262_144
 
     /// Waits for the writes that were accepted, then closes the file. Every later call fails.
     package func close() async throws {

@@ -68,4 +68,47 @@ def strangers():
     finish(served=http.get(f"{HUB_URL}/health", timeout=PATIENCE).status_code == 200)
 
 
-{f.__name__: f for f in (probes, drain, impatient, strangers)}[sys.argv[1]]()
+def full_disk():
+    """No file of the hub may grow any more; then they may again, and nobody publishes anything."""
+    import resource
+    pid = int(os.environ["HUB_PID"])
+    channel = "presence-quiz-monday"
+    create_session("monday", "ABC123")
+    ben = join("ABC123", "Ben")
+
+    def publish():
+        event = {"name": "session-started", "channel": channel, "data": json.dumps({"filler": "x" * 8000})}
+        return signed("POST", "/events", event)
+
+    def brief(answer):
+        return [answer.status_code, answer.headers.get("Retry-After"), bool(answer.json()["error"])]
+
+    accepted = [expect(publish())["event_id"] for _ in range(20)]
+    began = time.monotonic()
+    unlimited = resource.prlimit(pid, resource.RLIMIT_FSIZE, (os.stat(os.environ["STORE"] + "-wal").st_size, resource.RLIM_INFINITY))
+    # Calls go on while it fails, as backends' do: each is refused, and each is one failure more.
+    refused = [brief(publish()) for _ in range(40)]
+    unready = wait_for(unreadiness, "the hub to be unready")
+    device = {"token": fcm_token("b"), "platform": "android"}
+    routes = [
+        brief(http.post(f"{HUB_URL}/games/join", json={"join_code": "ABC123", "name": "Cleo", "email": "cleo@example.com"}, timeout=PATIENCE)),
+        brief(http.put(f"{HUB_URL}/me/device", json=device, headers=bearer(ben), timeout=PATIENCE)),
+        brief(signed("PUT", "/users/u1/devices/phone", device)), brief(signed("PUT", "/sessions/tuesday", {"definition": "quiz", "attributes": {}}))]
+    socket_only = signed("POST", "/events", {"name": "greeting", "channel": "news", "data": "{}"}).status_code
+    seconds = time.monotonic() - began
+    resource.prlimit(pid, resource.RLIMIT_FSIZE, unlimited)
+    wait_for(lambda: http.get(f"{HUB_URL}/ready", timeout=PATIENCE).status_code == 200, "the hub to be ready again by itself")
+    again = publish()
+    accepted.append(again.json().get("event_id"))
+    stored, after = [], 0
+    while page := expect(signed("GET", f"/channels/{channel}/history", params={"after": str(after), "limit": "100"}))["events"]:
+        stored += page
+        after = page[-1]["sequence"]
+    known = {event["event_id"] for event in stored}
+    finish(
+        refused=refused, unready=[unready[0], unready[1]["error"]], routes=routes, socket_only=socket_only, ready_again=200,
+        published_again=again.status_code, missing=len(set(accepted) - known), beyond=len(known - set(accepted)),
+        gaps=sum(later["sequence"] != earlier["sequence"] + 1 for earlier, later in zip(stored, stored[1:])), seconds=int(seconds) + 1)
+
+
+{f.__name__: f for f in (probes, drain, impatient, strangers, full_disk)}[sys.argv[1]]()

@@ -1,0 +1,15 @@
+/// What a hub says of itself to whoever is about to send it work. Any thread.
+package struct Readiness: Sendable {
+    /// Why `/ready` is refused, as a sentence; nil: it is not.
+    package let refusal: @Sendable () -> String?
+    /// Every request but a probe is refused: the hub is about to end.
+    package let isClosing: @Sendable () -> Bool
+
+    package init(refusal: @escaping @Sendable () -> String?, isClosing: @escaping @Sendable () -> Bool) {
+        self.refusal = refusal
+        self.isClosing = isClosing
+    }
+
+    /// What is told while the hub goes.
+    package static let shuttingDown = "the server is shutting down: send new work to another one"
+}
