@@ -33,6 +33,13 @@ struct APIError: Error, Equatable {
                 409, "the join code \(Self.quoted(code)) belongs to another living session: choose another one or delete that session")
         case .noSuchSession(let id): self = .noSuchSession(id)
         case .emailTaken: self.init(409, "another participant of the session has this e-mail: use that participant or another e-mail")
+        case .emailOfBackend:
+            self.init(
+                403,
+                "this e-mail belongs to somebody whom the backend invited: take the participant token from the backend, which gets it with "
+                    + "POST /apps/{app}/sessions/{session}/participants/{user}/token")
+        case .tooManyDevices:
+            self.init(409, "too many devices of this participant: delete one first, with DELETE /me/device or from the backend")
         }
     }
 

@@ -24,7 +24,7 @@ package struct BackendAPI: Sendable {
     ) {
         let shelf = DeviceShelf(directory: directory, time: time, defaultEnvironment: defaultEnvironment)
         sessions = SessionsResource(directory: directory, desk: desk, definitions: definitions)
-        participants = ParticipantsResource(directory: directory, desk: desk, definitions: definitions)
+        participants = ParticipantsResource(directory: directory, desk: desk, time: time, definitions: definitions)
         devices = DevicesResource(shelf: shelf)
         bulk = BulkDevicesResource(shelf: shelf)
         notifications = NotificationsResource(
@@ -46,6 +46,8 @@ package struct BackendAPI: Sendable {
                 return try await participants.respondToList(request, app: app.id, session: path[1])
             case ("sessions", 4) where path[2] == "participants":
                 return try await participants.respond(to: request, app: app.id, session: path[1], user: path[3])
+            case ("sessions", 5) where path[2] == "participants" && path[4] == "token":
+                return try await participants.issueToken(request, app: app, session: path[1], user: path[3])
             case ("users", 3) where path[2] == "devices": return try await devices.respondToList(request, app: app.id, user: path[1])
             case ("users", 4) where path[2] == "devices":
                 return try await devices.respond(to: request, app: app.id, user: path[1], device: path[3])

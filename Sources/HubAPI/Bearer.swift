@@ -8,6 +8,7 @@ struct Bearer {
     var participant: Participant
     /// The device that the token was issued to.
     var device: String
+    var scope: ParticipantScope
 
     var deviceOwner: DeviceRegistration.Owner {
         DeviceRegistration.Owner(app: app.id, user: participant.user, device: device)
@@ -40,10 +41,32 @@ struct BearerCheck: Sendable {
         let (claims, app) = try verified(token)
         guard app.isEnabled else { throw APIError(403, "the app is disabled") }
         let participant = try await directory.participant(app: app.id, session: claims.session, user: claims.user)
-        guard let participant else {
+        guard let participant, participant.number == claims.number ?? participant.number else {
             throw APIError.unauthorized("the participant has left the session or was removed: join again")
         }
-        return Bearer(app: app, participant: participant, device: claims.device)
+        return Bearer(app: app, participant: participant, device: claims.device, scope: claims.scope)
+    }
+
+    /// Whether the token speaks for the person and not only in its session. An e-mail and a code are no login: what a join gave
+    /// reaches a user id that a join made, while it stands in no other session.
+    func reachesPerson(_ bearer: Bearer) async throws -> Bool {
+        switch bearer.scope {
+        case .app: true
+        case .session: false
+        case .join:
+            if bearer.participant.joinedBy == nil { false } else {
+                try await directory.sessionCount(app: bearer.app.id, user: bearer.participant.user) == 1
+            }
+        }
+    }
+
+    /// - Throws: a 403 where the token does not speak for the person.
+    func requirePerson(_ bearer: Bearer) async throws {
+        guard try await !reachesPerson(bearer) else { return }
+        throw APIError(
+            403,
+            "this participant token reaches its session only: take one of scope app from the backend, which gets it with "
+                + "POST /apps/{app}/sessions/{session}/participants/{user}/token")
     }
 
     private func verified(_ token: String) throws(APIError) -> (claims: ParticipantClaims, app: App) {

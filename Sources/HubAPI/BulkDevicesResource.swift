@@ -49,7 +49,7 @@ struct BulkDevicesResource: Sendable {
                 outcomes.append(.refused(error))
             }
         }
-        _ = try await shelf.directory.putDevices(changes, perUserMax: DeviceShelf.devicesPerUserMax)
+        _ = try await shelf.directory.putDevices(changes, by: .backend, perUserMax: DeviceShelf.devicesPerUserMax)
         return .json(["devices": .array(outcomes.map(Self.answer))])
     }
 

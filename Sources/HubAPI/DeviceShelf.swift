@@ -16,11 +16,11 @@ struct DeviceShelf: Sendable {
     ///   - former: the device as it is stored.
     ///   - keepsFormer: whether members that are not given stay as they are, instead of getting their defaults.
     func put(
-        _ registration: DeviceRegistration, of owner: DeviceRegistration.Owner, former: Device?, keepsFormer: Bool
+        _ registration: DeviceRegistration, of owner: DeviceRegistration.Owner, by writer: DeviceWriter, former: Device?, keepsFormer: Bool
     ) async throws -> Device {
         let device = try registration.device(
             of: owner, former: keepsFormer ? former : nil, environment: defaultEnvironment, now: time.wallMilliseconds)
-        return try await directory.putDevice(device, perUserMax: Self.devicesPerUserMax)
+        return try await directory.putDevice(device, by: writer, perUserMax: Self.devicesPerUserMax)
     }
 
     func stored(_ owner: DeviceRegistration.Owner) async throws -> Device? {

@@ -22,11 +22,11 @@ struct DevicesResource: Sendable {
             try registration.requireToken()
             if registration.platform == nil { throw APIError(400, "platform is missing: send \"android\", \"ios\" or \"web\"") }
             let former = try await shelf.stored(owner)
-            return .json(DeviceShelf.answer(try await shelf.put(registration, of: owner, former: former, keepsFormer: false)))
+            return .json(DeviceShelf.answer(try await shelf.put(registration, of: owner, by: .backend, former: former, keepsFormer: false)))
         case "PATCH":
             let registration = try DeviceRegistration(JSONBody(request.body))
             let former = try await existing(owner)
-            return .json(DeviceShelf.answer(try await shelf.put(registration, of: owner, former: former, keepsFormer: true)))
+            return .json(DeviceShelf.answer(try await shelf.put(registration, of: owner, by: .backend, former: former, keepsFormer: true)))
         case "DELETE":
             // Deleting what is not there answers the same: a logout that is repeated has what it wants.
             try await shelf.delete(owner)

@@ -48,11 +48,13 @@ struct MeResource: Sendable {
     func device(_ request: HTTPRequest) async throws -> HTTPResponse {
         switch request.method {
         case "PUT":
-            let owner = try await pacedBearer(of: request).deviceOwner
+            let bearer = try await pacedBearer(of: request)
+            let owner = bearer.deviceOwner
             let registration = try DeviceRegistration(JSONBody(request.body))
             try registration.requireToken()
             let former = try await shelf.stored(owner)
-            return .json(DeviceShelf.answer(try await shelf.put(registration, of: owner, former: former, keepsFormer: true)))
+            return .json(DeviceShelf.answer(try await shelf.put(
+                registration, of: owner, by: .participant(session: bearer.participant.session), former: former, keepsFormer: true)))
         case "DELETE":
             try await shelf.delete(try await pacedBearer(of: request).deviceOwner)
             return .json([:])
@@ -66,6 +68,7 @@ struct MeResource: Sendable {
         }
         let bearer = try await bearers.bearer(of: request)
         try eventsPace.pass(bearer, now: time.monotonicNanoseconds)
+        try await bearers.requirePerson(bearer)
         return try await history.own(request, bearer)
     }
 
@@ -79,6 +82,6 @@ struct MeResource: Sendable {
         guard request.method == "POST" else { throw APIError.methodNotAllowed(request.method, allowed: ["POST"]) }
         let bearer = try await bearers.bearer(of: request)
         try receiptPace.pass(bearer, now: time.monotonicNanoseconds)
-        return try await receipts.respond(to: request, bearer)
+        return try await receipts.respond(to: request, bearer, reachesPerson: try await bearers.reachesPerson(bearer))
     }
 }

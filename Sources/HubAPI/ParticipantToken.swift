@@ -1,7 +1,18 @@
 internal import HubChannels
 internal import HubCore
 internal import HubCrypto
+internal import HubDelivery
 internal import HubJSON
+
+/// What a participant token reaches beyond the session's own channels.
+enum ParticipantScope: String, CaseIterable {
+    /// Given by a join, which proves little: reaches the person as long as a join made them, and they stand in this one session.
+    case join
+    /// Given by the backend: reaches the session.
+    case session
+    /// Given by the backend: reaches the person, in all sessions of the app.
+    case app
+}
 
 /// What a participant token says: who somebody is, in which session, on which device.
 struct ParticipantClaims: Equatable {
@@ -9,6 +20,9 @@ struct ParticipantClaims: Equatable {
     var session: String
     var user: String
     var device: String
+    var scope: ParticipantScope
+    /// The participant's number, never given again: the token dies with the row. Nil in tokens of earlier versions.
+    var number: Int64?
     /// Seconds since 1970.
     var issuedAt: Int64
     /// Seconds since 1970; from this second on the token is void.
@@ -33,17 +47,20 @@ enum ParticipantToken {
     }
 
     /// Signs a token of `lifetimeSeconds` with the app's `signer`.
+    /// - Parameter device: a name that shows no secret.
     static func issue(
-        app: App, session: String, user: String, device: String, nowSeconds: Int64,
+        app: App, participant: Participant, device: String, scope: ParticipantScope, nowSeconds: Int64,
         random: (Int) -> [UInt8] = SecureRandom.bytes
     ) -> String {
         let (key, secret) = app.signer
         let header: JSONValue = ["alg": "HS256", "kid": .string(key), "typ": "JWT"]
         let payload: JSONValue = [
             "app": .string(app.id),
-            "session": .string(session),
-            "sub": .string(user),
+            "session": .string(participant.session),
+            "sub": .string(participant.user),
+            "number": .int(participant.number),
             "device": .string(device),
+            "scope": .string(scope.rawValue),
             "iat": .int(nowSeconds),
             "exp": .int(nowSeconds + lifetimeSeconds),
             "jti": .string(Hex.encode(random(identifierByteCount))),
@@ -95,8 +112,12 @@ extension ParticipantClaims {
     fileprivate init?(_ payload: JSONValue) {
         guard let app = payload["app"]?.stringValue, let session = payload["session"]?.stringValue,
             let user = payload["sub"]?.stringValue, let device = payload["device"]?.stringValue,
-            let issuedAt = payload["iat"]?.intValue, let expiresAt = payload["exp"]?.intValue
+            let issuedAt = payload["iat"]?.intValue, let expiresAt = payload["exp"]?.intValue,
+            // Tokens of earlier versions came from joins.
+            let scope = ParticipantScope(rawValue: payload["scope"]?.stringValue ?? ParticipantScope.join.rawValue)
         else { return nil }
-        self.init(app: app, session: session, user: user, device: device, issuedAt: issuedAt, expiresAt: expiresAt)
+        self.init(
+            app: app, session: session, user: user, device: device, scope: scope, number: payload["number"]?.intValue, issuedAt: issuedAt,
+            expiresAt: expiresAt)
     }
 }

@@ -1,10 +1,13 @@
+internal import HubChannels
 internal import HubCore
+internal import HubCrypto
 internal import HubDelivery
 
 /// `GET /apps/{app}/sessions/{session}/participants` and `PUT|DELETE …/participants/{user}`: a backend keeps the roster.
 struct ParticipantsResource: Sendable {
     let directory: any Directory
     let desk: any AttendanceDesk
+    let time: any TimeSource
     let definitions: @Sendable () -> DefinitionSet
 
     private static let roleCharactersMax = 100
@@ -26,6 +29,24 @@ struct ParticipantsResource: Sendable {
             return JSONValue.object(members)
         }
         return .json(["participants": .array(entries)])
+    }
+
+    /// `POST …/participants/{user}/token`: how an invited person comes in. The backend knows whom it gives the token to.
+    func issueToken(_ request: HTTPRequest, app: App, session: String, user: String) async throws -> HTTPResponse {
+        guard request.method == "POST" else { throw APIError.methodNotAllowed(request.method, allowed: ["POST"]) }
+        let (session, user) = (try Field.sessionID(session), try Field.userID(user))
+        let body = try request.body.isEmpty ? JSONBody(.object([:]), named: "the body") : JSONBody(request.body)
+        let scope = try body.choice("scope", of: [ParticipantScope.session, .app]) ?? .session
+        let named = try body.string("device", charactersMax: Field.deviceIDCharactersMax).map { text throws(APIError) in try Field.deviceID(text) }
+        guard let participant = try await directory.participant(app: app.id, session: session, user: user) else {
+            throw APIError(404, "the session has no participant \(APIError.quoted(user)): add one with PUT, then ask again")
+        }
+        let device = named ?? JoiningDevices.unnamed(nil, SecureRandom.bytes(JoiningDevices.randomByteCount))
+        let now = time.wallSeconds
+        return .json([
+            "token": .string(ParticipantToken.issue(app: app, participant: participant, device: device, scope: scope, nowSeconds: now)),
+            "expires_at": .string(Timestamp.iso8601(milliseconds: (now + ParticipantToken.lifetimeSeconds) * 1000)),
+        ])
     }
 
     func respond(to request: HTTPRequest, app: String, session: String, user: String) async throws -> HTTPResponse {

@@ -56,6 +56,7 @@ struct PusherAuthResource: Sendable {
     /// A sign-in.
     func user(_ request: HTTPRequest) async throws -> HTTPResponse {
         let (bearer, _, socketID) = try await read(request, userPace)
+        try await bearers.requirePerson(bearer)
         let signer = bearer.app.signer
         let userData = Self.member("id", bearer.participant).text
         await bind(socketID, bearer)

@@ -5,7 +5,9 @@ internal import HubDelivery
 /// `POST /me/receipts`: an app says that it got an event, or the notification of it.
 struct ReceiptsResource: Sendable {
     let store: any DeliveryStore
+    let directory: any Directory
     let desk: any AttendanceDesk
+    let definitions: @Sendable () -> DefinitionSet
 
     /// Both settle the recipient: a notification that was opened had arrived.
     private enum Status: String, CaseIterable {
@@ -14,14 +16,16 @@ struct ReceiptsResource: Sendable {
 
     private static let idCharactersMax = 64
 
-    func respond(to request: HTTPRequest, _ bearer: Bearer) async throws -> HTTPResponse {
+    /// - Parameter reachesPerson: false: only events of the session's own channels are the bearer's to confirm.
+    func respond(to request: HTTPRequest, _ bearer: Bearer, reachesPerson: Bool) async throws -> HTTPResponse {
         let body = try JSONBody(request.body)
         guard let status = try body.choice("status", of: Status.allCases) else {
             throw APIError(400, "status is missing: send \"received\" or \"opened\"")
         }
         let (app, user) = (bearer.app.id, bearer.participant.user)
         guard let (event, isOfNotification) = try await eventID(body, app: app, user: user),
-            let target = try await store.receiptTarget(event: event, app: app, user: user)
+            let target = try await store.receiptTarget(event: event, app: app, user: user),
+            reachesPerson ? true : try await isOfSession(target.event.channel, bearer)
         else {
             // The same for an id that nobody has and for one of somebody else.
             throw APIError(404, "no event of yours has this id: send the nid of a notification, or the event_id of an event, as it came")
@@ -35,6 +39,13 @@ struct ReceiptsResource: Sendable {
             "nid": .string(NotificationID.make(event: event, app: app, user: user)),
             "status": .string(status.rawValue),
         ])
+    }
+
+    private func isOfSession(_ channel: String, _ bearer: Bearer) async throws -> Bool {
+        let participant = bearer.participant
+        guard let session = try await directory.session(app: bearer.app.id, id: participant.session) else { return false }
+        return SessionChannel(definitions: definitions()).isOpen(
+            channel, session: session.id, definition: session.definition, user: participant.user)
     }
 
     private func eventID(_ body: JSONBody, app: String, user: String) async throws -> (id: String, isOfNotification: Bool)? {

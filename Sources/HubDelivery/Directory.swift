@@ -10,7 +10,7 @@ package struct Session: Sendable, Equatable {
     package var number: Int64
     /// Name of its channel definition (`quiz`).
     package var definition: String
-    /// Unique over all apps while the session lives; compared in upper case.
+    /// Unique in the app while the session lives; compared in upper case.
     package var joinCode: String?
     package var attributes: [String: JSONValue]
     /// Milliseconds since 1970.
@@ -52,9 +52,12 @@ package struct Participant: Sendable, Equatable {
     package var role: String?
     /// Milliseconds since 1970.
     package var joinedAt: Int64
+    /// How a join recognises this participant again; nil: the backend made the participant, and no join finds them.
+    package var joinedBy: JoinIdentity?
 
     package init(
-        app: String, session: String, user: String, number: Int64, name: String, email: String?, role: String?, joinedAt: Int64
+        app: String, session: String, user: String, number: Int64, name: String, email: String?, role: String?, joinedAt: Int64,
+        joinedBy: JoinIdentity? = nil
     ) {
         self.app = app
         self.session = session
@@ -64,6 +67,7 @@ package struct Participant: Sendable, Equatable {
         self.email = email
         self.role = role
         self.joinedAt = joinedAt
+        self.joinedBy = joinedBy
     }
 }
 
@@ -143,55 +147,64 @@ package enum JoinIdentity: String, Sendable { case email, device }
 /// Callable from any thread. What a method returned without throwing is durable. Strings come validated and bounded.
 package protocol Directory: Sendable {
     /// Creates the session or replaces its definition, join code and attributes.
-    /// - Throws: `DirectoryError.joinCodeTaken` when another living session has the code.
+    /// - Throws: `DirectoryError.joinCodeTaken` when another living session of the app has the code.
     func putSession(
         app: String, id: String, definition: String, joinCode: String?, attributes: [String: JSONValue]
     ) async throws -> Session
     func session(app: String, id: String) async throws -> Session?
+    /// The sessions with this code, at most one of each app, in no particular order.
     /// - Parameter joinCode: in any case; codes are compared in upper case.
-    func session(joinCode: String) async throws -> Session?
+    func sessions(joinCode: String) async throws -> [Session]
     /// Removes the session and its participants; devices stay. False when there was none.
     func deleteSession(app: String, id: String) async throws -> Bool
 
-    /// Creates or updates one participant of an existing session.
+    /// Creates or updates one participant of an existing session. Somebody who joined stays a joiner.
     /// - Throws: `DirectoryError.noSuchSession`, or `.emailTaken` when another participant of the session has the e-mail.
     func putParticipant(
         app: String, session: String, user: String, name: String, email: String?, role: String?
     ) async throws -> Participant
-    /// The joining participant: an old one when `identity` recognises them (same e-mail without regard to case, or
-    /// same device id), whose name is then brought up to date; otherwise a new one whose `user` is its number in decimal.
+    /// The joining participant: one that joined before by the same `identity`, whose name is then brought up to date; otherwise a
+    /// new one whose `user` is its number in decimal.
+    /// - Parameters:
+    ///   - identity: email: recognises the e-mail without regard to case; device: recognises `installation`.
+    ///   - installation: handle of an `InstallationID`; nil: recognises nobody.
+    /// - Throws: `DirectoryError.emailOfBackend` when the backend made the participant with this e-mail, `.noSuchSession` when the
+    ///   session is gone, or was made anew since.
     func join(
-        session: Session, name: String, email: String, role: String?, identity: JoinIdentity, device: String?
+        session: Session, name: String, email: String, role: String?, identity: JoinIdentity, installation: String?
     ) async throws -> Participant
+    /// In how many sessions of the app the user stands; counted up to 2.
+    func sessionCount(app: String, user: String) async throws -> Int
     func participant(app: String, session: String, user: String) async throws -> Participant?
     /// In the order of their numbers.
     func participants(app: String, session: String) async throws -> [Participant]
     func deleteParticipant(app: String, session: String, user: String) async throws -> Bool
 
-    /// Creates, replaces and removes devices, in order and in one transaction. A token has one owner: whoever else had it under
-    /// the same provider loses it. `registeredAt` and `lastAcceptedAt` are kept when the token value is unchanged, the latter also
-    /// only in the same environment.
-    /// - Parameter perUserMax: devices of one user that stay: for one more the longest registered of the others goes.
+    /// Creates, replaces and removes devices, in order and in one transaction. `registeredAt` and `lastAcceptedAt` are kept when the
+    /// token value is unchanged, the latter also only in the same environment. `writer` says which other rows of the app lose the
+    /// token, and which may make room.
+    /// - Parameter perUserMax: devices of one user that stay.
     /// - Returns: for each change the device as it is now; nil: removed, or not there.
-    func putDevices(_ changes: [DeviceChange], perUserMax: Int) async throws -> [Device?]
+    /// - Throws: `DirectoryError.tooManyDevices` when no row may make room for one that a participant writes.
+    func putDevices(_ changes: [DeviceChange], by writer: DeviceWriter, perUserMax: Int) async throws -> [Device?]
     func device(app: String, user: String, id: String) async throws -> Device?
     /// Where pushes to these devices go at this moment, in their order; nil for a device that there is not. One read for all of them.
     func targets(of devices: [DeviceName]) async throws -> [DeviceTarget?]
     func devices(app: String, user: String) async throws -> [Device]
-    /// The device with this id that has a token, whoever owns it; of several the newest registration. For apps whose installations
-    /// name themselves.
-    func installation(app: String, id: String) async throws -> Device?
+    /// The newest registration under this handle that has a token, whoever owns it, among rows that an app wrote.
+    /// - Parameter handle: of an `InstallationID`.
+    func installation(app: String, handle: String) async throws -> Device?
     /// Those of several users in one read, by user; who has none is missing.
     func devices(app: String, users: [String]) async throws -> [String: [Device]]
     func deleteDevice(app: String, user: String, id: String) async throws -> Bool
-    /// Forgets the token a gateway called dead, if it is still the one that was tried and was registered before
-    /// `deadSince` (milliseconds since 1970; nil: the gateway gave no time, and the token goes). The device row stays.
+    /// Forgets a token of the app that a gateway called dead, in every row that has it and told it before `deadSince`
+    /// (milliseconds since 1970; nil: the gateway gave no time, and the token goes). The rows stay.
     /// True when the token was removed.
-    func removeToken(_ token: String, provider: PushProvider, deadSince: Int64?) async throws -> Bool
+    func removeToken(_ token: String, app: String, provider: PushProvider, deadSince: Int64?) async throws -> Bool
 
-    /// The gateway accepted a push to this token: it is alive, and belongs to this environment.
+    /// The gateway accepted a push of the app to this token: it is alive, and belongs to this environment.
     /// - Parameter at: milliseconds since 1970.
-    func noteAccepted(token: String, provider: PushProvider, environment: APNsEnvironment, at: Int64) async throws
+    func noteAccepted(token: String, app: String, provider: PushProvider, environment: APNsEnvironment, at: Int64) async throws
 
     /// Removes devices whose token was neither told by its app nor accepted by its gateway since `cutoff` (milliseconds since
     /// 1970), and those that have had none since: at most `limit`.
@@ -204,9 +217,24 @@ package protocol Directory: Sendable {
 
 extension Directory {
     /// Creates or replaces one device.
-    package func putDevice(_ device: Device, perUserMax: Int = .max) async throws -> Device {
-        try await putDevices([.put(device)], perUserMax: perUserMax).first?.flatMap { $0 } ?? device
+    package func putDevice(_ device: Device, by writer: DeviceWriter = .backend, perUserMax: Int = .max) async throws -> Device {
+        try await putDevices([.put(device)], by: writer, perUserMax: perUserMax).first?.flatMap { $0 } ?? device
     }
+}
+
+/// Whoever writes a device row. A new row remembers whether the backend or an app wrote it.
+package enum DeviceWriter: Sendable, Equatable {
+    /// Takes the token from all other rows that the backend wrote. For one device too many the longest registered one goes.
+    case backend
+    /// A join, or the bearer of a participant token. Takes the token from the other participants of this session, and from the user's
+    /// own rows that an app wrote. Only rows of apps whose token no gateway ever accepted make room.
+    case participant(session: String)
+    /// An installation that has joined nothing. Takes the token from nobody.
+    case installation
+
+    /// Names that the hub gives to devices without an id begin so, and one user has at most `unnamedMax` of them.
+    package static let unnamedPrefix = "unnamed"
+    package static let unnamedMax = 5
 }
 
 /// One of several changes of the devices.
@@ -276,4 +304,7 @@ package enum DirectoryError: Error, Equatable {
     case joinCodeTaken(String)
     case noSuchSession(String)
     case emailTaken
+    /// The e-mail is that of a participant whom the backend made.
+    case emailOfBackend
+    case tooManyDevices
 }

@@ -267,7 +267,7 @@ extension APNsGateway {
     private func judged(_ verdict: GatewayVerdict, _ request: Request) -> GatewayVerdict {
         let home = side(request.target.environment)
         let word = PushReason.word(of: verdict.outcome)
-        switch home.court.bad(request.target.token, isProven: !request.wasUnproven) {
+        switch home.court.bad(request.target.token, app: request.target.app, isProven: !request.wasUnproven) {
         case .open: return verdict
         case .tooMany where request.wasUnproven: return .retry(.lane, "\(word): \(Self.tooManyBadTokens)")
         case .tooMany:

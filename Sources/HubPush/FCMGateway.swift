@@ -229,7 +229,7 @@ extension FCMGateway {
         guard request.target.form.isOfDevice else {
             return .rejected(verdict.outcome.reason ?? PushReason.other)
         }
-        switch court.bad(request.target.token, isProven: !request.wasUnproven) {
+        switch court.bad(request.target.token, app: request.target.app, isProven: !request.wasUnproven) {
         case .open: return verdict
         case .tooMany: return .rejected("\(PushReason.word(of: verdict.outcome)): \(Self.tooManyUnregistered)")
         case .doubtful: return .rejected("\(PushReason.word(of: verdict.outcome)): \(Self.noneAccepted)").raising(.fcmUnregistered)

@@ -42,6 +42,8 @@ package enum PushAlarm: String, Sendable, CaseIterable {
 
 /// A token that its gateway called dead, and that other answers do not speak for.
 package struct DeadToken: Sendable, Equatable, CustomStringConvertible, CustomReflectable {
+    /// The app whose push was refused; other apps keep the token.
+    package var app: String
     package var provider: PushProvider
     package var token: String
     /// When the gateway said so, milliseconds since 1970: a registration after it is another matter.

@@ -45,9 +45,9 @@ final class TokenCourt: Sendable {
 
     /// - Parameter isProven: whether the gateway had accepted the token before.
     /// - Returns: whether the token may yet be removed, and why not where it is kept.
-    func bad(_ token: String, isProven: Bool) -> TokenJudge.Fate {
+    func bad(_ token: String, app: String, isProven: Bool) -> TokenJudge.Fate {
         let (now, wall) = (time.monotonicNanoseconds, time.wallMilliseconds)
-        let (fate, ruling) = state.withLock { $0.judge.bad(token, isProven: isProven, since: wall, now: now) }
+        let (fate, ruling) = state.withLock { $0.judge.bad(token, app: app, isProven: isProven, since: wall, now: now) }
         settle(ruling)
         wait()
         return fate
@@ -62,7 +62,7 @@ final class TokenCourt: Sendable {
     }
 
     private func settle(_ ruling: TokenJudge.Ruling) {
-        for held in ruling.condemned { reports.condemn(DeadToken(provider: provider, token: held.token, since: held.since)) }
+        for held in ruling.condemned { reports.condemn(DeadToken(app: held.app, provider: provider, token: held.token, since: held.since)) }
         if ruling.hasTripped { tripped() }
     }
 

@@ -33,6 +33,7 @@ struct TokenJudge: Equatable {
 
     struct Held: Equatable, CustomStringConvertible, CustomReflectable {
         let token: String
+        let app: String
         /// Milliseconds since 1970.
         let since: Int64
         fileprivate let at: UInt64
@@ -102,23 +103,24 @@ struct TokenJudge: Equatable {
 
     /// The gateway called this token dead.
     /// - Parameters:
+    ///   - app: whose push it was.
     ///   - isProven: whether it had accepted the token before.
     ///   - since: milliseconds since 1970.
-    mutating func bad(_ token: String, isProven: Bool = true, since: Int64, now: UInt64) -> (fate: Fate, ruling: Ruling) {
+    mutating func bad(_ token: String, app: String = "", isProven: Bool = true, since: Int64, now: UInt64) -> (fate: Fate, ruling: Ruling) {
         if isProven {
             _ = note(token, isBad: true)
-            if !isTripped { hold(token, since: since, now: now, in: \.held) }
+            if !isTripped { hold(token, app: app, since: since, now: now, in: \.held) }
             let ruling = rule(now: now)
             return (isTripped ? .tooMany : .open, ruling)
         }
-        if !isTripped { hold(token, since: since, now: now, in: \.strangers) }
+        if !isTripped { hold(token, app: app, since: since, now: now, in: \.strangers) }
         let ruling = rule(now: now)
         return (isTripped ? .tooMany : !hasAccepted && strangers.count >= rules.badMin ? .doubtful : .open, ruling)
     }
 
-    private mutating func hold(_ token: String, since: Int64, now: UInt64, in list: WritableKeyPath<TokenJudge, [Held]>) {
+    private mutating func hold(_ token: String, app: String, since: Int64, now: UInt64, in list: WritableKeyPath<TokenJudge, [Held]>) {
         guard self[keyPath: list].count < rules.heldMax, !self[keyPath: list].contains(where: { $0.token == token }) else { return }
-        self[keyPath: list].append(Held(token: token, since: since, at: now, answers: answers))
+        self[keyPath: list].append(Held(token: token, app: app, since: since, at: now, answers: answers))
     }
 
     /// Decides by the time that has passed.

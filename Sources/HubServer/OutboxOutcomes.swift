@@ -39,19 +39,19 @@ extension Outbox {
                 let target = answer.target
                 switch answer.outcome {
                 case .dead(_, let since, isCertain: true):
-                    group.addTask { await self.remove(target.token, of: target.provider, deadSince: since) }
+                    group.addTask { await self.remove(target.token, app: answer.delivery.app, of: target.provider, deadSince: since) }
                 case .accepted(_, let other) where answer.isNoteDue || other != nil:
-                    group.addTask { await self.noteAccepted(target, other ?? target.environment) }
+                    group.addTask { await self.noteAccepted(target, app: answer.delivery.app, other ?? target.environment) }
                 default: break
                 }
             }
         }
     }
 
-    private func noteAccepted(_ target: PushTarget, _ environment: APNsEnvironment) async {
+    private func noteAccepted(_ target: PushTarget, app: String, _ environment: APNsEnvironment) async {
         do {
             try await directory.noteAccepted(
-                token: target.token, provider: target.provider, environment: environment, at: time.wallMilliseconds)
+                token: target.token, app: app, provider: target.provider, environment: environment, at: time.wallMilliseconds)
         } catch {
             // The next accepted push says it again.
             logger.error("that a token was accepted could not be written down", metadata: ["error": "\(error)"])
@@ -61,9 +61,9 @@ extension Outbox {
     /// Forgets a token that its gateway calls dead. What still waits for its device ends without an attempt when it comes up,
     /// because the token is looked up then.
     /// - Parameter deadSince: milliseconds since 1970; nil: the gateway gave no time.
-    func remove(_ token: String, of provider: PushProvider, deadSince: Int64?) async {
+    func remove(_ token: String, app: String, of provider: PushProvider, deadSince: Int64?) async {
         do {
-            _ = try await directory.removeToken(token, provider: provider, deadSince: deadSince)
+            _ = try await directory.removeToken(token, app: app, provider: provider, deadSince: deadSince)
         } catch {
             logger.error("a dead token could not be removed", metadata: ["error": "\(error)"])
         }

@@ -57,7 +57,7 @@ package final class Server: Sendable {
         let (store, storeLock) = try Self.store(configuration, time: time, logger: logger)
         let outbox = Outbox(gateway: gateway, directory: store, store: store, definitions: definitions, time: time, logger: logger)
         pushReports.onDeadToken { token in
-            Task { await outbox.remove(token.token, of: token.provider, deadSince: token.since) }
+            Task { await outbox.remove(token.token, app: token.app, of: token.provider, deadSince: token.since) }
         }
         let tokenAge = TokenAge(staleAfter: configuration.push.staleAfter)
         let (isDraining, isClosing) = (Flag(), Flag())

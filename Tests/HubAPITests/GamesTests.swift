@@ -20,7 +20,7 @@ struct GamesTests {
         return hub
     }
 
-    private func join(_ hub: Hub, _ members: [String: JSONValue] = [:], client: String? = "client-1") async throws -> Answer {
+    private func join(_ hub: Hub, _ members: [String: JSONValue] = [:], client: String? = adasPhone) async throws -> Answer {
         let body: [String: JSONValue] = ["join_code": "hide42", "name": "Ann"]
         return try await hub.send(
             "POST", "/games/join", .object(body.merging(members) { _, new in new }), headers: client.map { ["x-client-id": $0] } ?? [:])
@@ -33,11 +33,11 @@ struct GamesTests {
         #expect(answer.status == 200, "\(answer.error)")
         #expect(answer["email"] == .null && answer["channel"] == "presence-game-g1")
         let user = try #require(answer["user_id"]?.stringValue)
-        let device = try #require(try await hub.directory.device(app: "1", user: user, id: "client-1"))
+        let device = try #require(try await hub.directory.device(app: "1", user: user, id: adasHandle))
         #expect(device.token == hexToken.lowercased() && device.environment == .sandbox && device.provider == .apns)
         // The same installation is the same player, and needs no token a second time.
         #expect(try await join(hub, ["name": "Anna"])["id"] == answer["id"])
-        #expect(try await join(hub, ["device_token": .string(fcmToken)], client: "client-2")["id"] != answer["id"])
+        #expect(try await join(hub, ["device_token": .string(fcmToken)], client: bensPhone)["id"] != answer["id"])
     }
 
     @Test("nobody joins without a token where the definition requires one, and a wrong code is still a 404")
@@ -58,24 +58,28 @@ struct GamesTests {
         let body: JSONValue = [
             "map_id": "old-town", "device_token": .string(hexToken.uppercased()), "device_token_environment": "production", "app_key": "alpha-key",
         ]
-        let answer = try await hub.send("POST", "/games", body, headers: ["x-client-id": "host-1"])
+        let answer = try await hub.send("POST", "/games", body, headers: ["x-client-id": bensPhone])
         #expect(answer.status == 200, "\(answer.error)")
-        #expect(answer.json == ["client_id": "host-1", "platform": "ios", "provider": "apns", "environment": "production"])
-        #expect(try await hub.directory.device(app: "1", user: "client:host-1", id: "host-1")?.token == hexToken.lowercased())
-        let user = try #require(try await join(hub, client: "host-1")["user_id"]?.stringValue)
-        #expect(try await hub.directory.device(app: "1", user: user, id: "host-1")?.token == hexToken.lowercased())
-        #expect(try await hub.directory.devices(app: "1", user: "client:host-1") == [])
-        // A refreshed token stays the player's.
+        #expect(answer.json == ["client_id": .string(bensPhone), "platform": "ios", "provider": "apns", "environment": "production"])
+        let installation = try #require(InstallationID(bensPhone))
+        #expect(try await hub.directory.devices(app: "1", user: installation.owner).map(\.token) == [hexToken.lowercased()])
+        let user = try #require(try await join(hub, client: bensPhone)["user_id"]?.stringValue)
+        #expect(try await hub.directory.device(app: "1", user: user, id: installation.handle)?.token == hexToken.lowercased())
+        #expect(try await hub.directory.devices(app: "1", user: installation.owner) == [])
+        // A refreshed token waits for the next join.
         let fresh = String(repeating: "cd", count: 32)
+        hub.clock.advance(seconds: 1)
         _ = try await hub.send(
-            "POST", "/games", ["device_token": .string(fresh), "app_key": "alpha-key"], headers: ["x-client-id": "host-1"])
-        #expect(try await hub.directory.device(app: "1", user: user, id: "host-1")?.token == fresh)
+            "POST", "/games", ["device_token": .string(fresh), "app_key": "alpha-key"], headers: ["x-client-id": bensPhone])
+        #expect(try await hub.directory.device(app: "1", user: user, id: installation.handle)?.token == hexToken.lowercased())
+        #expect(try await join(hub, client: bensPhone)["user_id"] == .string(user))
+        #expect(try await hub.directory.device(app: "1", user: user, id: installation.handle)?.token == fresh)
     }
 
     @Test("a registration before any game says what is missing, and an address makes only so many")
     func waitingRefusals() async throws {
         let hub = try await hub()
-        func register(_ body: JSONValue, client: String? = "c") async throws -> Answer {
+        func register(_ body: JSONValue, client: String? = adasPhone) async throws -> Answer {
             try await hub.send("POST", "/games", body, headers: client.map { ["x-client-id": $0] } ?? [:])
         }
         let token = JSONValue.string(hexToken)

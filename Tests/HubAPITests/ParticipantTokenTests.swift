@@ -1,6 +1,7 @@
 import HubChannels
 import HubCore
 import HubCrypto
+import HubDelivery
 import Testing
 
 @testable import HubAPI
@@ -10,10 +11,12 @@ struct ParticipantTokenTests {
     private let now: Int64 = 1_767_920_400
     private let app = App(index: 0, id: "1", secrets: ["alpha-key": "alpha-secret", "beta-key": "beta-secret"])
     private let other = App(index: 1, id: "2", secrets: ["other-key": "other-secret"])
+    private let ann = Participant(
+        app: "1", session: "s1", user: "42", number: 42, name: "Ann", email: nil, role: nil, joinedAt: 0, joinedBy: .email)
     private var apps: AppDirectory { AppDirectory([app, other]) }
 
     private func issue(_ app: App? = nil) -> String {
-        ParticipantToken.issue(app: app ?? self.app, session: "s1", user: "42", device: "phone", nowSeconds: now) {
+        ParticipantToken.issue(app: app ?? self.app, participant: ann, device: "phone", scope: .join, nowSeconds: now) {
             Array(repeating: 7, count: $0)
         }
     }
@@ -40,8 +43,8 @@ struct ParticipantTokenTests {
 
     private static let expected =
         "eyJhbGciOiJIUzI1NiIsImtpZCI6ImFscGhhLWtleSIsInR5cCI6IkpXVCJ9"
-        + ".eyJhcHAiOiIxIiwiZGV2aWNlIjoicGhvbmUiLCJleHAiOjE3NjgwMDY4MDAsImlhdCI6MTc2NzkyMDQwMCwianRpIjoiMDcwNzA3MDcwNzA3MDcwNzA3MDcwNzA3MDcwNzA3MDciLCJzZXNzaW9uIjoiczEiLCJzdWIiOiI0MiJ9"
-        + "._hAYZIV-4VmC07Ov8Jylrt-H2wL0G0DSMmK_ANsM_1M"
+        + ".eyJhcHAiOiIxIiwiZGV2aWNlIjoicGhvbmUiLCJleHAiOjE3NjgwMDY4MDAsImlhdCI6MTc2NzkyMDQwMCwianRpIjoiMDcwNzA3MDcwNzA3MDcwNzA3MDcwNzA3MDcwNzA3MDciLCJudW1iZXIiOjQyLCJzY29wZSI6ImpvaW4iLCJzZXNzaW9uIjoiczEiLCJzdWIiOiI0MiJ9"
+        + ".kId-LQVeEUckTqsrhIPHtCuvi7L0L2EgqCRtfajjtKY"
 
     @Test("is good until its last second")
     func lifetime() throws {
@@ -53,7 +56,7 @@ struct ParticipantTokenTests {
 
     @Test("two tokens of one second differ")
     func unique() {
-        let make = { ParticipantToken.issue(app: app, session: "s", user: "u", device: "d", nowSeconds: now) }
+        let make = { ParticipantToken.issue(app: app, participant: ann, device: "d", scope: .join, nowSeconds: now) }
         #expect(make() != make())
     }
 

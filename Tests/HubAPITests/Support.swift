@@ -60,7 +60,7 @@ final class RecordingQueue: PushQueue {
 /// Both halves of the API over one directory: app 1 has two keys, app 2 one, app 3 is disabled.
 struct Hub {
     let clock: ManualClock
-    let directory: MemoryDirectory
+    let directory: TestDirectory
     let events: TestEvents
     let desk = RecordingDesk()
     let pushes: RecordingQueue
@@ -98,14 +98,14 @@ struct Hub {
 
     init(
         files: [(String, String)] = Hub.files, wrongCodes: Int = 10, joinsPerMinute: Int = 300, environment: APNsEnvironment = .production,
-        directory: MemoryDirectory? = nil, clock: ManualClock = ManualClock(), secrets: [String: String] = Hub.secrets
+        clock: ManualClock = ManualClock(), secrets: [String: String] = Hub.secrets, sharing other: Hub? = nil
     ) throws {
         var disabled = App(index: 2, id: "3", secrets: ["gamma-key": "gamma-secret"])
         disabled.isEnabled = false
         let definitions = try DefinitionSet.load(files.map { (file: $0.0, text: $0.1) })
         self.clock = clock
-        self.directory = directory ?? MemoryDirectory(now: clock.wallMilliseconds)
-        events = try TestEvents(clock: clock)
+        events = try other?.events ?? TestEvents(clock: clock)
+        directory = other?.directory ?? TestDirectory(events.store)
         apps = AppDirectory([
             App(index: 0, id: "1", secrets: secrets), App(index: 1, id: "2", secrets: ["other-key": "other-secret"]), disabled,
         ])
@@ -207,3 +207,8 @@ struct Answer {
 
 let hexToken = String(repeating: "0A", count: 32)
 let fcmToken = "dXJ0:APA91b-" + String(repeating: "q", count: 140)
+
+/// Ids as apps make them up.
+let adasPhone = "3f6c1f0e-7a51-4b7e-9a3e-0d7c2b1a5e10"
+let bensPhone = "b81d77a2-09cc-4e06-8f3b-6f1f0d2c9e41"
+let adasHandle = InstallationID(adasPhone)?.handle ?? ""

@@ -59,7 +59,7 @@ struct PushOutcomeTests {
         #expect(row.outcome == "BadDeviceToken")
         #expect(try await stored(test).token == "ab12")
         test.clock.advance(seconds: 5)
-        await outbox.remove("ab12", of: .apns, deadSince: test.clock.wallMilliseconds - 1)
+        await outbox.remove("ab12", app: "1", of: .apns, deadSince: test.clock.wallMilliseconds - 1)
         #expect(try await stored(test).token == nil)
     }
 

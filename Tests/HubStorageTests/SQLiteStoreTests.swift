@@ -60,9 +60,10 @@ struct SQLiteStoreTests {
         let devices = try await store.devicePlans()
         let indexes = [
             "device": "sqlite_autoindex_device_1 (app=? AND user=? AND id=?)", "user": "sqlite_autoindex_device_1 (app=? AND user=?)",
-            "release": "device_token (provider=? AND token=?)", "dead": "device_token (provider=? AND token=?)",
-            "accepted": "device_token (provider=? AND token=?)", "prune": "device_refreshed (refreshed_at<?)",
-            "roster": "sqlite_autoindex_device_1 (app=? AND user=?)", "recognise": "device_id (app=? AND id=?)",
+            "release": "device_token (token=? AND app=? AND provider=?)", "dead": "device_token (token=? AND app=? AND provider=?)",
+            "release by the backend": "device_token (token=? AND app=? AND provider=?)",
+            "proven": "device_token (token=? AND app=? AND provider=?)", "accepted": "device_token (token=? AND app=? AND provider=?)", "prune": "device_refreshed (refreshed_at<?)",
+            "roster": "sqlite_autoindex_device_1 (app=? AND user=?)",
             "installation": "device_id (app=? AND id=?)",
         ]
         #expect(Set(devices.keys) == Set(indexes.keys))
@@ -100,12 +101,12 @@ struct SQLiteStoreTests {
         _ = try await store.commit([.init(.sample("e1"), [.sample(event: "e1", user: ada.user, message: .sample(event: "e1"))])])
         let deliveries = try await store.openDeliveries(limit: 10)
         try await store.close()
-        await #expect(throws: StorageError.self) { _ = try await store.session(joinCode: "CODE") }
+        await #expect(throws: StorageError.self) { _ = try await store.sessions(joinCode: "CODE") }
         let again = try open()
         // A second process on the same file, while the first one runs.
         let beside = try open()
         for store in [again, beside] {
-            #expect(try await store.session(joinCode: "CODE") == session)
+            #expect(try await store.sessions(joinCode: "CODE") == [session])
             #expect(try await store.roster(app: "1", session: session.id) == [RosterEntry(participant: ada, devices: [device])])
             #expect(try await store.openDeliveries(limit: 10) == deliveries)
             #expect(deliveries.first?.message?.sequence == 1)

@@ -2,12 +2,12 @@ import GRDB
 package import HubDelivery
 
 extension SQLiteStore {
-    package func putDevices(_ changes: [DeviceChange], perUserMax: Int) async throws -> [Device?] {
+    package func putDevices(_ changes: [DeviceChange], by writer: DeviceWriter, perUserMax: Int) async throws -> [Device?] {
         if changes.isEmpty { return [] }
         return try await write(rows: changes.count) { db in
             try changes.map { change in
                 switch change {
-                case .put(let device): return try Self.put(device, perUserMax: perUserMax, db)
+                case .put(let device): return try Self.put(device, by: writer, perUserMax: perUserMax, db)
                 case .remove(let app, let user, let id):
                     _ = try Self.delete(db, app: app, user: user, id: id)
                     return nil
@@ -16,7 +16,7 @@ extension SQLiteStore {
         }
     }
 
-    private static func put(_ device: Device, perUserMax: Int, _ db: Database) throws -> Device {
+    private static func put(_ device: Device, by writer: DeviceWriter, perUserMax: Int, _ db: Database) throws -> Device {
         var device = device
         let old = try Self.device(db, app: device.app, user: device.user, id: device.id)
         if let old, old.token == device.token && old.provider == device.provider {
@@ -24,17 +24,21 @@ extension SQLiteStore {
             if old.environment == device.environment { device.lastAcceptedAt = old.lastAcceptedAt }
         }
         if let token = device.token {
-            // A shared phone would otherwise show one person's notifications to the next.
-            try db.cachedStatement(sql: releaseTokenSQL).execute(
-                arguments: [device.provider.rawValue, token, device.app, device.user, device.id])
+            // A token that works under one row works under the next.
+            device.lastAcceptedAt =
+                try device.lastAcceptedAt
+                ?? Int64.fetchOne(
+                    db.cachedStatement(sql: acceptedSQL),
+                    arguments: [device.app, device.provider.rawValue, token, device.environment.rawValue])
+            try release(token, of: device, by: writer, db)
         }
-        if old == nil { try makeRoom(for: device, perUserMax: perUserMax, db) }
+        if old == nil { try makeRoom(for: device, by: writer, perUserMax: perUserMax, db) }
         try db.cachedStatement(
             sql: """
                 INSERT INTO device
                   (app, user, id, platform, provider, token, form, environment, locale, timezone, app_version, notifications, registered_at,
-                   refreshed_at, accepted_at)
-                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                   refreshed_at, accepted_at, origin)
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
                 ON CONFLICT (app, user, id) DO UPDATE SET
                   platform = excluded.platform, provider = excluded.provider, token = excluded.token, form = excluded.form,
                   environment = excluded.environment, locale = excluded.locale, timezone = excluded.timezone,
@@ -44,22 +48,43 @@ extension SQLiteStore {
         ).execute(arguments: [
             device.app, device.user, device.id, device.platform.rawValue, device.provider.rawValue, device.token, device.form.rawValue,
             device.environment.rawValue, device.locale, device.timezone, device.appVersion, device.notifications,
-            device.registeredAt, device.refreshedAt, device.lastAcceptedAt,
+            device.registeredAt, device.refreshedAt, device.lastAcceptedAt, writer == .backend ? "backend" : "app",
         ])
         return device
     }
 
-    private static func makeRoom(for device: Device, perUserMax: Int, _ db: Database) throws {
-        let count =
-            try Int.fetchOne(
-                db.cachedStatement(sql: "SELECT COUNT(*) FROM device WHERE app = ? AND user = ?"), arguments: [device.app, device.user]) ?? 0
-        guard count >= perUserMax else { return }
-        try db.cachedStatement(
-            sql: """
-                DELETE FROM device WHERE rowid IN (
-                  SELECT rowid FROM device WHERE app = ? AND user = ? ORDER BY registered_at, id LIMIT ?)
-                """
-        ).execute(arguments: [device.app, device.user, count - perUserMax + 1])
+    /// A shared phone would otherwise show one person's notifications to the next.
+    private static func release(_ token: String, of device: Device, by writer: DeviceWriter, _ db: Database) throws {
+        let arguments: StatementArguments = [device.app, device.provider.rawValue, token, device.user, device.id]
+        switch writer {
+        case .backend: try db.cachedStatement(sql: releaseFromBackendSQL).execute(arguments: arguments)
+        case .participant(let session):
+            try db.cachedStatement(sql: releaseFromRosterSQL).execute(arguments: arguments + [session])
+        case .installation: break
+        }
+    }
+
+    /// Rows without a token go before any other. A participant's row never displaces a token that some gateway accepted, and of the
+    /// others the newest, so that a stranger who knows an e-mail cannot push out the phone that was there first.
+    private static func makeRoom(for device: Device, by writer: DeviceWriter, perUserMax: Int, _ db: Database) throws {
+        func makeRoom(among prefix: String, max: Int) throws {
+            let own = "app = ? AND user = ? AND substr(id, 1, length(?)) = ?"
+            let arguments: StatementArguments = [device.app, device.user, prefix, prefix]
+            let count = try Int.fetchOne(db.cachedStatement(sql: "SELECT COUNT(*) FROM device WHERE \(own)"), arguments: arguments) ?? 0
+            guard count >= max else { return }
+            let choice =
+                writer == .backend
+                ? "ORDER BY registered_at, id"
+                : "AND origin = 'app' AND (token IS NULL OR accepted_at IS NULL) ORDER BY token IS NOT NULL, registered_at DESC, id"
+            try db.cachedStatement(
+                sql: "DELETE FROM device WHERE rowid IN (SELECT rowid FROM device WHERE \(own) \(choice) LIMIT ?)"
+            ).execute(arguments: arguments + [count - max + 1])
+            if db.changesCount <= count - max { throw DirectoryError.tooManyDevices }
+        }
+        if writer != .backend, device.id.hasPrefix(DeviceWriter.unnamedPrefix) {
+            try makeRoom(among: DeviceWriter.unnamedPrefix, max: DeviceWriter.unnamedMax)
+        }
+        try makeRoom(among: "", max: perUserMax)
     }
 
     package func device(app: String, user: String, id: String) async throws -> Device? {
@@ -103,10 +128,10 @@ extension SQLiteStore {
         }
     }
 
-    package func installation(app: String, id: String) async throws -> Device? {
+    package func installation(app: String, handle: String) async throws -> Device? {
         try await read { db in
             try Row.fetchOne(
-                db.cachedStatement(sql: Self.installationSQL), arguments: [app, id]
+                db.cachedStatement(sql: Self.installationSQL), arguments: [app, handle]
             ).map(Self.device(row:))
         }
     }
@@ -144,18 +169,20 @@ extension SQLiteStore {
         }
     }
 
-    package func removeToken(_ token: String, provider: PushProvider, deadSince: Int64?) async throws -> Bool {
+    package func removeToken(_ token: String, app: String, provider: PushProvider, deadSince: Int64?) async throws -> Bool {
         try await write { db in
             // APNs names the moment it found the token dead: a registration after it is a living app's.
-            try db.cachedStatement(sql: Self.removeTokenSQL).execute(arguments: [provider.rawValue, token, deadSince])
+            try db.cachedStatement(sql: Self.removeTokenSQL).execute(arguments: [app, provider.rawValue, token, deadSince])
             return db.changesCount > 0
         }
     }
 
-    package func noteAccepted(token: String, provider: PushProvider, environment: APNsEnvironment, at: Int64) async throws {
+    package func noteAccepted(
+        token: String, app: String, provider: PushProvider, environment: APNsEnvironment, at: Int64
+    ) async throws {
         try await write { db in
             try db.cachedStatement(sql: Self.noteAcceptedSQL)
-                .execute(arguments: [environment.rawValue, at, provider.rawValue, token])
+                .execute(arguments: [environment.rawValue, at, app, provider.rawValue, token])
         }
     }
 
@@ -188,15 +215,27 @@ extension SQLiteStore {
     static let oneDeviceSQL = "SELECT \(deviceColumns) FROM device WHERE app = ? AND user = ? AND id = ?"
     static let devicesOfUserSQL = "SELECT \(deviceColumns) FROM device WHERE app = ? AND user = ? ORDER BY registered_at DESC, id"
     static let installationSQL = """
-        SELECT \(deviceColumns) FROM device WHERE app = ? AND id = ? AND token IS NOT NULL ORDER BY registered_at DESC LIMIT 1
+        SELECT \(deviceColumns) FROM device WHERE app = ? AND id = ? AND token IS NOT NULL AND origin = 'app'
+        ORDER BY registered_at DESC LIMIT 1
         """
-    static let releaseTokenSQL = """
-        UPDATE device SET token = NULL WHERE provider = ? AND token = ? AND NOT (app = ? AND user = ? AND id = ?)
+    static let acceptedSQL = """
+        SELECT MAX(accepted_at) FROM device WHERE app = ? AND provider = ? AND token = ? AND environment = ?
+        """
+    static let releaseFromBackendSQL = """
+        UPDATE device SET token = NULL
+        WHERE app = ? AND provider = ? AND token = ? AND NOT (user = ? AND id = ?) AND origin = 'backend'
+        """
+    static let releaseFromRosterSQL = """
+        UPDATE device SET token = NULL
+        WHERE app = ?1 AND provider = ?2 AND token = ?3 AND NOT (user = ?4 AND id = ?5) AND CASE user WHEN ?4 THEN origin = 'app'
+          ELSE EXISTS (
+            SELECT 1 FROM participant WHERE participant.app = ?1 AND participant.session = ?6 AND participant.user = device.user) END
         """
     static let removeTokenSQL = """
-        UPDATE device SET token = NULL WHERE provider = ?1 AND token = ?2 AND (?3 IS NULL OR registered_at < ?3)
+        UPDATE device SET token = NULL
+        WHERE app = ?1 AND provider = ?2 AND token = ?3 AND (?4 IS NULL OR COALESCE(refreshed_at, registered_at) < ?4)
         """
-    static let noteAcceptedSQL = "UPDATE device SET environment = ?, accepted_at = ? WHERE provider = ? AND token = ?"
+    static let noteAcceptedSQL = "UPDATE device SET environment = ?, accepted_at = ? WHERE app = ? AND provider = ? AND token = ?"
     static let pruneDevicesSQL = """
         DELETE FROM device WHERE rowid IN (
           SELECT rowid FROM device WHERE refreshed_at < ? AND (accepted_at IS NULL OR accepted_at < ?) ORDER BY refreshed_at LIMIT ?)
@@ -205,9 +244,9 @@ extension SQLiteStore {
     /// For tests: how SQLite answers what is asked of devices.
     package func devicePlans() async throws -> [String: [String]] {
         try await plans([
-            "device": Self.oneDeviceSQL, "user": Self.devicesOfUserSQL, "release": Self.releaseTokenSQL, "dead": Self.removeTokenSQL,
+            "device": Self.oneDeviceSQL, "user": Self.devicesOfUserSQL, "release": Self.releaseFromRosterSQL, "release by the backend": Self.releaseFromBackendSQL, "dead": Self.removeTokenSQL,
             "accepted": Self.noteAcceptedSQL, "prune": Self.pruneDevicesSQL, "roster": Self.rosterSQL,
-            "recognise": Self.participantOfDeviceSQL, "installation": Self.installationSQL,
+            "proven": Self.acceptedSQL, "installation": Self.installationSQL,
         ])
     }
 }

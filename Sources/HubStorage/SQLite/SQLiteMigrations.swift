@@ -28,6 +28,10 @@ enum SQLiteMigrations {
         migrator.registerMigration("leases") { db in
             try db.execute(sql: "CREATE TABLE lease (number INTEGER PRIMARY KEY, deliveries BLOB NOT NULL) STRICT")
         }
+        migrator.registerMigration("owners") { db in
+            try db.execute(sql: owners)
+            try SecretInstallations.hide(in: db)
+        }
         return migrator
     }
 
@@ -268,5 +272,37 @@ enum SQLiteMigrations {
         DROP INDEX delivery_open;
         CREATE INDEX delivery_open ON delivery (due_at, state)
           WHERE state = 'due' OR state = 'leased' OR state = 'retry' OR state = 'waiting';
+        """
+
+    /// Join codes and device tokens are unique for each app alone. The table `session` is made anew, because SQLite cannot take a
+    /// constraint away. `participant.joined_by` and `device.origin` say who wrote a row: what joins recognise and what they may touch
+    /// hangs on it. A participant of an earlier version whose user id is their number had joined.
+    private static let owners = """
+        CREATE TABLE session_of_app (
+          number INTEGER PRIMARY KEY AUTOINCREMENT,
+          app TEXT NOT NULL,
+          id TEXT NOT NULL,
+          definition TEXT NOT NULL,
+          join_code TEXT,                 -- upper case; rows are living sessions, so unique among those
+          attributes TEXT NOT NULL,       -- a JSON object
+          created_at INTEGER NOT NULL,
+          UNIQUE (app, id)
+        ) STRICT;
+        INSERT INTO session_of_app SELECT number, app, id, definition, join_code, attributes, created_at FROM session;
+        DELETE FROM sqlite_sequence WHERE name = 'session_of_app';
+        INSERT INTO sqlite_sequence (name, seq) SELECT 'session_of_app', seq FROM sqlite_sequence WHERE name = 'session';
+        DROP TABLE session;
+        ALTER TABLE session_of_app RENAME TO session;
+        CREATE UNIQUE INDEX session_code ON session (join_code, app) WHERE join_code IS NOT NULL;
+
+        ALTER TABLE participant ADD COLUMN joined_by TEXT;
+        UPDATE participant SET joined_by = CASE WHEN device IS NULL THEN 'email' ELSE 'device' END WHERE user = CAST(number AS TEXT);
+        UPDATE participant SET email_key = NULL WHERE joined_by = 'device';
+
+        ALTER TABLE device ADD COLUMN origin TEXT NOT NULL DEFAULT 'backend';
+        UPDATE device SET origin = 'app' WHERE user GLOB 'client:*' OR EXISTS (
+          SELECT 1 FROM participant WHERE participant.app = device.app AND participant.user = device.user AND joined_by IS NOT NULL);
+        DROP INDEX device_token;
+        CREATE INDEX device_token ON device (token, app, provider) WHERE token IS NOT NULL;
         """
 }

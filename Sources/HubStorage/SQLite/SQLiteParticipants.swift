@@ -18,7 +18,8 @@ extension SQLiteStore {
                     INSERT INTO participant (app, session, user, name, email, email_key, role, joined_at)
                     VALUES (?, ?, ?, ?, ?, ?, ?, ?)
                     ON CONFLICT (app, session, user) DO UPDATE SET
-                      name = excluded.name, email = excluded.email, email_key = excluded.email_key, role = excluded.role
+                      name = excluded.name, email = excluded.email, role = excluded.role,
+                      email_key = CASE WHEN joined_by = 'device' THEN NULL ELSE excluded.email_key END
                     """
             ).execute(arguments: [app, session, user, name, email?.text, email?.key, role, now])
             return try Self.requireParticipant(Self.participant(db, app: app, session: session, user: user))
@@ -26,11 +27,8 @@ extension SQLiteStore {
     }
 
     /// Recognising and adding happen inside one write, so two joins of one person cannot miss each other.
-    ///
-    /// A join that recognises by device but names an e-mail somebody else in the session has is refused with
-    /// `DirectoryError.emailTaken`; one whose session is gone, or was made anew since, with `.noSuchSession`.
     package func join(
-        session: Session, name: String, email: String, role: String?, identity: JoinIdentity, device: String?
+        session: Session, name: String, email: String, role: String?, identity: JoinIdentity, installation: String?
     ) async throws -> Participant {
         let now = time.wallMilliseconds
         return try await write { db in
@@ -41,28 +39,37 @@ extension SQLiteStore {
             let email = Email(email)
             let known =
                 switch identity {
-                case .email: try email.flatMap { try Self.recognise($0, db, session) }
-                case .device: try device.flatMap { try Self.recognise(device: $0, db, session) }
+                case .email: try email.flatMap { try Self.participant(db, session, "email_key", $0.key) }
+                case .device: try installation.flatMap { try Self.participant(db, session, "device", $0) }
                 }
             if var participant = known {
+                guard participant.joinedBy == identity else { throw DirectoryError.emailOfBackend }
                 participant.name = name
                 try db.cachedStatement(sql: "UPDATE participant SET name = ? WHERE number = ?")
                     .execute(arguments: [name, participant.number])
                 return participant
             }
-            try Self.requireFree(email, db, app: session.app, session: session.id, except: nil)
             let number = try Self.freeNumber(db, app: session.app)
+            // An e-mail that recognises nobody is a note beside the name, and may be somebody else's as well.
             try db.cachedStatement(
                 sql: """
-                    INSERT INTO participant (number, app, session, user, name, email, email_key, role, device, joined_at)
-                    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                    INSERT INTO participant (number, app, session, user, name, email, email_key, role, device, joined_by, joined_at)
+                    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
                     """
             ).execute(arguments: [
-                number, session.app, session.id, String(number), name, email?.text, email?.key, role,
-                identity == .device ? device : nil, now,
+                number, session.app, session.id, String(number), name, email?.text, identity == .email ? email?.key : nil, role,
+                identity == .device ? installation : nil, identity.rawValue, now,
             ])
             return try Self.requireParticipant(
                 Self.participant(db, app: session.app, session: session.id, user: String(number)))
+        }
+    }
+
+    package func sessionCount(app: String, user: String) async throws -> Int {
+        try await read { db in
+            try Int.fetchOne(
+                db.cachedStatement(sql: "SELECT COUNT(*) FROM (SELECT 1 FROM participant WHERE app = ? AND user = ? LIMIT 2)"),
+                arguments: [app, user]) ?? 0
         }
     }
 
@@ -130,37 +137,15 @@ private struct Email {
 }
 
 extension SQLiteStore {
-    private static func recognise(_ email: Email, _ db: Database, _ session: Session) throws -> Participant? {
+    /// - Parameter column: one of those that are unique in a session.
+    private static func participant(_ db: Database, _ session: Session, _ column: String, _ value: String) throws -> Participant? {
         try Row.fetchOne(
-            db.cachedStatement(sql: "SELECT \(participantColumns) FROM participant WHERE app = ? AND session = ? AND email_key = ?"),
-            arguments: [session.app, session.id, email.key]
+            db.cachedStatement(sql: "SELECT \(participantColumns) FROM participant WHERE app = ? AND session = ? AND \(column) = ?"),
+            arguments: [session.app, session.id, value]
         ).map(participant(row:))
     }
 
-    /// Who joined with this device; otherwise the participant it is registered for, the newest registration first.
-    private static func recognise(device: String, _ db: Database, _ session: Session) throws -> Participant? {
-        let joined = try Row.fetchOne(
-            db.cachedStatement(sql: "SELECT \(participantColumns) FROM participant WHERE app = ? AND session = ? AND device = ?"),
-            arguments: [session.app, session.id, device])
-        let row =
-            try joined
-            ?? Row.fetchOne(
-                db.cachedStatement(sql: participantOfDeviceSQL), arguments: [session.app, device, session.id])
-        return row.map(participant(row:))
-    }
-
-    static var participantOfDeviceSQL: String {
-        """
-        SELECT \(participantColumns) FROM device
-        JOIN participant ON participant.app = device.app AND participant.user = device.user
-        WHERE device.app = ? AND device.id = ? AND participant.session = ?
-        ORDER BY device.registered_at DESC LIMIT 1
-        """
-    }
-
-    private static func requireFree(
-        _ email: Email?, _ db: Database, app: String, session: String, except user: String?
-    ) throws {
+    private static func requireFree(_ email: Email?, _ db: Database, app: String, session: String, except user: String) throws {
         guard let email else { return }
         let owner = try String.fetchOne(
             db.cachedStatement(sql: "SELECT user FROM participant WHERE app = ? AND session = ? AND email_key = ?"),
@@ -218,10 +203,10 @@ extension SQLiteStore {
 
     private static let participantColumns = """
         participant.app, participant.session, participant.user, participant.number, participant.name, participant.email, participant.role,
-        participant.joined_at
+        participant.joined_at, participant.joined_by
         """
 
-    private static var participantColumnCount: Int { 8 }
+    private static var participantColumnCount: Int { 9 }
     /// The place of `number` in `participantColumns`, and of `id` in `deviceColumns`.
     private static var numberColumn: Int { 3 }
     private static var deviceIDColumn: Int { 2 }
@@ -232,6 +217,7 @@ extension SQLiteStore {
     private static func participant(row: Row, from first: Int) -> Participant {
         Participant(
             app: row[first], session: row[first + 1], user: row[first + 2], number: row[first + 3], name: row[first + 4],
-            email: row[first + 5], role: row[first + 6], joinedAt: row[first + 7])
+            email: row[first + 5], role: row[first + 6], joinedAt: row[first + 7],
+            joinedBy: (row[first + 8] as String?).flatMap(JoinIdentity.init(rawValue:)))
     }
 }

@@ -13,8 +13,8 @@ extension SQLiteStore {
         return try await write { db in
             if let code {
                 let other = try Row.fetchOne(
-                    db.cachedStatement(sql: "SELECT 1 FROM session WHERE join_code = ? AND NOT (app = ? AND id = ?)"),
-                    arguments: [code, app, id])
+                    db.cachedStatement(sql: "SELECT 1 FROM session WHERE app = ? AND join_code = ? AND id <> ?"),
+                    arguments: [app, code, id])
                 if other != nil { throw DirectoryError.joinCodeTaken(code) }
             }
             try db.cachedStatement(
@@ -35,10 +35,10 @@ extension SQLiteStore {
         try await read { db in try Self.session(db, app: app, id: id) }
     }
 
-    package func session(joinCode: String) async throws -> Session? {
+    package func sessions(joinCode: String) async throws -> [Session] {
         let code = joinCode.uppercased()
         return try await read { db in
-            try Row.fetchOne(db.cachedStatement(sql: "SELECT * FROM session WHERE join_code = ?"), arguments: [code])
+            try Row.fetchAll(db.cachedStatement(sql: "SELECT * FROM session WHERE join_code = ?"), arguments: [code])
                 .map(Self.session(row:))
         }
     }

@@ -1,0 +1,23 @@
+import GRDB
+import HubDelivery
+
+/// Replaces the ids of installations in a store of an earlier version by what is derived of them, so that no secret is left in it.
+enum SecretInstallations {
+    static func hide(in db: Database) throws {
+        let joined = try Row.fetchAll(db, sql: "SELECT number, device FROM participant WHERE device IS NOT NULL")
+        for row in joined {
+            // A shorter id recognises nobody any more.
+            try db.execute(
+                sql: "UPDATE participant SET device = ? WHERE number = ?",
+                arguments: [InstallationID(row["device"])?.handle, row["number"] as Int64])
+        }
+        let devices = try Row.fetchAll(db, sql: "SELECT rowid, user, id FROM device WHERE origin = 'app'")
+        for row in devices {
+            guard let installation = InstallationID(row["id"]) else { continue }
+            let user: String = row["user"]
+            try db.execute(
+                sql: "UPDATE OR REPLACE device SET user = ?, id = ? WHERE rowid = ?",
+                arguments: [user.hasPrefix("client:") ? installation.owner : user, installation.handle, row["rowid"] as Int64])
+        }
+    }
+}
