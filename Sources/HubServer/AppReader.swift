@@ -8,6 +8,9 @@ struct AppReader {
     /// What everybody who reads the documentation knows.
     static let fallback = Configuration.App(id: "1", credentials: [AppCredential(key: "app-key", secret: "app-secret")])
 
+    /// An app's secret signs tokens that are handed out, so that whoever has one can try secrets at leisure.
+    static let secretCharactersMin = 16
+
     static func isDefault(_ credential: AppCredential) -> Bool {
         fallback.credentials.contains { $0.key == credential.key || $0.secret == credential.secret }
     }
@@ -36,6 +39,7 @@ struct AppReader {
         } else {
             var app = Self.fallback
             override(ids: [app.id])?.apply(to: &app)
+            note(app.credentials[0], from: .environment(EnvironmentName.appSecret.rawValue), EnvironmentName.appSecret.rawValue)
             apps = [app]
         }
         return apps
@@ -136,14 +140,22 @@ struct AppReader {
         if key != nil || secret != nil || others.isEmpty {
             if key == nil { _ = map.required("key", "write key: and secret: of the app, or set TANDEM_APP_KEY") }
             if secret == nil { _ = map.required("secret", "write key: and secret: of the app, or set TANDEM_APP_SECRET") }
-            all.append(AppCredential(key: key ?? "", secret: secret ?? ""))
+            let credential = AppCredential(key: key ?? "", secret: secret ?? "")
+            all.append(credential)
+            if override?.secret != nil {
+                note(credential, from: .environment(EnvironmentName.appSecret.rawValue), EnvironmentName.appSecret.rawValue)
+            } else if let node = map["secret"] {
+                note(credential, from: .file(settings.fileName, line: node.line), map.path("secret"))
+            }
         }
         for (index, node) in others.enumerated() {
             guard let pair = settings.file.map(node, "\(map.path("keys"))[\(index)]", keys: ["key", "secret"]) else { continue }
             _ = pair.required("key", "write key: and secret:")
             _ = pair.required("secret", "write key: and secret:")
             if let key = pair.string("key"), let secret = pair.string("secret") {
-                all.append(AppCredential(key: key, secret: secret))
+                let credential = AppCredential(key: key, secret: secret)
+                all.append(credential)
+                note(credential, from: .file(settings.fileName, line: pair["secret"]?.line ?? node.line), pair.path("secret"))
             }
         }
         for credential in all where !credential.key.isEmpty && !credential.secret.isEmpty {
@@ -153,6 +165,13 @@ struct AppReader {
             }
         }
         return all
+    }
+
+    /// Remembers what `ConfigurationParser` has to say of a secret once it knows where the server listens.
+    private func note(_ credential: AppCredential, from source: SettingSource, _ path: String) {
+        if case .file = source { settings.fileHasSecrets = true }
+        let isShort = !credential.secret.isEmpty && credential.secret.utf8.count < Self.secretCharactersMin
+        if isShort, !Self.fallback.credentials.contains(credential) { settings.shortSecrets.append((Setting(path, source), credential)) }
     }
 
     private func webhooks(_ map: YAMLMap) -> [Configuration.Webhook] {

@@ -17,6 +17,10 @@ package struct Configuration: Sendable, Equatable {
     package var metrics = Metrics()
     /// Settings that ask for something this version does not do yet, each with its place: `backplane (tandem.yaml:12)`.
     package var notYetInForce: [String] = []
+    /// What can be used and should not be, each with its place and the remedy.
+    package var warnings: [String] = []
+    /// The configuration file, when some of the secrets stand in it.
+    package var fileWithSecrets: String?
     /// Variables that begin with `TANDEM_` and mean nothing: probably misspelt.
     package var unknownEnvironment: [String] = []
 

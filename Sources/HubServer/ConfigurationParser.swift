@@ -27,7 +27,7 @@ package enum ConfigurationParser {
         readCORS(map, settings, &configuration)
         configuration.push = PushSettingsReader(settings: settings).push(map)
         readMetrics(map, settings, &configuration)
-        check(configuration, settings)
+        check(&configuration, settings)
 
         guard settings.mistakes.isEmpty else { throw YAMLError(settings.mistakes) }
         configuration.notYetInForce = NotYetInForce.keys(configuration, written: settings.written)
@@ -146,6 +146,7 @@ package enum ConfigurationParser {
                 token.source, "metrics.token: expected at least \(metricsTokenCharactersMin) printable characters without spaces: take some from openssl rand -hex 16")
         }
         configuration.metrics.token = token.value
+        if case .file = token.source { settings.fileHasSecrets = true }
     }
 
     /// Origins as browsers send them.
@@ -161,7 +162,8 @@ package enum ConfigurationParser {
     }
 
     /// What no single value tells.
-    private static func check(_ configuration: Configuration, _ settings: SettingReader) {
+    private static func check(_ configuration: inout Configuration, _ settings: SettingReader) {
+        checkSecrets(&configuration, settings)
         let host = configuration.listen.host
         if !NetworkAddress.isLoopback(host.value) {
             for app in configuration.apps where app.credentials.contains(where: AppReader.isDefault) {
@@ -186,6 +188,22 @@ package enum ConfigurationParser {
                 "limits.send_queue_bytes_total_max (\(total)) leaves each of \(loops) loops less than limits.send_queue_bytes_max (\(room)); raise "
                     + "the first or lower the second")
         }
+    }
+
+    /// The secret itself is in no message.
+    private static func checkSecrets(_ configuration: inout Configuration, _ settings: SettingReader) {
+        let isLoopback = NetworkAddress.isLoopback(configuration.listen.host.value)
+        let rule = "has fewer than \(AppReader.secretCharactersMin) characters, so that it can be found by trying"
+        let remedy = "take one from openssl rand -hex 16, and tell it to the app's backends"
+        for (setting, credential) in settings.shortSecrets {
+            if isLoopback {
+                configuration.warnings.append(
+                    "\(setting.source): \(setting.value) \(rule); \(remedy), before the server listens where others can reach it")
+            } else if !AppReader.isDefault(credential) {
+                settings.note(setting.source, "\(setting.value) \(rule): \(remedy)")
+            }
+        }
+        if settings.fileHasSecrets { configuration.fileWithSecrets = settings.fileName }
     }
 
     /// What a frame has beside its data at most: the names of event and channel with their JSON.

@@ -48,6 +48,7 @@ package final class Server: Sendable {
         let apps = Self.apps(configuration)
         let process = ProcessTag(random: SecureRandom.bytes(8).reduce(0) { $0 << 8 | UInt64($1) })
         let certificate = try Self.certificate(configuration)
+        for warning in configuration.warnings + SecretFiles.warnings(configuration) { logger.warning("\(warning)") }
         for warning in certificate?.warnings(now: time.wallSeconds) ?? [] { logger.warning("\(warning)") }
         let pushReports = PushReports(time: time)
         pushReports.onAlarm { Self.log($0, lane: $1, detail: $2, to: logger) }

@@ -16,6 +16,10 @@ final class SettingReader {
     private let environment: [String: String]
     /// A value that is no line of a file is read by the same rules as one that is, and noted under its own name.
     private var others: [YAMLReader] = []
+    /// Secrets of apps that can be found by trying, with the keys they are called by.
+    var shortSecrets: [(setting: Setting<String>, credential: AppCredential)] = []
+    /// Whether some secret stands in the file.
+    var fileHasSecrets = false
     /// The keys that were written somewhere.
     private(set) var written: [String: SettingSource] = [:]
 

@@ -21,6 +21,7 @@ struct Check: AsyncParsableCommand {
                 print("TLS certificate: \(certificate.warnings.isEmpty ? "good" : "usable") (\(certificate.text))")
                 for warning in certificate.warnings { print("warning: \(warning)") }
             }
+            for warning in configuration.warnings + SecretFiles.warnings(configuration) { print("warning: \(warning)") }
             for key in configuration.notYetInForce { print("not yet in force: \(key)") }
             if live { try await ask(configuration) }
         } catch {

@@ -216,11 +216,11 @@ struct ConfigurationMistakeTests {
         "the credentials that everybody knows are refused where others can reach the server",
         arguments: [
             ("0.0.0.0", "app-key", "app-secret", false), ("::", "app-key", "app-secret", false),
-            ("192.168.0.7", "mine", "app-secret", false), ("example.org", "app-key", "mine", false),
+            ("192.168.0.7", "mine", "app-secret", false), ("example.org", "app-key", "0123456789abcdef", false),
             ("127.1", "app-key", "app-secret", false), ("127.0.0.1.example.org", "app-key", "app-secret", false),
             ("127.0.0.1", "app-key", "app-secret", true),
             ("127.8.8.8", "app-key", "app-secret", true), ("::1", "app-key", "app-secret", true),
-            ("localhost", "app-key", "app-secret", true), ("0.0.0.0", "mine", "mine", true),
+            ("localhost", "app-key", "app-secret", true), ("0.0.0.0", "mine", "0123456789abcdef", true),
         ])
     func defaultCredentials(host: String, key: String, secret: String, isAllowed: Bool) {
         let found = ConfigurationText.mistakes(nil, ["TANDEM_APP_KEY": key, "TANDEM_APP_SECRET": secret], .init(host: host))
@@ -233,6 +233,34 @@ struct ConfigurationMistakeTests {
             )
         }
     }
+
+    @Test("a secret of fewer than 16 characters is refused where others can reach the server, and warned of elsewhere")
+    func shortSecrets() throws {
+        let text = """
+            apps:
+              - id: 1
+                key: mine
+                secret: fifteen-letters
+                keys: [{ key: next, secret: \(Self.long) }]
+              - id: 2
+                keys:
+                  - key: other
+                    secret: short
+            """
+        let (first, second) = ("tandem.yaml:4: apps[0].secret", "tandem.yaml:9: apps[1].keys[0].secret")
+        let refusals = ConfigurationText.mistakes(text, [:], .init(host: "0.0.0.0"))
+        #expect(refusals.count == 2 && refusals[0].hasPrefix("\(first) has fewer than 16") && refusals[1].hasPrefix("\(second) has fewer than 16"))
+        #expect(refusals.allSatisfy { $0.contains("openssl rand -hex 16") && !$0.contains("fifteen") })
+        let warnings = try ConfigurationText.parse(text).warnings
+        #expect(warnings.count == 2 && warnings[0].hasPrefix(first) && warnings[1].hasPrefix(second))
+        let environment = ["TANDEM_APP_ID": "1", "TANDEM_APP_SECRET": "from-elsewhere"]
+        #expect(try ConfigurationText.parse(text, environment).warnings.first?.hasPrefix("TANDEM_APP_SECRET: TANDEM_APP_SECRET has") == true)
+        #expect(ConfigurationText.mistakes(nil, ["TANDEM_APP_KEY": "mine", "TANDEM_APP_SECRET": "short"], .init(host: "::")).count == 1)
+        #expect(try ConfigurationText.parse().warnings == [], "the well-known pair, on this machine only")
+    }
+
+    /// As long as a secret has to be.
+    private static let long = "0123456789abcdef"
 
     @Test("secrets and passwords are in no description and no mistake")
     func secrets() throws {

@@ -74,7 +74,7 @@ struct ConfigurationTests {
     @Test("the metrics are everybody's on this machine, nobody's on a public address, and the token's where there is one; it is never shown")
     func metrics() throws {
         let token = "0123456789abcdef"
-        let secrets = "apps: [{ id: 1, key: k, secret: s }]\n"
+        let secrets = "apps: [{ id: 1, key: k, secret: a-secret-of-sixteen }]\n"
         #expect(try ConfigurationText.parse().metrics.token == nil)
         let written = try ConfigurationText.parse(secrets + "metrics: { token: \(token) }\nlisten: { host: 0.0.0.0 }")
         #expect(written.metrics.token == token && !"\(written)".contains(token) && !String(reflecting: written).contains(token))
