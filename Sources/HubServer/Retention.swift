@@ -9,7 +9,7 @@ internal import Logging
 struct Retention: Sendable {
     let store: any DeliveryStore
     let directory: any HubDelivery.Directory
-    let time: any TimeSource
+    let clock: RetentionClock
     let logger: Logger
 
     /// How long an event and its trail are kept after it was published, in milliseconds: 30 days. No push lives longer than
@@ -35,12 +35,11 @@ struct Retention: Sendable {
         do {
             var displaced = 0
             while true {
-                let now = time.wallMilliseconds
                 let answers = try await store.pruneAnswers(
-                    before: now - AnswerRecord.lifeMilliseconds, keeping: answersMax, limit: Self.answersStepMax)
-                let events = try await store.prune(before: now - Self.eventLifeMilliseconds, limit: Self.eventsStepMax)
+                    before: clock.cutoff(life: AnswerRecord.lifeMilliseconds), keeping: answersMax, limit: Self.answersStepMax)
+                let events = try await store.prune(before: clock.cutoff(life: Self.eventLifeMilliseconds), limit: Self.eventsStepMax)
                 let devices = try await directory.pruneDevices(
-                    idleSince: now - TokenAge.expiredAfterMilliseconds, limit: Self.devicesStepMax)
+                    idleSince: clock.cutoff(life: TokenAge.expiredAfterMilliseconds), limit: Self.devicesStepMax)
                 displaced += answers.displaced
                 let isMore = max(answers.expired, answers.displaced) == Self.answersStepMax || events == Self.eventsStepMax
                     || devices == Self.devicesStepMax

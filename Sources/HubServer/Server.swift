@@ -62,7 +62,11 @@ package final class Server: Sendable {
         }
         let tokenAge = TokenAge(staleAfter: configuration.push.staleAfter)
         let (isDraining, isClosing) = (Flag(), Flag())
+        let ages: RetentionClock
         do {
+            let newest = try await store.newestTime()
+            if let doubt = RetentionClock.doubt(newest: newest, now: time.wallMilliseconds) { logger.warning("\(doubt)") }
+            ages = RetentionClock(time: time, newest: newest)
             let loops = try LoopGroup(count: configuration.loopCount, options: Self.options(configuration, certificate: certificate))
             let ports = EnginePorts(loops.handles)
             let reader = AudienceReader(directory: store)
@@ -76,7 +80,10 @@ package final class Server: Sendable {
                 directory: store, store: store, apps: apps, desk: delivery, time: time, definitions: { delivery.currentDefinitions },
                 defaultEnvironment: configuration.push.apnsSandboxByDefault ? .sandbox : .production,
                 limits: Self.joinLimits(configuration))
-            let answers = AnswerBook(time: time) { try await store.answer(app: $0, key: $1, since: $2) }
+            // A clock that was set forward makes no answer too old to be repeated.
+            let answers = AnswerBook(time: time) { app, key, since in
+                try await store.answer(app: app, key: key, since: min(since, ages.cutoff(life: AnswerRecord.lifeMilliseconds)))
+            }
             let backend = BackendAPI(
                 directory: store, store: store, desk: delivery, pushes: outbox, answers: answers, time: time,
                 definitions: { delivery.currentDefinitions },
@@ -127,7 +134,7 @@ package final class Server: Sendable {
         } catch {
             throw ServerError(.failed, "\(error)")
         }
-        let retention = Retention(store: store, directory: store, time: time, logger: logger)
+        let retention = Retention(store: store, directory: store, clock: ages, logger: logger)
         retentionTask = Task { await retention.run() }
         let marker = AttendanceMarker(store: store, time: time, isAttended: delivery.isAttended, logger: logger)
         markerTask = Task { await marker.run() }

@@ -64,6 +64,9 @@ final class TestStore {
         do { try FileManager.default.removeItem(at: folder) } catch { print("left behind: \(folder.path)") }
     }
 
+    /// Milliseconds since the clock began.
+    var elapsed: Int64 { Int64(clock.monotonicNanoseconds / 1_000_000) - 1_000 }
+
     /// What another process finds that starts now.
     func reopen() async throws {
         try await store.close()

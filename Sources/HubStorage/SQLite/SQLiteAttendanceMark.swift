@@ -8,6 +8,15 @@ extension SQLiteStore {
         }
     }
 
+    /// The latest time that something was stored at, in milliseconds since 1970, as the clock was then; nil: nothing is stored.
+    package func newestTime() async throws -> Int64? {
+        try await read { db in
+            // Each column has an index, or one row.
+            let columns = [("attendance_mark", "at"), ("event", "committed_at"), ("answer", "answered_at"), ("device", "refreshed_at")]
+            return try columns.compactMap { table, column in try Int64.fetchOne(db, sql: "SELECT MAX(\(column)) FROM \(table)") }.max()
+        }
+    }
+
     package func lastAttendance() async throws -> Int64? {
         try await read { db in try Int64.fetchOne(db, sql: "SELECT at FROM attendance_mark WHERE id = 1") }
     }
