@@ -8,19 +8,19 @@ internal import PusherProtocol
 ///
 /// Publishing and questions about channels are answered on the loop, all else by tasks, because it waits for the store.
 package final class Router {
-    private let directory: AppDirectory
+    let directory: AppDirectory
     private let events: EventsResource
     private let channels: ChannelsResource
     private let users: UsersResource
     private let backend: BackendAPI
     private let participants: ParticipantAPI
-    private let time: any TimeSource
+    let time: any TimeSource
     private let metrics: MetricsResource
     private let readiness: Readiness
-    private let cors: CrossOrigin
+    let cors: CrossOrigin
     private let parser: JSONParser
     /// The keys of each app with their secrets made ready, by the app's index.
-    private let signers: [[String: HMACKey]]
+    let signers: [[String: HMACKey]]
 
     /// The body of a request may have at least this many bytes, however small the limits of events are.
     package static let bodyBytesMin = 1 << 20
@@ -68,7 +68,7 @@ package final class Router {
             default: break
             }
         }
-        let components = request.path.utf8.split(separator: UInt8(ascii: "/")).map { String(Substring($0)) }
+        let components = Self.components(request.path)
         // A reverse proxy may leave its own prefix in front.
         if let user = UsersResource.userWithoutApp(components) { return terminate(request, user: user) }
         if let apps = components.firstIndex(of: "apps"), apps + 1 < components.count {
@@ -83,11 +83,17 @@ package final class Router {
         return nil
     }
 
+    static func components(_ path: String) -> [String] {
+        path.utf8.split(separator: UInt8(ascii: "/")).map { String(Substring($0)) }
+    }
+
+    static func noApp(_ id: String) -> HTTPResponse { .error(404, "there is no app with the id '\(id.quotable(64))'") }
+
     private static let eventsPath = ["events"]
 
     /// The app of `/apps/{app}/events`, which is what nearly all requests ask for; nil for every other path, also for one that only looks
     /// different.
-    private static func publisher(_ path: String) -> String? {
+    static func publisher(_ path: String) -> String? {
         let (front, back): (StaticString, StaticString) = ("/apps/", "/events")
         let (start, length) = (front.utf8CodeUnitCount, path.utf8.count)
         let end = length - back.utf8CodeUnitCount
@@ -110,7 +116,7 @@ package final class Router {
     private func app(
         _ request: HTTPRequest, id: String, _ path: [String], later: @escaping @Sendable (HTTPResponse) -> Void
     ) -> HTTPResponse? {
-        guard let app = directory.app(id: id) else { return .error(404, "there is no app with the id '\(id.quotable(64))'") }
+        guard let app = directory.app(id: id) else { return Self.noApp(id) }
         if let refusal = refusal(of: request, for: app) { return refusal }
         // A HEAD is signed as such, and answered as a GET is; the transport leaves the body out.
         let method = request.method == "HEAD" ? "GET" : request.method

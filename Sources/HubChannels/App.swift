@@ -45,7 +45,7 @@ package struct App: Sendable {
 /// Bounds that concern all apps together. 0: none.
 package struct ConnectionLimits: Sendable {
     package var connectionsMax = 0
-    /// Connections from one address. Behind a reverse proxy all come from one.
+    /// WebSocket and HTTP connections from one address. Behind a reverse proxy that is not trusted all come from one.
     package var perAddressMax = 0
 
     package init() {}
@@ -58,6 +58,11 @@ package final class AppDirectory: Sendable {
         var total = 0
         /// Kept only where addresses are limited.
         var byAddress: [String: Int] = [:]
+
+        mutating func release(_ address: String) {
+            guard let count = byAddress[address] else { return }
+            byAddress[address] = count > 1 ? count - 1 : nil
+        }
     }
 
     package let apps: [App]
@@ -95,12 +100,25 @@ package final class AppDirectory: Sendable {
         }
     }
 
+    /// As above, of a connection without an app. Any thread.
+    package func admit(address: String) -> Bool {
+        counts.withLock { counts in
+            if limits.perAddressMax > 0, counts.byAddress[address, default: 0] >= limits.perAddressMax { return false }
+            counts.byAddress[address, default: 0] += 1
+            return true
+        }
+    }
+
+    /// A connection that was admitted without an app is gone. Any thread.
+    package func release(address: String) {
+        counts.withLock { $0.release(address) }
+    }
+
     func release(_ app: App, address: String?) {
         counts.withLock { counts in
             counts.byApp[app.index] -= 1
             counts.total -= 1
-            guard let address, let count = counts.byAddress[address] else { return }
-            counts.byAddress[address] = count > 1 ? count - 1 : nil
+            if let address { counts.release(address) }
         }
     }
 

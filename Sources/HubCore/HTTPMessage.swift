@@ -65,3 +65,11 @@ package struct HTTPResponse: Sendable {
         return response
     }
 }
+
+/// What may follow a request's head.
+package enum BodyLimit: Sendable {
+    /// At most so many bytes; the transport's own bound holds in any case.
+    case bytes(Int)
+    /// Nothing: the request is answered so.
+    case refused(HTTPResponse)
+}

@@ -1,3 +1,5 @@
+package import HubCore
+
 /// Everything an operator can choose, checked and complete: what the composition root starts from.
 package struct Configuration: Sendable, Equatable {
     package var listen = Listen()
@@ -32,6 +34,8 @@ package struct Configuration: Sendable, Equatable {
         /// Nil: one for each core.
         package var loops = Setting<Int?>(nil, .fallback)
         package var tls: TLS?
+        /// Every connection begins with a proxy's word on whose it is.
+        package var proxyProtocol = false
     }
 
     /// Files in PEM.
@@ -98,9 +102,10 @@ package struct Configuration: Sendable, Equatable {
     package struct Limits: Sendable, Equatable {
         /// WebSocket connections of all apps together. 0: no limit; beyond: 4100.
         package var connectionsMax = 0
-        /// Of one address.
-        /// 0: no limit.
+        /// Of one address, HTTP included. 0: no limit.
         package var connectionsPerAddress = 0
+        /// Whose word on whom they stand for is believed.
+        package var trustedProxies: [IPNetwork] = []
         package var requestTimeout = Duration.seconds(10)
         /// Of one connection that does not keep up; beyond: 4100.
         package var sendQueueBytesMax = 1 << 20

@@ -38,7 +38,7 @@ package enum ConfigurationParser {
     private static func readListen(
         _ map: YAMLMap?, _ settings: SettingReader, _ flags: ConfigurationFlags, _ configuration: inout Configuration
     ) {
-        let listen = map?.map("listen", keys: ["host", "port", "loops", "tls"])
+        let listen = map?.map("listen", keys: ["host", "port", "loops", "tls", "proxy_protocol"])
         if let host = settings.text("host", in: listen, "listen.host", environment: .host, flag: ("--host", flags.host)) {
             if NetworkAddress.isWord(host.value) {
                 configuration.listen.host = host
@@ -58,6 +58,7 @@ package enum ConfigurationParser {
         {
             configuration.listen.loops = Setting(loops.value, loops.source)
         }
+        if let proxyProtocol = listen?.bool("proxy_protocol") { configuration.listen.proxyProtocol = proxyProtocol }
         let tls = listen?.map("tls", keys: ["cert", "key"])
         let certificate = settings.text("cert", in: tls, "listen.tls.cert", environment: .tlsCertificate)
         let key = settings.text("key", in: tls, "listen.tls.key", environment: .tlsKey)
@@ -116,17 +117,31 @@ package enum ConfigurationParser {
     private static func readLimits(_ map: YAMLMap?, _ settings: SettingReader, _ configuration: inout Configuration) {
         let keys = [
             "max_connections", "connections_per_address", "request_timeout", "send_queue_bytes_max", "send_queue_bytes_total_max",
-            "wrong_join_codes_per_minute", "joins_per_minute",
+            "wrong_join_codes_per_minute", "joins_per_minute", "trusted_proxies",
         ]
         guard let limits = map?.map("limits", keys: keys) else { return }
         func read<Value>(_ value: Value?, into setting: inout Value) { if let value { setting = value } }
         read(limits.int("max_connections"), into: &configuration.limits.connectionsMax)
         read(limits.int("connections_per_address"), into: &configuration.limits.connectionsPerAddress)
+        if let proxies = limits["trusted_proxies"] { configuration.limits.trustedProxies = networks(proxies, "limits.trusted_proxies", settings.file) }
         read(limits.duration("request_timeout"), into: &configuration.limits.requestTimeout)
         read(limits.byteSize("send_queue_bytes_max"), into: &configuration.limits.sendQueueBytesMax)
         read(limits.byteSize("send_queue_bytes_total_max"), into: &configuration.limits.sendQueueBytesTotalMax)
         read(limits.int("wrong_join_codes_per_minute", in: 1...1_000_000), into: &configuration.limits.wrongJoinCodesPerMinute)
         read(limits.int("joins_per_minute", in: 0...60_000), into: &configuration.limits.joinsPerMinute)
+    }
+
+    /// Addresses and networks.
+    private static func networks(_ node: YAMLNode, _ name: String, _ reader: YAMLReader) -> [IPNetwork] {
+        (reader.list(node, name) ?? []).compactMap { element in
+            guard let text = reader.nonEmptyString(element, "an element of \(name)") else { return nil }
+            if let network = IPNetwork(text) { return network }
+            reader.note(
+                element,
+                "\(name): expected an address such as 192.0.2.1 or a network such as 10.0.0.0/8 or 2001:db8::/32, with no bit set behind its prefix, found "
+                    + YAMLNode.quoted(text))
+            return nil
+        }
     }
 
     private static func readCORS(_ map: YAMLMap?, _ settings: SettingReader, _ configuration: inout Configuration) {

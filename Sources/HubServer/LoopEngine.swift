@@ -50,7 +50,9 @@ internal import PusherProtocol
         let key = Self.key(path: request.path)
         let version = request.query.value("protocol")
         let client = request.query.value("client")
-        engine?.open(connection, key: key, version: version, origin: request.origin, client: client) { [loop] in loop.remoteAddress(of: connection) }
+        engine?.open(connection, key: key, version: version, origin: request.origin, client: client) { [loop] in
+            Self.peer(loop.remoteAddress(of: connection, request))
+        }
     }
 
     /// Of `/app/KEY`, with whatever prefix a reverse proxy has left in front; nil when the path is none of these.
@@ -98,8 +100,16 @@ internal import PusherProtocol
         }
     }
 
+    func bodyLimit(of head: HTTPRequest) -> BodyLimit { router?.bodyLimit(of: head) ?? .refused(.starting) }
+
+    func admitsConnection(from address: String) -> Bool { engine?.directory.admit(address: Self.peer(address)) ?? false }
+    func connectionLeft(_ address: String) { engine?.directory.release(address: Self.peer(address)) }
+
+    /// What stands for an address where connections are counted.
+    private static func peer(_ address: String) -> String { IPAddress(address)?.neighbourhood.description ?? address }
+
     func request(_ request: HTTPRequest, reply: HTTPReply) -> HTTPResponse? {
-        guard let router else { return .error(503, "the server is starting: try again in a moment") }
+        guard let router else { return .starting }
         // A backend that publishes over several connections expects the order of its requests: what another loop took and
         // answered before this request came is in the mailbox, and has to go out first.
         handleMailbox()
@@ -167,3 +177,7 @@ internal import PusherProtocol
 
 @available(*, unavailable)
 extension LoopEngine: Sendable {}
+
+extension HTTPResponse {
+    fileprivate static var starting: HTTPResponse { .error(503, "the server is starting: try again in a moment") }
+}

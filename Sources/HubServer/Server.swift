@@ -67,7 +67,9 @@ package final class Server: Sendable {
             let newest = try await store.newestTime()
             if let doubt = RetentionClock.doubt(newest: newest, now: time.wallMilliseconds) { logger.warning("\(doubt)") }
             ages = RetentionClock(time: time, newest: newest)
-            let loops = try LoopGroup(count: configuration.loopCount, options: Self.options(configuration, certificate: certificate))
+            var options = Self.options(configuration, certificate: certificate)
+            options.forwarding = Self.forwarding(configuration, logger: logger)
+            let loops = try LoopGroup(count: configuration.loopCount, options: options)
             let ports = EnginePorts(loops.handles)
             let reader = AudienceReader(directory: store)
             let escalator = Escalator(reader: reader, store: store, outbox: outbox, tokenAge: tokenAge, time: time, logger: logger)
@@ -122,8 +124,7 @@ package final class Server: Sendable {
             try await outbox.resume()
             try await webhooks?.resume()
             acceptor = try Acceptor(
-                socket, loops: loops.handles, quietSeconds: Self.options(configuration, certificate: certificate).requestTimeoutSeconds,
-                counts: accepted)
+                socket, loops: loops.handles, quietSeconds: options.requestTimeoutSeconds, proxy: Self.proxyDoor(configuration), counts: accepted)
             self.loops = loops
             self.ports = ports
             self.delivery = delivery

@@ -44,6 +44,26 @@ extension Server {
         return limits
     }
 
+    /// Where connections have to begin with the PROXY protocol, who may speak it.
+    static func proxyDoor(_ configuration: Configuration) -> ProxyDoor? {
+        configuration.listen.proxyProtocol ? ProxyDoor(trusted: configuration.limits.trustedProxies) : nil
+    }
+
+    /// Says once that a proxy's word is not believed, because everybody behind it then shares one address.
+    static func forwarding(_ configuration: Configuration, logger: Logger) -> Forwarding {
+        var forwarding = Forwarding()
+        forwarding.trusted = configuration.limits.trustedProxies
+        let isTold = Flag()
+        forwarding.noteStranger = { peer in
+            if isTold.isSet { return }
+            isTold.set()
+            logger.warning(
+                "X-Forwarded-For came from a peer that limits.trusted_proxies does not name, and is not believed: if that is a proxy of yours, everybody behind it counts as one address",
+                metadata: ["peer": "\(peer)"])
+        }
+        return forwarding
+    }
+
     static func options(_ configuration: Configuration, certificate: ServerCertificate?) -> LoopOptions {
         var options = LoopOptions()
         options.certificate = certificate
@@ -52,6 +72,10 @@ extension Server {
         // Twice the data, because escaping can double it, and room for the rest of a frame.
         options.messageBytesMax = min(2 * configuration.eventDataBytesMax + 4096, ChannelEngine.frameBytesMax)
         options.bodyBytesMax = configuration.bodyBytesMax
+        // Room for four senders of the longest bodies at least.
+        options.unfinishedBodiesBytesPerAddressMax = max(options.unfinishedBodiesBytesPerAddressMax, configuration.bodyBytesMax)
+        options.unfinishedBodiesBytesMax = max(options.unfinishedBodiesBytesMax, 4 * options.unfinishedBodiesBytesPerAddressMax)
+        options.countsConnections = configuration.limits.connectionsPerAddress > 0
         options.requestTimeoutSeconds = max(1, Int(configuration.limits.requestTimeout.components.seconds))
         return options
     }

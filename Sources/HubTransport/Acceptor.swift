@@ -1,5 +1,6 @@
 internal import CLibWebSockets
 internal import Glibc
+internal import HubCore
 internal import Synchronization
 
 /// The thread behind the listening socket: accepts, waits for the first words, and hands each descriptor to the loop that holds fewest.
@@ -24,8 +25,12 @@ package final class Acceptor: Sendable {
     /// - Parameters:
     ///   - socket: the acceptor's from now on, which closes it.
     ///   - quietSeconds: how long a peer may say nothing at first.
+    ///   - proxy: nil: nobody speaks the PROXY protocol. Otherwise each connection has to begin with it, and the time for its header and
+    ///     the first words together is the quiet time.
     ///   - counts: what has been accepted and what not is added there.
-    package init(_ socket: ListeningSocket, loops: [LoopHandle], quietSeconds: Int, counts: Counts = Counts()) throws(TransportError) {
+    package init(
+        _ socket: ListeningSocket, loops: [LoopHandle], quietSeconds: Int, proxy: ProxyDoor? = nil, counts: Counts = Counts()
+    ) throws(TransportError) {
         let listener = socket.descriptor
         var pipe: [Int32] = [0, 0]
         guard unsafe Glibc.pipe(&pipe) == 0 else {
@@ -44,7 +49,8 @@ package final class Acceptor: Sendable {
             thread = Mutex(
                 try ServiceThread(name: "acceptor") {
                     var reception = Reception(
-                        listener: listener, wake: wakeRead, epoll: epoll, quietMilliseconds: Int64(quietSeconds) * 1000, loops: loops, counts: counts)
+                        listener: listener, wake: wakeRead, epoll: epoll, quietMilliseconds: Int64(quietSeconds) * 1000, loops: loops, proxy: proxy,
+                        counts: counts)
                     reception.run()
                     Glibc.close(epoll)
                     Glibc.close(wakeRead)
@@ -98,6 +104,7 @@ package final class Acceptor: Sendable {
         let wake: Int32
         let epoll: Int32
         let loops: [LoopHandle]
+        let proxy: ProxyDoor?
         let counts: Counts
         var vestibule: Vestibule
         // Kept even apart from each other: a hundred publishers are more work than a hundred idle sockets.
@@ -106,11 +113,14 @@ package final class Acceptor: Sendable {
         /// Given up for a moment when descriptors run out, so that the waiting peer can be accepted and told to go.
         var spare: Int32
 
-        init(listener: Int32, wake: Int32, epoll: Int32, quietMilliseconds: Int64, loops: [LoopHandle], counts: Counts) {
+        init(
+            listener: Int32, wake: Int32, epoll: Int32, quietMilliseconds: Int64, loops: [LoopHandle], proxy: ProxyDoor?, counts: Counts
+        ) {
             self.listener = listener
             self.wake = wake
             self.epoll = epoll
             self.loops = loops
+            self.proxy = proxy
             self.counts = counts
             vestibule = Vestibule(epoll: epoll, quietMilliseconds: quietMilliseconds)
             unsafe spare = open("/dev/null", O_RDONLY | O_CLOEXEC)
@@ -132,7 +142,7 @@ package final class Acceptor: Sendable {
                         Glibc.close(spare)
                         return
                     }
-                    if descriptor == listener { isListenerReady = true } else { spoke(descriptor) }
+                    if descriptor == listener { isListenerReady = true } else { unsafe spoke(descriptor, isEnd: events[index].events & EPOLLRDHUP.rawValue != 0) }
                 }
                 if isListenerReady { accept() }
             }
@@ -152,8 +162,7 @@ package final class Acceptor: Sendable {
                     var on: Int32 = 1
                     unsafe setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &on, socklen_t(MemoryLayout<Int32>.size))
                     counts.accepted.add(1, ordering: .relaxed)
-                    let words = FirstWords.peek(descriptor)
-                    if words != .none || !vestibule.admit(descriptor, now: now) { place(descriptor, words) }
+                    greet(descriptor, now: now)
                     continue
                 }
                 switch errno {
@@ -164,16 +173,43 @@ package final class Acceptor: Sendable {
             }
         }
 
-        private mutating func spoke(_ descriptor: Int32) {
+        private mutating func greet(_ descriptor: Int32, now: Int64) {
+            var address: IPAddress?
+            if let proxy {
+                switch proxy.admits(peerAddress(descriptor)) ? ProxyHeader.take(descriptor) : .invalid {
+                case .incomplete where vestibule.admit(descriptor, now: now, needsHeader: true): return
+                case .incomplete, .invalid:
+                    Glibc.close(descriptor)
+                    return
+                case .complete(_, let found): address = found
+                }
+            }
             let words = FirstWords.peek(descriptor)
-            if words != .none, vestibule.release(descriptor) { place(descriptor, words) }
+            if words != .none || !vestibule.admit(descriptor, now: now, address: address) { place(descriptor, words, address) }
         }
 
-        private mutating func place(_ descriptor: Int32, _ words: FirstWords) {
+        /// - Parameter isEnd: nothing more will come.
+        private mutating func spoke(_ descriptor: Int32, isEnd: Bool) {
+            guard vestibule.contains(descriptor) else { return }
+            if vestibule.needsHeader(descriptor) {
+                switch ProxyHeader.take(descriptor) {
+                case .incomplete where !isEnd: return
+                case .incomplete, .invalid:
+                    _ = vestibule.release(descriptor)
+                    Glibc.close(descriptor)
+                    return
+                case .complete(_, let address): vestibule.tookHeader(descriptor, address)
+                }
+            }
+            let words = FirstWords.peek(descriptor)
+            if words != .none { place(descriptor, words, vestibule.release(descriptor)) }
+        }
+
+        private mutating func place(_ descriptor: Int32, _ words: FirstWords, _ address: IPAddress?) {
             switch words {
             case .ended: Glibc.close(descriptor)
-            case .request: loops[requests.next(loads: loops.map(\.requestLoad))].hand(over: descriptor, isRequest: true)
-            case .other, .none: loops[others.next(loads: loops.map { $0.load - $0.requestLoad })].hand(over: descriptor)
+            case .request: loops[requests.next(loads: loops.map(\.requestLoad))].hand(over: descriptor, isRequest: true, address: address)
+            case .other, .none: loops[others.next(loads: loops.map { $0.load - $0.requestLoad })].hand(over: descriptor, address: address)
             }
         }
 

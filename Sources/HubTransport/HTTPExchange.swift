@@ -28,8 +28,14 @@ final class HTTPExchange {
     var isDispatched = false
     /// The delegate has answered; a second answer is ignored.
     var isAnswered = false
+    /// It is known that the body may come in pieces; see `LoopDelegate.bodyLimit`.
+    var isJudged = false
+    /// What its body takes of the bound of all unfinished ones.
+    var charge: BodyCharge?
     /// The answer, when it came from outside a callback and waits for the connection to be writable.
     var response: HTTPResponse?
+    /// What its reader has not taken of the answer.
+    var pending: PendingAnswer?
     /// Set when nothing may follow on this connection.
     var mustClose: Bool { framing == .chunked || hasUnknownEnd || isRefused }
     /// The request's method has a body, and its head does not say how long that is.
@@ -61,10 +67,12 @@ final class HTTPExchange {
             let length = Int(contentLength)
         else { return .failure(Refusal(status: 400, sentence: "Content-Length must be a decimal number")) }
         guard length <= bodyBytesMax else {
-            return .failure(Refusal(status: 413, sentence: "the request body may have at most \(bodyBytesMax) bytes"))
+            return .failure(Refusal(status: 413, sentence: tooLong(bodyBytesMax)))
         }
         return .success(length == 0 ? .none : .length(length))
     }
+
+    static func tooLong(_ bytesMax: Int) -> String { "the request body may have at most \(bytesMax) bytes" }
 
     struct Refusal: Error, Equatable {
         let status: Int
@@ -93,7 +101,7 @@ final class HTTPExchange {
                 return .refused(status: 400, sentence: "the chunked body is malformed")
             case .tooLarge:
                 isRefused = true
-                return .refused(status: 413, sentence: "the request body may have at most \(bodyBytesMax) bytes")
+                return .refused(status: 413, sentence: Self.tooLong(bodyBytesMax))
             }
         }
     }

@@ -11,10 +11,14 @@ extension Loop {
 
     /// Answers 408 to whoever is late, and ends the connection behind it. Once a tick.
     func refuseLateBodies() {
+        judgeWaitingHeads()
+        cutOffIdleReaders()
         for late in exchanges.late(at: tick, loop: index) {
             let sentence = "the request's body did not arrive within \(options.requestTimeoutSeconds) s: send it without pauses"
             exchanges[late.exchange]?.isDispatched = true
             exchanges[late.exchange]?.mustEnd()
+            exchanges[late.exchange]?.charge = nil
+            exchanges[late.exchange]?.request.body = []
             respond(late, .error(408, sentence))
         }
         for index in exchanges.lingeredEnough(at: tick) {

@@ -25,6 +25,12 @@ package import HubCore
     let queuedMemory = QueuedMemory()
     var assemblies = Assemblies()
     var exchanges = ExchangeTable()
+    /// Shared by all loops.
+    let bodies: BodyBudget
+    /// Of connections whose proxies said whose they are, by the library's pointer to each.
+    var peers: [UInt: String] = [:]
+    /// The addresses that HTTP connections count for, likewise.
+    var counted: [UInt: String] = [:]
     /// Quarter seconds since the loop began (`LoopOptions.tickMilliseconds`).
     package private(set) var tick: UInt32 = 0
     package var counters: Counters { unsafe tally }
@@ -88,11 +94,12 @@ package import HubCore
         }
     }
 
-    init(index: Int, options: LoopOptions, handle: LoopHandle, native: LoopNative, capacity: Int) {
+    init(index: Int, options: LoopOptions, handle: LoopHandle, native: LoopNative, bodies: BodyBudget, capacity: Int) {
         self.index = index
         self.options = options
         self.handle = handle
         self.native = native
+        self.bodies = bodies
         table = ConnectionTable(capacity: capacity)
         unsafe connections = unsafe table.base
     }
@@ -127,28 +134,6 @@ package import HubCore
     private func ticks(_ duration: Duration) -> UInt16 {
         let unit = Int64(LoopOptions.tickMilliseconds)
         return UInt16(clamping: max(1, (duration.milliseconds + unit - 1) / unit))
-    }
-
-    /// The peer's address as text, without the port; empty when unknown.
-    package func remoteAddress(of reply: HTTPReply) -> String {
-        assertOnThread()
-        guard let wsi = unsafe exchanges.connection(of: reply) else { return "" }
-        return unsafe remoteAddress(of: wsi)
-    }
-
-    /// As above, of a WebSocket connection.
-    package func remoteAddress(of connection: ConnectionID) -> String {
-        assertOnThread()
-        guard let wsi = unsafe state(connection)?.pointee.wsi else { return "" }
-        return unsafe remoteAddress(of: wsi)
-    }
-
-    private func remoteAddress(of wsi: OpaquePointer) -> String {
-        unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 64) { buffer in
-            guard let base = buffer.baseAddress else { return "" }
-            let length = unsafe tandem_lws_peer_address(wsi, base, buffer.count)
-            return unsafe String(decoding: UnsafeRawBufferPointer(start: base, count: length), as: UTF8.self)
-        }
     }
 
     // MARK: Turns
@@ -220,6 +205,7 @@ package import HubCore
         let takenBefore = takenCount
         if let wsi = unsafe native.adopt(newcomer.descriptor) {
             unsafe tandem_lws_mark_request(wsi, newcomer.isRequest)
+            if let address = newcomer.address { peers[UInt(bitPattern: wsi)] = address.description }
         } else if takenCount == takenBefore {
             handle.released(isRequest: newcomer.isRequest)
         }
@@ -231,6 +217,8 @@ package import HubCore
 
     func descriptorEnded(_ wsi: OpaquePointer) {
         handle.released(isRequest: unsafe tandem_lws_is_request(wsi))
+        if !peers.isEmpty { peers[UInt(bitPattern: wsi)] = nil }
+        unsafe uncountConnection(wsi)
         if isStopping, handle.load == 0 { native.leave() }
     }
 

@@ -7,7 +7,10 @@ package struct UpgradeRequest {
     package let query: HTTPQuery
     /// The `Origin` header; nil from native clients.
     package let origin: String?
+    /// The `X-Forwarded-For` header.
+    let forwardedFor: String?
 }
+
 
 /// Names one HTTP exchange whose answer comes later. Valid on any thread; answering one that has ended does nothing.
 package struct HTTPReply: Sendable, Hashable {
@@ -47,6 +50,13 @@ package protocol LoopDelegate: AnyObject {
     /// The connection is gone; its id will never be valid again.
     func connectionClosed(_ connection: ConnectionID, end: ConnectionEnd)
 
+    /// What may follow this head. Asked before any of a body is kept that does not come whole with one read.
+    func bodyLimit(of head: HTTPRequest) -> BodyLimit
+    /// Counts an HTTP connection from the address, or says that it has too many. Only with `LoopOptions.countsConnections`.
+    func admitsConnection(from address: String) -> Bool
+    /// A connection that was admitted so counts no longer.
+    func connectionLeft(_ address: String)
+
     /// A whole HTTP request. Return the answer, or nil and give it to `Loop.respond` later.
     func request(_ request: HTTPRequest, reply: HTTPReply) -> HTTPResponse?
 
@@ -61,4 +71,7 @@ package protocol LoopDelegate: AnyObject {
 
 extension LoopDelegate {
     package func loopTurnWritten(at now: UInt64) {}
+    package func bodyLimit(of head: HTTPRequest) -> BodyLimit { .bytes(.max) }
+    package func admitsConnection(from address: String) -> Bool { true }
+    package func connectionLeft(_ address: String) {}
 }

@@ -6,6 +6,7 @@ package final class LoopGroup: Sendable {
     package let handles: [LoopHandle]
     private let natives: [LoopNative]
     private let options: LoopOptions
+    private let bodies: BodyBudget
     private let threads = Mutex<[ServiceThread]>([])
 
     /// Makes the loops without running them, so that what they talk to can be made from their handles.
@@ -20,7 +21,11 @@ package final class LoopGroup: Sendable {
         self.handles = handles
         self.natives = natives
         self.options = options
+        bodies = BodyBudget(bytesMax: options.unfinishedBodiesBytesMax, bytesPerPeerMax: options.unfinishedBodiesBytesPerAddressMax)
     }
+
+    /// Bytes of the bodies that have come in part. Any thread.
+    package var unfinishedBodiesBytes: Int { bodies.bytes }
 
     /// Starts every loop with the delegate that `makeDelegate` returns for it on its own thread; returns when all of them run.
     /// When one cannot, those that do are ended again. Call once.
@@ -29,9 +34,9 @@ package final class LoopGroup: Sendable {
         let capacity = min(options.connectionsMax ?? limit, limit)
         for (handle, native) in zip(handles, natives) {
             let started = StartSignal()
-            let options = options
+            let (options, bodies) = (options, bodies)
             let thread = try ServiceThread(name: "loop \(handle.index)") {
-                Self.run(handle.index, options, handle, native, capacity, makeDelegate, started)
+                Self.run(handle.index, options, handle, native, bodies, capacity, makeDelegate, started)
             }
             threads.withLock { $0.append(thread) }
             if let failure = started.wait() {
@@ -42,10 +47,10 @@ package final class LoopGroup: Sendable {
     }
 
     private static func run(
-        _ index: Int, _ options: LoopOptions, _ handle: LoopHandle, _ native: LoopNative, _ capacity: Int,
+        _ index: Int, _ options: LoopOptions, _ handle: LoopHandle, _ native: LoopNative, _ bodies: BodyBudget, _ capacity: Int,
         _ makeDelegate: @Sendable (Loop) -> any LoopDelegate, _ started: StartSignal
     ) {
-        let loop = Loop(index: index, options: options, handle: handle, native: native, capacity: capacity)
+        let loop = Loop(index: index, options: options, handle: handle, native: native, bodies: bodies, capacity: capacity)
         do {
             loop.delegate = makeDelegate(loop)
             try native.open(for: loop, capacity: capacity)

@@ -57,24 +57,41 @@ extension Loop {
             method: target.method, path: target.path, query: RequestHead.query(wsi), headers: RequestHead.headers(wsi))
         switch framing {
         case .failure(let refusal):
-            let response = HTTPResponse.error(refusal.status, refusal.sentence)
-            guard unsafe write(response, to: wsi, isHead: target.method == "HEAD", mustClose: true) else { return false }
-            // The library reads on only where its length is known to be one of a body.
-            guard refusal.status == 413, RequestHead.methodsWithBody.contains(target.method) else { return false }
-            let index = unsafe exchanges.insert(wsi) { HTTPExchange(serial: $0, request: request, framing: .none, bodyBytesMax: 0) }
-            unsafe session.pointee.exchangePlusOne = UInt32(index + 1)
-            linger(index)
-            return true
+            let isReadOn = refusal.status == 413
+            return unsafe refuseHead(request, .error(refusal.status, refusal.sentence), isReadOn: isReadOn, session, wsi)
         case .success(let framing):
-            let index = unsafe exchanges.insert(wsi) {
-                HTTPExchange(serial: $0, request: request, framing: framing, bodyBytesMax: options.bodyBytesMax)
+            guard unsafe countConnection(wsi, request) else {
+                return unsafe refuseHead(request, .tooManyConnections, isReadOn: framing != .none, session, wsi)
             }
+            let limit: Int
+            switch judgeHead(request, framing) {
+            case .bytes(let most): limit = most
+            case .refused(let response): return unsafe refuseHead(request, response, isReadOn: true, session, wsi)
+            }
+            let index = unsafe exchanges.insert(wsi) {
+                HTTPExchange(serial: $0, request: request, framing: framing, bodyBytesMax: limit)
+            }
+            exchanges[index]?.isJudged = Self.isAskedAtOnce(framing)
             // Without a length the library would take what follows, the next request, for this one's body.
             exchanges[index]?.hasUnknownEnd = contentLength == nil && RequestHead.methodsWithBody.contains(target.method)
             if framing != .none { exchanges[index]?.deadline = bodyDeadline }
             unsafe session.pointee.exchangePlusOne = UInt32(index + 1)
             return unsafe framing == .none ? dispatch(index, session, wsi) : true
         }
+    }
+
+    /// The head is enough to refuse the request, and the connection ends behind the answer.
+    /// - Parameter isReadOn: a body may be on its way, which is thrown away for a moment so that the answer is read.
+    private func refuseHead(
+        _ request: HTTPRequest, _ response: HTTPResponse, isReadOn: Bool, _ session: UnsafeMutablePointer<LoopSession>, _ wsi: OpaquePointer
+    ) -> Bool {
+        guard unsafe write(response, to: wsi, isHead: request.method == "HEAD", mustClose: true) else { return false }
+        // The library reads on only where its length is known to be one of a body.
+        guard isReadOn, RequestHead.methodsWithBody.contains(request.method) else { return false }
+        let index = unsafe exchanges.insert(wsi) { HTTPExchange(serial: $0, request: request, framing: .none, bodyBytesMax: 0) }
+        unsafe session.pointee.exchangePlusOne = UInt32(index + 1)
+        linger(index)
+        return true
     }
 
     func requestBody(_ wsi: OpaquePointer, _ session: UnsafeMutablePointer<LoopSession>, _ bytes: UnsafeRawBufferPointer) -> Bool {
@@ -87,17 +104,14 @@ extension Loop {
         }
         // A body with a length is dispatched by the library's own end of it, after which the connection can be reused.
         switch unsafe exchange.receive(bytes) {
-        case .incomplete: return true
+        case .incomplete: return unsafe keepBody(index, wsi)
         case .complete: return unsafe exchange.framing == .chunked ? dispatch(index, session, wsi) : true
-        case .refused(let status, let sentence):
-            guard unsafe write(.error(status, sentence), to: wsi, isHead: false, mustClose: true) else { return false }
-            linger(index)
-            return true
+        case .refused(let status, let sentence): return unsafe refuse(index, wsi, .error(status, sentence))
         }
     }
 
     /// The answer is written and nothing else will be; what the peer still sends is thrown away for a moment.
-    private func linger(_ index: Int) {
+    func linger(_ index: Int) {
         exchanges[index]?.isDispatched = true
         exchanges[index]?.isAnswered = true
         exchanges[index]?.lingersUntil = tick &+ LoopOptions.lingerTicks
@@ -122,6 +136,7 @@ extension Loop {
     private func dispatch(_ index: Int, _ session: UnsafeMutablePointer<LoopSession>, _ wsi: OpaquePointer) -> Bool {
         guard let exchange = exchanges[index] else { return false }
         exchange.isDispatched = true
+        exchange.charge = nil
         let reply = HTTPReply(loop: self.index, exchange: index, serial: exchange.serial)
         guard let delegate else { return false }
         if let response = delegate.request(exchange.request, reply: reply) {
@@ -151,9 +166,9 @@ extension Loop {
     }
 
     func responseWritable(_ wsi: OpaquePointer, _ session: UnsafeMutablePointer<LoopSession>) -> Bool {
-        guard let index = unsafe exchangeIndex(session), let exchange = exchanges[index], let response = exchange.response else {
-            return true
-        }
+        guard let index = unsafe exchangeIndex(session), let exchange = exchanges[index] else { return true }
+        if let pending = exchange.pending { return unsafe goOn(pending, index, session, wsi) }
+        guard let response = exchange.response else { return true }
         return unsafe finish(index, session, response, wsi)
     }
 
@@ -161,16 +176,20 @@ extension Loop {
         _ index: Int, _ session: UnsafeMutablePointer<LoopSession>, _ response: HTTPResponse, _ wsi: OpaquePointer
     ) -> Bool {
         guard let exchange = exchanges[index] else { return false }
-        // Before the library hears that the exchange is over, because it then makes a new, zeroed session.
-        unsafe exchangeClosed(session)
+        exchange.isAnswered = true
+        exchange.response = nil
+        count(response)
         let isHead = exchange.request.method == "HEAD"
-        guard unsafe write(response, to: wsi, isHead: isHead, mustClose: exchange.mustClose) else { return false }
-        if exchange.mustClose { return false }
-        return unsafe lws_http_transaction_completed(wsi) == 0
+        return unsafe begin(HTTPResponseBytes.encode(response, isHead: isHead, mustClose: exchange.mustClose), index, session, wsi)
     }
 
-    private func write(_ response: HTTPResponse, to wsi: OpaquePointer, isHead: Bool, mustClose: Bool) -> Bool {
+    private func count(_ response: HTTPResponse) {
         unsafe tally.responses[min(max(response.status / 100, 0), tally.responses.count - 1)] += 1
+    }
+
+    /// A short answer of the transport's own, in one piece.
+    func write(_ response: HTTPResponse, to wsi: OpaquePointer, isHead: Bool, mustClose: Bool) -> Bool {
+        count(response)
         let bytes = HTTPResponseBytes.encode(response, isHead: isHead, mustClose: mustClose)
         return unsafe bytes.withUnsafeBytes { bytes in
             unsafe Int(tandem_lws_write_raw(wsi, bytes.baseAddress, bytes.count)) == bytes.count
@@ -180,6 +199,10 @@ extension Loop {
     /// The connection is gone, or goes on with its next request.
     func exchangeClosed(_ session: UnsafeMutablePointer<LoopSession>) {
         if let index = unsafe exchangeIndex(session) {
+            if let exchange = exchanges[index] {
+                queuedMemory.bytes -= exchange.pending?.bytes.count ?? 0
+                if let wsi = unsafe exchanges.connection(at: index) { unsafe uncountForwarded(wsi, exchange.request) }
+            }
             exchanges.remove(index)
             unsafe session.pointee.exchangePlusOne = 0
         }
@@ -188,5 +211,14 @@ extension Loop {
     private func exchangeIndex(_ session: UnsafeMutablePointer<LoopSession>) -> Int? {
         let indexPlusOne = unsafe session.pointee.exchangePlusOne
         return indexPlusOne == 0 ? nil : Int(indexPlusOne) - 1
+    }
+}
+
+extension HTTPResponse {
+    /// The address has as many connections as it may have.
+    fileprivate static var tooManyConnections: HTTPResponse {
+        var response = HTTPResponse.error(429, "too many connections from this address: end others first, or use them for more requests")
+        response.headers = [("Retry-After", "1")]
+        return response
     }
 }

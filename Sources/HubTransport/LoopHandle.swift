@@ -1,3 +1,4 @@
+internal import HubCore
 internal import Synchronization
 
 /// What other threads may hold of a loop: hand it descriptors, wake it, ask it to stop.
@@ -24,10 +25,11 @@ package final class LoopHandle: Sendable {
     var isStopRequested: Bool { stopRequested.load(ordering: .acquiring) }
 
     /// Gives the loop an accepted, non-blocking descriptor; the loop owns it from here on.
-    func hand(over descriptor: Int32, isRequest: Bool = false) {
+    /// - Parameter address: whose connection it is, where a proxy said so.
+    func hand(over descriptor: Int32, isRequest: Bool = false, address: IPAddress? = nil) {
         held.add(1, ordering: .relaxed)
         if isRequest { heldRequests.add(1, ordering: .relaxed) }
-        adoptions.post(Newcomer(descriptor: descriptor, isRequest: isRequest))
+        adoptions.post(Newcomer(descriptor: descriptor, isRequest: isRequest, address: address))
     }
 
     /// Connections that are handed over after this call are answered with the certificate.
@@ -60,4 +62,6 @@ struct Newcomer: Sendable {
     let descriptor: Int32
     /// It began with a plain HTTP request; see `FirstWords`.
     let isRequest: Bool
+    /// Whose connection it is, where a proxy said so.
+    let address: IPAddress?
 }

@@ -13,6 +13,13 @@ package struct LoopOptions: Sendable {
     package var assembledBytesMax = 64 << 20
     /// Longest HTTP request body taken in.
     package var bodyBytesMax = 1 << 20
+    /// Bytes of all the bodies that have come in part, over all loops, and of those from one address; past either, 503 for who adds to them.
+    package var unfinishedBodiesBytesMax = 64 << 20
+    package var unfinishedBodiesBytesPerAddressMax = 16 << 20
+    /// Whose `X-Forwarded-For` counts.
+    package var forwarding = Forwarding()
+    /// The delegate is asked about each HTTP connection: `LoopDelegate.admitsConnection`.
+    package var countsConnections = false
     /// How long a handshake, a request head or a body may take, in seconds.
     package var requestTimeoutSeconds = 10
     /// Connections one loop has room for, HTTP included; the process's descriptor limit when nil.
@@ -33,6 +40,10 @@ package struct LoopOptions: Sendable {
     static let readBytesMax: UInt32 = 16_384 + 512
     /// Room for a request's head. libwebsockets' default of 4 KB is less than some proxies add.
     static let headBytesMax: UInt16 = 16_384
+    /// Answers are written in pieces of this size. A reader that takes one in each time-out, 3 KB a second, is not cut off.
+    static let answerPieceBytes = 1 << 15
+    /// Longer bodies, and chunked ones, are asked about as soon as their head is there. None is refused for its length below it.
+    package static let unaskedBodyBytesMax = 1 << 16
     /// How long a keep-alive HTTP connection may be idle.
     static let keepAliveSeconds: Int32 = 75
     /// How long a peer whose request was refused may go on sending it, in ticks.

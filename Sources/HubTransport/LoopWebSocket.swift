@@ -12,7 +12,10 @@ extension Loop {
         unsafe tally.opened += 1
         let (path, query) = unsafe (RequestHead.target(wsi)?.path ?? "", RequestHead.query(wsi))
         let origin = unsafe RequestHead.header(wsi, WSI_TOKEN_ORIGIN)
-        delegate?.connectionOpened(id(slot), request: UpgradeRequest(path: path, query: query, origin: origin))
+        let forwardedFor = unsafe RequestHead.header(wsi, WSI_TOKEN_X_FORWARDED_FOR)
+        // Requests before the upgrade were counted, and the engine counts it from here on.
+        unsafe uncountConnection(wsi)
+        delegate?.connectionOpened(id(slot), request: UpgradeRequest(path: path, query: query, origin: origin, forwardedFor: forwardedFor))
         return true
     }
 

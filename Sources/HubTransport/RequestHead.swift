@@ -59,8 +59,10 @@ enum RequestHead {
     }
 
     private static let knownHeaders: [(name: String, token: lws_token_indexes)] = [
-        ("authorization", WSI_TOKEN_HTTP_AUTHORIZATION), ("origin", WSI_TOKEN_ORIGIN),
+        ("authorization", WSI_TOKEN_HTTP_AUTHORIZATION), ("origin", WSI_TOKEN_ORIGIN), (forwardedFor, WSI_TOKEN_X_FORWARDED_FOR),
     ]
+    /// Several lines of it are one, joined by commas.
+    static let forwardedFor = "x-forwarded-for"
     private static let customHeaders: [(name: String, nameAndColon: StaticString)] = [
         ("x-client-id", "x-client-id:"),
         // Two spellings of one; the later in this list counts where both are sent.

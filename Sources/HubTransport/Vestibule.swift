@@ -1,5 +1,6 @@
 internal import CLibWebSockets
 internal import Glibc
+internal import HubCore
 
 /// What a connection's first bytes let one see of it.
 enum FirstWords: Equatable {
@@ -55,6 +56,9 @@ struct Vestibule: ~Copyable {
     private let epoll: Int32
     private let quietMilliseconds: Int64
     private var serials: [Int32: UInt64] = [:]
+    /// Those who have not said yet whose connection they pass on, and what the others of a proxy said.
+    private var headerless: Set<Int32> = []
+    private var addresses: [Int32: IPAddress] = [:]
     /// In the order of coming, which is that of their deadlines; some have gone on since.
     private var order: [(descriptor: Int32, serial: UInt64, deadline: Int64)] = []
     private var head = 0
@@ -71,20 +75,42 @@ struct Vestibule: ~Copyable {
     var count: Int { serials.count }
 
     /// False: the system cannot watch it; it stays the caller's.
-    mutating func admit(_ descriptor: Int32, now: Int64) -> Bool {
-        var event = unsafe epoll_event(events: EPOLLIN.rawValue, data: epoll_data(fd: descriptor))
+    /// - Parameters:
+    ///   - needsHeader: a proxy's header has to come first.
+    ///   - address: what that header said.
+    mutating func admit(_ descriptor: Int32, now: Int64, needsHeader: Bool = false, address: IPAddress? = nil) -> Bool {
+        // Told once of each arrival: half a header stays in the kernel, and is no news again.
+        var event = unsafe epoll_event(events: EPOLLIN.rawValue | EPOLLRDHUP.rawValue | EPOLLET.rawValue, data: epoll_data(fd: descriptor))
         guard unsafe epoll_ctl(epoll, EPOLL_CTL_ADD, descriptor, &event) == 0 else { return false }
+        if needsHeader { headerless.insert(descriptor) }
+        addresses[descriptor] = address
         lastSerial += 1
         serials[descriptor] = lastSerial
         order.append((descriptor, lastSerial, now + quietMilliseconds))
         return true
     }
 
-    /// It goes on to a loop, or is closed by the caller. False: it does not wait here.
-    mutating func release(_ descriptor: Int32) -> Bool {
-        guard serials.removeValue(forKey: descriptor) != nil else { return false }
+    func contains(_ descriptor: Int32) -> Bool { serials[descriptor] != nil }
+
+    func needsHeader(_ descriptor: Int32) -> Bool { headerless.contains(descriptor) }
+
+    /// The header is there; the first words are what is waited for now, until the same deadline.
+    mutating func tookHeader(_ descriptor: Int32, _ address: IPAddress?) {
+        headerless.remove(descriptor)
+        addresses[descriptor] = address
+    }
+
+    /// It goes on to a loop, or is closed by the caller. Returns whose connection it is, where a proxy said so.
+    mutating func release(_ descriptor: Int32) -> IPAddress? {
         epoll_ctl(epoll, EPOLL_CTL_DEL, descriptor, nil)
-        return true
+        return forget(descriptor)
+    }
+
+    @discardableResult
+    private mutating func forget(_ descriptor: Int32) -> IPAddress? {
+        serials[descriptor] = nil
+        headerless.remove(descriptor)
+        return addresses.removeValue(forKey: descriptor)
     }
 
     /// Closes whoever has been quiet for too long; the deadline that comes next, nil when nobody waits.
@@ -93,7 +119,7 @@ struct Vestibule: ~Copyable {
             let (descriptor, serial, deadline) = order[head]
             if serials[descriptor] == serial {
                 if deadline > now { break }
-                serials[descriptor] = nil
+                forget(descriptor)
                 Glibc.close(descriptor)
             }
             head += 1
@@ -109,5 +135,7 @@ struct Vestibule: ~Copyable {
     mutating func closeAll() {
         for descriptor in serials.keys { Glibc.close(descriptor) }
         serials.removeAll()
+        headerless.removeAll()
+        addresses.removeAll()
     }
 }

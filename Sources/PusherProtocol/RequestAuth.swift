@@ -26,25 +26,53 @@ package enum RequestAuth {
         _ request: HTTPRequest, nowSeconds: Int64, key: (String) -> HMACKey?
     ) throws(Refusal) -> String {
         let query = lowerCased(request.query)
-        guard let name = query.value("auth_key") else { throw Refusal(message: "Missing parameter: auth_key") }
-        guard let key = key(name) else { throw Refusal(message: "Unknown auth_key") }
-        guard let version = query.bytes("auth_version") else { throw Refusal(message: "Version required") }
-        guard version.elementsEqual("1.0".utf8) else { throw Refusal(message: "Version not supported") }
-        try checkTimestamp(query.value("auth_timestamp"), nowSeconds: nowSeconds)
-
+        let (name, key) = try signer(query, nowSeconds: nowSeconds, key: key)
         let sent = query.bytes("auth_signature") ?? []
         // Nearly every request is signed as it arrives; only the others pay for the candidates.
         let isAccepted =
             query.isSorted(without: "auth_signature") && key.isCode(sent, of: text(method: request.method, path: request.path, query: query))
             || isSignedOtherwise(request, query, as: sent, key: key)
         guard isAccepted else {
-            let text = text(method: request.method, path: request.path, query: sorted(withoutSignature(query)))
-            throw Refusal(
-                message: "Invalid signature: you should have sent HmacSHA256Hex(\(quoted(text)), your_secret_key), "
-                    + "but you sent \(quoted(Array(sent)))")
+            throw invalidSignature(request, query, sent)
         }
         try checkBody(request.body, md5: query.bytes("body_md5"))
         return name
+    }
+
+    /// Refuses a request that `verify` would refuse whatever its body is: for one whose body is still on its way.
+    package static func checkHead(_ request: HTTPRequest, nowSeconds: Int64, key: (String) -> HMACKey?) throws(Refusal) {
+        let query = lowerCased(request.query)
+        _ = try signer(query, nowSeconds: nowSeconds, key: key)
+        let sent = query.bytes("auth_signature") ?? []
+        guard isHex(sent, digits: 64) else { throw invalidSignature(request, query, sent) }
+        if let md5 = query.bytes("body_md5"), !isHex(md5, digits: 32) {
+            throw Refusal(message: "Invalid body_md5: it has to be the MD5 of the body, 32 hexadecimal digits")
+        }
+    }
+
+    /// Who says that they signed, and that it is now.
+    private static func signer(
+        _ query: HTTPQuery, nowSeconds: Int64, key: (String) -> HMACKey?
+    ) throws(Refusal) -> (name: String, key: HMACKey) {
+        guard let name = query.value("auth_key") else { throw Refusal(message: "Missing parameter: auth_key") }
+        guard let key = key(name) else { throw Refusal(message: "Unknown auth_key") }
+        guard let version = query.bytes("auth_version") else { throw Refusal(message: "Version required") }
+        guard version.elementsEqual("1.0".utf8) else { throw Refusal(message: "Version not supported") }
+        try checkTimestamp(query.value("auth_timestamp"), nowSeconds: nowSeconds)
+        return (name, key)
+    }
+
+    private static func invalidSignature(_ request: HTTPRequest, _ query: HTTPQuery, _ sent: ArraySlice<UInt8>) -> Refusal {
+        let text = text(method: request.method, path: request.path, query: sorted(withoutSignature(query)))
+        return Refusal(
+            message: "Invalid signature: you should have sent HmacSHA256Hex(\(quoted(text)), your_secret_key), "
+                + "but you sent \(quoted(Array(sent)))")
+    }
+
+    private static func isHex(_ text: ArraySlice<UInt8>, digits: Int) -> Bool {
+        text.count == digits && text.allSatisfy { byte in
+            (0x30...0x39).contains(byte) || (0x61...0x66).contains(byte | 0x20)
+        }
     }
 
     /// Names count without their case.

@@ -80,6 +80,11 @@ final class RouterStage {
         return pending
     }
 
+    /// What may follow the head of a request that says it was signed.
+    func bodyLimit(_ path: String, query: [(name: String, value: String)], headers: [String: String] = [:]) -> BodyLimit {
+        router.bodyLimit(of: HTTPRequest(method: "POST", path: path, query: query, headers: headers))
+    }
+
     func send(
         _ method: String, _ path: String, _ body: String = "", query: [(name: String, value: String)] = [], headers: [String: String] = [:],
         app: String = "1", sign: Bool = true

@@ -25,7 +25,7 @@ struct ConfigurationMistakeTests {
         ),
         (
             "\nlisten: { hots: x }",
-            ["2:unknown key \"hots\" in listen; did you mean \"host\"? known keys: host, port, loops, tls"]
+            ["2:unknown key \"hots\" in listen; did you mean \"host\"? known keys: host, port, loops, tls, proxy_protocol"]
         ),
         ("- a", ["the file: expected a map, found a list"]),
         (
@@ -128,6 +128,17 @@ struct ConfigurationMistakeTests {
                 "limits.wrong_join_codes_per_minute: expected a whole number from 1 to 1000000, found the number 0",
             ]
         ),
+        (
+            "limits: { joins_per_minute: -1, trusted_proxies: [10.0.0.1/8, proxy.example, 10.0.0.0/8, \"::1/129\"] }",
+            [
+                "limits.joins_per_minute: expected a whole number from 0 to 60000, found the number -1",
+                "limits.trusted_proxies: expected an address such as 192.0.2.1 or a network such as 10.0.0.0/8 or 2001:db8::/32, with no bit set behind its prefix, found \"10.0.0.1/8\"",
+                "limits.trusted_proxies: expected an address such as 192.0.2.1 or a network such as 10.0.0.0/8 or 2001:db8::/32, with no bit set behind its prefix, found \"proxy.example\"",
+                "limits.trusted_proxies: expected an address such as 192.0.2.1 or a network such as 10.0.0.0/8 or 2001:db8::/32, with no bit set behind its prefix, found \"::1/129\"",
+            ]
+        ),
+        ("limits: { trusted_proxies: 10.0.0.0/8 }", ["limits.trusted_proxies: expected a list, found the text \"10.0.0.0/8\""]),
+        ("listen: { proxy_protocol: v2 }", ["listen.proxy_protocol: expected true or false, found the text \"v2\""]),
         ("store: mysql://u:geheim@x", ["store: expected sqlite:PATH or postgres://HOST/DATABASE"]),
         ("store: 'sqlite:'", ["store: expected sqlite:PATH or postgres://HOST/DATABASE"]),
         ("backplane: nats://x", ["backplane: expected local or redis://HOST:PORT"]),

@@ -1,3 +1,4 @@
+import HubCore
 import HubServer
 import Testing
 
@@ -22,6 +23,7 @@ struct ConfigurationTests {
             #expect(configuration.limits.sendQueueBytesTotalMax == 256 << 20)
             #expect(configuration.limits.connectionsPerAddress == 0 && configuration.limits.requestTimeout == .seconds(10))
             #expect(configuration.limits.wrongJoinCodesPerMinute == 10 && configuration.limits.joinsPerMinute == 300)
+            #expect(configuration.limits.trustedProxies.isEmpty && !configuration.listen.proxyProtocol)
             #expect(configuration.store.value == .sqlite(path: "./data/tandem.db") && configuration.backplane.value == .local)
             #expect(
                 configuration.channels.value == nil && configuration.data.value == "./data" && configuration.corsOrigins.isEmpty)
@@ -52,6 +54,7 @@ struct ConfigurationTests {
         #expect( configuration.limits.requestTimeout == .seconds(60))
         #expect(configuration.limits.sendQueueBytesTotalMax == 1 << 30)
         #expect(configuration.limits.sendQueueBytesMax == 2 << 20 && configuration.limits.wrongJoinCodesPerMinute == 5 && configuration.limits.joinsPerMinute == 0)
+        #expect(try configuration.limits.trustedProxies == ["10.0.0.0/8", "2001:db8::1"].map { try #require(IPNetwork($0)) } && configuration.listen.proxyProtocol)
         #expect(
             configuration.store.value == .postgres(url: "postgres://u:p@db/tandem")
                 && configuration.backplane.value == .redis(url: "redis://r:6379"))

@@ -26,6 +26,7 @@ enum ConfigurationText {
           port: 7001
           loops: 4
           tls: { cert: c.pem, key: k.pem }
+          proxy_protocol: true
         apps:
           - id: "12"
             key: the-key
@@ -46,7 +47,7 @@ enum ConfigurationText {
             watchlist: false
             webhooks: [ { url: "http://h.example/x", events: [channel_occupied, cache_miss] } ]
           - { id: 13, keys: [{ key: third, secret: s3 }] }
-        limits:   { max_connections: 5000, connections_per_address: 3, request_timeout: 1m, send_queue_bytes_max: 2MiB, send_queue_bytes_total_max: 1GiB, wrong_join_codes_per_minute: 5, joins_per_minute: 0 }
+        limits:   { max_connections: 5000, connections_per_address: 3, request_timeout: 1m, send_queue_bytes_max: 2MiB, send_queue_bytes_total_max: 1GiB, wrong_join_codes_per_minute: 5, joins_per_minute: 0, trusted_proxies: [10.0.0.0/8, "2001:db8::1"] }
         store:    postgres://u:p@db/tandem
         backplane: redis://r:6379
         channels: ./c

@@ -30,6 +30,10 @@ struct Behaviour: Sendable {
     var closed: @Sendable (Loop, ConnectionID) -> Void = { _, _ in }
     var request: @Sendable (Loop, HTTPRequest, HTTPReply) -> HTTPResponse? = { _, request, _ in .describing(request) }
     var turnEnded: @Sendable (Loop) -> Void = { _ in }
+    var bodyLimit: @Sendable (HTTPRequest) -> BodyLimit = { _ in .bytes(.max) }
+    var admits: @Sendable (String) -> Bool = { _ in true }
+    var left: @Sendable (String) -> Void = { _ in }
+    var upgraded: @Sendable (Loop, ConnectionID, UpgradeRequest) -> Void = { _, _, _ in }
 }
 
 extension HTTPResponse {
@@ -61,6 +65,7 @@ private final class TestDelegate: LoopDelegate {
     func connectionOpened(_ connection: ConnectionID, request: UpgradeRequest) {
         seen.append(.opened(connection, path: request.path, origin: request.origin))
         behaviour.opened(loop, connection, Array(request.query))
+        behaviour.upgraded(loop, connection, request)
     }
 
     func connection(_ connection: ConnectionID, received text: UnsafeRawBufferPointer) {
@@ -108,6 +113,9 @@ private final class TestDelegate: LoopDelegate {
     }
 
     func loopTurnEnds() { behaviour.turnEnded(loop) }
+    func bodyLimit(of head: HTTPRequest) -> BodyLimit { behaviour.bodyLimit(head) }
+    func admitsConnection(from address: String) -> Bool { behaviour.admits(address) }
+    func connectionLeft(_ address: String) { behaviour.left(address) }
 }
 
 /// Loops and an acceptor on a port of 127.0.0.1, driven by closures that run on the loops.
@@ -120,7 +128,7 @@ final class TestServer: Sendable {
 
     var port: Int { acceptor.port }
 
-    init(loops: Int = 1, options: LoopOptions = LoopOptions(), socket: ListeningSocket? = nil, _ behaviour: Behaviour = Behaviour()) throws {
+    init(loops: Int = 1, options: LoopOptions = LoopOptions(), socket: ListeningSocket? = nil, proxy: ProxyDoor? = nil, _ behaviour: Behaviour = Behaviour()) throws {
         group = try LoopGroup(count: loops, options: options)
         commands = group.handles.map { Mailbox(waker: $0.waker) }
         let (commands, seen) = (commands, seen)
@@ -130,7 +138,7 @@ final class TestServer: Sendable {
         do {
             acceptor = try Acceptor(
                 socket ?? ListeningSocket(host: "127.0.0.1", port: 0), loops: group.handles, quietSeconds: options.requestTimeoutSeconds,
-                counts: counts)
+                proxy: proxy, counts: counts)
         } catch {
             group.stop()
             throw error
@@ -173,9 +181,10 @@ final class TestServer: Sendable {
 
 /// Starts a server, hands it to `body`, and ends it whatever happens.
 func withServer<Result>(
-    loops: Int = 1, options: LoopOptions = LoopOptions(), _ behaviour: Behaviour = Behaviour(), _ body: (TestServer) throws -> Result
+    loops: Int = 1, options: LoopOptions = LoopOptions(), proxy: ProxyDoor? = nil, _ behaviour: Behaviour = Behaviour(),
+    _ body: (TestServer) throws -> Result
 ) throws -> Result {
-    let server = try TestServer(loops: loops, options: options, behaviour)
+    let server = try TestServer(loops: loops, options: options, proxy: proxy, behaviour)
     defer { server.stop() }
     return try body(server)
 }

@@ -1,0 +1,48 @@
+package import HubCore
+internal import HubChannels
+internal import PusherProtocol
+
+/// What is known of a request before its body is there.
+extension Router {
+    /// The body of a request that nobody signs may have at most this many bytes: joins, what apps say, and paths that are no route.
+    package static let unsignedBodyBytesMax = 1 << 16
+
+    /// How long the body may be, or why there is no use in sending it: a signed request has to name a known key and the present time, and to
+    /// have something of the shape of a signature.
+    package func bodyLimit(of head: HTTPRequest) -> BodyLimit {
+        let refusal: HTTPResponse
+        switch signedApp(head) {
+        case .unsigned: return .bytes(Self.unsignedBodyBytesMax)
+        case .unknown(let response): refusal = response
+        case .app(let app):
+            do throws(RequestAuth.Refusal) {
+                try RequestAuth.checkHead(head, nowSeconds: time.wallSeconds, key: { signers[app.index][$0] })
+                return .bytes(.max)
+            } catch {
+                refusal = .error(401, error.message)
+            }
+        }
+        return .refused(head.headers["origin"].map { cors.allow(refusal, for: $0) } ?? refusal)
+    }
+
+    private enum SignedApp {
+        case unsigned
+        case unknown(HTTPResponse)
+        case app(App)
+    }
+
+    /// Whose secret has to have signed a request with this path.
+    private func signedApp(_ head: HTTPRequest) -> SignedApp {
+        if let id = Self.publisher(head.path) { return signedApp(id: id) }
+        let components = Self.components(head.path)
+        if UsersResource.userWithoutApp(components) != nil {
+            return head.parameter("auth_key").flatMap { directory.app(key: $0) }.map { .app($0) } ?? .unknown(.error(401, "Unknown auth_key"))
+        }
+        guard let apps = components.firstIndex(of: "apps"), apps + 1 < components.count else { return .unsigned }
+        return signedApp(id: components[apps + 1])
+    }
+
+    private func signedApp(id: String) -> SignedApp {
+        directory.app(id: id).map { .app($0) } ?? .unknown(Self.noApp(id))
+    }
+}

@@ -1,0 +1,54 @@
+package import HubCore
+
+/// Whose word counts for where a request is from: `X-Forwarded-For` is believed of trusted proxies only.
+package struct Forwarding: Sendable {
+    package var trusted: [IPNetwork] = []
+    /// Told of each peer that sends the header and is not trusted.
+    package var noteStranger: @Sendable (_ peer: String) -> Void = { _ in }
+
+    package init() {}
+
+    /// The address that a request counts for: the right-most hop that is no trusted proxy. What a client writes into the header itself
+    /// stands left of what the first trusted proxy saw, and is not looked at.
+    /// - Parameters:
+    ///   - peer: the other end of the connection.
+    ///   - header: `X-Forwarded-For`, all its lines joined by commas.
+    func address(peer: String, header: String) -> String {
+        guard let start = IPAddress(peer), isTrusted(start) else {
+            noteStranger(peer)
+            return peer
+        }
+        var found = peer
+        for hop in header.utf8.split(separator: UInt8(ascii: ","), omittingEmptySubsequences: false).reversed() {
+            // What cannot be read ends the walk: the proxy that passed it on is the last one that is known.
+            guard let address = Self.hop(hop) else { return found }
+            found = address.description
+            if !isTrusted(address) { return found }
+        }
+        return found
+    }
+
+    private func isTrusted(_ address: IPAddress) -> Bool { trusted.contains { $0.contains(address) } }
+
+    /// One element: an address, with a port behind it where a proxy writes one, IPv6 in brackets then.
+    private static func hop(_ bytes: Substring.UTF8View) -> IPAddress? {
+        let blanks: Set<UInt8> = [0x20, 0x09]
+        let text = String(decoding: bytes.drop { blanks.contains($0) }, as: UTF8.self)
+        var word = Substring(text)
+        while let last = word.utf8.last, blanks.contains(last) { word.removeLast() }
+        if word.first == "[" {
+            guard let end = word.firstIndex(of: "]") else { return nil }
+            let rest = word[word.index(after: end)...]
+            return rest.isEmpty || isPort(rest) ? IPAddress(word[word.index(after: word.startIndex)..<end]) : nil
+        }
+        if let colon = word.firstIndex(of: ":"), word.contains("."), !word[..<colon].isEmpty, word[..<colon].contains(".") {
+            return isPort(word[colon...]) ? IPAddress(word[..<colon]) : nil
+        }
+        return IPAddress(word)
+    }
+
+    /// `:443`
+    private static func isPort(_ text: Substring) -> Bool {
+        text.first == ":" && (2...6).contains(text.utf8.count) && text.dropFirst().utf8.allSatisfy { (0x30...0x39).contains($0) }
+    }
+}

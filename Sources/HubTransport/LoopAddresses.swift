@@ -1,0 +1,60 @@
+internal import CLibWebSockets
+package import HubCore
+
+/// Where connections and requests are from, and how many each address has.
+extension Loop {
+    /// The address that the request counts for, as text without a port; empty when unknown. While the exchange is open.
+    package func remoteAddress(of reply: HTTPReply) -> String {
+        assertOnThread()
+        guard let wsi = unsafe exchanges.connection(of: reply), let exchange = exchanges[reply.exchange] else { return "" }
+        return unsafe remoteAddress(of: wsi, exchange.request)
+    }
+
+    /// As above, of a WebSocket connection.
+    package func remoteAddress(of connection: ConnectionID, _ upgrade: UpgradeRequest) -> String {
+        assertOnThread()
+        guard let wsi = unsafe state(connection)?.pointee.wsi else { return "" }
+        return unsafe remoteAddress(of: wsi, forwardedFor: upgrade.forwardedFor)
+    }
+
+    func remoteAddress(of wsi: OpaquePointer, _ request: HTTPRequest) -> String {
+        unsafe remoteAddress(of: wsi, forwardedFor: request.headers[RequestHead.forwardedFor])
+    }
+
+    private func remoteAddress(of wsi: OpaquePointer, forwardedFor: String?) -> String {
+        let peer = unsafe peers[UInt(bitPattern: wsi)] ?? socketAddress(of: wsi)
+        return forwardedFor.map { options.forwarding.address(peer: peer, header: $0) } ?? peer
+    }
+
+    private func socketAddress(of wsi: OpaquePointer) -> String {
+        unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 64) { buffer in
+            guard let base = buffer.baseAddress else { return "" }
+            let length = unsafe tandem_lws_peer_address(wsi, base, buffer.count)
+            return unsafe String(decoding: UnsafeRawBufferPointer(start: base, count: length), as: UTF8.self)
+        }
+    }
+
+    // MARK: Counting
+
+    /// Counts an HTTP connection for the address of its request. One straight from its peer counts until it ends. One of a trusted
+    /// proxy, which sends the requests of many over it, counts for each of them until that is answered. False: the address has too many.
+    func countConnection(_ wsi: OpaquePointer, _ request: HTTPRequest) -> Bool {
+        guard options.countsConnections, let delegate else { return true }
+        let address = unsafe remoteAddress(of: wsi, request)
+        if counted[UInt(bitPattern: wsi)] == address { return true }
+        unsafe uncountConnection(wsi)
+        guard delegate.admitsConnection(from: address) else { return false }
+        counted[UInt(bitPattern: wsi)] = address
+        return true
+    }
+
+    func uncountConnection(_ wsi: OpaquePointer) {
+        if let address = counted.removeValue(forKey: UInt(bitPattern: wsi)) { delegate?.connectionLeft(address) }
+    }
+
+    /// The request is over.
+    func uncountForwarded(_ wsi: OpaquePointer, _ request: HTTPRequest) {
+        guard options.countsConnections, request.headers[RequestHead.forwardedFor] != nil else { return }
+        unsafe uncountConnection(wsi)
+    }
+}
