@@ -63,7 +63,7 @@ import Testing
         for name in ["no_token", "no_platform", "bad_platform", "apns_android", "apns_no_hex"] { #expect(result[name] == 400, "\(name)") }
         #expect(result.at("ios", "provider") == "apns" && result.at("ios_fcm", "provider") == "fcm")
         #expect(result["patch_missing"] == 404 && result["deleted"] == [200, 200] && result["gone"] == 404)
-        #expect(result["own"] == [200, ["installation-1"], 400, 200, [], 405])
+        #expect(result["own"] == [200, ["dev_"], 400, 200, [], 405])
     }
 
     @Test func participantTokens() async throws {

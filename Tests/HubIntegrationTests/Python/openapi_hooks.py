@@ -111,6 +111,8 @@ BEYOND_SCHEMAS = (
     "platform is missing",
     # Whether an e-mail is needed is the definition's matter, and how often an address may register the clock's.
     "email is missing",
+    "X-Client-Id is missing or no secret",
+    "this e-mail belongs to somebody whom the backend invited",
     "too many devices registered from this address",
     "this idempotency key was used for a different request",
     "an APNs device token is an even number of hexadecimal digits",

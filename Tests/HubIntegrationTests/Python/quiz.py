@@ -277,8 +277,8 @@ def devices():
     first = join(CODE, "Cora", headers={"X-Client-Id": "phone"}, device_token=FCM_A, device_platform="android")
     join(CODE, "Cora", headers={"X-Client-Id": "pad"}, device_token=APNS_C, device_platform="ios")
     # A refreshed token is no second device.
-    join(CODE, "Dora", device_token=FCM_B + "-old", device_platform="android")
-    join(CODE, "Dora", device_token=FCM_B, device_platform="android")
+    dora = join(CODE, "Dora", device_token=FCM_B + "-old", device_platform="android")
+    http.put(f"{HUB_URL}/me/device", json={"token": FCM_B}, headers=bearer(dora), timeout=PATIENCE).raise_for_status()
     start()
     tokens = {"shared": "ab" * 32, "phone": FCM_A, "pad": APNS_C, "refreshed": FCM_B, "old": FCM_B + "-old"}
     for name in ("shared", "phone", "pad", "refreshed"):
