@@ -75,6 +75,8 @@ struct TokenJudge: Equatable {
     private(set) var isTripped = false
     /// Some token was accepted: credentials, topic and project are right.
     private(set) var hasAccepted = false
+    /// Tokens of `strangers` so far, while nothing was accepted: few are chance, more may be a wrong topic or project.
+    private var doubts = 0
 
     init(_ rules: Rules) { self.rules = rules }
 
@@ -85,7 +87,7 @@ struct TokenJudge: Equatable {
 
     /// When `due` has something to decide, in nanoseconds of the monotonic clock; nil while time decides nothing.
     var nextDue: UInt64? {
-        let first = [held.first, hasAccepted ? strangers.first : nil].compactMap { $0?.at }.min()
+        let first = [held.first, isSetRight ? strangers.first : nil].compactMap { $0?.at }.min()
         return first.map { $0 + rules.wait }
     }
 
@@ -113,10 +115,15 @@ struct TokenJudge: Equatable {
             let ruling = rule(now: now)
             return (isTripped ? .tooMany : .open, ruling)
         }
+        let count = strangers.count
         if !isTripped { hold(token, app: app, since: since, now: now, in: \.strangers) }
+        if !hasAccepted { doubts += strangers.count - count }
         let ruling = rule(now: now)
-        return (isTripped ? .tooMany : !hasAccepted && strangers.count >= rules.badMin ? .doubtful : .open, ruling)
+        return (isTripped ? .tooMany : isSetRight ? .open : .doubtful, ruling)
     }
+
+    /// Nothing speaks against credentials, topic and project.
+    private var isSetRight: Bool { hasAccepted || doubts < rules.badMin }
 
     private mutating func hold(_ token: String, app: String, since: Int64, now: UInt64, in list: WritableKeyPath<TokenJudge, [Held]>) {
         guard self[keyPath: list].count < rules.heldMax, !self[keyPath: list].contains(where: { $0.token == token }) else { return }
@@ -173,7 +180,7 @@ struct TokenJudge: Equatable {
             guard isDecided(token, now: now) else { break }
             count += 1
         }
-        let strangerCount = hasAccepted ? strangers.prefix { isDecided($0, now: now) }.count : 0
+        let strangerCount = isSetRight ? strangers.prefix { isDecided($0, now: now) }.count : 0
         if count + strangerCount == 0 { return Ruling() }
         defer {
             held.removeFirst(count)

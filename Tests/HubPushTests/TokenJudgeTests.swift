@@ -47,6 +47,19 @@ struct TokenJudgeTests {
         #expect(judge.nextDue == nil)
     }
 
+    @Test("a dead token or two at a lane that accepted nothing yet go after the wait; once there are more all further ones are kept")
+    func fewStrangers() {
+        var judge = TokenJudge(.apns)
+        let wait = judge.rules.wait
+        #expect(judge.bad("a", isProven: false, since: 1, now: 0).fate == .open)
+        #expect(judge.due(now: wait).condemned.map(\.token) == ["a"])
+        #expect(judge.bad("b", isProven: false, since: 2, now: wait).fate == .open)
+        #expect(judge.due(now: 2 * wait).condemned.map(\.token) == ["b"])
+        #expect(judge.bad("c", isProven: false, since: 3, now: 2 * wait).fate == .doubtful)
+        #expect(judge.due(now: 9 * wait).condemned.isEmpty && judge.nextDue == nil)
+        #expect(judge.good("d", isProven: false, now: 9 * wait).condemned.map(\.token) == ["c"])
+    }
+
     @Test("when time decides, a doubtful share counts against removal even with few answers")
     func smallAndWrong() {
         var judge = TokenJudge(.apns)

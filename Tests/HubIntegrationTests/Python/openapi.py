@@ -102,13 +102,13 @@ def judged():
     """schemathesis sends what the schemas allow and what they forbid, and compares every answer with the page."""
     create_session("wednesday", "KNOWN1")
     with tempfile.NamedTemporaryFile() as statuses:
-        token = join("KNOWN1", "Ada")["token"]
+        ada = join("KNOWN1", "Ada")
         event = {"name": "session-started", "channel": "presence-quiz-wednesday", "data": "{}"}
         later = {"deliver_at": (int(time.time()) + 3600) * 1000}
         environment = os.environ | {
             "EVENT": expect(signed("POST", "/events", event))["event_id"],
             "SCHEDULED": " ".join(expect(signed("POST", "/events", event | later))["scheduled_id"] for _ in range(SCHEDULED)),
-            "PARTICIPANT_TOKEN": token, "PYTHONPATH": str(HERE), "STATUSES": statuses.name,
+            "PARTICIPANT_TOKEN": ada["token"], "PARTICIPANT": ada["user_id"], "PYTHONPATH": str(HERE), "STATUSES": statuses.name,
             # The order of sets decides what is generated.
             "PYTHONHASHSEED": "0"}
         judge = subprocess.run(

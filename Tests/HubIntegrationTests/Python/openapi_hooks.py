@@ -68,6 +68,8 @@ def before_call(context, case, kwargs):
     for name, known in KNOWN.items():
         if len(parameters.get(name, "")) % 2:
             parameters[name] = known
+    if case.operation.path.endswith("/participants/{user}/token") and len(parameters["user"]) % 2:
+        parameters |= {"session": KNOWN["session"], "user": os.environ["PARTICIPANT"]}
     if len(parameters.get("scheduled", "")) % 2:
         # Each can be cancelled once; the last one stays to be looked at.
         parameters["scheduled"] = SCHEDULED.pop() if case.method == "DELETE" and len(SCHEDULED) > 1 else SCHEDULED[0]
