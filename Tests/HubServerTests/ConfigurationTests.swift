@@ -63,7 +63,7 @@ struct ConfigurationTests {
         #expect(configuration.corsOrigins == ["https://app.example", "http://localhost:3000"])
         let apns = try #require(configuration.push.apns)
         #expect(
-            apns.keyPath == Setting("a.p8", .file("tandem.yaml", line: 34)) && apns.keyID == "K" && apns.teamID == "T"
+            apns.keyPath == Setting("a.p8", .file("tandem.yaml", line: 35)) && apns.keyID == "K" && apns.teamID == "T"
                 && apns.topic == "com.example.app")
         #expect(apns.url == "https://sim:8443" && apns.caFile?.value == "ca.pem" && configuration.push.apnsSandboxByDefault)
         #expect(configuration.push.staleAfter == .seconds(14 * 86_400))
@@ -71,7 +71,7 @@ struct ConfigurationTests {
         #expect(fcm.serviceAccount.value == "f.json" && fcm.url == "http://127.0.0.1:9000/x" && fcm.caFile?.value == "ca2.pem")
         #expect(fcm.messagesPerMinute == 1_200)
         #expect(
-            configuration.notYetInForce == ["store (tandem.yaml:27)", "backplane (tandem.yaml:28)"])
+            configuration.notYetInForce == ["store (tandem.yaml:28)", "backplane (tandem.yaml:29)"])
     }
 
     @Test("the metrics are everybody's on this machine, nobody's on a public address, and the token's where there is one; it is never shown")
