@@ -235,6 +235,8 @@ package enum DeviceWriter: Sendable, Equatable {
     /// Names that the hub gives to devices without an id begin so, and one user has at most `unnamedMax` of them.
     package static let unnamedPrefix = "unnamed"
     package static let unnamedMax = 5
+    /// Installations of an app that have joined nothing. For one more the one whose token was told longest ago goes.
+    package static let waitingMax = 20_000
 }
 
 /// One of several changes of the devices.

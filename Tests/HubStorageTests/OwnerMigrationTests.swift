@@ -48,4 +48,32 @@ struct OwnerMigrationTests {
         #expect(try await store.participants(app: "1", session: "s") == [])
         try await store.close()
     }
+
+    @Test("installations that wait for a game have a bound in total, and one more takes the place of the one that waits longest")
+    func waiting() async throws {
+        let folder = try TemporaryFolder()
+        let store = try SQLiteStore(path: folder.file(), time: TestClock())
+        try await store.write { db in
+            try db.execute(
+                sql: """
+                    WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?)
+                    INSERT INTO device (app, user, id, platform, provider, token, environment, notifications, registered_at, refreshed_at, origin)
+                    SELECT '1', 'client:' || i, 'dev_' || i, 'android', 'fcm', 't' || i, 'production', 1, i, i, 'waiting' FROM n
+                    """, arguments: [DeviceWriter.waitingMax - 1])
+        }
+        func put(_ number: Int) async throws {
+            _ = try await store.putDevice(
+                .sample(user: "client:n\(number)", id: "dev_n\(number)", token: "n\(number)", registeredAt: 1_000_000), by: .installation)
+        }
+        func isThere(_ user: String) async throws -> Bool { try await !store.devices(app: "1", user: user).isEmpty }
+        try await put(1)
+        #expect(try await isThere("client:1"))
+        try await put(2)
+        #expect(try await !isThere("client:1"))
+        #expect(try await isThere("client:2"))
+        // Of one that is known already nothing else goes.
+        try await put(2)
+        #expect(try await isThere("client:2"))
+        try await store.close()
+    }
 }

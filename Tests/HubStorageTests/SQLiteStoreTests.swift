@@ -63,7 +63,7 @@ struct SQLiteStoreTests {
             "release": "device_token (token=? AND app=? AND provider=?)", "dead": "device_token (token=? AND app=? AND provider=?)",
             "release by the backend": "device_token (token=? AND app=? AND provider=?)",
             "proven": "device_token (token=? AND app=? AND provider=?)", "accepted": "device_token (token=? AND app=? AND provider=?)", "prune": "device_refreshed (refreshed_at<?)",
-            "roster": "sqlite_autoindex_device_1 (app=? AND user=?)",
+            "roster": "sqlite_autoindex_device_1 (app=? AND user=?)", "waiting": "device_waiting (app=?)", "longest waiting": "device_waiting (app=?)",
             "installation": "device_id (app=? AND id=?)",
         ]
         #expect(Set(devices.keys) == Set(indexes.keys))

@@ -32,6 +32,7 @@ extension SQLiteStore {
                     arguments: [device.app, device.provider.rawValue, token, device.environment.rawValue])
             try release(token, of: device, by: writer, db)
         }
+        if old == nil, writer == .installation { try makeRoomForWaiting(app: device.app, db) }
         if old == nil { try makeRoom(for: device, by: writer, perUserMax: perUserMax, db) }
         try db.cachedStatement(
             sql: """
@@ -48,7 +49,7 @@ extension SQLiteStore {
         ).execute(arguments: [
             device.app, device.user, device.id, device.platform.rawValue, device.provider.rawValue, device.token, device.form.rawValue,
             device.environment.rawValue, device.locale, device.timezone, device.appVersion, device.notifications,
-            device.registeredAt, device.refreshedAt, device.lastAcceptedAt, writer == .backend ? "backend" : "app",
+            device.registeredAt, device.refreshedAt, device.lastAcceptedAt, writer.origin,
         ])
         return device
     }
@@ -85,6 +86,13 @@ extension SQLiteStore {
             try makeRoom(among: DeviceWriter.unnamedPrefix, max: DeviceWriter.unnamedMax)
         }
         try makeRoom(among: "", max: perUserMax)
+    }
+
+    /// Anybody may write rows of this kind, so they have a bound in total: the one whose token was told longest ago goes.
+    private static func makeRoomForWaiting(app: String, _ db: Database) throws {
+        let count = try Int.fetchOne(db.cachedStatement(sql: waitingCountSQL), arguments: [app]) ?? 0
+        guard count >= DeviceWriter.waitingMax else { return }
+        try db.cachedStatement(sql: dropWaitingSQL).execute(arguments: [app, count - DeviceWriter.waitingMax + 1])
     }
 
     package func device(app: String, user: String, id: String) async throws -> Device? {
@@ -215,7 +223,7 @@ extension SQLiteStore {
     static let oneDeviceSQL = "SELECT \(deviceColumns) FROM device WHERE app = ? AND user = ? AND id = ?"
     static let devicesOfUserSQL = "SELECT \(deviceColumns) FROM device WHERE app = ? AND user = ? ORDER BY registered_at DESC, id"
     static let installationSQL = """
-        SELECT \(deviceColumns) FROM device WHERE app = ? AND id = ? AND token IS NOT NULL AND origin = 'app'
+        SELECT \(deviceColumns) FROM device WHERE app = ? AND id = ? AND token IS NOT NULL AND origin <> 'backend'
         ORDER BY registered_at DESC LIMIT 1
         """
     static let acceptedSQL = """
@@ -230,6 +238,11 @@ extension SQLiteStore {
         WHERE app = ?1 AND provider = ?2 AND token = ?3 AND NOT (user = ?4 AND id = ?5) AND CASE user WHEN ?4 THEN origin = 'app'
           ELSE EXISTS (
             SELECT 1 FROM participant WHERE participant.app = ?1 AND participant.session = ?6 AND participant.user = device.user) END
+        """
+    static let waitingCountSQL = "SELECT COUNT(*) FROM device WHERE app = ? AND origin = 'waiting'"
+    static let dropWaitingSQL = """
+        DELETE FROM device WHERE rowid IN (
+          SELECT rowid FROM device WHERE app = ? AND origin = 'waiting' ORDER BY refreshed_at LIMIT ?)
         """
     static let removeTokenSQL = """
         UPDATE device SET token = NULL
@@ -246,7 +259,18 @@ extension SQLiteStore {
         try await plans([
             "device": Self.oneDeviceSQL, "user": Self.devicesOfUserSQL, "release": Self.releaseFromRosterSQL, "release by the backend": Self.releaseFromBackendSQL, "dead": Self.removeTokenSQL,
             "accepted": Self.noteAcceptedSQL, "prune": Self.pruneDevicesSQL, "roster": Self.rosterSQL,
-            "proven": Self.acceptedSQL, "installation": Self.installationSQL,
+            "proven": Self.acceptedSQL, "waiting": Self.waitingCountSQL, "longest waiting": Self.dropWaitingSQL, "installation": Self.installationSQL,
         ])
+    }
+}
+
+extension DeviceWriter {
+    /// What the column `origin` holds of a row that this one wrote first.
+    fileprivate var origin: String {
+        switch self {
+        case .backend: "backend"
+        case .participant: "app"
+        case .installation: "waiting"
+        }
     }
 }

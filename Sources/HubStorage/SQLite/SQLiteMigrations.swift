@@ -275,8 +275,8 @@ enum SQLiteMigrations {
         """
 
     /// Join codes and device tokens are unique for each app alone. The table `session` is made anew, because SQLite cannot take a
-    /// constraint away. `participant.joined_by` and `device.origin` say who wrote a row: what joins recognise and what they may touch
-    /// hangs on it. A participant of an earlier version whose user id is their number had joined.
+    /// constraint away. `participant.joined_by` and `device.origin` (backend, app, waiting: as `DeviceWriter`) say who wrote a row: what
+    /// joins recognise and what they may touch depends on it. A participant of an earlier version whose user id is their number had joined.
     private static let owners = """
         CREATE TABLE session_of_app (
           number INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -300,8 +300,10 @@ enum SQLiteMigrations {
         UPDATE participant SET email_key = NULL WHERE joined_by = 'device';
 
         ALTER TABLE device ADD COLUMN origin TEXT NOT NULL DEFAULT 'backend';
-        UPDATE device SET origin = 'app' WHERE user GLOB 'client:*' OR EXISTS (
+        UPDATE device SET origin = 'app' WHERE EXISTS (
           SELECT 1 FROM participant WHERE participant.app = device.app AND participant.user = device.user AND joined_by IS NOT NULL);
+        UPDATE device SET origin = 'waiting' WHERE user GLOB 'client:*';
+        CREATE INDEX device_waiting ON device (app, refreshed_at) WHERE origin = 'waiting';
         DROP INDEX device_token;
         CREATE INDEX device_token ON device (token, app, provider) WHERE token IS NOT NULL;
         """

@@ -11,7 +11,7 @@ enum SecretInstallations {
                 sql: "UPDATE participant SET device = ? WHERE number = ?",
                 arguments: [InstallationID(row["device"])?.handle, row["number"] as Int64])
         }
-        let devices = try Row.fetchAll(db, sql: "SELECT rowid, user, id FROM device WHERE origin = 'app'")
+        let devices = try Row.fetchAll(db, sql: "SELECT rowid, user, id FROM device WHERE origin <> 'backend'")
         for row in devices {
             guard let installation = InstallationID(row["id"]) else { continue }
             let user: String = row["user"]
