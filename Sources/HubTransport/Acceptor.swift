@@ -20,6 +20,9 @@ package final class Acceptor: Sendable {
     /// Connections accepted before those who have spoken meanwhile are looked at again.
     private static let acceptedAtOnceMax = 64
     private static let eventsMax = 256
+    /// Descriptors that newcomers do not get, so that the hub goes on when they have all others: the store's readers, gateways, webhooks,
+    /// and files that are read again. A quarter where there are few.
+    static let descriptorsKeptMax = 64
 
     /// Starts accepting; whoever came before waits in the socket's backlog.
     /// - Parameters:
@@ -110,6 +113,8 @@ package final class Acceptor: Sendable {
         // Kept even apart from each other: a hundred publishers are more work than a hundred idle sockets.
         var requests = Placement()
         var others = Placement()
+        /// Numbers from this on are kept for the hub itself.
+        let descriptorsEnd: Int32
         /// Given up for a moment when descriptors run out, so that the waiting peer can be accepted and told to go.
         var spare: Int32
 
@@ -123,6 +128,8 @@ package final class Acceptor: Sendable {
             self.proxy = proxy
             self.counts = counts
             vestibule = Vestibule(epoll: epoll, quietMilliseconds: quietMilliseconds)
+            let limit = LoopGroup.descriptorLimit()
+            descriptorsEnd = Int32(clamping: limit - min(descriptorsKeptMax, limit / 4))
             unsafe spare = open("/dev/null", O_RDONLY | O_CLOEXEC)
         }
 
@@ -158,6 +165,12 @@ package final class Acceptor: Sendable {
             let now = Self.now
             for _ in 0..<acceptedAtOnceMax {
                 let descriptor = tandem_accept(listener)
+                // The system gives out the lowest number that is free, so that below this one none is.
+                if descriptor >= descriptorsEnd {
+                    Glibc.close(descriptor)
+                    counts.refused.add(1, ordering: .relaxed)
+                    continue
+                }
                 if descriptor >= 0 {
                     var on: Int32 = 1
                     unsafe setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &on, socklen_t(MemoryLayout<Int32>.size))

@@ -7,7 +7,7 @@ package struct LoopFigures: Sendable {
     package var counters = Loop.Counters()
     /// WebSocket connections open now.
     package var connections = 0
-    /// HTTP requests whose head has come and whose answer is not written.
+    /// HTTP requests whose head has come and whose answer is not there yet.
     package var requests = 0
     /// Of the connections, those that do not keep up, and the memory that what waits for them takes.
     package var behind = 0

@@ -19,7 +19,7 @@ package import HubCore
     }
 
     /// Those that are not answered.
-    var openCount: Int { unsafe entries.count { unsafe $0?.exchange.lingersUntil == nil && $0 != nil } }
+    var openCount: Int { unsafe entries.count { unsafe $0?.exchange.isAnswered == false } }
 
     var indices: Range<Int> { unsafe entries.indices }
 

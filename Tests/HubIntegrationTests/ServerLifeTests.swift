@@ -148,6 +148,25 @@ import Testing
         #expect(result.errors.count == 1 && result.errors[0].contains("TANDEM_APP_KEY"))
     }
 
+    @Test("a short secret ends the start where others can reach the hub, and is a warning of check on this machine; readable files are named")
+    func secrets() async throws {
+        let file = "listen: { host: 0.0.0.0, port: 0 }\napps:\n  - { id: 1, key: mine, secret: short }\n"
+        for command in ["serve", "check"] {
+            let refused = try await tandem([command, "--config", "tandem.yaml", "--channels", Place.channels], files: ["tandem.yaml": file])
+            #expect(refused.code == Self.badConfiguration && refused.errors.count == 1)
+            #expect(refused.errors.first?.contains("tandem.yaml:3: apps[0].secret") == true && refused.errors.first?.contains("openssl rand") == true)
+        }
+        let local = file.replacingOccurrences(of: "0.0.0.0", with: "127.0.0.1")
+        try await Stage.run { stage in
+            let path = try stage.write(local, to: "tandem.yaml")
+            try FileManager.default.setAttributes([.posixPermissions: 0o644], ofItemAtPath: path)
+            let check = try stage.start(Place.tandem, ["check", "--config", "tandem.yaml", "--channels", Place.channels])
+            #expect(try await check.waitForEnd().code == 0 && check.errors.isEmpty)
+            #expect(check.output.contains("warning: tandem.yaml:3: apps[0].secret has fewer than 16 characters"))
+            #expect(check.output.contains("warning: --config: tandem.yaml holds secrets") && check.output.contains("chmod 600 tandem.yaml"))
+        }
+    }
+
     @Test func anUnknownFlag() async throws {
         for arguments in [["serve", "--prot", "0"], ["unheard-of"], ["auth"], ["serve", "--port"]] {
             let result = try await tandem(arguments)

@@ -86,6 +86,34 @@ struct LoopGroupTests {
         #expect(throws: StreamError.self, "the socket was closed with the acceptor") { _ = try RawSocket(port: socket.port) }
     }
 
+    @Test("newcomers do not get the descriptors that the hub needs for itself, and are let in when others go")
+    func keptDescriptors() async throws {
+        // In a process of its own, whose descriptors are counted.
+        await #expect(processExitsWith: .success) {
+            var limit = rlimit(rlim_cur: 256, rlim_max: 256)
+            precondition(setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0)
+            let end = Int32(256 - Acceptor.descriptorsKeptMax)
+            try withServer { server in
+                var fillers: [Int32] = []
+                // Two are left: the client's of the first connection, and the hub's.
+                while (fillers.last ?? 0) < end - 3 { fillers.append(open("/dev/null", O_RDONLY)) }
+                let first = try server.plain()
+                try first.send(text: "GET /x HTTP/1.1\r\nHost: h\r\n\r\n")
+                let served = try first.answer().status
+                let isCutOff = try server.plain().ends()
+                precondition(served == 200 && isCutOff, "\(served)")
+                precondition(eventually { server.counts.refusedCount == 1 })
+                let own = open("/dev/null", O_RDONLY)
+                precondition(own >= 0)
+                for descriptor in fillers.suffix(4) { close(descriptor) }
+                let third = try server.plain()
+                try third.send(text: "GET /x HTTP/1.1\r\nHost: h\r\n\r\n")
+                let servedAgain = try third.answer().status
+                precondition(servedAgain == 200)
+            }
+        }
+    }
+
     @Test("starting and stopping leaves no descriptor behind")
     func descriptors() async throws {
         // In a process of its own: other tests open sockets all the time.
