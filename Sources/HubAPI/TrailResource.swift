@@ -79,7 +79,8 @@ extension EventTrail.Recipient {
         // The best of several devices is what the person saw.
         if states.contains(.accepted) { return "pushed" }
         if states.contains(where: DeliveryState.open.contains) { return "pushing" }
-        if let end = states.first { return end.rawValue }
+        let ended = deliveries.filter { $0.record.purpose == .notification && $0.record.outcome != Redirection.replaced }
+        if let end = ended.first?.record.state ?? states.first { return end.rawValue }
         switch note?.choice {
         case .awaited: return isOpen ? "awaited" : "closed"
         case .socketOnly, .seen: return DeliveryState.socket.rawValue

@@ -276,13 +276,14 @@ package struct DeviceTarget: Sendable, Equatable {
     package var environment: APNsEnvironment
     /// Whether the app may show notifications.
     package var notifications: Bool
-    /// As in `Device`, like `lastAcceptedAt`.
+    /// As in `Device`, like the two others.
+    package var registeredAt: Int64
     package var refreshedAt: Int64
     package var lastAcceptedAt: Int64?
 
     package init(
         platform: DevicePlatform, provider: PushProvider, token: String?, form: TargetForm, environment: APNsEnvironment, notifications: Bool,
-        refreshedAt: Int64, lastAcceptedAt: Int64?
+        registeredAt: Int64, refreshedAt: Int64, lastAcceptedAt: Int64?
     ) {
         self.platform = platform
         self.provider = provider
@@ -290,6 +291,7 @@ package struct DeviceTarget: Sendable, Equatable {
         self.form = form
         self.environment = environment
         self.notifications = notifications
+        self.registeredAt = registeredAt
         self.refreshedAt = refreshedAt
         self.lastAcceptedAt = lastAcceptedAt
     }
@@ -297,7 +299,7 @@ package struct DeviceTarget: Sendable, Equatable {
     package init(_ device: Device) {
         self.init(
             platform: device.platform, provider: device.provider, token: device.token, form: device.form, environment: device.environment,
-            notifications: device.notifications, refreshedAt: device.refreshedAt, lastAcceptedAt: device.lastAcceptedAt)
+            notifications: device.notifications, registeredAt: device.registeredAt, refreshedAt: device.refreshedAt, lastAcceptedAt: device.lastAcceptedAt)
     }
 }
 

@@ -22,6 +22,9 @@ struct ClockSteps: Equatable {
     /// How far the wall clock is ahead of the monotonic one, at the last look.
     private var lead: Int64?
 
+    /// How the wall clock would stand since the last look if nobody had set it, in milliseconds since 1970; nil before the first look.
+    func wall(at monotonic: UInt64) -> Int64? { lead.map { $0 + Int64(clamping: monotonic / 1_000_000) } }
+
     /// - Parameters:
     ///   - wall: milliseconds since 1970.
     ///   - monotonic: nanoseconds of the monotonic clock.

@@ -48,6 +48,13 @@ struct DeliveryHeap {
         places = places.filter(isKept).sorted(by: <)
     }
 
+    /// Moves all times; the order stays.
+    mutating func shift(by milliseconds: Int64) {
+        places = places.map {
+            Place(group: $0.group, time: $0.time + milliseconds, committedAt: $0.committedAt + milliseconds, ticket: $0.ticket, slot: $0.slot)
+        }
+    }
+
     private mutating func rise(from start: Int) {
         var index = start
         while index > 0, places[index] < places[(index - 1) / 2] {

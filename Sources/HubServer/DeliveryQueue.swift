@@ -142,6 +142,17 @@ struct DeliveryQueue {
         return taken
     }
 
+    /// Moves all times. Costs as much as what waits.
+    mutating func shift(by milliseconds: Int64) {
+        for slot in slots.indices { slots[slot].delivery = slots[slot].delivery?.shifted(by: milliseconds) }
+        urgent.shift(by: milliseconds)
+        others.shift(by: milliseconds)
+        for route in lanes.keys { lanes[route]?.shift(by: milliseconds) }
+    }
+
+    /// All that waits for its due time, in no particular order.
+    var unparked: [DeliveryRecord] { slots.compactMap { $0.isParked ? nil : $0.delivery } }
+
     // MARK: For metrics, at the cost of looking through all of them
 
     /// When the one was due that is due for the longest, in milliseconds since 1970.

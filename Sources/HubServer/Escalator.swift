@@ -5,7 +5,8 @@ internal import Logging
 
 /// What an event needs to be pushed later than it was published.
 struct PushContext: Sendable {
-    let record: EventRecord
+    /// Its times are moved when the wall clock is set.
+    var record: EventRecord
     let definition: ChannelDefinition
     let event: EventDefinition
     let placeholders: ChannelPattern.Match
@@ -62,8 +63,17 @@ final class Escalator: Sendable {
     /// Works until `close`. Call once.
     func run() async {
         var contexts: [String: PushContext] = [:]
+        var clock = ClockSteps()
+        _ = clock.look(time)
         while let items = await inbox.next() {
             var turn = Turn()
+            if let step = clock.look(time) {
+                // How long an event is worth telling stays the same.
+                for event in contexts.keys {
+                    contexts[event]?.record.committedAt += step.milliseconds
+                    contexts[event]?.record.expiresAt += step.milliseconds
+                }
+            }
             for item in items {
                 switch item {
                 case .opened(let context): contexts[context.record.id] = context

@@ -30,12 +30,18 @@ actor Outbox: PushQueue {
     /// More was committed than is kept in memory: the store has the rest.
     var hasOverflowed = false
     /// Milliseconds since 1970.
-    private var reloadedAt: Int64 = 0
+    var reloadedAt: Int64 = 0
     /// When lanes without room are asked again; of lanes that nothing waits for, nothing.
     var laneWaits: [PushRoute: LaneWait] = [:]
     /// Lanes that had no room since something ended or came; they are not asked again before.
     var refused: Set<PushRoute> = []
-    private var timer: (dueAt: Int64, task: Task<Void, Never>)?
+    var timer: (dueAt: Int64, task: Task<Void, Never>)?
+    /// `now` stands still against a wall clock that is set, until `followClock` has moved everything that waits.
+    var clock: ClockSteps
+    /// By how much the wall clock was set since the start, in milliseconds.
+    var clockShift: Int64 = 0
+    /// The latest of these.
+    var clockSteps: [ClockSteps.Step] = []
 
     /// Deliveries kept in memory; beyond it they wait in the store.
     static let queuedMax = 100_000
@@ -43,6 +49,8 @@ actor Outbox: PushQueue {
     static let inFlightMax = 4_000
     /// How long what waits for its lane stays in memory before the store is read again, in milliseconds.
     static let reloadSpacing: Int64 = 10_000
+    /// The longest sleep, in milliseconds: times are those of the wall clock, which an operator may set meanwhile.
+    static let sleepMillisecondsMax: Int64 = 30_000
     /// Deliveries leased in one transaction.
     static let leaseMax = 1_024
     /// With more than this many unanswered, outcomes are gathered for `gathering` and written down together: a transaction waits for
@@ -57,15 +65,18 @@ actor Outbox: PushQueue {
 
     init(
         gateway: any PushGateway, directory: any HubDelivery.Directory, store: any DeliveryStore, definitions: DefinitionSet,
-        time: any TimeSource, logger: Logger
+        tokenAge: TokenAge = .standard, time: any TimeSource, logger: Logger
     ) {
         self.gateway = gateway
         self.directory = directory
-        targets = TargetReader(directory: directory)
+        targets = TargetReader(directory: directory, tokenAge: tokenAge)
         self.store = store
         rules = PushRules(definitions: definitions)
         self.time = time
         self.logger = logger
+        var clock = ClockSteps()
+        _ = clock.look(time)
+        self.clock = clock
     }
 
     /// Takes up what an earlier process left open: nothing that it leased is being sent any more.
@@ -73,7 +84,7 @@ actor Outbox: PushQueue {
         let open = try await store.openDeliveries(limit: Self.queuedMax)
         hasOverflowed = open.count == Self.queuedMax
         if !open.isEmpty { logger.info("taking up deliveries left open", metadata: ["push.open": "\(open.count)"]) }
-        let now = time.wallMilliseconds
+        let now = now
         add(
             open.map { delivery in
                 var delivery = delivery
@@ -94,7 +105,8 @@ actor Outbox: PushQueue {
             hasOverflowed = true
         } else {
             queue.reserve(deliveries.count)
-            for delivery in deliveries { queue.insert(delivery) }
+            let ahead = time.wallMilliseconds - now
+            for delivery in deliveries { queue.insert(abs(ahead) < ClockSteps.leastMilliseconds ? delivery : inTime(delivery, ahead)) }
         }
         pump()
     }
@@ -119,12 +131,13 @@ actor Outbox: PushQueue {
 
     /// Takes deliveries from the store.
     private func add(_ deliveries: [DeliveryRecord]) {
-        let now = time.wallMilliseconds
+        let now = now
         for delivery in deliveries {
             guard queue.count < Self.queuedMax else {
                 hasOverflowed = true
                 return
             }
+            let delivery = delivery.shifted(by: missedShift(of: delivery, now: now))
             rules.restore(delivery, now: now)
             queue.insert(delivery)
         }
@@ -137,7 +150,7 @@ actor Outbox: PushQueue {
         timer?.task.cancel()
         timer = nil
         guard let soonest else { return }
-        let wait = max(0, soonest - time.wallMilliseconds)
+        let wait = min(max(0, soonest - now), Self.sleepMillisecondsMax)
         let task = Task { [weak self] in
             do { try await Task.sleep(for: .milliseconds(wait)) } catch { return }
             await self?.wake()
@@ -165,9 +178,10 @@ actor Outbox: PushQueue {
     private func work() async {
         var hasReloaded = false
         while !isClosed, inFlight < Self.inFlightMax {
+            followClock()
             let limit = min(Self.leaseMax, Self.inFlightMax - inFlight)
             let (expired, due) = divide(await takeDue(limit: queue.parkedCount == 0 ? limit : max(1, limit / 2)))
-            let outcome = rules.rule(due, now: time.wallMilliseconds)
+            let outcome = rules.rule(due, now: now)
             // In the queue before anything is awaited, so that whatever is cancelled meanwhile is found there.
             for delivery in outcome.waiting { queue.insert(delivery) }
             let ended = expired + outcome.ended + displaced(outcome.displaced)
@@ -191,7 +205,7 @@ actor Outbox: PushQueue {
 
     /// What has expired is not asked about: it ends as it is.
     private func divide(_ due: [DeliveryRecord]) -> (expired: [DeliveryRecord], living: [DeliveryRecord]) {
-        let now = time.wallMilliseconds
+        let now = now
         guard due.contains(where: { $0.isExpired(now: now) }) else { return ([], due) }
         return (due.filter { $0.isExpired(now: now) }.map { end($0, .expired, outcome: "expired") }, due.filter { !$0.isExpired(now: now) })
     }
@@ -200,12 +214,12 @@ actor Outbox: PushQueue {
     /// often while there is such.
     private var isReloadDue: Bool {
         guard hasOverflowed, inFlight == 0, queue.parkedCount < Self.queuedMax / 2 else { return false }
-        return queue.parkedCount == 0 || time.wallMilliseconds >= reloadedAt + Self.reloadSpacing
+        return queue.parkedCount == 0 || now >= reloadedAt + Self.reloadSpacing
     }
 
     /// Takes from the store what did not fit: the soonest due, in the place of what is here.
     private func reload() async {
-        reloadedAt = time.wallMilliseconds
+        reloadedAt = now
         queue.removeAll()
         // What is committed from now on may come after what is read.
         hasOverflowed = false

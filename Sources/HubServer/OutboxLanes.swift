@@ -31,7 +31,7 @@ extension Outbox {
     /// Takes what waits for lanes that have room by now.
     func takeParked(limit: Int) -> [DeliveryRecord] {
         if queue.parkedCount == 0 { return [] }
-        let now = time.wallMilliseconds
+        let now = now
         var taken: [DeliveryRecord] = []
         // What nobody has seen work takes what the others leave.
         for route in queue.routes.sorted(by: { !$0.isUnproven && $1.isUnproven }) where taken.count < limit && !refused.contains(route) {
@@ -54,13 +54,16 @@ extension Outbox {
     func admit(_ waiters: [DeliveryRecord], _ others: [DeliveryRecord]) async -> [Addressed] {
         let deliveries = waiters + withoutCrowded(others)
         if deliveries.isEmpty { return [] }
-        let found = await targets.find(deliveries, now: time.wallMilliseconds)
+        let answers = await targets.find(deliveries, now: now)
+        let found = answers.map(\.found)
+        let changed = answers.indices.filter { answers[$0].isChanged }
+        let gone = changed.isEmpty ? [] : await follow(changed, of: deliveries, found)
         if isClosed { return [] }
-        let now = time.wallMilliseconds
+        let now = now
         var ready: [Addressed] = []
         var urgent: [Int] = []
         var asked: [Int] = []
-        for (index, found) in found.enumerated() {
+        for (index, found) in found.enumerated() where !gone.contains(index) {
             let delivery = deliveries[index]
             guard case .target(let target, _) = found else {
                 ready.append(Addressed(delivery: delivery, found: found))
@@ -106,7 +109,7 @@ extension Outbox {
     /// it goes would be for nothing, since that is looked up when its turn has come.
     private func withoutCrowded(_ deliveries: [DeliveryRecord]) -> [DeliveryRecord] {
         if queue.parkedCount == 0 { return deliveries }
-        let now = time.wallMilliseconds
+        let now = now
         // Mostly all go the same way.
         var last: (route: PushRoute, isUrgent: Bool, isCrowded: Bool)?
         return deliveries.filter { delivery in

@@ -18,8 +18,9 @@ extension Outbox {
             var settled: [DeliveryRecord] = []
             settled.reserveCapacity(batch.count)
             for answer in batch { settled.append(settle(answer)) }
+            let clockShift = clockShift
             await noteTokens(batch)
-            await complete(settled)
+            await complete(await withoutFollowed(settled, batch), settledAt: clockShift)
         }
         isSettling = false
     }
@@ -28,6 +29,8 @@ extension Outbox {
         let delivery: DeliveryRecord
         let target: PushTarget
         let isNoteDue: Bool
+        /// `Outbox.clockShift` when it was handed over.
+        let clockShift: Int64
         let outcome: PushOutcome
     }
 
@@ -71,8 +74,8 @@ extension Outbox {
 
     /// What the delivery has become.
     private func settle(_ answer: Answer) -> DeliveryRecord {
-        let delivery = answer.delivery
-        counts.answered(answer, now: time.wallMilliseconds)
+        let delivery = answer.delivery.shifted(by: clockShift - answer.clockShift)
+        counts.answered(delivery, answer, now: now)
         switch answer.outcome {
         case .accepted(let providerID, _):
             var delivery = delivery
@@ -86,7 +89,7 @@ extension Outbox {
 
     /// The delivery as it goes on after an attempt that may be repeated.
     func afterRetry(_ delivery: DeliveryRecord, _ outcome: PushOutcome, reason: String) -> DeliveryRecord {
-        let now = time.wallMilliseconds
+        let now = now
         let next = RetryPolicy.next(
             attempt: delivery.attempts, outcome: outcome, now: now, firstAttemptAt: delivery.firstAttemptAt ?? now,
             expiresAt: delivery.message?.expiresAt ?? now, random: Double.random(in: 0..<1))
@@ -107,7 +110,8 @@ extension Outbox {
     }
 
     /// Writes down what deliveries have become, and has those go on that are to be tried again.
-    func complete(_ deliveries: [DeliveryRecord]) async {
+    /// - Parameter settledAt: `clockShift` when that was decided.
+    func complete(_ deliveries: [DeliveryRecord], settledAt: Int64) async {
         if deliveries.isEmpty { return }
         inFlight -= deliveries.count
         let withdrawn = await write(deliveries) ?? []
@@ -118,7 +122,7 @@ extension Outbox {
             } else if !isClosed, !withdrawn.contains(where: { $0.nid == delivery.nid && $0.device == delivery.device }) {
                 // Written down; the next attempt is another one.
                 delivery.attempt = nil
-                queue.insert(delivery)
+                queue.insert(delivery.shifted(by: clockShift - settledAt))
             }
         }
         pump()
@@ -136,7 +140,7 @@ extension Outbox {
     private func note(_ outcome: String, of delivery: inout DeliveryRecord) {
         delivery.outcome = outcome
         // Nil where no gateway was asked.
-        delivery.attempt?.endedAt = time.wallMilliseconds
+        delivery.attempt?.endedAt = now
         delivery.attempt?.answer = outcome
     }
 

@@ -6,7 +6,7 @@ internal import Logging
 extension Outbox {
     /// What is due, with all that is needed to rule on it.
     func takeDue(limit: Int) async -> [DeliveryRecord] {
-        let now = time.wallMilliseconds
+        let now = now
         let due = queue.takeDue(now: now, limit: limit)
         if !rules.isAnyUnknown(due, now: now) { return due }
         let unknown = Set(due.filter { rules.needsEvent(of: $0) }.map(\.event))
@@ -14,21 +14,21 @@ extension Outbox {
         for delivery in due { queue.insert(delivery) }
         for event in unknown {
             do {
-                rules.learn(event: event, channel: try await store.event(id: event)?.channel, now: time.wallMilliseconds)
+                rules.learn(event: event, channel: try await store.event(id: event)?.channel, now: now)
             } catch {
                 logger.error("an event could not be read; its pushes go by the standard limits", metadata: ["event": "\(event)", "error": "\(error)"])
-                rules.learn(event: event, channel: nil, now: time.wallMilliseconds)
+                rules.learn(event: event, channel: nil, now: now)
             }
         }
-        for delivery in due where rules.needsZone(of: delivery, now: time.wallMilliseconds) { await learnZone(of: delivery) }
+        for delivery in due where rules.needsZone(of: delivery, now: now) { await learnZone(of: delivery) }
         // What came in meanwhile may be unknown again: it is for the next round.
-        let again = queue.takeDue(now: time.wallMilliseconds, limit: limit)
+        let again = queue.takeDue(now: now, limit: limit)
         for delivery in again where isUnknown(delivery) { queue.insert(delivery) }
         return again.filter { !isUnknown($0) }
     }
 
     private func isUnknown(_ delivery: DeliveryRecord) -> Bool {
-        rules.needsEvent(of: delivery) || rules.needsZone(of: delivery, now: time.wallMilliseconds)
+        rules.needsEvent(of: delivery) || rules.needsZone(of: delivery, now: now)
     }
 
     private func learnZone(of delivery: DeliveryRecord) async {
@@ -40,7 +40,7 @@ extension Outbox {
                 "a device could not be read; its quiet hours go by the definition's time zone",
                 metadata: ["push.nid": "\(delivery.nid)", "error": "\(error)"])
         }
-        if !rules.learn(device: delivery, timezone: timezone, now: time.wallMilliseconds), let timezone {
+        if !rules.learn(device: delivery, timezone: timezone, now: now), let timezone {
             logger.warning(
                 "a device names a time zone that this machine does not know; its quiet hours go by the definition's",
                 metadata: ["push.nid": "\(delivery.nid)", "timezone": "\(timezone.quotable(64))"])

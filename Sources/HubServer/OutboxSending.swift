@@ -8,7 +8,7 @@ extension Outbox {
     /// - Returns: false when the store cannot be written; they are tried again in a second.
     func lease(_ ready: [Addressed]) async -> Bool {
         if ready.isEmpty { return true }
-        let now = time.wallMilliseconds
+        let now = now
         let batch = ready.map { addressed in
             var delivery = addressed.delivery
             delivery.state = .leased
@@ -38,7 +38,7 @@ extension Outbox {
     ///   - leased: those that had not ended meanwhile.
     ///   - ready: all of them, in the same order.
     private func send(_ leased: [DeliveryRecord], _ ready: [Addressed]) async {
-        let now = time.wallMilliseconds
+        let now = now
         var ended: [DeliveryRecord] = []
         var rest = ready[...]
         for delivery in leased {
@@ -59,18 +59,18 @@ extension Outbox {
             case .unknown: ended.append(afterRetry(delivery, .retry(after: nil, reason: "store"), reason: "store"))
             }
         }
-        await complete(ended)
+        await complete(ended, settledAt: clockShift)
     }
 
     /// - Parameter isNoteDue: whether it is time to write down that the gateway accepted this token.
     private func hand(_ message: PushMessage, of delivery: DeliveryRecord, to target: PushTarget, isNoteDue: Bool, now: Int64) {
         var sent = delivery
         if delivery.attempts == 1 || delivery.firstAttemptAt == nil { sent.firstAttemptAt = now }
-        sent.attempt = DeliveryAttempt(number: delivery.attempts, startedAt: now, endedAt: 0, answer: "")
+        sent.attempt = DeliveryAttempt(number: delivery.attempts, startedAt: now, endedAt: 0, answer: "", token: TokenMark(target.token, of: target.provider))
         handed += 1
-        let answers = answers
+        let (answers, clockShift) = (answers, clockShift)
         gateway.send(message, to: target) { [sent] outcome in
-            answers.post(Answer(delivery: sent, target: target, isNoteDue: isNoteDue, outcome: outcome))
+            answers.post(Answer(delivery: sent, target: target, isNoteDue: isNoteDue, clockShift: clockShift, outcome: outcome))
         }
         if isSettling { return }
         isSettling = true

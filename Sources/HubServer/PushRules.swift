@@ -129,6 +129,9 @@ struct PushRules {
         return self.timezone(of: delivery, settings(of: delivery).quietHours) == timezone
     }
 
+    /// Forgets what was ruled by times that do not hold any more; what waits is to be restored.
+    mutating func forget() { self = PushRules(definitions: definitions) }
+
     /// Remembers what an earlier process told to wait; other deliveries are passed over.
     mutating func restore(_ delivery: DeliveryRecord, now: Int64) {
         guard delivery.attempts == 0, let message = delivery.message, message.expiresAt > now, let reason = delivery.outcome,

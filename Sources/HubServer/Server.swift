@@ -56,11 +56,12 @@ package final class Server: Sendable {
         // Before the store is taken up: where the port is another hub's, so are what is due and who is told.
         let socket = try Self.listeningSocket(configuration)
         let (store, storeLock) = try Self.store(configuration, time: time, logger: logger)
-        let outbox = Outbox(gateway: gateway, directory: store, store: store, definitions: definitions, time: time, logger: logger)
+        let tokenAge = TokenAge(staleAfter: configuration.push.staleAfter)
+        let outbox = Outbox(
+            gateway: gateway, directory: store, store: store, definitions: definitions, tokenAge: tokenAge, time: time, logger: logger)
         pushReports.onDeadToken { token in
             Task { await outbox.remove(token.token, app: token.app, of: token.provider, deadSince: token.since) }
         }
-        let tokenAge = TokenAge(staleAfter: configuration.push.staleAfter)
         let (isDraining, isClosing) = (Flag(), Flag())
         let ages: RetentionClock
         do {

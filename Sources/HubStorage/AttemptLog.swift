@@ -1,6 +1,7 @@
 package import HubDelivery
 
-/// The stored form of a delivery's attempts: a line each, `number start end answer`, added at the end.
+/// The stored form of a delivery's attempts: a line each, `number#token start end answer`, added at the end. The token's mark is missing
+/// in lines of earlier versions.
 ///
 /// A column of the delivery and not a table: nearly every push has one attempt, which is written with its outcome.
 package enum AttemptLog {
@@ -9,7 +10,8 @@ package enum AttemptLog {
     package static let answerCharactersMax = 200
 
     package static func line(_ attempt: DeliveryAttempt) -> String {
-        "\(attempt.number) \(attempt.startedAt) \(attempt.endedAt) \(bounded(attempt.answer))\n"
+        let mark = attempt.token.map { "#" + String($0.value, radix: 36) } ?? ""
+        return "\(attempt.number)\(mark) \(attempt.startedAt) \(attempt.endedAt) \(bounded(attempt.answer))\n"
     }
 
     private static func bounded(_ answer: String) -> String {
@@ -24,11 +26,14 @@ package enum AttemptLog {
         var isComplete = true
         for line in text.split(separator: "\n") {
             let parts = line.split(separator: " ", maxSplits: 3, omittingEmptySubsequences: false)
-            guard parts.count == 4, let number = Int(parts[0]), let start = Int64(parts[1]), let end = Int64(parts[2]) else {
+            let name = parts[0].split(separator: "#", maxSplits: 1, omittingEmptySubsequences: false)
+            guard parts.count == 4, let number = Int(name[0]), let start = Int64(parts[1]), let end = Int64(parts[2]) else {
                 isComplete = false
                 continue
             }
-            attempts[number] = DeliveryAttempt(number: number, startedAt: start, endedAt: end, answer: String(parts[3]))
+            attempts[number] = DeliveryAttempt(
+                number: number, startedAt: start, endedAt: end, answer: String(parts[3]),
+                token: name.count == 2 ? UInt32(name[1], radix: 36).map(TokenMark.init(value:)) : nil)
         }
         return (attempts.values.sorted { $0.number < $1.number }, isComplete)
     }

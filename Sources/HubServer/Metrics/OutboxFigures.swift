@@ -10,8 +10,8 @@ struct OutboxCounts: Sendable {
     mutating func ended(_ delivery: DeliveryRecord) { ended[delivery.state, default: 0] += 1 }
 
     /// - Parameter now: milliseconds since 1970.
-    mutating func answered(_ answer: Outbox.Answer, now: Int64) {
-        guard let attempt = answer.delivery.attempt, answer.outcome != .skippedUnconfigured else { return }
+    mutating func answered(_ delivery: DeliveryRecord, _ answer: Outbox.Answer, now: Int64) {
+        guard let attempt = delivery.attempt, answer.outcome != .skippedUnconfigured else { return }
         attempts[answer.target.provider, default: Histogram()].note(nanoseconds: UInt64(max(0, now - attempt.startedAt)) * 1_000_000)
     }
 }
@@ -44,7 +44,7 @@ extension Outbox {
             let lane = OutboxFigures.Lane(provider: route.provider, environment: route.provider == .apns ? route.environment : nil)
             figures.parked[lane, default: 0] += count
         }
-        figures.oldestDueMilliseconds = queue.oldestDue.map { max(0, time.wallMilliseconds - $0) } ?? 0
+        figures.oldestDueMilliseconds = queue.oldestDue.map { max(0, now - $0) } ?? 0
         return figures
     }
 }

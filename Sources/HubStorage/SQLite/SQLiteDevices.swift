@@ -104,7 +104,9 @@ extension SQLiteStore {
         return try await read { db in
             let statement = try RawStatement(
                 """
-                SELECT platform, provider, token, form, environment, notifications, accepted_at, COALESCE(refreshed_at, registered_at) FROM device
+                SELECT platform, provider, token, form, environment, notifications, accepted_at, COALESCE(refreshed_at, registered_at),
+                  registered_at
+                FROM device
                 WHERE app = ?1 AND user = ?2 AND id = ?3
                 """, db)
             return try devices.map { name in
@@ -125,8 +127,8 @@ extension SQLiteStore {
         }
         return DeviceTarget(
             platform: try value(0, "platform"), provider: try value(1, "provider"), token: row.text(2), form: try value(3, "form"),
-            environment: try value(4, "environment"), notifications: row.number(5) != 0, refreshedAt: row.number(7),
-            lastAcceptedAt: row.isNull(6) ? nil : row.number(6))
+            environment: try value(4, "environment"), notifications: row.number(5) != 0, registeredAt: row.number(8),
+            refreshedAt: row.number(7), lastAcceptedAt: row.isNull(6) ? nil : row.number(6))
     }
 
     /// Newest registration first.
