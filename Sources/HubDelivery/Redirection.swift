@@ -97,7 +97,8 @@ extension Redirection {
         for mark in [token, isOver ? delivery.attempt?.token : nil].compactMap({ $0 }) { told.insert(mark) }
         let known = Set(others.map(\.device) + [delivery.device])
         let room = max(0, Decision.devicesMax - others.count { $0.isOpen || !$0.accepted.isEmpty })
-        let successors = reachable.filter { $0.isNew && !known.contains($0.device) && told.insert($0.token).inserted }.prefix(room).map(\.device)
+        let come = reachable.filter { $0.isNew && !known.contains($0.device) && told.insert($0.token).inserted }
+        let successors = come.prefix(room).map(\.device)
         if token != nil { return .goesOn(successors: successors) }
         if isOver || successors.isEmpty { return .ends(delivery.state, outcome: delivery.outcome, successors: successors) }
         return .ends(.cancelled, outcome: Self.replaced, successors: successors)
@@ -106,8 +107,8 @@ extension Redirection {
     /// The row of a device that has come: its reason stays, because it says which receipts count.
     package func successor(on device: String, now: Int64) -> DeliveryRecord {
         DeliveryRecord(
-            nid: delivery.nid, event: delivery.event, app: delivery.app, user: delivery.user, device: device, state: .due, reason: delivery.reason,
-            dueAt: now, message: delivery.message)
+            nid: delivery.nid, event: delivery.event, app: delivery.app, user: delivery.user, device: device, state: .due,
+            reason: delivery.reason, dueAt: now, message: delivery.message)
     }
 }
 

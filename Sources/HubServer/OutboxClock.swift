@@ -33,7 +33,8 @@ extension Outbox {
         logger.warning(
             "the wall clock was set; what waits goes on waiting for as long as before",
             metadata: [
-                "clock.from": .string(Timestamp.iso8601(milliseconds: step.from)), "clock.to": .string(Timestamp.iso8601(milliseconds: step.to)),
+                "clock.from": .string(Timestamp.iso8601(milliseconds: step.from)),
+                "clock.to": .string(Timestamp.iso8601(milliseconds: step.to)),
                 "clock.seconds": "\(shift / 1000)", "push.waiting": "\(queue.count)",
             ])
     }
