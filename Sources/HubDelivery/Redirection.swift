@@ -49,7 +49,8 @@ package enum RedirectionOutcome: Sendable, Equatable {
     case goesOn([DeliveryRecord])
     /// It has ended, and these have taken its place.
     case ended(DeliveryRecord, [DeliveryRecord])
-    /// Another push of the notification is being sent to the person: what is right is known after its answer. Nothing was written.
+    /// Another push of the notification is being sent to the person, and it is not certain to which token: what is right is known after
+    /// its answer. Nothing was written.
     case waits
     /// It had ended already.
     case gone
@@ -89,7 +90,7 @@ extension Redirection {
     package func ruling(beside others: [RedirectionRow]) -> Ruling {
         let isOver = !DeliveryState.open.contains(delivery.state) && delivery.attempt != nil
         // What an attempt has ended is written down in any case.
-        if !isOver, others.contains(where: \.isLeased) { return .waits }
+        if !isOver, others.contains(where: { $0.isLeased && !isKnown($0) }) { return .waits }
         let tokens = Dictionary(reachable.map { ($0.device, $0.token) }, uniquingKeysWith: { first, _ in first })
         var told = Set(others.flatMap(\.accepted) + others.filter(\.isOpen).compactMap { tokens[$0.device] })
         if let token, told.contains(token) { return .ends(.cancelled, outcome: Self.sameToken, successors: []) }
@@ -103,6 +104,9 @@ extension Redirection {
         if isOver || successors.isEmpty { return .ends(delivery.state, outcome: delivery.outcome, successors: successors) }
         return .ends(.cancelled, outcome: Self.replaced, successors: successors)
     }
+
+    /// Whether it is certain which token a row is being sent to: that of its device, which has had it since before the event.
+    private func isKnown(_ row: RedirectionRow) -> Bool { reachable.contains { $0.device == row.device && !$0.isNew } }
 
     /// The row of a device that has come: its reason stays, because it says which receipts count.
     package func successor(on device: String, now: Int64) -> DeliveryRecord {

@@ -38,7 +38,10 @@ struct RedirectionTests {
         #expect(
             lost(come, [row("a"), row("gone", accepted: ["2"]), row("x", isOpen: true)])
                 == .ends(.undeliverable, outcome: "no device", successors: []))
-        #expect(lost(come, [row("a"), row("x", isOpen: true, isLeased: true)]) == .waits)
+        // The token that x is being sent to is known, that of y is not.
+        #expect(
+            lost(come, [row("a"), row("x", isOpen: true, isLeased: true)]) == .ends(.cancelled, outcome: "replaced", successors: ["b"]))
+        #expect(lost(come, [row("a"), row("y", isOpen: true, isLeased: true)]) == .waits)
     }
 
     @Test("what has a token goes on, unless another row has told it or will")
