@@ -1,10 +1,11 @@
 package import HubDelivery
+package import PusherProtocol
 
 /// What delivery knows and is told of who is where: the API's view of the attendance book. Any thread.
 package protocol AttendanceDesk: Sendable {
-    /// `/pusher/auth` signed a subscription of this socket for this participant's device. Returns when a subscription that
-    /// follows is certain to find it.
-    func bind(socketID: String, app: String, user: String, device: String) async
+    /// `/pusher/auth` signed a subscription of this socket for this participant's device, or a sign-in. Returns when a subscription
+    /// that follows is certain to find it.
+    func bind(_ socketID: SocketID, app: String, user: String, device: String, channel: ChannelName?) async
     /// An app told its state by HTTP.
     /// - Parameter keepsWorking: in the background it goes on reading its socket and shows what comes.
     func setDeviceState(app: String, user: String, device: String, _ state: AppState, keepsWorking: Bool) async
@@ -12,7 +13,12 @@ package protocol AttendanceDesk: Sendable {
     func received(_ receipt: AppReceipt) async
     /// What is known of these people's connections to the session's channel, by user id; people without one are left out.
     func presence(app: String, session: Session, users: [String]) async -> [String: ParticipantPresence]
-    /// A participant was added, changed or removed: their connections stand for another role from now on.
+    /// A participant was taken off the roster: their subscriptions to the session's channel end. Returns when nothing that is published
+    /// from now on can reach them.
+    func removed(_ session: Session, user: String) async
+    /// A session is over, with these participants: all subscriptions to its channels end, whoever signed them. Returns as `removed`.
+    func sessionEnded(_ session: Session, users: [String]) async
+    /// A participant was added or changed: their connections stand for another role from now on.
     func rosterChanged(app: String, session: String, user: String) async
 }
 

@@ -55,9 +55,10 @@ struct ParticipantsResource: Sendable {
         switch request.method {
         case "PUT": return try await put(request, app: app, session: session, user: user)
         case "DELETE":
-            if try await directory.deleteParticipant(app: app, session: session, user: user) {
-                await desk.rosterChanged(app: app, session: session, user: user)
-            }
+            let found = try await directory.session(app: app, id: session)
+            _ = try await directory.deleteParticipant(app: app, session: session, user: user)
+            // Also who was on no roster, and whoever is still there because an earlier request came no further.
+            if let found { await desk.removed(found, user: user) }
             return .json([:])
         default: throw APIError.methodNotAllowed(request.method, allowed: ["PUT", "DELETE"])
         }

@@ -45,7 +45,12 @@ struct PusherAuthResource: Sendable {
         }
         let signer = bearer.app.signer
         let channelData = channel.kind.isPresence ? Self.member("user_id", participant).text : nil
-        await bind(socketID, bearer)
+        await bind(socketID, bearer, to: channel)
+        // Removed in between: what the binding has opened is closed again.
+        guard try await directory.participant(app: bearer.app.id, session: session.id, user: participant.user) != nil else {
+            await desk.removed(session, user: participant.user)
+            throw APIError.unauthorized("the participant was removed from the session: join again")
+        }
         let auth = SubscriptionAuth.sign(
             socketID: socketID, channel: channel.text, channelData: channelData, key: signer.key, secret: signer.secret)
         var answer: [String: JSONValue] = ["auth": .string(auth)]
@@ -59,7 +64,7 @@ struct PusherAuthResource: Sendable {
         try await bearers.requirePerson(bearer)
         let signer = bearer.app.signer
         let userData = Self.member("id", bearer.participant).text
-        await bind(socketID, bearer)
+        await bind(socketID, bearer, to: nil)
         let auth = SubscriptionAuth.signUser(socketID: socketID, userData: userData, key: signer.key, secret: signer.secret)
         return .json(["auth": .string(auth), "user_data": .string(userData)])
     }
@@ -77,9 +82,9 @@ struct PusherAuthResource: Sendable {
     }
 
     /// Before the answer goes out: the client subscribes as soon as it has it.
-    private func bind(_ socketID: SocketID, _ bearer: Bearer) async {
+    private func bind(_ socketID: SocketID, _ bearer: Bearer, to channel: ChannelName?) async {
         await desk.bind(
-            socketID: socketID.description, app: bearer.app.id, user: bearer.participant.user, device: bearer.device)
+            socketID, app: bearer.app.id, user: bearer.participant.user, device: bearer.device, channel: channel)
     }
 
     /// The participant as others in the channel see them: never with the e-mail.

@@ -43,9 +43,10 @@ struct SessionsResource: Sendable {
 
     /// Deleting what is not there answers the same: a backend that repeats the request after a lost answer has what it wants.
     private func delete(app: String, id: String) async throws -> HTTPResponse {
+        guard let session = try await directory.session(app: app, id: id) else { return .json([:]) }
         let participants = try await directory.participants(app: app, session: id)
         guard try await directory.deleteSession(app: app, id: id) else { return .json([:]) }
-        for participant in participants { await desk.rosterChanged(app: app, session: id, user: participant.user) }
+        await desk.sessionEnded(session, users: participants.map(\.user))
         return .json([:])
     }
 

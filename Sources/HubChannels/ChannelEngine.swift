@@ -13,8 +13,8 @@ package final class ChannelEngine {
     let sink: any DeliverySink
     /// Sends a message to a sibling's engine; never called with this engine's own loop.
     private let post: (_ loop: Int, EngineMessage) -> Void
-    /// Whether a channel has a definition, so that delivery wants to know who is in it.
-    let isWatched: (ChannelName) -> Bool
+    /// What a channel's definition says of it; nil: it has none, and delivery does not want to know who is in it.
+    let traits: (ChannelName) -> ChannelTraits?
     private let process: ProcessTag
     let time: any TimeSource
     private let writesPerPieceMax: Int
@@ -23,6 +23,10 @@ package final class ChannelEngine {
 
     let parser = JSONParser(capacityBytes: ChannelEngine.frameBytesMax, depthMax: ChannelEngine.frameDepthMax)
     var connections: [UInt32: Connection] = [:]
+    /// Those that were put out of some channel.
+    var barredConnections: Set<ConnectionID> = []
+    /// Subscriptions that wait for the answer of their channel's home.
+    var joiningCount = 0
     var channels = ChannelRegistry()
     // Guard: the loop's thread, and nothing that a write calls comes back to it. Checked, each channel of a publish would pay for it.
     @exclusivity(unchecked) var fanOut = FanOut()
@@ -76,7 +80,8 @@ package final class ChannelEngine {
 
     package init(
         loop: Int, loopCount: Int, directory: AppDirectory, process: ProcessTag, sink: any DeliverySink, time: any TimeSource,
-        writesPerPieceMax: Int = FanOut.writesPerPieceMax, isWatched: @escaping (ChannelName) -> Bool, post: @escaping (_ loop: Int, EngineMessage) -> Void
+        writesPerPieceMax: Int = FanOut.writesPerPieceMax, traits: @escaping (ChannelName) -> ChannelTraits?,
+        post: @escaping (_ loop: Int, EngineMessage) -> Void
     ) {
         self.loop = loop
         self.loopCount = loopCount
@@ -85,7 +90,7 @@ package final class ChannelEngine {
         self.sink = sink
         self.time = time
         self.writesPerPieceMax = writesPerPieceMax
-        self.isWatched = isWatched
+        self.traits = traits
         self.post = post
         facts = FactLog(kinds: directory.apps.map(\.factKinds))
         home = HomeRegistry(loopCount: loopCount, apps: directory.apps, facts: facts)
@@ -142,6 +147,7 @@ package final class ChannelEngine {
         for subscription in connection.subscriptions.values { end(subscription, of: connection) }
         signOut(connection)
         if connection.isWatched { reports.append(.disconnected(id, departure)) }
+        if !connection.barred.isEmpty { barredConnections.remove(id) }
         directory.release(connection.app, address: connection.address)
     }
 
@@ -311,6 +317,10 @@ package final class ChannelEngine {
         case .replay(let connection, let channel, let frames, let events):
             replay(frames, events: events, on: channel, to: connection)
         case .definitionsChanged: definitionsChanged()
+        case .expel(let expulsion): expel(expulsion)
+        case .readmit(let app, let channel, let user): readmit(app: app, channel: channel, user: user)
+        case .bound(let connection, let channel): bound(connection, channel: channel)
+        case .terminate(let app, let user): endConnections(app: app, user: user)
         case .query(let question): question(home)
         }
     }
@@ -335,34 +345,3 @@ package final class ChannelEngine {
 
 @available(*, unavailable)
 extension ChannelEngine: Sendable {}
-
-/// One connection as the engine knows it.
-final class Connection {
-    let id: ConnectionID
-    let app: App
-    let socketID: SocketID
-    /// Its PONGs can come from the browser's network process while the page is frozen.
-    let isBrowser: Bool
-    /// The peer's, where addresses are limited.
-    let address: String?
-    var subscriptions: [ChannelName: Subscription] = [:]
-    /// Whom it has signed in as.
-    var user: SignedInUser?
-    /// Set while the first status of the users it watches is being collected.
-    var pendingWatchlist: ChannelEngine.PendingWatchlist?
-    /// Cursors of the `pusher:ping` events that it has not answered.
-    var applicationPings: [UInt64] = []
-    /// Delivery has been told about it.
-    var isWatched = false
-    /// Client events of the second that began with the first of them.
-    var clientEventCount = 0
-    var clientEventsSinceNanoseconds: UInt64 = 0
-
-    init(id: ConnectionID, app: App, socketID: SocketID, isBrowser: Bool, address: String?) {
-        self.id = id
-        self.app = app
-        self.socketID = socketID
-        self.isBrowser = isBrowser
-        self.address = address
-    }
-}

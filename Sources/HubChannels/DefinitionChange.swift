@@ -6,7 +6,7 @@ extension ChannelEngine {
     /// `definitionsRead`: what is reported behind it was judged by the new definitions, too.
     func definitionsChanged() {
         for channel in channels.all {
-            let isDefined = isWatched(channel.name)
+            let isDefined = traits(channel.name) != nil
             guard isDefined || channel.isWatched else { continue }
             for subscription in channel.subscriptions {
                 guard let connection = connection(subscription.connection) else { continue }

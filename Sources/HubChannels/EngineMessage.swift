@@ -64,6 +64,19 @@ package struct RoleSet: OptionSet, Sendable, Hashable {
     package static func role(_ index: Int) -> RoleSet { RoleSet(rawValue: 1 << UInt32(index)) }
 }
 
+/// What the definition of a channel says to the loops.
+package struct ChannelTraits: Sendable, Equatable {
+    /// The `{user}` of the channel's name.
+    package var user: String?
+    /// Members that the channel may have; nil: what the app says.
+    package var membersMax: Int?
+
+    package init(user: String? = nil, membersMax: Int? = nil) {
+        self.user = user
+        self.membersMax = membersMax
+    }
+}
+
 /// What engines of different loops say to each other. Between two loops, messages arrive in the order of sending.
 package enum EngineMessage: Sendable {
     case publish(Publication)
@@ -87,6 +100,14 @@ package enum EngineMessage: Sendable {
     case replay(ConnectionID, channel: ChannelName, frames: [UInt8], events: [UInt64])
     /// From delivery: other channel definitions are in force.
     case definitionsChanged
+    /// From delivery: subscriptions that end.
+    case expel(Expulsion)
+    /// From delivery: the user may come to the channel again; nil: everybody may.
+    case readmit(app: Int, channel: ChannelName, user: String?)
+    /// From delivery: the hub has signed for this connection, a subscription to the channel or a sign-in.
+    case bound(ConnectionID, channel: ChannelName?)
+    /// To every loop: the app wants all connections of the user ended.
+    case terminate(app: Int, user: String)
     /// A question about channels this loop is home of.
     case query(@Sendable (HomeRegistry) -> Void)
 

@@ -1,7 +1,7 @@
 internal import HubCore
 internal import PusherProtocol
 
-/// Sign-in, watchlists and ending a user's connections (protocol reference, 3).
+/// Sign-in and watchlists (protocol reference, 3).
 extension ChannelEngine {
     /// What a connection knows of the users it watches until every home has told their first status: one event then says it
     /// for all, with the changes that came meanwhile.
@@ -52,11 +52,6 @@ extension ChannelEngine {
         }
     }
 
-    /// Ends every connection that is signed in as the user, on whatever loop.
-    package func terminate(app: App, user: String) {
-        sendToHome(of: user, app: app.index, .terminate(app: app.index, user: user))
-    }
-
     private func watch(_ users: [String], for connection: Connection) {
         guard !users.isEmpty else { return }
         let app = connection.app.index
@@ -92,13 +87,6 @@ extension ChannelEngine {
         case .status(let watcher, let online, let offline): firstStatus(of: watcher, online: online, offline: offline)
         case .changed(let user, let isOnline, let watchers, let frame):
             statusChanged(user, isOnline: isOnline, watchers: watchers, frame: frame)
-        case .terminate(let app, let user):
-            let connections = users.connections(of: UserKey(app: app, user: user))
-            for (loop, connections) in Dictionary(grouping: connections, by: \.loop) {
-                send(.user(.end(connections)), to: loop)
-            }
-        case .end(let connections):
-            for connection in connections where self.connection(connection) != nil { refuse(connection, .terminatedByApplication) }
         }
     }
 

@@ -11,6 +11,9 @@ extension ChannelEngine {
         // A second acknowledgement would double the member list of PusherSwift, and an error fails every pending call of .NET:
         // a repeated subscribe changes nothing and is not answered.
         guard connection.subscriptions[name] == nil else { return }
+        guard connection.barred.isEmpty || connection.barred[name] == nil else {
+            return deny(connection, channel: text, type: "AuthError", Self.removalReason, status: 403)
+        }
         guard connection.subscriptions.count < Self.subscriptionsMax else {
             let reason = "A connection may have at most \(Self.subscriptionsMax) subscriptions"
             return deny(connection, channel: text, type: "LimitReached", reason, status: 403)
@@ -35,6 +38,7 @@ extension ChannelEngine {
         nextSerial &+= 1
         connection.subscriptions[name] = subscription
         if let member {
+            joiningCount += 1
             send(.join(membership(subscription, of: connection), member), to: homeLoop(app: connection.app.index, channel: name))
         } else {
             activate(subscription, of: connection, acknowledgement: Frame.text(ServerEvent.subscriptionSucceeded(channel: name)))
@@ -65,17 +69,23 @@ extension ChannelEngine {
             // What was published before belongs to those who were there before.
             unsafe fanOut.flush(channel, sink: sink)
         } else {
-            channel = Channel(app: app, name: subscription.channel, isWatched: isWatched(subscription.channel), line: line(of: subscription.channel))
+            let isWatched = traits(subscription.channel) != nil
+            channel = Channel(app: app, name: subscription.channel, isWatched: isWatched, line: line(of: subscription.channel))
             channels.insert(channel)
         }
         if channel.isWatched { reportAttached(subscription, of: connection) }
         channel.add(subscription)
         counters.subscriptions += 1
+        if subscription.user != nil { joiningCount -= 1 }
         subscription.phase = .active(channel)
         // A member's home has counted it already. It comes before the acknowledgement, because whoever has that may at once ask
         // another loop for the count.
         if subscription.user == nil { reportOccupancy(app, subscription.channel) }
-        sink.send(acknowledgement, to: connection.id)
+        if subscription.user == nil {
+            sink.send(acknowledgement, to: connection.id)
+        } else {
+            sink.send(list: acknowledgement, to: connection.id)
+        }
         if channel.name.kind.isCache { sendCached(subscription.channel, to: connection) }
     }
 
@@ -108,7 +118,14 @@ extension ChannelEngine {
     }
 
     func unsubscribe(_ connection: Connection, from text: String) {
-        guard let name = ChannelName(allowingServerToUser: text), let subscription = connection.subscriptions.removeValue(forKey: name) else { return }
+        guard let name = ChannelName(allowingServerToUser: text), let subscription = connection.subscriptions[name] else { return }
+        leave(connection, subscription)
+    }
+
+    /// Ends a subscription of a connection that stays.
+    func leave(_ connection: Connection, _ subscription: Subscription) {
+        let name = subscription.channel
+        connection.subscriptions[name] = nil
         if case .active(let channel) = subscription.phase, channel.isWatched {
             reports.append(.detached(connection.id, channel: name))
         }
@@ -122,6 +139,8 @@ extension ChannelEngine {
             channel.remove(subscription)
             counters.subscriptions -= 1
             channels.removeIfEmpty(channel)
+        } else {
+            joiningCount -= 1
         }
         let app = connection.app.index
         if let user = subscription.user {
@@ -145,7 +164,8 @@ extension ChannelEngine {
     // MARK: At the channel's home
 
     func join(_ membership: EngineMessage.Membership, _ member: PresenceMember) {
-        let refusal = home.join(membership, member, membersMax: directory.apps[membership.app].presenceMembersMax)
+        let membersMax = traits(membership.channel)?.membersMax ?? directory.apps[membership.app].presenceMembersMax
+        let refusal = home.join(membership, member, membersMax: membersMax)
         if let refusal { send(.refused(membership, refusal), to: membership.connection.loop) }
     }
 
@@ -186,6 +206,7 @@ extension ChannelEngine {
     func refused(_ membership: EngineMessage.Membership, _ refusal: EngineMessage.JoinRefusal) {
         guard let (connection, _) = joining(membership) else { return }
         connection.subscriptions[membership.channel] = nil
+        joiningCount -= 1
         deny(connection, channel: membership.channel.text, type: "LimitReached", refusal.reason, status: refusal.status)
     }
 

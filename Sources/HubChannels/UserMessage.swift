@@ -12,8 +12,4 @@ package enum UserMessage: Sendable {
     case status(watcher: ConnectionID, online: [String], offline: [String])
     /// From a home: a user came or went. `frame` says so to those watchers of the loop who have their first status already.
     case changed(user: String, isOnline: Bool, watchers: [ConnectionID], frame: [UInt8])
-    /// To the user's home: the app wants all connections of the user ended.
-    case terminate(app: Int, user: String)
-    /// From the home, to a loop that has some of them.
-    case end([ConnectionID])
 }

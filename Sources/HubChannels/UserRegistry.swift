@@ -56,7 +56,6 @@ struct UserRegistry {
         removeIfUnused(key, user)
     }
 
-    func connections(of key: UserKey) -> Set<ConnectionID> { users[key]?.connections ?? [] }
     func watchers(of key: UserKey) -> Set<ConnectionID> { users[key]?.watchers ?? [] }
     var isEmpty: Bool { users.isEmpty }
 

@@ -42,34 +42,21 @@ package struct Attendance: Sendable {
         }
     }
 
-    private struct Binding {
-        var app: String
-        var user: String
-        var device: String
-        /// Which entry of the queue is this binding's newest.
-        var ticket: UInt64
-    }
-
     /// The most sockets whose device is remembered: each costs about 200 bytes, and a socket is usually subscribed within
     /// seconds of being bound. Beyond it the oldest is forgotten, and its device counts as unknown.
     package static let bindingsMax = 200_000
 
-    private let bindingsMax: Int
     private var connections: [ConnectionID: Connection] = [:]
     private var people: [Person: Set<ConnectionID>] = [:]
     private var lastOrder: UInt64 = 0
     private var travels: Travels
     /// Until then everybody who is not there counts as on the way back from the server's own absence.
     private var bootGraceEnd = Int64.min
-    private var bindings: [String: Binding] = [:]
-    private var bindingQueue: [(socket: String, ticket: UInt64)] = []
-    private var bindingQueueHead = 0
-    private var lastTicket: UInt64 = 0
+    private var bindings: SocketBindings
 
     /// - Parameter travellersMax: devices whose comings and goings are remembered.
     package init(bindingsMax: Int = Attendance.bindingsMax, travellersMax: Int = Travels.travellersMax) {
-        precondition(bindingsMax > 0, "bindingsMax \(bindingsMax)")
-        self.bindingsMax = bindingsMax
+        bindings = SocketBindings(countMax: bindingsMax)
         travels = Travels(travellersMax: travellersMax)
     }
 
@@ -270,36 +257,24 @@ package struct Attendance: Sendable {
 
     // MARK: Which device a socket belongs to
 
-    /// Signing a subscription told which device a socket id belongs to; the socket's subscription follows.
+    /// Signing a subscription told for whom a socket id is, and which device it belongs to; the socket's subscription follows.
     package mutating func bind(socketID: String, app: String, user: String, device: String) {
-        lastTicket += 1
-        bindings[socketID] = Binding(app: app, user: user, device: device, ticket: lastTicket)
-        bindingQueue.append((socketID, lastTicket))
-        while bindings.count > bindingsMax { forgetOldestBinding() }
-        // Binding one socket again and again leaves outdated entries behind; they go when they outnumber the rest.
-        if bindingQueue.count > 2 * bindingsMax + 16 {
-            bindingQueue = bindingQueue[bindingQueueHead...].filter { bindings[$0.socket]?.ticket == $0.ticket }
-            bindingQueueHead = 0
-        }
+        bindings.bind(socketID, to: Person(app: app, user: user), device: device)
     }
 
-    /// The device that `bind` named for this socket, if it was bound for the same user.
+    /// The device that `bind` named for this socket and this user.
     package func device(boundTo socketID: String, app: String, user: String) -> String? {
-        guard let binding = bindings[socketID], binding.app == app, binding.user == user else { return nil }
-        return binding.device
+        bindings.device(of: socketID, person: Person(app: app, user: user))
+    }
+
+    /// The sockets that were bound for the user, and are bound no longer.
+    package mutating func takeSockets(app: String, user: String) -> [String] {
+        let person = Person(app: app, user: user)
+        let sockets = bindings.sockets(of: person)
+        for socket in sockets { bindings.unbind(socket, from: person) }
+        return sockets
     }
 
     /// The socket is gone: its id will never come again.
-    package mutating func unbind(socketID: String) { bindings[socketID] = nil }
-
-    private mutating func forgetOldestBinding() {
-        while bindingQueueHead < bindingQueue.count {
-            let oldest = bindingQueue[bindingQueueHead]
-            bindingQueueHead += 1
-            if bindings[oldest.socket]?.ticket == oldest.ticket {
-                bindings[oldest.socket] = nil
-                return
-            }
-        }
-    }
+    package mutating func unbind(socketID: String) { bindings.unbind(socketID) }
 }

@@ -17,6 +17,11 @@ package struct ChannelDefinition: Sendable, Equatable {
     package var clearsSiblings: Bool
     /// Who comes back to a channel is sent what they missed.
     package var replays: Bool
+    /// Members of its channel, where it is a presence channel.
+    package var membersMax: Int
+    package static let membersMaxDefault = 10_000
+    /// A list of so many with 1 KB about each of them has 100 MB.
+    package static let membersMaxMax = 100_000
     package var quietHours: QuietHours?
     package var alerts: AlertLimits
     /// The notification channels that the Android app creates; empty: any name will do.

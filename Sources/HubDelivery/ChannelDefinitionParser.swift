@@ -25,7 +25,7 @@ package enum ChannelDefinitionParser {
         guard let root,
             let map = reader.map(
                 root, YAMLMap.topLevel,
-                keys: ["channel", "roles", "join", "suppress_scope", "clear_siblings", "replay", "quiet_hours", "alerts", "android_channels", "events"])
+                keys: ["channel", "roles", "join", "suppress_scope", "clear_siblings", "replay", "members_max", "quiet_hours", "alerts", "android_channels", "events"])
         else { return nil }
         let name = name(ofFile: file)
         if name.isEmpty || !name.unicodeScalars.allSatisfy(isNameCharacter) {
@@ -38,6 +38,7 @@ package enum ChannelDefinitionParser {
         let scope = map["suppress_scope"].flatMap { reader.choice($0, "suppress_scope", SuppressScope.self) } ?? .participant
         let clearsSiblings = readClearsSiblings(map, reader, scope: scope)
         let replays = map.bool("replay") ?? false
+        let membersMax = readMembersMax(map, reader, pattern: pattern)
         let quietHours = readQuietHours(map, reader)
         let alerts = readAlerts(map)
 
@@ -53,7 +54,7 @@ package enum ChannelDefinitionParser {
         guard let pattern else { return nil }
         return ChannelDefinition(
             name: name, file: file, pattern: pattern, roles: roles, join: join, scope: scope, clearsSiblings: clearsSiblings, replays: replays,
-            quietHours: quietHours, alerts: alerts, androidChannels: androidChannels, events: events)
+            membersMax: membersMax, quietHours: quietHours, alerts: alerts, androidChannels: androidChannels, events: events)
     }
 
     private static func readPattern(_ map: YAMLMap, _ reader: YAMLReader) -> ChannelPattern? {
@@ -74,6 +75,14 @@ package enum ChannelDefinitionParser {
             reader.note(node, "clear_siblings: with suppress_scope: device each device stands for itself; leave one of the two out")
         }
         return clears
+    }
+
+    private static func readMembersMax(_ map: YAMLMap, _ reader: YAMLReader, pattern: ChannelPattern?) -> Int {
+        let membersMax = map.int("members_max", in: 1...ChannelDefinition.membersMaxMax)
+        if let node = map["members_max"], let pattern, !pattern.prefix.hasPrefix("presence-") {
+            reader.note(node, "members_max: only presence- channels have members; leave it out, or begin the channel with presence-")
+        }
+        return membersMax ?? ChannelDefinition.membersMaxDefault
     }
 
     private static func readRoles(_ map: YAMLMap, _ reader: YAMLReader) -> [String] {

@@ -9,6 +9,8 @@ struct DecisionDesk {
     var attendance = Attendance()
     var escalation = Escalation()
     var replays = Replays()
+    /// Some connection may be barred from a channel.
+    var hasExpelled = false
     private var arrivals: [Arrival] = []
     /// The events of the last millisecond in which some were decided.
     private var justDecided: (at: Int64, events: Set<String>) = (.min, [])

@@ -29,8 +29,11 @@ extension DeliveryService {
             received(receipt, &desk)
         case .deviceState(let app, let user, let device, let state, let keepsWorking):
             desk.attendance.setDeviceState(app: app, user: user, device: device, state, keepsWorking: keepsWorking)
-        case .bind(let socketID, let app, let user, let device, let done):
-            desk.attendance.bind(socketID: socketID, app: app, user: user, device: device)
+        case .bind(let socketID, let app, let user, let device, let channel, let done):
+            bind(socketID, app: app, user: user, device: device, channel: channel, &desk)
+            done.resume()
+        case .removed(let session, let users, let isOver, let done):
+            remove(users, from: session, isOver: isOver, &desk)
             done.resume()
         case .presence(let app, let channel, let users, let done):
             done.resume(returning: desk.presence(app: app, channel: channel, users: users))
@@ -207,6 +210,7 @@ extension DeliveryService {
                 let definition = currentDefinitions.definition(named: found.definition),
                 let text = definition.pattern.channelName(session: session, user: user), let channel = ChannelName(text)
             else { return }
+            readmit(user, to: channel, app: app, definition, desk)
             let connections = desk.attendance.connections(app: app, channel: text, user: user)
             let isKnown = await assignRole(of: user, to: connections, app: app, channel: channel, definition, session: session)
             // What they were sent in another role, their receipts do not speak of.

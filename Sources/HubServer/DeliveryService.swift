@@ -19,7 +19,9 @@ final class DeliveryService: EventDesk, AttendanceDesk {
         case reports(loop: Int, [AttendanceReport])
         case publish(PublishCommand)
         case deviceState(app: String, user: String, device: String, AppState, keepsWorking: Bool)
-        case bind(socketID: String, app: String, user: String, device: String, done: CheckedContinuation<Void, Never>)
+        case bind(SocketID, app: String, user: String, device: String, channel: ChannelName?, done: CheckedContinuation<Void, Never>)
+        /// These are no participants of the session any more; nil: the session is over.
+        case removed(Session, users: [String], isOver: Bool, done: CheckedContinuation<Void, Never>)
         case presence(app: String, channel: String, users: [String], done: CheckedContinuation<[String: ParticipantPresence], Never>)
         case rosterChanged(app: String, session: String, user: String)
         case definitions(DefinitionSet, done: CheckedContinuation<Void, Never>)
@@ -84,15 +86,19 @@ final class DeliveryService: EventDesk, AttendanceDesk {
     var waitingCount: Int { inbox.count }
 
     func isDefined(_ channel: ChannelName) -> Bool {
+        traits(channel) != nil
+    }
+
+    /// What the loops have to know of a channel's definition.
+    func traits(_ channel: ChannelName) -> ChannelTraits? {
         // Patterns begin with `private-` or `presence-`; all other channels are spared the lock.
-        channel.kind.requiresAuthorization && currentDefinitions.match(channel: channel.text) != nil
+        guard channel.kind.requiresAuthorization, let match = currentDefinitions.match(channel: channel.text) else { return nil }
+        return ChannelTraits(user: match.placeholders.user, membersMax: match.definition.membersMax)
     }
 
     /// Puts other definitions in force; returns when every loop goes by them. Nothing happens once the service is closed.
     func change(to definitions: DefinitionSet) async {
-        await withCheckedContinuation { done in
-            if !inbox.offer(.definitions(definitions, done: done), limit: .max) { done.resume() }
-        }
+        await order { .definitions(definitions, done: $0) }
     }
 
     func submit(_ command: PublishCommand) -> Bool {
@@ -103,10 +109,22 @@ final class DeliveryService: EventDesk, AttendanceDesk {
         inbox.post(.reports(loop: loop, reports))
     }
 
-    func bind(socketID: String, app: String, user: String, device: String) async {
+    func bind(_ socketID: SocketID, app: String, user: String, device: String, channel: ChannelName?) async {
+        await order { .bind(socketID, app: app, user: user, device: device, channel: channel, done: $0) }
+    }
+
+    func removed(_ session: Session, user: String) async {
+        await order { .removed(session, users: [user], isOver: false, done: $0) }
+    }
+
+    func sessionEnded(_ session: Session, users: [String]) async {
+        await order { .removed(session, users: users, isOver: true, done: $0) }
+    }
+
+    /// Has something done and waits for it; nothing is done once the service is closed.
+    private func order(_ item: (CheckedContinuation<Void, Never>) -> Item) async {
         await withCheckedContinuation { done in
-            // Once the service is closed there is no connection left to bind.
-            if !inbox.offer(.bind(socketID: socketID, app: app, user: user, device: device, done: done), limit: .max) { done.resume() }
+            if !inbox.offer(item(done), limit: .max) { done.resume() }
         }
     }
 

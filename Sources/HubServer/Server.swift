@@ -105,7 +105,7 @@ package final class Server: Sendable {
                     relief: delivery.relief)
                 let engine = ChannelEngine(
                     loop: loop.index, loopCount: ports.count, directory: apps, process: process, sink: engineOfLoop, time: time,
-                    isWatched: delivery.isDefined, post: { loop, message in ports.post(message, to: loop) })
+                    traits: delivery.traits, post: { loop, message in ports.post(message, to: loop) })
                 let router = Router(
                     engine: engine, desk: delivery, schedule: scheduled, answers: answers, survey: ChannelSurvey(loopCount: ports.count) { ports.post($1, to: $0) },
                     backend: backend, participants: participants, metrics: metrics, time: time, bodyBytesMax: configuration.bodyBytesMax,

@@ -22,6 +22,7 @@ package import HubCore
     var wheel = IdleWheel()
     /// Send queues of the connections that are behind, by slot.
     var queues: [UInt32: SendQueue] = [:]
+    var laggards = Laggards()
     let queuedMemory = QueuedMemory()
     var assemblies = Assemblies()
     var exchanges = ExchangeTable()

@@ -37,6 +37,7 @@ extension Loop {
                 if sent != count { unsafe goOn(&delivery, behind: sent, for: slot, state) }
             } else if unsafe writeByLibrary(bytes, state) {
                 unsafe noteHeld(count, for: slot, state)
+                keepBound(slot)
             } else {
                 unsafe fail(state)
             }
@@ -45,11 +46,16 @@ extension Loop {
     }
 
     /// Writes whole frames to one connection, behind everything sent to it before. Nothing happens when it is gone.
-    package func send(_ frames: [UInt8], to connection: ConnectionID) {
+    /// - Parameter isList: one frame that may be longer than what may wait for a connection; one such may wait for it at a time.
+    package func send(_ frames: [UInt8], to connection: ConnectionID, isList: Bool = false) {
         assertOnThread()
-        guard unsafe state(connection) != nil else { return }
+        guard let state = unsafe state(connection) else { return }
         var slot = UInt32(connection.slot)
         unsafe frames.withUnsafeBytes { bytes in
+            if isList, unsafe state.pointee.condition == .behind {
+                var delivery = unsafe Delivery(bytes: bytes, latestOnly: UnsafeBufferPointer(start: nil, count: 0), isList: true)
+                return unsafe queue(&delivery, from: 0, for: slot, state)
+            }
             unsafe withUnsafePointer(to: &slot) { slot in
                 unsafe deliver(bytes, to: UnsafeBufferPointer(start: slot, count: 1))
             }
@@ -60,6 +66,7 @@ extension Loop {
     @safe struct Delivery {
         let bytes: UnsafeRawBufferPointer
         let latestOnly: UnsafeBufferPointer<LatestOnlyFrame>
+        var isList = false
         var batch: Batch?
     }
 
@@ -68,6 +75,7 @@ extension Loop {
         _ delivery: inout Delivery, behind sent: Int, for slot: UInt32, _ state: UnsafeMutablePointer<ConnectionState>
     ) {
         guard let end = unsafe finishFrame(of: delivery.bytes, behind: sent, for: slot, state) else { return unsafe fail(state) }
+        keepBound(slot)
         if unsafe end < delivery.bytes.count { unsafe queue(&delivery, from: end, for: slot, state) }
     }
 
@@ -108,7 +116,7 @@ extension Loop {
         guard makeRoom(needed, for: slot) else { return giveUp(slot) }
         let batch = unsafe delivery.batch ?? Batch(copying: delivery.bytes, latestOnly: delivery.latestOnly, memory: queuedMemory)
         delivery.batch = batch
-        if changeQueue(slot, { $0.append(batch, from: start, queuedBytesMax: options.sendQueueBytesMax) }) {
+        if changeQueue(slot, { $0.append(batch, from: start, queuedBytesMax: options.sendQueueBytesMax, isList: delivery.isList) }) {
             unsafe state.pointee.condition = .behind
             unsafe lws_callback_on_writable(state.pointee.wsi)
         } else {
@@ -119,13 +127,15 @@ extension Loop {
     /// Closes those who are furthest behind until so many bytes fit under the loop's bound. False: the one that asks is among them.
     private func makeRoom(_ needed: Int, for slot: UInt32) -> Bool {
         while queuedMemory.bytes + needed > options.sendQueueBytesTotalMax {
-            let own = queues[slot]?.queuedBytes ?? 0
-            guard let furthest = queues.max(by: { $0.value.queuedBytes < $1.value.queuedBytes }), furthest.value.queuedBytes > own else {
-                return false
-            }
-            giveUp(furthest.key)
+            guard let furthest = laggards.furthest(), furthest.rank > Laggards.rank(queues[slot]?.bytesBehind ?? 0) else { return false }
+            giveUp(furthest.slot)
         }
         return true
+    }
+
+    /// The library has taken the rest of a frame, however long it is: somebody may have to go for it.
+    private func keepBound(_ slot: UInt32) {
+        if queuedMemory.bytes > options.sendQueueBytesTotalMax, !makeRoom(0, for: slot) { giveUp(slot) }
     }
 
     /// A slow consumer goes: what waits for it is dropped.
@@ -138,15 +148,18 @@ extension Loop {
 
     @discardableResult
     private func changeQueue<Result>(_ slot: UInt32, _ change: (inout SendQueue) -> Result) -> Result {
-        let before = queues[slot]?.ownBytes ?? 0
+        let (memory, bytes) = queues[slot].map { ($0.ownBytes, $0.bytesBehind) } ?? (0, 0)
         let result = change(&queues[slot, default: SendQueue()])
-        queuedMemory.bytes += (queues[slot]?.ownBytes ?? 0) - before
+        guard let queue = queues[slot] else { return result }
+        queuedMemory.bytes += queue.ownBytes - memory
+        laggards.move(slot, from: bytes, to: queue.bytesBehind)
         return result
     }
 
     func dropQueue(_ slot: UInt32) {
         guard let queue = queues.removeValue(forKey: slot) else { return }
         queuedMemory.bytes -= queue.ownBytes
+        laggards.move(slot, from: queue.bytesBehind, to: 0)
     }
 
     /// Goes on with what waits for this connection; the library calls also without need, and "nothing waits" is normal.

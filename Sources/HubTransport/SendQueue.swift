@@ -12,6 +12,8 @@ struct SendQueue {
         let end: Int
         /// Of a `LatestOnlyFrame`; 0: stays whatever follows.
         let line: UInt32
+        /// The one list that may be longer than the bound.
+        var isList = false
     }
 
     /// Nil: a newer frame of its line has taken its place, further back.
@@ -22,6 +24,8 @@ struct SendQueue {
     private var newest: [UInt32: Int] = [:]
     /// Bytes that wait here, without libwebsockets' own remainder.
     private(set) var queuedBytes = 0
+    /// Of these, the bytes of a list that may be longer than the bound.
+    private var listBytes = 0
     /// At most so many bytes of an earlier write are libwebsockets' to send.
     var heldBytes = 0
 
@@ -33,13 +37,21 @@ struct SendQueue {
     var isEmpty: Bool { waitingCount == 0 }
     /// Memory of its own, beside the batches it shares.
     var ownBytes: Int { waitingCount * Self.pieceBytes + heldBytes }
+    /// How far behind its connection is.
+    var bytesBehind: Int { queuedBytes + heldBytes }
 
     private var waitingCount: Int { pieces.count - head - replaced }
 
     /// Adds a batch from `start` on, which is where one of its frames begins. What it makes needless goes.
+    /// - Parameter isList: one frame, which does not count against the bound as long as no other such waits.
     /// - Returns: false: the bounds are exceeded, and the connection has to go (close code 4100), and the queue with it.
-    mutating func append(_ batch: Batch, from start: Int = 0, queuedBytesMax: Int) -> Bool {
+    mutating func append(_ batch: Batch, from start: Int = 0, queuedBytesMax: Int, isList: Bool = false) -> Bool {
         let count = unsafe batch.bytes.count
+        if isList, listBytes == 0, waitingCount < Self.piecesMax {
+            push(Piece(batch: batch, start: start, end: count, line: 0, isList: true))
+            return true
+        }
+        let queuedBytesMax = queuedBytesMax + listBytes
         if batch.latestOnly.isEmpty {
             guard queuedBytes + count - start <= queuedBytesMax, waitingCount < Self.piecesMax else { return false }
             push(Piece(batch: batch, start: start, end: count, line: 0))
@@ -73,6 +85,7 @@ struct SendQueue {
                 continue
             }
             queuedBytes -= piece.end - piece.start
+            if piece.isList { listBytes = 0 }
             if piece.line != 0 { newest[piece.line] = nil }
             tidy()
             return piece
@@ -90,12 +103,14 @@ struct SendQueue {
         }
         pieces[head] = piece
         queuedBytes += piece.end - piece.start
+        if piece.isList { listBytes = piece.end - piece.start }
         if piece.line != 0 { newest[piece.line] = head }
     }
 
     private mutating func push(_ piece: Piece) {
         pieces.append(piece)
         queuedBytes += piece.end - piece.start
+        if piece.isList { listBytes = piece.end - piece.start }
     }
 
     /// Moves the rest down only when half of the array is spent, so that a drain costs linear time in all.

@@ -33,7 +33,7 @@ struct PusherAuthTests {
         #expect(throws: Never.self) {
             try SubscriptionAuth.verify(auth: auth, socketID: socketID, channel: channel, channelData: data, secret: secret)
         }
-        #expect(hub.desk.calls == [.bind(socketID: "1234.5678", app: "1", user: "1", device: "phone")])
+        #expect(hub.desk.calls == [.bind(socketID: "1234.5678", app: "1", user: "1", device: "phone", channel: "presence-quiz-s1")])
     }
 
     @Test("the reference's vectors come out of the endpoints")
@@ -173,7 +173,7 @@ struct PusherAuthTests {
         _ = try await hub.call("DELETE", "sessions/s1/participants/1")
         let removed = try await hub.send(method, path, body, token: token)
         #expect(removed.status == 401 && removed.error.contains("removed"))
-        #expect(hub.desk.calls == [.roster(app: "1", session: "s1", user: "1")])
+        #expect(hub.desk.calls == [.removed(session: "s1", user: "1")])
     }
 
     @Test("an older token stays good when its participant joins again")

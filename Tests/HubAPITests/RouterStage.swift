@@ -30,7 +30,7 @@ final class RouterStage {
                 return app
             })
         engine = ChannelEngine(
-            loop: 0, loopCount: 1, directory: directory, process: ProcessTag(random: 7), sink: sink, time: clock, isWatched: { _ in false },
+            loop: 0, loopCount: 1, directory: directory, process: ProcessTag(random: 7), sink: sink, time: clock, traits: { _ in nil },
             post: { _, _ in })
         let survey = ChannelSurvey(loopCount: 1) { _, message in
             if case .query(let question) = message { question(Self.home()) }

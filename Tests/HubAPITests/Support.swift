@@ -3,6 +3,7 @@ import HubCore
 import HubCrypto
 import HubDelivery
 import HubJSON
+import PusherProtocol
 import Synchronization
 import Testing
 
@@ -22,7 +23,9 @@ final class ManualClock: TimeSource {
 /// Writes down what it is told.
 final class RecordingDesk: AttendanceDesk {
     enum Call: Equatable {
-        case bind(socketID: String, app: String, user: String, device: String)
+        case bind(socketID: String, app: String, user: String, device: String, channel: String? = nil)
+        case removed(session: String, user: String)
+        case ended(session: String, users: [String])
         case state(app: String, user: String, device: String, AppState, keepsWorking: Bool = false)
         case roster(app: String, session: String, user: String)
         case received(AppReceipt)
@@ -35,8 +38,10 @@ final class RecordingDesk: AttendanceDesk {
     func forget() { recorded.withLock { $0 = [] } }
     func setPresent(_ users: [String: ParticipantPresence]) { present.withLock { $0 = users } }
 
-    func bind(socketID: String, app: String, user: String, device: String) async {
-        recorded.withLock { $0.append(.bind(socketID: socketID, app: app, user: user, device: device)) }
+    func bind(_ socketID: SocketID, app: String, user: String, device: String, channel: ChannelName?) async {
+        recorded.withLock {
+            $0.append(.bind(socketID: socketID.description, app: app, user: user, device: device, channel: channel?.text))
+        }
     }
     func setDeviceState(app: String, user: String, device: String, _ state: AppState, keepsWorking: Bool) async {
         recorded.withLock { $0.append(.state(app: app, user: user, device: device, state, keepsWorking: keepsWorking)) }
@@ -45,6 +50,10 @@ final class RecordingDesk: AttendanceDesk {
         present.withLock { $0.filter { users.contains($0.key) } }
     }
     func received(_ receipt: AppReceipt) async { recorded.withLock { $0.append(.received(receipt)) } }
+    func removed(_ session: Session, user: String) async { recorded.withLock { $0.append(.removed(session: session.id, user: user)) } }
+    func sessionEnded(_ session: Session, users: [String]) async {
+        recorded.withLock { $0.append(.ended(session: session.id, users: users)) }
+    }
     func rosterChanged(app: String, session: String, user: String) async {
         recorded.withLock { $0.append(.roster(app: app, session: session, user: user)) }
     }

@@ -91,6 +91,17 @@ struct PresenceTests {
         #expect(hub.violations.isEmpty)
     }
 
+    @Test("a definition's limit of members counts instead of the app's, in both directions", arguments: [1, 200])
+    func definedLimit(most: Int) {
+        let hub = TestHub(loops: 2, watched: [Self.channel])
+        hub.traits = { _ in ChannelTraits(membersMax: most) }
+        let clients = (0...most).map { hub.open($0 % 2) }
+        for (index, client) in clients.enumerated() { hub.subscribe(client, Self.channel, user: .string("u\(index)")) }
+        hub.settle()
+        #expect(hub.summary(Self.channel)?.userCount == most)
+        #expect(clients.filter { $0.named("pusher:subscription_error").isEmpty }.count == most)
+    }
+
     /// A refused join that was given up before its answer came was counted out at the channel's home although it had never
     /// been counted in: the home then forgot loops, or the whole channel, that still had members.
     @Test("who gives up a join that is about to be refused changes nothing for those inside", arguments: [true, false])

@@ -219,6 +219,8 @@ final class TestHub {
     private(set) var everybody: [TestClient] = []
     /// Channels that have a definition.
     var watched: Set<String>
+    /// What their definitions say.
+    var traits: (String) -> ChannelTraits = { _ in ChannelTraits() }
 
     init(loops: Int = 1, seed: UInt64 = 1, watched: Set<String> = [], limits: ConnectionLimits = ConnectionLimits(), writesPerPieceMax: Int = FanOut.writesPerPieceMax,
         configure: (inout App) -> Void = { _ in }) {
@@ -236,7 +238,7 @@ final class TestHub {
             engines.append(
                 ChannelEngine(
                     loop: loop, loopCount: loops, directory: directory, process: ProcessTag(random: 0xDEAD_BEEF_1234), sink: sink, time: clock,
-                    writesPerPieceMax: writesPerPieceMax, isWatched: { [unowned self] in self.watched.contains($0.text) },
+                    writesPerPieceMax: writesPerPieceMax, traits: { [unowned self] in self.watched.contains($0.text) ? self.traits($0.text) : nil },
                     post: { [unowned self] to, message in
                         precondition(to != loop, "a message to oneself")
                         queues[[loop, to], default: []].append(message)

@@ -245,6 +245,33 @@ struct AttendanceTests {
         #expect(book.device(boundTo: "2.9999", app: "1", user: "ann") == "x")
     }
 
+    @Test("who names somebody else's socket changes nothing for its owner")
+    func foreignBinding() {
+        var book = Attendance()
+        book.bind(socketID: "1.1", app: "1", user: "ann", device: "phone")
+        for number in 0..<100 { book.bind(socketID: "1.1", app: "1", user: "eve\(number)", device: "eve's") }
+        book.bind(socketID: "1.1", app: "2", user: "ann", device: "other app's")
+        #expect(book.device(boundTo: "1.1", app: "1", user: "ann") == "phone" && book.bindingCount == 1)
+        #expect(book.device(boundTo: "1.1", app: "1", user: "eve1") == "eve's")
+        book.bind(socketID: "1.1", app: "1", user: "ann", device: "tablet")
+        #expect(book.device(boundTo: "1.1", app: "1", user: "ann") == "tablet")
+        let sockets = book.takeSockets(app: "1", user: "ann")
+        #expect(sockets == ["1.1"] && book.device(boundTo: "1.1", app: "1", user: "ann") == nil)
+        book.unbind(socketID: "1.1")
+        #expect(book.bindingCount == 0 && book.takeSockets(app: "1", user: "eve1").isEmpty)
+    }
+
+    @Test("one person's sockets push out their own oldest, and nobody else's")
+    func bindingsOfOne() {
+        var book = Attendance(bindingsMax: 1000)
+        book.bind(socketID: "1.0", app: "1", user: "bob", device: "phone")
+        for id in 1...5000 { book.bind(socketID: "2.\(id)", app: "1", user: "ann", device: "x") }
+        #expect(book.bindingCount == 101)
+        #expect(book.device(boundTo: "1.0", app: "1", user: "bob") == "phone")
+        let sockets = book.takeSockets(app: "1", user: "ann")
+        #expect(sockets.first == "2.4901" && book.bindingCount == 1)
+    }
+
     @Test("any sequence of calls leaves the book as a plain list would have it")
     func model() throws {
         let seed = UInt64.random(in: 0...UInt64.max)

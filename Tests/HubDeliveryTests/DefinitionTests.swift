@@ -45,9 +45,11 @@ struct DefinitionTests {
             try #require(try DefinitionSet.load([("g.yaml", "channel: presence-g-{session}\n\(keys)\nevents: {}")]).definition(named: "g"))
         }
         let plain = try definition("")
+        #expect(plain.membersMax == 10_000)
         #expect(!plain.clearsSiblings && !plain.replays && plain.quietHours == nil && plain.alerts == AlertLimits(burst: 5, every: .seconds(10), perDay: 0))
         let full = try definition(
             "replay: true\nquiet_hours: { from: \"22:00\", to: 08:30, timezone: Europe/Berlin }\nalerts: { burst: 2, every: 1m, per_day: 9 }")
+        #expect(try definition("members_max: 2000").membersMax == 2000)
         #expect(try definition("clear_siblings: true").clearsSiblings)
         #expect(full.replays && full.quietHours == QuietHours(from: 1320, to: 510, timezone: "Europe/Berlin"))
         #expect(full.alerts == AlertLimits(burst: 2, every: .seconds(60), perDay: 9))
@@ -137,6 +139,14 @@ struct DefinitionTests {
             ]
         ),
         (
+            "channel: presence-g-{session}\nmembers_max: 0\nevents: {}",
+            ["game.yaml:2: members_max: expected a whole number from 1 to 100000, found the number 0"]
+        ),
+        (
+            "channel: private-g-{session}\nmembers_max: 10\nevents: {}",
+            ["game.yaml:2: members_max: only presence- channels have members; leave it out, or begin the channel with presence-"]
+        ),
+        (
             "channel: presence-g-{session}\nquiet_hours: { form: \"22:00\", to: \"22:00\" }\nevents: {}",
             [
                 "game.yaml:2: unknown key \"form\" in quiet_hours; did you mean \"from\"? known keys: from, to, timezone",
@@ -168,7 +178,7 @@ struct DefinitionTests {
         (
             "channel: presence-g-{session}\nevent: {}\nevents: {}",
             [
-                "game.yaml:2: unknown key \"event\" in the file; did you mean \"events\"? known keys: channel, roles, join, suppress_scope, clear_siblings, replay, quiet_hours, alerts, android_channels, events"
+                "game.yaml:2: unknown key \"event\" in the file; did you mean \"events\"? known keys: channel, roles, join, suppress_scope, clear_siblings, replay, members_max, quiet_hours, alerts, android_channels, events"
             ]
         ),
         (

@@ -55,7 +55,7 @@ final class EngineRig {
             engines.append(
                 ChannelEngine(
                     loop: loop, loopCount: loops, directory: directory, process: process, sink: RigSink(self, loop), time: clock,
-                    isWatched: { [unowned self] in $0.text.hasPrefix(definedPrefix) },
+                    traits: { [unowned self] in $0.text.hasPrefix(definedPrefix) ? ChannelTraits() : nil },
                     post: { [unowned self] to, message in
                         if to == loop { fail("a message to oneself") }
                         queues[loop * loops + to].append(message)

@@ -42,7 +42,7 @@ extension ConformanceTests.Users {
         try await conformance("c22_off")
     }
 
-    @Test("C26 terminate_connections ends what is signed in, and nothing else") func terminate() async throws {
+    @Test("C26 terminate_connections ends what stands for the user, and nothing else") func terminate() async throws {
         try await conformance("c26_terminate")
     }
 

@@ -89,7 +89,7 @@ final class DeliveryStage {
     /// Subscribes a connection of the user `u` to the channel, as the device's.
     func connect(device: String) async throws -> ConnectionID {
         let socketID = ProcessTag(random: 7).socketID(of: ConnectionID(loop: 0, slot: 1, generation: 1))
-        await delivery.bind(socketID: socketID.description, app: "1", user: "u", device: device)
+        await delivery.bind(socketID, app: "1", user: "u", device: device, channel: ChannelName("presence-game-7"))
         return try report()
     }
 

@@ -126,6 +126,45 @@ struct SlowConsumerTests {
         }
     }
 
+    @Test("a list longer than the bound reaches who is behind; of many such those go that do not fit under the bound of all together")
+    func lists() throws {
+        var options = LoopOptions()
+        options.sendQueueBytesMax = 64 << 10
+        options.sendQueueBytesTotalMax = 1 << 20
+        try withServer(options: options) { server in
+            let peers = try (0..<4).map { _ in try TestPeer.upgraded(RawSocket(port: server.port, receiveBufferBytes: 4_096, segmentBytes: 1_024)) }
+            let opened = try server.waitOpened(4)
+            // One that is behind already, and one that is not.
+            _ = try Self.stall([opened[0]], on: server)
+            let list = Frame.text([UInt8](repeating: UInt8(ascii: "l"), count: 300_000))
+            try server.on { loop in
+                for connection in opened.prefix(2) {
+                    loop.send(list, to: connection, isList: true)
+                    loop.send(Frame.text(Array("last".utf8)), to: connection)
+                }
+            }
+            for peer in peers.prefix(2) {
+                var lengths: [Int] = []
+                while true {
+                    let frame = try peer.frame()
+                    if frame.text == "last" { break }
+                    lengths.append(frame.payload.count)
+                }
+                #expect(lengths.last == 300_000)
+            }
+            // What the library holds of a list counts, too.
+            let huge = Frame.text([UInt8](repeating: UInt8(ascii: "h"), count: 700_000))
+            let memory = try server.on { loop in
+                for connection in opened { loop.send(huge, to: connection, isList: true) }
+                return loop.queuedMemory.bytes
+            }
+            #expect(memory <= 1 << 20)
+            #expect(try server.on { $0.counters.slowConsumers } >= 2)
+            for peer in peers { peer.stream.close() }
+            #expect(try eventually { try server.on { $0.queuedMemory.bytes } == 0 })
+        }
+    }
+
     @Test("who is behind gets the newest event of a cache channel, and everything of the others")
     func latestOnly() throws {
         try withServer { server in

@@ -114,6 +114,46 @@ struct QueueTests {
         return bytes
     }
 
+    @Test("one list may be longer than the bound; what waits beside it, and a second list, may not")
+    func list() {
+        var queue = SendQueue()
+        func append(_ count: Int, isList: Bool = false) -> Bool {
+            queue.append(Self.batch([UInt8](repeating: 1, count: count)), queuedBytesMax: 10, isList: isList)
+        }
+        var taken = [append(8), append(100, isList: true), append(2), append(1), append(20, isList: true), append(0)]
+        #expect(taken == [true, true, true, false, false, true] && queue.queuedBytes == 110)
+        let small = queue.popFirst()
+        let list = queue.popFirst()
+        #expect(small?.isList == false && list?.isList == true)
+        if let list { queue.putBack(list) }
+        taken = [append(8), append(1)]
+        #expect(taken == [true, false])
+        _ = queue.popFirst()
+        taken = [append(1), append(50, isList: true)]
+        #expect(taken == [false, true], "who is let off once more is not let off twice at a time")
+    }
+
+    @Test("who is furthest behind is found in a few looks, however many are behind")
+    func furthest() {
+        var laggards = Laggards()
+        var bytes: [UInt32: Int] = [:]
+        for slot in 0..<10_000 as Range<UInt32> {
+            bytes[slot] = 1 + Int(UInt64(slot) &* 0x9E37_79B9_7F4A_7C15 % (1 << UInt64(slot % 30)))
+            laggards.move(slot, from: 0, to: bytes[slot]! / 2)
+            laggards.move(slot, from: bytes[slot]! / 2, to: bytes[slot]!)
+        }
+        let begun = laggards.looks
+        while let found = laggards.furthest() {
+            let behind = bytes.removeValue(forKey: found.slot)!
+            #expect(Laggards.rank(behind) == found.rank)
+            if bytes.count % 997 == 0 { #expect(bytes.values.allSatisfy { $0 <= behind + behind / 8 }) }
+            laggards.move(found.slot, from: behind, to: 0)
+        }
+        #expect(bytes.isEmpty && laggards.looks - begun <= 8 * 10_001)
+        for value in 1..<5000 { #expect(Laggards.rank(value) >= Laggards.rank(value - 1)) }
+        #expect(Laggards.rank(.max) < 512)
+    }
+
     @Test("batches come out in order, and bytes are counted both ways")
     func order() {
         var queue = SendQueue()

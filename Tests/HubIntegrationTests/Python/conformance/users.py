@@ -187,12 +187,12 @@ async def terminated(s, user, request):
     await present.subscribe("presence-ended", user=user)
     answer = await request(user)
     equal((answer.status, answer.json), (200, {}), answer.text)
-    for client in signed:
+    for client in (*signed, present):
         code = await client.closed()
         equal((client.errors(), code), ([code], code))
         equal(code, 4009)
         expect(client.close_reason, "no reason")
-    for client in (present, stranger, elsewhere):
+    for client in (stranger, elsewhere):
         await client.sync()
         expect(client.close_code is None)
     # They may come back.

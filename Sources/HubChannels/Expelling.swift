@@ -1,0 +1,158 @@
+package import HubCore
+package import PusherProtocol
+
+/// Subscriptions that end because somebody was taken off a roster, or because a session is over.
+package struct Expulsion: Sendable {
+    /// A connection for which the hub itself has signed a subscription to this channel.
+    package struct Signed: Sendable {
+        package let connection: ConnectionID
+        package let channel: ChannelName
+        package let user: String
+
+        package init(connection: ConnectionID, channel: ChannelName, user: String) {
+            self.connection = connection
+            self.channel = channel
+            self.user = user
+        }
+    }
+
+    /// Whose subscriptions end, of those that nobody but their backend signed as well.
+    package enum Meant: Sendable {
+        case everybody(ChannelName)
+        /// Of those who stand for the user.
+        case user(String, ChannelName)
+        /// All channels of which it is true are asked for.
+        case allOf(@Sendable (ChannelName) -> Bool)
+        case nobodyElse
+    }
+
+    package let app: Int
+    package let meant: Meant
+    /// These end as well where nobody else knows for whom they stand, and their signatures are no good any more.
+    package let signed: [Signed]
+
+    package init(app: Int, meant: Meant, signed: [Signed]) {
+        self.app = app
+        self.meant = meant
+        self.signed = signed
+    }
+}
+
+/// Putting connections out of channels.
+///
+/// A signature holds for as long as its connection does. So a connection that was put out of a channel is barred from it: until the
+/// user is on the roster again, or the hub signs once more for that very connection. Another connection needs another signature.
+extension ChannelEngine {
+    func expel(_ expulsion: Expulsion) {
+        let meant: [(Connection, Subscription)] =
+            switch expulsion.meant {
+            case .everybody(let channel): subscribers(of: channel, app: expulsion.app)
+            case .user(let user, let channel):
+                subscribers(of: channel, app: expulsion.app).filter { connection, subscription in
+                    standing(of: connection, subscription).map { ExactText($0) == ExactText(user) } ?? false
+                }
+            case .allOf(let isMeant):
+                connections.values.filter { $0.app.index == expulsion.app }.flatMap { connection in
+                    connection.subscriptions.values.filter { isMeant($0.channel) }.map { (connection, $0) }
+                }
+            case .nobodyElse: []
+            }
+        for (connection, subscription) in meant { putOut(connection, of: subscription) }
+        for signed in expulsion.signed {
+            guard let connection = connection(signed.connection), connection.app.index == expulsion.app else { continue }
+            if let subscription = connection.subscriptions[signed.channel] {
+                let user = standing(of: connection, subscription).map { ExactText($0) }
+                if user == nil || user == ExactText(signed.user) { putOut(connection, of: subscription) }
+            } else {
+                bar(connection, from: signed.channel, as: signed.user)
+            }
+        }
+    }
+
+    /// Also those that are not let in yet.
+    private func subscribers(of channel: ChannelName, app: Int) -> [(Connection, Subscription)] {
+        if joiningCount == 0 {
+            return (channels[app, channel]?.subscriptions ?? []).compactMap { subscription in
+                connection(subscription.connection).map { ($0, subscription) }
+            }
+        }
+        return connections.values.compactMap { connection in
+            guard connection.app.index == app, let subscription = connection.subscriptions[channel] else { return nil }
+            return (connection, subscription)
+        }
+    }
+
+    /// The user for whom a subscription stands, without a look at the channel's name; nil: nobody knows.
+    private func standing(of connection: Connection, _ subscription: Subscription) -> String? { subscription.user ?? connection.user?.id }
+
+    private func putOut(_ connection: Connection, of subscription: Subscription) {
+        // Gone with an earlier one.
+        guard self.connection(connection.id) != nil else { return }
+        let name = subscription.channel
+        let user = standing(of: connection, subscription) ?? traits(name)?.user
+        leave(connection, subscription)
+        send(Self.removal(name), to: connection.id)
+        bar(connection, from: name, as: user)
+    }
+
+    private func bar(_ connection: Connection, from name: ChannelName, as user: String?) {
+        connection.barred[name] = .some(user)
+        barredConnections.insert(connection.id)
+        // Whoever has been put out of so many channels has no business here.
+        if connection.barred.count > Self.subscriptionsMax { refuse(connection.id, .terminatedByApplication) }
+    }
+
+    /// What somebody is told who is put out, and who comes back with the same signature.
+    static func removal(_ channel: ChannelName) -> [UInt8] {
+        ServerEvent.subscriptionError(channel: channel.text, type: "AuthError", error: removalReason, status: 403)
+    }
+
+    static let removalReason = "The participant was removed, or the session has ended: join again, and connect anew"
+
+    /// The user is on the roster of the channel's session again.
+    /// - Parameter user: nil: everybody who was put out of the channel.
+    func readmit(app: Int, channel: ChannelName, user: String?) {
+        for id in barredConnections {
+            guard let connection = connection(id), connection.app.index == app, let barred = connection.barred[channel] else { continue }
+            if user.map({ user in barred.map { ExactText($0) == ExactText(user) } ?? false }) ?? true { unbar(connection, from: channel) }
+        }
+    }
+
+    private func unbar(_ connection: Connection, from channel: ChannelName) {
+        connection.barred[channel] = nil
+        if connection.barred.isEmpty { barredConnections.remove(connection.id) }
+    }
+
+    /// Delivery remembers for whom this connection was signed, until it hears that the connection is gone.
+    /// - Parameter channel: what was signed; nil: a sign-in.
+    func bound(_ id: ConnectionID, channel: ChannelName?) {
+        guard let connection = connection(id) else { return reports.append(.disconnected(id, .clean)) }
+        connection.isWatched = true
+        if let channel { unbar(connection, from: channel) }
+    }
+
+    // MARK: All of a user's connections
+
+    /// Ends every connection that stands for the user, on whatever loop: signed in as, a member as, or subscribed to a channel whose
+    /// name has the user in it.
+    package func terminate(app: App, user: String) {
+        for loop in 0..<loopCount { send(.terminate(app: app.index, user: user), to: loop) }
+    }
+
+    func endConnections(app: Int, user: String) {
+        let user = ExactText(user)
+        var ended = Set(connections.values.filter { $0.app.index == app && $0.stands(for: user) }.map(\.id))
+        for channel in channels.all where channel.app == app && channel.isWatched {
+            guard traits(channel.name)?.user.map({ ExactText($0) == user }) == true else { continue }
+            ended.formUnion(channel.subscriptions.map(\.connection))
+        }
+        for id in ended { refuse(id, .terminatedByApplication) }
+    }
+}
+
+extension Connection {
+    func stands(for user: ExactText) -> Bool {
+        if let own = self.user, ExactText(own.id) == user { return true }
+        return subscriptions.values.contains { $0.user.map { ExactText($0) == user } ?? false }
+    }
+}

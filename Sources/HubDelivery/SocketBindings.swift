@@ -1,0 +1,79 @@
+internal import HubCore
+
+/// For whom the hub has signed on which socket, and with which device.
+///
+/// Nobody's entry takes the place of somebody else's: whoever learns another's socket id changes nothing for its owner. The oldest sockets
+/// are forgotten when there are too many, of one person or of all.
+struct SocketBindings: Sendable {
+    private struct Socket {
+        var owners: [(person: Person, device: String)]
+        /// Which entry of the queue is this socket's newest.
+        var ticket: UInt64
+    }
+
+    /// Far more than anybody has open at a time, and than share a socket.
+    static let perPersonMax = 100
+    static let perSocketMax = 8
+
+    private let countMax: Int
+    private var sockets: [String: Socket] = [:]
+    /// The oldest first.
+    private var people: [Person: [String]] = [:]
+    private var queue: [(socket: String, ticket: UInt64)] = []
+    private var queueHead = 0
+    private var lastTicket: UInt64 = 0
+
+    init(countMax: Int) {
+        precondition(countMax > 0, "countMax \(countMax)")
+        self.countMax = countMax
+    }
+
+    var count: Int { sockets.count }
+
+    mutating func bind(_ socket: String, to person: Person, device: String) {
+        var entry = sockets[socket] ?? Socket(owners: [], ticket: 0)
+        if let index = entry.owners.firstIndex(where: { $0.person == person }) {
+            entry.owners[index].device = device
+        } else {
+            guard entry.owners.count < Self.perSocketMax else { return }
+            entry.owners.append((person, device))
+            people[person, default: []].append(socket)
+        }
+        lastTicket += 1
+        entry.ticket = lastTicket
+        sockets[socket] = entry
+        queue.append((socket, lastTicket))
+        if let own = people[person], own.count > Self.perPersonMax { unbind(own[0], from: person) }
+        while sockets.count > countMax { forgetOldest() }
+        // Binding one socket again and again leaves outdated entries behind; they go when they outnumber the rest.
+        if queue.count > 2 * countMax + 16 {
+            queue = queue[queueHead...].filter { sockets[$0.socket]?.ticket == $0.ticket }
+            queueHead = 0
+        }
+    }
+
+    func device(of socket: String, person: Person) -> String? {
+        sockets[socket]?.owners.first { $0.person == person }?.device
+    }
+
+    func sockets(of person: Person) -> [String] { people[person] ?? [] }
+
+    mutating func unbind(_ socket: String, from person: Person) {
+        sockets[socket]?.owners.removeAll { $0.person == person }
+        if sockets[socket]?.owners.isEmpty == true { sockets[socket] = nil }
+        people[person]?.removeAll { $0 == socket }
+        if people[person]?.isEmpty == true { people[person] = nil }
+    }
+
+    mutating func unbind(_ socket: String) {
+        for owner in sockets[socket]?.owners ?? [] { unbind(socket, from: owner.person) }
+    }
+
+    private mutating func forgetOldest() {
+        while queueHead < queue.count {
+            let oldest = queue[queueHead]
+            queueHead += 1
+            if sockets[oldest.socket]?.ticket == oldest.ticket { return unbind(oldest.socket) }
+        }
+    }
+}
