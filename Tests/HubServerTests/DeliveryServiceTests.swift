@@ -30,7 +30,7 @@ struct DeliveryServiceTests {
         let session = try #require(try await stage.test.store.session(app: "1", id: "7"))
         let answered = Atomic(0)
         let ask: @Sendable (DeliveryService) async -> Void = { delivery in
-            await delivery.bind(socketID: "1.1", app: "1", user: "u", device: "phone")
+            await delivery.bind(SocketID(first: 1, second: 1), app: "1", user: "u", device: "phone", channel: nil)
             _ = await delivery.presence(app: "1", session: session, users: ["u"])
             await delivery.change(to: delivery.currentDefinitions)
             answered.add(1, ordering: .relaxed)
