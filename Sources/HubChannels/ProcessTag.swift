@@ -3,30 +3,34 @@ package import PusherProtocol
 
 /// Turns connections into socket ids and back, without a table.
 ///
-/// A socket id is two numbers below 2^53. Each carries 32 bits of the connection's id and, above them, bits that are random
-/// per process: so an id is never reused, also not by the next process on the same port, and says nothing to anybody else.
+/// A socket id is two numbers below 2^53. Each carries 32 bits of the connection's id and, above them, 20 bits of a keyed hash of it. So
+/// nobody finds the id of another connection from their own, an id is never reused, also not by the next process on the same port, and
+/// it leads to the very connection that it was made for.
 package struct ProcessTag: Sendable {
-    private let first: UInt64
-    private let second: UInt64
+    private let hash: SipHash
 
-    private static let bits: UInt64 = 20
+    private static let mask: UInt64 = 0xFFFF_FFFF
+    private static let tagMask: UInt64 = 1 << 20 - 1
+    /// The top bit keeps the numbers at full length: readers of logs are used to long socket ids.
+    private static let top: UInt64 = 1 << 52
 
-    /// - Parameter random: drawn once per process; 40 bits of it are used.
-    package init(random: UInt64) {
-        // The top bit keeps the numbers at full length: readers of logs are used to long socket ids.
-        first = (random & (1 << Self.bits - 1) | 1 << (Self.bits - 1)) << 32
-        second = (random >> 20 & (1 << Self.bits - 1) | 1 << (Self.bits - 1)) << 32
+    /// - Parameters: 128 random bits, drawn once per process.
+    package init(random: UInt64, _ more: UInt64 = 0) {
+        hash = SipHash(key: (random, more))
     }
 
     package func socketID(of connection: ConnectionID) -> SocketID {
-        SocketID(first: first | connection.rawValue >> 32, second: second | connection.rawValue & 0xFFFF_FFFF)
+        let tag = hash.hash(connection.rawValue)
+        return SocketID(
+            first: Self.top | (tag & Self.tagMask) << 32 | connection.rawValue >> 32,
+            second: Self.top | (tag >> 20 & Self.tagMask) << 32 | connection.rawValue & Self.mask)
     }
 
     /// Nil for an id that this process did not give out.
     package func connection(of socketID: SocketID) -> ConnectionID? {
-        let mask: UInt64 = 0xFFFF_FFFF
-        guard socketID.first & ~mask == first, socketID.second & ~mask == second else { return nil }
-        let high = socketID.first & mask
-        return ConnectionID(loop: Int(high >> 24), slot: Int(high & 0xFF_FFFF), generation: UInt32(socketID.second & mask))
+        let high = socketID.first & Self.mask
+        let connection = ConnectionID(
+            loop: Int(high >> 24), slot: Int(high & 0xFF_FFFF), generation: UInt32(truncatingIfNeeded: socketID.second))
+        return self.socketID(of: connection) == socketID ? connection : nil
     }
 }

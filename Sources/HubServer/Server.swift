@@ -46,7 +46,8 @@ package final class Server: Sendable {
     package init(_ configuration: Configuration, definitions: DefinitionSet, logger: Logger) async throws(ServerError) {
         let time = SystemTime()
         let apps = Self.apps(configuration)
-        let process = ProcessTag(random: SecureRandom.bytes(8).reduce(0) { $0 << 8 | UInt64($1) })
+        func random() -> UInt64 { SecureRandom.bytes(8).reduce(0) { $0 << 8 | UInt64($1) } }
+        let process = ProcessTag(random: random(), random())
         let certificate = try Self.certificate(configuration)
         for warning in configuration.warnings + SecretFiles.warnings(configuration) { logger.warning("\(warning)") }
         for warning in certificate?.warnings(now: time.wallSeconds) ?? [] { logger.warning("\(warning)") }

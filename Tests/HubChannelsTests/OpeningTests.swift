@@ -167,6 +167,26 @@ struct ProcessTagTests {
         }
     }
 
+    @Test("SipHash-2-4 as its authors published it")
+    func vector() {
+        #expect(SipHash(key: (0x0706_0504_0302_0100, 0x0F0E_0D0C_0B0A_0908)).hash(0x0706_0504_0302_0100) == 0x93F5_F579_9A93_2462)
+    }
+
+    @Test("nobody finds another connection's socket id from their own")
+    func neighbours() {
+        let tag = ProcessTag(random: 0x1234_5678_9ABC_DEF0, 42)
+        let ids = (0..<2000).map { tag.socketID(of: ConnectionID(loop: 0, slot: $0, generation: 1)) }
+        // The bits beside the connection's own are of all values, and those of a neighbour lead nowhere.
+        #expect(Set(ids.map { $0.first >> 32 }).count > 1990 && Set(ids.map { $0.second >> 32 }).count > 1990)
+        for (own, next) in zip(ids, ids.dropFirst()) {
+            let guesses = [
+                SocketID(first: own.first + 1, second: own.second), SocketID(first: own.first, second: own.second + 1),
+                SocketID(first: own.first & ~0xFFFF_FFFF | next.first & 0xFFFF_FFFF, second: next.second),
+            ]
+            #expect(guesses.allSatisfy { tag.connection(of: $0) == nil })
+        }
+    }
+
     @Test("ids of other processes and invented ones name nobody")
     func foreign() {
         let tag = ProcessTag(random: 1)
