@@ -21,7 +21,7 @@ package enum AttendanceReport: Sendable, Equatable {
     case probed(events: [UInt64], cursor: UInt64)
     /// The connections that `EngineMessage.prove` named were sent a PING with that cursor.
     case proving(event: UInt64, cursor: UInt64)
-    /// The connection was sent these missed events and a PING with that cursor.
+    /// The connection was sent these missed events and a PING with that cursor; 0: it was not, because its subscription had ended.
     case replayed(ConnectionID, events: [UInt64], cursor: UInt64)
     /// The peer has read everything that was written to the connection before the PING with that cursor. `byApplication`: the
     /// page's own code answered, not only the WebSocket stack below it.

@@ -168,7 +168,7 @@ package final class ChannelEngine {
 
     /// Handles one text message. Nothing in it can do more than be answered with an error.
     package func received(_ text: UnsafeRawBufferPointer, from id: ConnectionID) {
-        guard let connection = connection(id) else { return }
+        guard let connection = connection(id), pays(connection) else { return }
         switch unsafe ClientEvent.parse(text, with: parser) {
         case .ping: send(ServerEvent.pong(), to: id)
         case .pong: receivedApplicationPong(connection)
@@ -184,6 +184,7 @@ package final class ChannelEngine {
 
     /// Binary messages have no meaning in the protocol.
     package func receivedBinary(from id: ConnectionID) {
+        guard let connection = connection(id), pays(connection) else { return }
         complain(to: id, "Binary messages are not supported: send JSON in text frames")
     }
 

@@ -53,6 +53,12 @@ extension ChannelEngine {
             // On the screen there is nothing to keep up.
             keepsWorking = flag && state == .background
         }
+        guard paysState(connection) else {
+            // The same word once more says nothing new. Another one must not be lost: who is closed counts as away.
+            if connection.declared?.state == state, connection.declared?.keepsWorking == keepsWorking { return }
+            return refuse(connection.id, .tooManyFrames)
+        }
+        connection.declared = (state, keepsWorking)
         if connection.isWatched { reports.append(.state(connection.id, state, keepsWorking: keepsWorking)) }
     }
 

@@ -19,6 +19,13 @@ final class Connection {
     var pendingWatchlist: ChannelEngine.PendingWatchlist?
     /// Cursors of the `pusher:ping` events that it has not answered.
     var applicationPings: [UInt64] = []
+    /// The highest cursor that it has sent back.
+    var lastReceipt: UInt64 = 0
+    var frames = TokenBucket()
+    var states = TokenBucket()
+    var attachments = TokenBucket()
+    /// The state that its app told last.
+    var declared: (state: DeclaredAppState, keepsWorking: Bool)?
     /// Delivery has been told about it.
     var isWatched = false
     /// Client events of the second that began with the first of them.

@@ -48,15 +48,10 @@ struct ProbePace {
     static let interval: UInt64 = 250_000_000
     static let burst: UInt64 = 8
 
-    /// On the monotonic clock, when all that was sent would have gone out at one for each `interval`.
-    private var paidAt: UInt64 = 0
+    private var bucket = TokenBucket()
 
     /// Whether a PING may go out now; if so, it counts.
-    mutating func take(now: UInt64) -> Bool {
-        guard paidAt <= now + (Self.burst - 1) * Self.interval else { return false }
-        paidAt = max(paidAt, now) + Self.interval
-        return true
-    }
+    mutating func take(now: UInt64) -> Bool { bucket.take(burst: Self.burst, interval: Self.interval, now: now) }
 }
 
 /// Receipts of events that have a policy: asking for them, and telling delivery who gave them.
@@ -86,14 +81,22 @@ extension ChannelEngine {
 
     /// A PONG came back.
     package func receivedPong(_ payload: UnsafeRawBufferPointer, from id: ConnectionID) {
-        guard let connection = connection(id), connection.isWatched else { return }
-        guard let cursor = unsafe receiptCursor.cursor(in: payload) else { return countStrayReceipt() }
+        guard let connection = connection(id) else { return }
+        let cursor = unsafe receiptCursor.cursor(in: payload)
+        if let cursor, cursor > connection.lastReceipt {
+            connection.lastReceipt = cursor
+        } else if !pays(connection) {
+            return
+        }
+        guard connection.isWatched else { return }
+        guard let cursor else { return countStrayReceipt() }
         reports.append(.receipt(id, cursor: cursor, byApplication: false))
     }
 
     /// A `pusher:pong` came: it answers the oldest `pusher:ping`.
     func receivedApplicationPong(_ connection: Connection) {
         guard !connection.applicationPings.isEmpty else { return }
+        connection.frames.giveBack(interval: connection.app.frameInterval)
         reports.append(.receipt(connection.id, cursor: connection.applicationPings.removeFirst(), byApplication: true))
     }
 
@@ -124,7 +127,7 @@ extension ChannelEngine {
     func replay(_ frames: [UInt8], events: [UInt64], on channel: ChannelName, to id: ConnectionID) {
         guard let connection = connection(id), let subscription = connection.subscriptions[channel],
             case .active(let active) = subscription.phase
-        else { return }
+        else { return reports.append(.replayed(id, events: events, cursor: 0)) }
         unsafe fanOut.flush(active, sink: sink)
         let (cursor, ping) = receiptCursor.next()
         sink.send(frames + ping, to: id)

@@ -34,6 +34,9 @@ extension ChannelEngine {
                 return deny(connection, channel: text, type: "AuthError", error.message, status: 401)
             }
         }
+        if name.kind.requiresAuthorization, traits(name) != nil, !paysAttachment(connection) {
+            return deny(connection, channel: text, type: "LimitReached", "Too many subscriptions in a short time: try again later", status: 429)
+        }
         let subscription = Subscription(connection: connection.id, channel: name, serial: nextSerial, user: member?.userID)
         nextSerial &+= 1
         connection.subscriptions[name] = subscription

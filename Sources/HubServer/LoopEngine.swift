@@ -77,6 +77,7 @@ internal import PusherProtocol
     }
 
     func connectionReceivedBinary(_ connection: ConnectionID) { engine?.receivedBinary(from: connection) }
+    func connectionReceivedFrame(_ connection: ConnectionID) { engine?.receivedFrame(from: connection) }
     func connectionReceivedTooMuch(_ connection: ConnectionID) { engine?.receivedTooMuch(from: connection) }
     func connectionIsSilent(_ connection: ConnectionID) { engine?.refuse(connection, .pongNotReceived) }
     /// Told by an event and by the close frame, as every refusal; the event cannot wait in the queue that is full.

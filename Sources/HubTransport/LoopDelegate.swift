@@ -38,6 +38,8 @@ package protocol LoopDelegate: AnyObject {
     func connection(_ connection: ConnectionID, received text: UnsafeRawBufferPointer)
     /// A binary message, whose content nobody keeps.
     func connectionReceivedBinary(_ connection: ConnectionID)
+    /// A frame came of which no other call tells: a fragment of a message that goes on, or a PONG to no PING of the loop's.
+    func connectionReceivedFrame(_ connection: ConnectionID)
     /// A message grew past `LoopOptions.messageBytesMax`; it is dropped, and the delegate is expected to close.
     func connectionReceivedTooMuch(_ connection: ConnectionID)
     /// No PONG came in the time given to `Loop.probe`; the delegate is expected to close with 4201.
@@ -70,6 +72,7 @@ package protocol LoopDelegate: AnyObject {
 }
 
 extension LoopDelegate {
+    package func connectionReceivedFrame(_ connection: ConnectionID) {}
     package func loopTurnWritten(at now: UInt64) {}
     package func bodyLimit(of head: HTTPRequest) -> BodyLimit { .bytes(.max) }
     package func admitsConnection(from address: String) -> Bool { true }

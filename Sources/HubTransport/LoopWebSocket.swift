@@ -38,6 +38,10 @@ extension Loop {
             }
             return true
         }
+        if !isFinal, unsafe lws_remaining_packet_payload(wsi) == 0 {
+            delegate?.connectionReceivedFrame(id(slot))
+            guard unsafe table.base[Int(slot)].condition != .closing else { return true }
+        }
         var buffer = assemblies.take(slot) ?? ReceiveBuffer()
         if isFirst { buffer = ReceiveBuffer(isBinary: isBinary) }
         unsafe buffer.append(bytes, bytesMax: options.messageBytesMax)
@@ -63,7 +67,13 @@ extension Loop {
     func receivedPong(_ session: UnsafeMutablePointer<LoopSession>, _ payload: UnsafeRawBufferPointer) {
         guard let slot = unsafe slot(of: session) else { return }
         unsafe table.base[Int(slot)].lastInboundTick = tick
-        guard unsafe table.base[Int(slot)].condition != .closing, unsafe payload.first != Self.probeMark else { return }
+        guard unsafe table.base[Int(slot)].condition != .closing else { return }
+        if unsafe payload.first == Self.probeMark {
+            // Each PING of the loop is answered once.
+            if unsafe table.base[Int(slot)].pingTick == 0 { delegate?.connectionReceivedFrame(id(slot)) }
+            unsafe table.base[Int(slot)].pingTick = 0
+            return
+        }
         unsafe delegate?.connection(id(slot), receivedPong: payload)
     }
 

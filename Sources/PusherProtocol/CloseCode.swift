@@ -47,6 +47,8 @@ package struct CloseCode: Hashable, Sendable {
     package static let tooManyFromAddress = CloseCode(code: 4100, reason: "Too many connections from this address")
     /// The peer reads more slowly than its channels publish.
     package static let slowConsumer = CloseCode(code: 4100, reason: "Too many unread events, reconnect")
+    /// The peer sends more than any client has to.
+    package static let tooManyFrames = CloseCode(code: 4100, reason: "Too many messages, reconnect and send fewer")
     /// Brings every browser back in the same instant: spread such closes over time.
     package static let restarting = CloseCode(code: 4200, reason: "Server is restarting, reconnect")
     /// The peer answered no ping in time.

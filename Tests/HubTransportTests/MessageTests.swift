@@ -45,6 +45,32 @@ struct MessageTests {
         }
     }
 
+    @Test("every fragment of a message that goes on is told, also an empty one, and so is a PONG to no probe")
+    func countedFrames() throws {
+        var behaviour = Behaviour()
+        behaviour.opened = { loop, connection, _ in loop.probe(connection, pingAfter: .milliseconds(250), pongWithin: .seconds(20)) }
+        try withServer(behaviour) { server in
+            let peer = try server.client()
+            let long = [UInt8](repeating: UInt8(ascii: "x"), count: 3 * LoopOptions.receiveBufferBytes)
+            try peer.sendFrame(1, long, isFinal: false)
+            for _ in 0..<99 { try peer.sendFrame(0, [], isFinal: false) }
+            try peer.sendFrame(0, [])
+            var frame = try peer.frame()
+            while frame.opcode == 9 { frame = try peer.frame() }
+            #expect(frame.payload == long)
+            func count() -> Int { server.seen.all.count { if case .frame = $0 { true } else { false } } }
+            #expect(count() == 100)
+            // The first answers the loop's PING, the others nothing.
+            while frame.opcode != 9 { frame = try peer.frame() }
+            let known = try server.on { $0.counters.pings }
+            for _ in 0..<50 { try peer.sendFrame(10, frame.payload) }
+            try peer.sendText("done")
+            while frame.text != "done" { frame = try peer.frame() }
+            let further = try server.on { $0.counters.pings } - known
+            #expect(count() <= 149 && count() >= 149 - Int(further))
+        }
+    }
+
     @Test("a message whose bytes arrive one at a time is the same message")
     func byteByByte() throws {
         try withServer { server in

@@ -11,6 +11,7 @@ enum Seen: Equatable, Sendable {
     case opened(ConnectionID, path: String, origin: String?)
     case text(ConnectionID, [UInt8])
     case binary(ConnectionID)
+    case frame(ConnectionID)
     case tooMuch(ConnectionID)
     case silent(ConnectionID)
     case slow(ConnectionID)
@@ -77,6 +78,8 @@ private final class TestDelegate: LoopDelegate {
         seen.append(.binary(connection))
         behaviour.binary(loop, connection)
     }
+
+    func connectionReceivedFrame(_ connection: ConnectionID) { seen.append(.frame(connection)) }
 
     func connectionReceivedTooMuch(_ connection: ConnectionID) {
         seen.append(.tooMuch(connection))

@@ -122,7 +122,7 @@ struct HandshakeRuleTests {
         let all: [CloseCode] = [
             .tlsOnly, .applicationDoesNotExist, .applicationDisabled, .overConnectionQuota, .pathNotFound, .invalidVersion,
             .unsupportedVersion, .unauthorized, .terminatedByApplication, .overCapacity, .slowConsumer, .restarting, .pongNotReceived,
-            .inactive,
+            .inactive, .tooManyFrames,
         ]
         for code in all {
             #expect(code == CloseCode(code: code.code, reason: code.reason))
