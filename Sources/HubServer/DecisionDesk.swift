@@ -11,7 +11,6 @@ struct DecisionDesk {
     var replays = Replays()
     /// Some connection may be barred from a channel.
     var hasExpelled = false
-    private var arrivals: [Arrival] = []
     /// The events of the last millisecond in which some were decided.
     private var justDecided: (at: Int64, events: Set<String>) = (.min, [])
     /// Per loop, the last attendance ticket that has been entered in the book.
@@ -38,12 +37,14 @@ struct DecisionDesk {
     }
 
     /// Somebody has come to a channel that replays.
-    /// - Parameter now: wall clock, in milliseconds since 1970.
-    mutating func arrived(_ arrival: Arrival, now: Int64) {
+    /// - Parameters:
+    ///   - now: wall clock, in milliseconds since 1970.
+    ///   - monotonic: milliseconds on the clock of the attendance book.
+    mutating func arrived(_ arrival: Arrival, now: Int64, monotonic: Int64) {
         var arrival = arrival
         arrival.at = now
         if justDecided.at == now { arrival.decidedJustBefore = justDecided.events }
-        arrivals.append(arrival)
+        replays.arrived(arrival, now: monotonic)
     }
 
     /// An event was decided and is going to be committed: who comes from now on was not written it, and is replayed it.
@@ -52,11 +53,8 @@ struct DecisionDesk {
         justDecided.events.insert(event.id)
     }
 
-    /// Who came since the last call to channels that replay.
-    mutating func takeArrivals() -> [Arrival] {
-        defer { arrivals = [] }
-        return arrivals
-    }
+    /// Whose replays are to be read now.
+    mutating func takeArrivals() -> [Arrival] { replays.takeReady() }
 
     /// The next name of an event between delivery and the loops.
     mutating func nextNumber() -> UInt64 {

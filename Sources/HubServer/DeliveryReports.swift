@@ -12,9 +12,10 @@ extension DeliveryService {
         switch item {
         case .publish, .definitions, .reports, .tick: break
         case .replay(let replay, let frames):
-            figures.withLock { $0.replayed(events: replay.items.count) }
-            let token = desk.replays.announce(replay)
             let arrival = replay.arrival
+            if replay.items.isEmpty { return desk.replays.finished(arrival.connection, now: now) }
+            guard let token = desk.replays.announce(replay) else { return }
+            figures.withLock { $0.replayed(events: replay.items.count) }
             ports.post(
                 .replay(arrival.connection, channel: arrival.channel, frames: frames, events: [token]), to: arrival.connection.loop)
         case .recovered(let events):
@@ -86,7 +87,7 @@ extension DeliveryService {
             for event in events { desk.escalation.probed(event, loop: loop, cursor: cursor) }
         case .proving(let event, let cursor): desk.escalation.proving(event, loop: loop, cursor: cursor)
         case .replayed(let connection, let tokens, let cursor):
-            for replay in tokens.compactMap({ desk.replays.wrote($0, cursor: cursor) }) {
+            for replay in tokens.compactMap({ desk.replays.wrote($0, cursor: cursor, now: now) }) {
                 for item in replay.items {
                     desk.escalation.replayed(item.event, user: item.user, to: connection, cursor: cursor, now: now)
                 }
@@ -119,7 +120,8 @@ extension DeliveryService {
             connection, app: appID, channel: channel.text, user: user, device: device, ticket: ticket, isBrowser: isBrowser,
             silenceMax: timing.pingInterval + timing.pongTimeout, now: now)
         if definition.replays, ticket != nil {
-            desk.arrived(Arrival(connection: connection, app: appID, channel: channel, user: user), now: time.wallMilliseconds)
+            desk.arrived(
+                Arrival(connection: connection, app: appID, channel: channel, user: user), now: time.wallMilliseconds, monotonic: now)
         }
         if await !assignRole(of: user, to: [connection], app: appID, channel: channel, definition, session: placeholders.session) {
             // What it is sent is not known, so its receipts say nothing.
@@ -132,7 +134,7 @@ extension DeliveryService {
     private func confirmReplays(
         to connection: ConnectionID, cursor: UInt64, _ seats: [Attendance.KnownSeat], _ desk: inout DecisionDesk
     ) {
-        for replay in desk.replays.received(connection, cursor: cursor) {
+        for replay in desk.replays.received(connection, cursor: cursor, now: now) {
             guard let seat = seats.first(where: { $0.channel == replay.arrival.channel.text }) else { continue }
             for item in replay.items where !desk.escalation.isWaiting(event: item.event, user: item.user) {
                 escalator.post(.confirmed(event: item.event, recipients: [item.recipient], at: time.wallMilliseconds))

@@ -205,7 +205,7 @@ final class DeliveryService: EventDesk, AttendanceDesk {
             isAttended.set(desk.attendance.connectionCount > 0)
             await commit(&prepared, &desk)
             // Behind the commit, so that what was decided while they were away is found.
-            for arrival in desk.takeArrivals() { replayer.post(arrival) }
+            for arrival in desk.takeArrivals() where !replayer.post(arrival) { desk.replays.finished(arrival.connection, now: now) }
             // As late as what was read of the inbox: a slow commit must not overtake the receipts that came meanwhile.
             carryOut(desk.escalation.advance(now: readAt), desk)
             noteState(desk)

@@ -33,53 +33,116 @@ struct Replay: Sendable {
 }
 
 /// The replays under way: what was written to whom, until its receipt comes.
+///
+/// A connection is read one replay at a time, and of one channel none while an earlier one is not answered: who asks again and again waits
+/// for itself, and nobody else does.
 struct Replays {
+    /// The replays of one connection.
+    private struct Line {
+        /// Being read, or on its way to the loop, and then with its token.
+        var current: (channel: ChannelName, token: UInt64?)?
+        /// Behind it, the newest of each channel.
+        var waiting: [Arrival] = []
+        var written: [(cursor: UInt64, replay: Replay)] = []
+        /// Read by an app that had not said yet whether anybody looks at it.
+        var unseen: [Replay] = []
+        /// When all that have begun would be paid for, at one each `everyMilliseconds`.
+        var paidAt: Int64 = 0
+
+        mutating func next(now: Int64) -> Arrival? {
+            guard current == nil, paidAt <= now + (Replays.burst - 1) * Replays.everyMilliseconds,
+                written.reduce(0, { $0 + $1.replay.items.count }) < Replays.unansweredMax
+            else { return nil }
+            let unanswered = Set(written.map(\.replay.arrival.channel))
+            guard let index = waiting.firstIndex(where: { !unanswered.contains($0.channel) }) else { return nil }
+            paidAt = max(paidAt, now) + Replays.everyMilliseconds
+            current = (waiting[index].channel, nil)
+            return waiting.remove(at: index)
+        }
+    }
+
+    private var lines: [ConnectionID: Line] = [:]
     private var announced: [UInt64: Replay] = [:]
-    private var written: [ConnectionID: [(cursor: UInt64, replay: Replay)]] = [:]
-    /// Read by apps that had not said yet whether anybody looks at them.
-    private var unseen: [ConnectionID: [Replay]] = [:]
+    private var ready: [Arrival] = []
     private var lastToken: UInt64 = 0
 
     /// Replays to one connection that are remembered until its app says that it is on the screen; the oldest give way.
     static let unseenMax = 8
     /// Events that one connection is sent at most when it comes back; the others stay fetchable.
     static let eventsMax = 100
+    /// Events written to one connection and not answered, beyond which its next replay waits.
+    static let unansweredMax = 1000
+    /// Replays of one connection: so many at once, then one each so long. What is over waits for the connection's next answer.
+    static let burst: Int64 = 1000
+    static let everyMilliseconds: Int64 = 1000
 
-    /// A replay is on its way to its loop. The token names it there.
-    mutating func announce(_ replay: Replay) -> UInt64 {
+    /// Somebody has come to a channel that replays.
+    /// - Parameter now: milliseconds on a clock that only grows, here and below.
+    mutating func arrived(_ arrival: Arrival, now: Int64) {
+        // What this one missed is all that an earlier one missed, and more.
+        lines[arrival.connection, default: Line()].waiting.removeAll { $0.channel == arrival.channel }
+        lines[arrival.connection]?.waiting.append(arrival)
+        begin(arrival.connection, now: now)
+    }
+
+    /// Whose replays are to be read now; each ends with `announce` or `finished`.
+    mutating func takeReady() -> [Arrival] {
+        defer { ready = [] }
+        return ready
+    }
+
+    private mutating func begin(_ connection: ConnectionID, now: Int64) {
+        if let arrival = lines[connection]?.next(now: now) { ready.append(arrival) }
+    }
+
+    /// Nothing was missed, or it could not be read.
+    mutating func finished(_ connection: ConnectionID, now: Int64) {
+        lines[connection]?.current = nil
+        begin(connection, now: now)
+    }
+
+    /// A replay is on its way to its loop, where the token names it; nil: its connection is gone.
+    mutating func announce(_ replay: Replay) -> UInt64? {
+        guard lines[replay.arrival.connection] != nil else { return nil }
         lastToken += 1
         announced[lastToken] = replay
+        lines[replay.arrival.connection]?.current = (replay.arrival.channel, lastToken)
         return lastToken
     }
 
     /// The loop has written it, with a PING behind it.
-    mutating func wrote(_ token: UInt64, cursor: UInt64) -> Replay? {
+    /// - Parameter cursor: 0: it has not, because the subscription had ended.
+    mutating func wrote(_ token: UInt64, cursor: UInt64, now: Int64) -> Replay? {
         guard let replay = announced.removeValue(forKey: token) else { return nil }
-        written[replay.arrival.connection, default: []].append((cursor, replay))
-        return replay
+        let connection = replay.arrival.connection
+        lines[connection]?.current = nil
+        if cursor > 0 { lines[connection]?.written.append((cursor, replay)) }
+        begin(connection, now: now)
+        return cursor > 0 ? replay : nil
     }
 
     /// What the connection has read by now.
-    mutating func received(_ connection: ConnectionID, cursor: UInt64) -> [Replay] {
-        guard let waiting = written[connection] else { return [] }
-        let rest = waiting.filter { $0.cursor > cursor }
-        written[connection] = rest.isEmpty ? nil : rest
+    mutating func received(_ connection: ConnectionID, cursor: UInt64, now: Int64) -> [Replay] {
+        guard let waiting = lines[connection]?.written, !waiting.isEmpty else { return [] }
+        lines[connection]?.written = waiting.filter { $0.cursor > cursor }
+        begin(connection, now: now)
         return waiting.filter { $0.cursor <= cursor }.map(\.replay)
     }
 
     /// A replay was read, and the app has not said yet whether anybody looks at it.
     mutating func keepUnseen(_ replay: Replay) {
-        unseen[replay.arrival.connection, default: []].append(replay)
-        if unseen[replay.arrival.connection, default: []].count > Self.unseenMax { unseen[replay.arrival.connection]?.removeFirst() }
+        lines[replay.arrival.connection]?.unseen.append(replay)
+        if lines[replay.arrival.connection]?.unseen.count ?? 0 > Self.unseenMax { lines[replay.arrival.connection]?.unseen.removeFirst() }
     }
 
     /// The app is on the screen: what it read before is seen.
-    mutating func takeUnseen(_ connection: ConnectionID) -> [Replay] { unseen.removeValue(forKey: connection) ?? [] }
+    mutating func takeUnseen(_ connection: ConnectionID) -> [Replay] {
+        defer { lines[connection]?.unseen = [] }
+        return lines[connection]?.unseen ?? []
+    }
 
     mutating func disconnected(_ connection: ConnectionID) {
-        written[connection] = nil
-        unseen[connection] = nil
-        if !announced.isEmpty { announced = announced.filter { $0.value.arrival.connection != connection } }
+        if let token = lines.removeValue(forKey: connection)?.current?.token { announced[token] = nil }
     }
 }
 
@@ -99,35 +162,37 @@ final class Replayer: Sendable {
         self.logger = logger
     }
 
-    func post(_ arrival: Arrival) {
-        if !inbox.offer(arrival, limit: Self.waitingMax) {
-            logger.warning("too many people come back at once: somebody is not sent what they missed", metadata: ["limit": "\(Self.waitingMax)"])
-        }
+    /// - Returns: false: too many wait; it is not read.
+    @discardableResult
+    func post(_ arrival: Arrival) -> Bool {
+        if inbox.offer(arrival, limit: Self.waitingMax) { return true }
+        logger.warning("too many people come back at once: somebody is not sent what they missed", metadata: ["limit": "\(Self.waitingMax)"])
+        return false
     }
 
     func close() { inbox.close() }
 
     /// Works until `close`. Call once.
-    /// - Parameter send: takes the replay and its frames, joined, in order.
+    /// - Parameter send: takes the replay and its frames, joined, in order; both are empty when nothing was missed, or nothing could be read.
     func run(send: @escaping @Sendable (Replay, [UInt8]) -> Void) async {
         while let arrivals = await inbox.next() {
             for arrival in arrivals {
+                var missed: [MissedEvent] = []
                 do {
-                    let missed = try await store.missed(
+                    missed = try await store.missed(
                         app: arrival.app, channel: arrival.channel.text, user: arrival.user, now: time.wallMilliseconds, limit: Replays.eventsMax)
                         .filter { arrival.missed($0.event) && $0.event.policy != .pushOnly && $0.note.choice != .socketOnly }
-                    guard !missed.isEmpty else { continue }
-                    let frames = missed.flatMap { missed in
-                        Frame.text(
-                            ServerEvent.event(
-                                name: missed.event.name, channel: arrival.channel, data: DataLiteral(content: missed.event.data),
-                                eventID: missed.event.id))
-                    }
-                    let items = missed.map { Replay.Item(event: $0.event.id, user: arrival.user, recipient: $0.recipient) }
-                    send(Replay(arrival: arrival, items: items), frames)
                 } catch {
                     logger.error("what somebody missed could not be read", metadata: ["error": "\(error)"])
                 }
+                let frames = missed.flatMap { missed in
+                    Frame.text(
+                        ServerEvent.event(
+                            name: missed.event.name, channel: arrival.channel, data: DataLiteral(content: missed.event.data),
+                            eventID: missed.event.id))
+                }
+                let items = missed.map { Replay.Item(event: $0.event.id, user: arrival.user, recipient: $0.recipient) }
+                send(Replay(arrival: arrival, items: items), frames)
             }
         }
     }

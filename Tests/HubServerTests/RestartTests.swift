@@ -113,7 +113,7 @@ private struct Life {
         for replay in missed {
             let connection = replay.arrival.connection
             cursor += 1
-            await handle(.replayed(connection, events: [desk.replays.announce(replay)], cursor: cursor))
+            await handle(.replayed(connection, events: [desk.replays.announce(replay)].compactMap { $0 }, cursor: cursor))
             await handle(.receipt(connection, cursor: cursor, byApplication: false))
         }
         return missed.count
