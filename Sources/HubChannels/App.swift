@@ -47,6 +47,7 @@ package struct ConnectionLimits: Sendable {
     package var connectionsMax = 0
     /// WebSocket and HTTP connections from one address. Behind a reverse proxy that is not trusted all come from one.
     package var perAddressMax = 0
+    package var anonymous = AnonymousLimits()
 
     package init() {}
 }
@@ -70,11 +71,13 @@ package final class AppDirectory: Sendable {
     private let byKey: [String: Int]
     private let byID: [String: Int]
     private let counts: Mutex<Counts>
+    let anonymous: AnonymousMemory
     private let lastOrder = Atomic<UInt64>(0)
 
     package init(_ apps: [App], limits: ConnectionLimits = ConnectionLimits()) {
         self.apps = apps
         self.limits = limits
+        anonymous = AnonymousMemory(limits.anonymous)
         byKey = Dictionary(apps.flatMap { app in app.secrets.keys.map { ($0, app.index) } }, uniquingKeysWith: { first, _ in first })
         byID = Dictionary(apps.map { ($0.id, $0.index) }, uniquingKeysWith: { first, _ in first })
         counts = Mutex(Counts(byApp: Array(repeating: 0, count: apps.count)))

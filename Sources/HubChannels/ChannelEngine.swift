@@ -148,7 +148,7 @@ package final class ChannelEngine {
         signOut(connection)
         if connection.isWatched { reports.append(.disconnected(id, departure)) }
         if !connection.barred.isEmpty { barredConnections.remove(id) }
-        directory.release(connection.app, address: connection.address)
+        directory.release(connection.app, address: connection.isCounted ? connection.address : nil)
     }
 
     /// The connection that a socket id names, on whatever loop it is; nil when it is not one of this process.

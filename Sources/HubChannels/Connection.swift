@@ -8,8 +8,12 @@ final class Connection {
     let socketID: SocketID
     /// Its PONGs can come from the browser's network process while the page is frozen.
     let isBrowser: Bool
-    /// The peer's, where addresses are limited.
-    let address: String?
+    /// The peer's, where addresses are limited or it has many subscriptions.
+    var address: String?
+    /// The address is counted in `AppDirectory`.
+    let isCounted: Bool
+    /// What its subscriptions take for which nobody has signed.
+    var anonymousBytes = 0
     var subscriptions: [ChannelName: Subscription] = [:]
     /// The channels it was put out of, and as whom; nil: nobody knows.
     var barred: [ChannelName: String?] = [:]
@@ -38,5 +42,6 @@ final class Connection {
         self.socketID = socketID
         self.isBrowser = isBrowser
         self.address = address
+        isCounted = address != nil
     }
 }

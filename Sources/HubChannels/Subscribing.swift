@@ -37,7 +37,14 @@ extension ChannelEngine {
         if name.kind.requiresAuthorization, traits(name) != nil, !paysAttachment(connection) {
             return deny(connection, channel: text, type: "LimitReached", "Too many subscriptions in a short time: try again later", status: 429)
         }
+        let anonymousBytes: Int
+        do throws(ProtocolError) {
+            anonymousBytes = try takeAnonymous(name, by: connection)
+        } catch {
+            return deny(connection, channel: text, type: "LimitReached", error.message, status: 403)
+        }
         let subscription = Subscription(connection: connection.id, channel: name, serial: nextSerial, user: member?.userID)
+        subscription.anonymousBytes = UInt32(anonymousBytes)
         nextSerial &+= 1
         connection.subscriptions[name] = subscription
         if let member {
@@ -145,6 +152,7 @@ extension ChannelEngine {
         } else {
             joiningCount -= 1
         }
+        giveBackAnonymous(Int(subscription.anonymousBytes), by: connection)
         let app = connection.app.index
         if let user = subscription.user {
             // Follows the join on the same way, so also a join that has not been answered yet is undone.
