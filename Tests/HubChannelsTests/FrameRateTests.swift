@@ -17,7 +17,7 @@ import Testing
         return count
     }
 
-    static let floods: [(String, (TestHub, TestClient, Int) -> Void)] = [
+    static let floods: [(String, @Sendable (TestHub, TestClient, Int) -> Void)] = [
         ("pings", { $0.say($1, event: "pusher:ping", data: [:]); _ = $2 }),
         ("what is no JSON", { $0.say($1, "{"); _ = $2 }),
         ("unknown events", { $0.say($1, event: "hello", data: [:]); _ = $2 }),

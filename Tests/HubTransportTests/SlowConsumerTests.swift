@@ -152,7 +152,8 @@ struct SlowConsumerTests {
                 }
                 #expect(lengths.last == 300_000)
             }
-            // What the library holds of a list counts, too.
+            // Lists that wait count, too.
+            for connection in opened { _ = try Self.stall([connection], on: server) }
             let huge = Frame.text([UInt8](repeating: UInt8(ascii: "h"), count: 700_000))
             let memory = try server.on { loop in
                 for connection in opened { loop.send(huge, to: connection, isList: true) }
