@@ -64,7 +64,7 @@ extension ChannelEngine {
             throw ProtocolError(message: "Too many subscriptions of this connection: sign in, or use private channels")
         }
         let counted = max(0, connection.anonymousBytes + bytes - limits.freePerConnection) - max(0, connection.anonymousBytes - limits.freePerConnection)
-        if counted > 0, let whose = directory.anonymous.take(counted, by: anonymousAddress(of: connection)) {
+        if counted > 0, let whose = directory.anonymous.take(counted, by: connection.address) {
             throw ProtocolError(message: "Too many subscriptions \(whose): sign in, or use private channels")
         }
         connection.anonymousBytes += bytes
@@ -76,14 +76,6 @@ extension ChannelEngine {
         let free = directory.limits.anonymous.freePerConnection
         let counted = max(0, connection.anonymousBytes - free) - max(0, connection.anonymousBytes - bytes - free)
         connection.anonymousBytes -= bytes
-        if counted > 0 { directory.anonymous.giveBack(counted, by: anonymousAddress(of: connection)) }
-    }
-
-    /// Asked for once: a connection that is gone has none any more.
-    private func anonymousAddress(of connection: Connection) -> String {
-        if let address = connection.address { return address }
-        let address = sink.address(of: connection.id)
-        connection.address = address
-        return address
+        if counted > 0 { directory.anonymous.giveBack(counted, by: connection.address) }
     }
 }

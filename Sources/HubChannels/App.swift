@@ -88,17 +88,17 @@ package final class AppDirectory: Sendable {
     package func app(id: String) -> App? { byID[id].map { apps[$0] } }
 
     /// Counts one more connection of the app, or says why it cannot be let in, and then nothing is counted. Any thread.
-    /// - Parameter address: the peer's; nil where `limits` do not ask for it.
-    func admit(_ app: App, address: String?) -> CloseCode? {
+    /// - Parameter address: the peer's.
+    func admit(_ app: App, address: String) -> CloseCode? {
         counts.withLock { counts in
             if limits.connectionsMax > 0, counts.total >= limits.connectionsMax { return .overCapacity }
-            if let address, limits.perAddressMax > 0, counts.byAddress[address, default: 0] >= limits.perAddressMax {
+            if limits.perAddressMax > 0, counts.byAddress[address, default: 0] >= limits.perAddressMax {
                 return .tooManyFromAddress
             }
             if app.connectionsMax > 0, counts.byApp[app.index] >= app.connectionsMax { return .overConnectionQuota }
             counts.byApp[app.index] += 1
             counts.total += 1
-            if let address { counts.byAddress[address, default: 0] += 1 }
+            if limits.perAddressMax > 0 { counts.byAddress[address, default: 0] += 1 }
             return nil
         }
     }
@@ -117,11 +117,11 @@ package final class AppDirectory: Sendable {
         counts.withLock { $0.release(address) }
     }
 
-    func release(_ app: App, address: String?) {
+    func release(_ app: App, address: String) {
         counts.withLock { counts in
             counts.byApp[app.index] -= 1
             counts.total -= 1
-            if let address { counts.release(address) }
+            if limits.perAddressMax > 0 { counts.release(address) }
         }
     }
 

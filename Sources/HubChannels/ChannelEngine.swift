@@ -103,7 +103,7 @@ package final class ChannelEngine {
     ///   - key: from the path; nil: the path names no app.
     ///   - version: the `protocol` parameter.
     ///   - client: the `client` parameter: the name of the library.
-    ///   - address: the peer's; asked for only where addresses are limited.
+    ///   - address: the peer's; asked for once, of whoever is about to be let in.
     package func open(
         _ connection: ConnectionID, key: String?, version: String?, origin: String?, client: String? = nil, address: () -> String = { "" }
     ) {
@@ -117,7 +117,7 @@ package final class ChannelEngine {
         if let origin, !app.allowedOrigins.isEmpty, !app.allowedOrigins.contains(origin) {
             return refuse(connection, .unauthorized)
         }
-        let address = directory.limits.perAddressMax > 0 ? address() : nil
+        let address = address()
         if let refusal = directory.admit(app, address: address) { return refuse(connection, refusal) }
         let socketID = process.socketID(of: connection)
         connections[UInt32(connection.slot)] = Connection(
@@ -148,7 +148,7 @@ package final class ChannelEngine {
         signOut(connection)
         if connection.isWatched { reports.append(.disconnected(id, departure)) }
         if !connection.barred.isEmpty { barredConnections.remove(id) }
-        directory.release(connection.app, address: connection.isCounted ? connection.address : nil)
+        directory.release(connection.app, address: connection.address)
     }
 
     /// The connection that a socket id names, on whatever loop it is; nil when it is not one of this process.

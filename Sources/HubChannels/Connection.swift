@@ -8,10 +8,8 @@ final class Connection {
     let socketID: SocketID
     /// Its PONGs can come from the browser's network process while the page is frozen.
     let isBrowser: Bool
-    /// The peer's, where addresses are limited or it has many subscriptions.
-    var address: String?
-    /// The address is counted in `AppDirectory`.
-    let isCounted: Bool
+    /// The peer's.
+    let address: String
     /// What its subscriptions take for which nobody has signed.
     var anonymousBytes = 0
     var subscriptions: [ChannelName: Subscription] = [:]
@@ -36,12 +34,11 @@ final class Connection {
     var clientEventCount = 0
     var clientEventsSinceNanoseconds: UInt64 = 0
 
-    init(id: ConnectionID, app: App, socketID: SocketID, isBrowser: Bool, address: String?) {
+    init(id: ConnectionID, app: App, socketID: SocketID, isBrowser: Bool, address: String) {
         self.id = id
         self.app = app
         self.socketID = socketID
         self.isBrowser = isBrowser
         self.address = address
-        isCounted = address != nil
     }
 }

@@ -13,13 +13,10 @@ package protocol DeliverySink: AnyObject {
     func send(list: [UInt8], to connection: ConnectionID)
     /// Sends a close frame and ends the connection.
     func close(_ connection: ConnectionID, code: UInt16, reason: String)
-    /// The peer's; empty when nobody knows.
-    func address(of connection: ConnectionID) -> String
     /// Begins watching the connection's silence.
     func probe(_ connection: ConnectionID, pingAfter: Duration, pongWithin: Duration)
 }
 
 extension DeliverySink {
-    package func address(of connection: ConnectionID) -> String { "" }
     package func send(list: [UInt8], to connection: ConnectionID) { send(list, to: connection) }
 }

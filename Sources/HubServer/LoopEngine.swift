@@ -170,7 +170,6 @@ internal import PusherProtocol
     }
 
     func send(_ frames: [UInt8], to connection: ConnectionID) { loop.send(frames, to: connection) }
-    func address(of connection: ConnectionID) -> String { loop.remoteAddress(of: connection) }
     func send(list: [UInt8], to connection: ConnectionID) { loop.send(list, to: connection, isList: true) }
     func close(_ connection: ConnectionID, code: UInt16, reason: String) { loop.close(connection, code: code, reason: reason) }
     func probe(_ connection: ConnectionID, pingAfter: Duration, pongWithin: Duration) {

@@ -47,8 +47,7 @@ import Testing
                 $0.perAddressMax = 10_000
                 $0.totalMax = 15_000
             })
-        let clients = (0..<4).map { _ in hub.open() }
-        for (index, client) in clients.enumerated() { hub.sinks[0].addresses[client.id] = index < 2 ? "192.0.2.1" : "192.0.2.\(index)" }
+        let clients = (0..<4).map { hub.open(address: $0 < 2 ? "192.0.2.1" : "192.0.2.\($0)") }
         // 968 bytes each: two are free.
         #expect(clients.map { fill(hub, $0, 20) } == [12, 2, 7, 2])
         #expect(hub.directory.anonymous.total <= 15_000)

@@ -132,8 +132,6 @@ final class RecordingSink: DeliverySink {
     /// Every call of `deliver`: whom, and how many bytes and frames.
     private(set) var deliveries: [(slots: [UInt32], bytes: Int, frames: Int, marked: [(event: String, line: UInt32)])] = []
     private(set) var violations: [String] = []
-    var addresses: [ConnectionID: String] = [:]
-    func address(of connection: ConnectionID) -> String { addresses[connection] ?? "" }
 
     func insert(_ client: TestClient) { clients[UInt32(client.id.slot)] = client }
     func remove(_ client: TestClient) { clients[UInt32(client.id.slot)] = nil }
