@@ -1,4 +1,5 @@
 import HubCore
+import HubJSON
 import Testing
 
 /// What a backend sends without channels and definitions, and what becomes of pushes that fail.
@@ -23,6 +24,14 @@ import Testing
         #expect(result["lone"] == text["title"] && result["direct"] == text["title"])
         #expect(result["fid"] == .array([text["title"] ?? .null]))
         #expect(result["trace"] == true && result["silent_about_tokens"] == true)
+    }
+
+    @Test("invented device tokens hold up nobody whose token worked before, and go")
+    func inventedTokens() async throws {
+        let result = try await run("invented_tokens")
+        // Each of five pushes once, whatever was invented between them.
+        #expect(result["counts"] == [5] && result["alarm"] == false)
+        print("seconds until all 150 had it: \(result["seconds"]?.text ?? "")")
     }
 
     @Test("a push that its gateway refused is listed, shown, and accepted when it is sent again")

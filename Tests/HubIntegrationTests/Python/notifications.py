@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import time
 
 from tandem_client import *
 
@@ -82,4 +83,38 @@ def dead_letters():
            devices=[token not in command("devices", "ann"), "phone" in command("devices", "ann"), command("devices", "nobody or somebody").strip()])
 
 
-{f.__name__: f for f in (sends, dead_letters)}[sys.argv[1]]()
+def invented_tokens():
+    """150 honest people; then 12, and 500 more tokens that nobody has. Everybody honest is told of what follows, at once."""
+    gateways = Gateways()
+    honest = {f"p{number}": f"a{number:063x}" for number in range(150)}
+
+    def register(people):
+        expect(signed("POST", "/devices", {"devices": [
+            {"user": user, "device": "phone", "token": token, "platform": "ios", "environment": "production"} for user, token in people.items()]}))
+
+    def told():
+        accepted = [request["token"] for request in gateways.requests() if request["status"] == 200]
+        return {token: accepted.count(token) for token in honest.values()}
+
+    register(honest)
+    send({"users": list(honest)})
+    wait_for(lambda: all(count == 1 for count in told().values()), "the first push to everybody")
+    everybody, seconds, rounds = dict(honest), [], 1
+    for number, count in enumerate((12, 500)):
+        invented = {f"x{number}-{place}": f"b{number}{place:062x}" for place in range(count)}
+        for token in invented.values():
+            gateways.fault(token, {"status": 400, "reason": "BadDeviceToken"})
+        register(invented)
+        everybody |= invented
+        for _ in range(2):
+            rounds += 1
+            begin = time.monotonic()
+            send({"users": list(everybody)})
+            wait_for(lambda: all(count == rounds for count in told().values()), f"push {rounds} to everybody honest")
+            seconds.append(round(time.monotonic() - begin, 1))
+    wait_for(lambda: not any(
+        expect(signed("GET", f"/users/x0-{place}/devices"))["devices"][0]["has_token"] for place in range(12)), "the invented tokens to go")
+    finish(seconds=seconds, counts=sorted(set(told().values())), alarm="push alarm" in open(os.environ["HUB_LOG"]).read())
+
+
+{f.__name__: f for f in (sends, dead_letters, invented_tokens)}[sys.argv[1]]()
