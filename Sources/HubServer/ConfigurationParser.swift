@@ -180,6 +180,11 @@ package enum ConfigurationParser {
     private static func check(_ configuration: inout Configuration, _ settings: SettingReader) {
         checkSecrets(&configuration, settings)
         let host = configuration.listen.host
+        if configuration.listen.proxyProtocol, configuration.limits.trustedProxies.isEmpty, !NetworkAddress.isLoopback(host.value) {
+            configuration.warnings.append(
+                "listen.proxy_protocol is on and limits.trusted_proxies is empty: whoever can connect to \(host.value) says where they are from; name "
+                    + "the addresses of your proxies")
+        }
         if !NetworkAddress.isLoopback(host.value) {
             for app in configuration.apps where app.credentials.contains(where: AppReader.isDefault) {
                 settings.note(

@@ -273,6 +273,17 @@ struct ConfigurationMistakeTests {
     /// As long as a secret has to be.
     private static let long = "0123456789abcdef"
 
+    @Test("the PROXY protocol from everybody is warned of where others can reach the server, and not where proxies are named")
+    func openProxyDoor() throws {
+        let app = "apps: [{ id: 5, key: a, secret: 0123456789abcdef }]\n"
+        func warnings(_ host: String, _ limits: String = "{}") throws -> [String] {
+            try ConfigurationText.parse("\(app)listen: { host: \(host), proxy_protocol: true }\nlimits: \(limits)").warnings
+        }
+        let found = try warnings("0.0.0.0")
+        #expect(found.count == 1 && found.first?.contains("limits.trusted_proxies is empty") == true)
+        #expect(try warnings("0.0.0.0", "{ trusted_proxies: [10.0.0.0/8] }") == [] && warnings("127.0.0.1") == [])
+    }
+
     @Test("secrets and passwords are in no description and no mistake")
     func secrets() throws {
         let configuration = try ConfigurationText.parse(ConfigurationText.everything)
