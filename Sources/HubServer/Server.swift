@@ -211,31 +211,29 @@ package final class Server: Sendable {
         for _ in 0..<20 where loops.handles.contains(where: { $0.load > 0 }) { await pause(milliseconds: 50) }
     }
 
-    /// Waits until every request that has come has its answer; new ones are refused by now. For a moment at least, in which the peers
-    /// get what was written last.
+    /// Waits until every request that has come by now has its answer; later ones are refused at once. For a moment at least, in which
+    /// the peers get what was written last.
     /// - Parameter end: who still sends a body then is cut off.
     private func answerRequests(until end: ContinuousClock.Instant) async {
-        // A request may have come into the system's buffers that its loop reads in its next turn.
-        var isQuiet = false
+        let last = await figuresOfLoops().map(\.nextRequest)
+        var isAnswered = false
         repeat {
-            let wasQuiet = isQuiet
             await pause(milliseconds: Self.drainStepMilliseconds)
-            isQuiet = await requestsUnderWay() == 0
-            if isQuiet && wasQuiet { return }
+            if isAnswered { return }
+            isAnswered = await zip(figuresOfLoops(), last).allSatisfy { $0.answeredUpTo >= $1 }
         } while ContinuousClock.now < end
     }
 
-    private func requestsUnderWay() async -> Int {
-        let (counts, continuation) = AsyncStream.makeStream(of: Int.self)
-        for loop in loops.handles.indices { ports.post(.measure { continuation.yield($0.loop.requests) }, to: loop) }
-        var total = 0
-        var loopsLeft = loops.handles.count
-        for await count in counts {
-            total += count
-            loopsLeft -= 1
-            if loopsLeft == 0 { break }
+    /// By the loops' order.
+    private func figuresOfLoops() async -> [LoopFigures] {
+        let (readings, continuation) = AsyncStream.makeStream(of: (Int, LoopFigures).self)
+        for loop in loops.handles.indices { ports.post(.measure { continuation.yield((loop, $0.loop)) }, to: loop) }
+        var figures: [Int: LoopFigures] = [:]
+        for await (loop, reading) in readings {
+            figures[loop] = reading
+            if figures.count == loops.handles.count { break }
         }
-        return total
+        return figures.sorted { $0.key < $1.key }.map(\.value)
     }
 
     private func pause(milliseconds: Int) async {

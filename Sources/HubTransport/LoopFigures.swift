@@ -7,8 +7,9 @@ package struct LoopFigures: Sendable {
     package var counters = Loop.Counters()
     /// WebSocket connections open now.
     package var connections = 0
-    /// HTTP requests whose head has come and whose answer is not there yet.
-    package var requests = 0
+    /// HTTP requests are numbered as their heads come: the number of the next one, and the number below which all have their answer.
+    package var nextRequest: UInt64 = 0
+    package var answeredUpTo: UInt64 = 0
     /// Of the connections, those that do not keep up, and the memory that what waits for them takes.
     package var behind = 0
     package var backlogBytes = 0
@@ -34,7 +35,7 @@ extension Loop {
         var time = timespec()
         unsafe clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
         return LoopFigures(
-            counters: counters, connections: connectionCount, requests: exchanges.openCount, behind: queues.count, backlogBytes: queuedMemory.bytes,
+            counters: counters, connections: connectionCount, nextRequest: exchanges.nextNumber, answeredUpTo: exchanges.answeredUpTo, behind: queues.count, backlogBytes: queuedMemory.bytes,
             newcomers: newcomers.count, turns: turns,
             cpuNanoseconds: UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec), handshakes: native.handshakes)
     }

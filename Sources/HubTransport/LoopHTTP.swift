@@ -18,8 +18,13 @@ package import HubCore
         return unsafe entries.count - 1
     }
 
-    /// Those that are not answered.
-    var openCount: Int { unsafe entries.count { unsafe $0?.exchange.isAnswered == false } }
+    /// Those of a lower number have come and are answered.
+    var answeredUpTo: UInt64 {
+        unsafe entries.reduce(nextSerial) { unsafe $1?.exchange.isAnswered == false ? min($0, $1?.exchange.serial ?? $0) : $0 }
+    }
+
+    /// What the next one gets.
+    var nextNumber: UInt64 { nextSerial }
 
     var indices: Range<Int> { unsafe entries.indices }
 

@@ -30,6 +30,17 @@ import Testing
         }
     }
 
+    @Test("a request that had come in part is answered before the hub ends, and so is one that comes meanwhile")
+    func answersAtTheEnd() async throws {
+        try await Stage.run { stage in
+            let hub = try await stage.hub()
+            let result = try await stage.python("life.py", "half_sent", hub: hub)
+            #expect(result["late"]?.stringValue?.contains("shutting down") == true)
+            #expect(result["slow"] == "HTTP/1.1 503 Service Unavailable")
+            #expect(try await hub.process.waitForEnd() == ChildProcess.End(code: 0, wasSignalled: false))
+        }
+    }
+
     @Test func aSecondSignalEndsAtOnce() async throws {
         try await Stage.run { stage in
             let hub = try await stage.hub()

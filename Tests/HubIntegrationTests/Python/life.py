@@ -42,6 +42,24 @@ def drain():
         errors=[[frame["data"]["code"] for frame in client.all("pusher:error")] for client in clients], slow=slow.fileno() >= 0)
 
 
+def half_sent():
+    """A request whose body has come in part when the hub begins to end, and one that comes then."""
+    import socket as sockets
+    body = json.dumps({"join_code": "NONE12", "name": "Ben"}).encode()
+    slow = sockets.create_connection(("127.0.0.1", HUB_PORT), timeout=PATIENCE)
+    slow.sendall(b"POST /games/join HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(body) + body[:5])
+    check(http.get(f"{HUB_URL}/health", timeout=PATIENCE).status_code == 200, "a connection from before")
+    os.kill(int(os.environ["HUB_PID"]), signal.SIGTERM)
+
+    def refused():
+        answer = http.post(f"{HUB_URL}/games/join", json={}, timeout=PATIENCE)
+        return answer.json() if answer.status_code == 503 else None
+
+    late = wait_for(refused, "the hub to refuse what is new")
+    slow.sendall(body[5:])
+    finish(late=late["error"], slow=slow.recv(4096).decode().split("\r\n")[0])
+
+
 def impatient():
     """The second SIGTERM ends the hub at once."""
     # It never answers the close frame and so keeps the hub waiting for a moment.
@@ -111,4 +129,4 @@ def full_disk():
         gaps=sum(later["sequence"] != earlier["sequence"] + 1 for earlier, later in zip(stored, stored[1:])), seconds=int(seconds) + 1)
 
 
-{f.__name__: f for f in (probes, drain, impatient, strangers, full_disk)}[sys.argv[1]]()
+{f.__name__: f for f in (probes, drain, half_sent, impatient, strangers, full_disk)}[sys.argv[1]]()
