@@ -38,6 +38,7 @@ struct APIError: Error, Equatable {
                 403,
                 "this e-mail belongs to somebody whom the backend invited: take the participant token from the backend, which gets it with "
                     + "POST /apps/{app}/sessions/{session}/participants/{user}/token")
+        case .sessionFull: self.init(403, "the session is full: its definition's members_max bounds how many join")
         case .tooManyDevices:
             self.init(409, "too many devices of this participant: delete one first, with DELETE /me/device or from the backend")
         }

@@ -32,7 +32,8 @@ struct JoinResource: Sendable {
         let id = try Self.deviceID(header, body)
         let installation = id.flatMap(InstallationID.init)
         let channels = SessionChannel(definitions: definitions())
-        let rule = try channels.definition(of: session).join
+        let definition = try channels.definition(of: session)
+        let rule = definition.join
         if given == nil, rule.identity == .email || id == nil {
             let instead = rule.identity == .device ? ", or the installation's own secret id as X-Client-Id" : ""
             throw APIError(400, "email is missing: send the participant's e-mail\(instead)")
@@ -44,7 +45,8 @@ struct JoinResource: Sendable {
             // An id that others could guess recognises nobody; an e-mail then does, if there is one.
             let identity = rule.identity == .device && (installation != nil || given == nil) ? JoinIdentity.device : .email
             participant = try await directory.join(
-                session: session, name: name, email: given ?? "", role: rule.role, identity: identity, installation: installation?.handle)
+                session: session, name: name, email: given ?? "", role: rule.role, identity: identity, installation: installation?.handle,
+                membersMax: definition.membersMax)
         } catch DirectoryError.noSuchSession {
             // It ended after the look-up; the code is free again, and as good as any other wrong one.
             throw Self.wrongCode

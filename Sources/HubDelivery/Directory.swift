@@ -168,10 +168,11 @@ package protocol Directory: Sendable {
     /// - Parameters:
     ///   - identity: email: recognises the e-mail without regard to case; device: recognises `installation`.
     ///   - installation: handle of an `InstallationID`; nil: recognises nobody.
+    ///   - membersMax: people of the session that a new one may make it; somebody known always gets in.
     /// - Throws: `DirectoryError.emailOfBackend` when the backend made the participant with this e-mail, `.noSuchSession` when the
-    ///   session is gone, or was made anew since.
+    ///   session is gone, or was made anew since, `.sessionFull`.
     func join(
-        session: Session, name: String, email: String, role: String?, identity: JoinIdentity, installation: String?
+        session: Session, name: String, email: String, role: String?, identity: JoinIdentity, installation: String?, membersMax: Int
     ) async throws -> Participant
     /// In how many sessions of the app the user stands; counted up to 2.
     func sessionCount(app: String, user: String) async throws -> Int
@@ -311,4 +312,5 @@ package enum DirectoryError: Error, Equatable {
     /// The e-mail is that of a participant whom the backend made.
     case emailOfBackend
     case tooManyDevices
+    case sessionFull
 }

@@ -188,6 +188,18 @@ struct ClosedDoorsTests {
         #expect(try await hub.join(["app_key": "nobody's"], code: "SAME42").status == 400)
     }
 
+    @Test("a session takes as many people as its definition says, and whoever is known gets in all the same")
+    func fullSession() async throws {
+        let text = Hub.quizFile.replacing("roles:", with: "members_max: 2\nroles:")
+        let hub = try Hub(files: [("channels/quiz.yaml", text)])
+        try await hub.makeSession()
+        for name in ["a", "b"] { #expect(try await hub.join(email: "\(name)@example.com").status == 200) }
+        let third = try await hub.join(email: "c@example.com")
+        #expect(third.status == 403 && third.error.contains("members_max"))
+        #expect(try await hub.join(email: "a@example.com").status == 200)
+        #expect(try await hub.call("PUT", "sessions/s1/participants/u9", ["name": "Host"]).status == 200)
+    }
+
     @Test("one app's registration of a token leaves the other app's alone")
     func tokensOfApps() async throws {
         let hub = try Hub()

@@ -60,9 +60,9 @@ final class TestDirectory: Directory {
         try await working.putParticipant(app: app, session: session, user: user, name: name, email: email, role: role)
     }
     func join(
-        session: Session, name: String, email: String, role: String?, identity: JoinIdentity, installation: String?
+        session: Session, name: String, email: String, role: String?, identity: JoinIdentity, installation: String?, membersMax: Int
     ) async throws -> Participant {
-        try await working.join(session: session, name: name, email: email, role: role, identity: identity, installation: installation)
+        try await working.join(session: session, name: name, email: email, role: role, identity: identity, installation: installation, membersMax: membersMax)
     }
     func sessionCount(app: String, user: String) async throws -> Int { try await working.sessionCount(app: app, user: user) }
     func participant(app: String, session: String, user: String) async throws -> Participant? {

@@ -28,10 +28,10 @@ extension Directory {
     }
 
     func join(_ session: Session, _ email: String, name: String = "Ada") async throws -> Participant {
-        try await join(session: session, name: name, email: email, role: nil, identity: .email, installation: nil)
+        try await join(session: session, name: name, email: email, role: nil, identity: .email, installation: nil, membersMax: 10_000)
     }
 
     func join(_ session: Session, device: String?, email: String = "", name: String = "Ada") async throws -> Participant {
-        try await join(session: session, name: name, email: email, role: "hider", identity: .device, installation: device)
+        try await join(session: session, name: name, email: email, role: "hider", identity: .device, installation: device, membersMax: 10_000)
     }
 }

@@ -109,7 +109,7 @@ extension StoreContract {
         StoreContract("a new participant's user id is its number; the same e-mail is the same participant") { store in
             let session = try await store.makeSession()
             let ada = try await store.join(
-                session: session, name: "Ada", email: "ada@example.org", role: "seeker", identity: .email, installation: nil)
+                session: session, name: "Ada", email: "ada@example.org", role: "seeker", identity: .email, installation: nil, membersMax: 1)
             #expect(ada.user == String(ada.number) && ada.role == "seeker" && ada.email == "ada@example.org")
             let again = try await store.join(session, "ADA@example.org", name: "Ada L.")
             #expect(again.number == ada.number && again.name == "Ada L." && again.email == "ada@example.org")

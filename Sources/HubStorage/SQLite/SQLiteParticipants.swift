@@ -28,7 +28,7 @@ extension SQLiteStore {
 
     /// Recognising and adding happen inside one write, so two joins of one person cannot miss each other.
     package func join(
-        session: Session, name: String, email: String, role: String?, identity: JoinIdentity, installation: String?
+        session: Session, name: String, email: String, role: String?, identity: JoinIdentity, installation: String?, membersMax: Int
     ) async throws -> Participant {
         let now = time.wallMilliseconds
         return try await write { db in
@@ -49,6 +49,9 @@ extension SQLiteStore {
                     .execute(arguments: [name, participant.number])
                 return participant
             }
+            let count = try Int.fetchOne(
+                db.cachedStatement(sql: "SELECT COUNT(*) FROM participant WHERE app = ? AND session = ?"), arguments: [session.app, session.id])
+            if let count, count >= membersMax { throw DirectoryError.sessionFull }
             let number = try Self.freeNumber(db, app: session.app)
             // An e-mail that recognises nobody is a note beside the name, and may be somebody else's as well.
             try db.cachedStatement(

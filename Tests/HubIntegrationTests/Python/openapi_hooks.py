@@ -114,6 +114,7 @@ BEYOND_SCHEMAS = (
     # Whether an e-mail is needed is the definition's matter, and how often an address may register the clock's.
     "email is missing",
     "X-Client-Id is missing or no secret",
+    "the session is full",
     "this e-mail belongs to somebody whom the backend invited",
     "too many devices registered from this address",
     "this idempotency key was used for a different request",
