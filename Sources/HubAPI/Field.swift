@@ -1,4 +1,3 @@
-internal import HubDelivery
 internal import PusherProtocol
 
 /// What names, codes and addresses may look like: checked where they enter, so that stores, channel names and presence
@@ -35,9 +34,6 @@ enum Field {
         }
         return text
     }
-
-    /// The name of a device in the store: the handle of an id that is a secret, any other id itself.
-    static func deviceName(_ id: String) -> String { InstallationID(id)?.handle ?? id }
 
     /// The code in upper case; nil when it is none.
     static func joinCode(_ text: String) -> String? {

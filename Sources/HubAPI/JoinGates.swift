@@ -3,9 +3,9 @@ internal import Synchronization
 
 /// How much joining the hub takes; 0: no limit.
 package struct JoinLimits: Sendable {
-    /// Of one address, before its joins take turns.
+    /// Wrong codes of one address before its joins take turns.
     package var wrongCodesPerMinute = 10
-    /// Of one address, and as many registrations of devices by `POST /games`; twice as many at once.
+    /// Joins of one address, and as many registrations of devices by `POST /games`; twice as many at once.
     package var joinsPerMinute = 300
 
     package init() {}
@@ -21,7 +21,7 @@ package struct JoinLimits: Sendable {
     }
 }
 
-/// What every join passes. One for all loops, or each would count for itself.
+/// The limits that every join passes. One value for all loops, or each would count for itself.
 struct JoinGates: Sendable {
     let wrongCodes: WrongCodeGate
     private let addresses: PaceGate?
@@ -50,7 +50,7 @@ struct JoinGates: Sendable {
 /// Waits for so many nanoseconds.
 package typealias Pause = @Sendable (UInt64) async -> Void
 
-/// What stands for a peer where peers are counted.
+/// The key that counts a peer.
 enum PeerName {
     /// - Parameter address: as text; an unknown one is empty.
     static func of(_ address: String) -> String { IPAddress(address)?.neighbourhood.description ?? address }
@@ -77,7 +77,7 @@ final class WrongCodeGate: Sendable {
         return true
     }
 
-    /// Behind the look-up: counts a wrong code. Where others of the address were found wrong meanwhile, a join that took no turn takes one
+    /// After the look-up: counts a wrong code. Where others of the address were found wrong meanwhile, a join that took no turn takes one
     /// now, whatever its code: of many codes tried at the same time no more are answered than of codes tried one by one.
     func settle(_ address: String, isRight: Bool, hadTurn: Bool) async throws(APIError) {
         let (peer, now) = (PeerName.of(address), time.monotonicNanoseconds)

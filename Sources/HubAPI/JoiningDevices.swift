@@ -28,7 +28,8 @@ struct JoiningDevices: Sendable {
         let known = try await shelf.directory.devices(app: participant.app, user: participant.user)
         let former = known.first { $0.id == device } ?? known.first { $0.token == token }
         do {
-            _ = try await shelf.put(registration, of: owner, by: .participant(session: participant.session), former: former, keepsFormer: true)
+            _ = try await shelf.put(
+                registration, of: owner, by: .participant(session: participant.session), former: former, keepsFormer: true)
         } catch is APIError {
             // The token does not fit the provider that came with it; an earlier one stays.
         } catch DirectoryError.tooManyDevices {

@@ -23,9 +23,10 @@ package struct ParticipantAPI: Sendable {
         let shelf = DeviceShelf(directory: directory, time: time, defaultEnvironment: defaultEnvironment)
         let bearers = BearerCheck(apps: apps, directory: directory, time: time)
         joining = JoinResource(
-            directory: directory, desk: desk, apps: apps, devices: JoiningDevices(shelf: shelf), gates: JoinGates(limits, time: time, pause: pause),
-            time: time, definitions: definitions)
-        waiting = WaitingDevices(apps: apps, shelf: shelf, gate: limits.pace().map { PaceGate("devices registered from this address", $0) }, time: time)
+            directory: directory, desk: desk, apps: apps, devices: JoiningDevices(shelf: shelf),
+            gates: JoinGates(limits, time: time, pause: pause), time: time, definitions: definitions)
+        waiting = WaitingDevices(
+            apps: apps, shelf: shelf, gate: limits.pace().map { PaceGate("devices registered from this address", $0) }, time: time)
         auth = PusherAuthResource(bearers: bearers, directory: directory, desk: desk, time: time, definitions: definitions)
         me = MeResource(
             bearers: bearers, desk: desk, shelf: shelf, history: HistoryResource(store: store),

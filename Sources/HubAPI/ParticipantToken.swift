@@ -4,7 +4,7 @@ internal import HubCrypto
 internal import HubDelivery
 internal import HubJSON
 
-/// What a participant token reaches beyond the session's own channels.
+/// The reach of a participant token beyond the session's own channels.
 enum ParticipantScope: String, CaseIterable {
     /// Given by a join, which proves little: reaches the person as long as a join made them, and they stand in this one session.
     case join

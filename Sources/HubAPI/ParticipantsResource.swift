@@ -37,7 +37,8 @@ struct ParticipantsResource: Sendable {
         let (session, user) = (try Field.sessionID(session), try Field.userID(user))
         let body = try request.body.isEmpty ? JSONBody(.object([:]), named: "the body") : JSONBody(request.body)
         let scope = try body.choice("scope", of: [ParticipantScope.session, .app]) ?? .session
-        let named = try body.string("device", charactersMax: Field.deviceIDCharactersMax).map { text throws(APIError) in try Field.deviceID(text) }
+        let named = try body.string("device", charactersMax: Field.deviceIDCharactersMax)
+            .map { text throws(APIError) in try Field.deviceID(text) }
         guard let participant = try await directory.participant(app: app.id, session: session, user: user) else {
             throw APIError(404, "the session has no participant \(APIError.quoted(user)): add one with PUT, then ask again")
         }

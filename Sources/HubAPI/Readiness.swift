@@ -1,4 +1,4 @@
-/// What a hub says of itself to whoever is about to send it work. Any thread.
+/// The hub's answer to `/ready`. Any thread.
 package struct Readiness: Sendable {
     /// Why `/ready` is refused, as a sentence; nil: it is not.
     package let refusal: @Sendable () -> String?
@@ -10,6 +10,6 @@ package struct Readiness: Sendable {
         self.isClosing = isClosing
     }
 
-    /// What is told while the hub goes.
+    /// The answer while the hub stops.
     package static let shuttingDown = "the server is shutting down: send new work to another one"
 }

@@ -2,7 +2,7 @@ package import HubCore
 internal import HubChannels
 internal import PusherProtocol
 
-/// What is known of a request before its body is there.
+/// The check of a request before its body is there.
 extension Router {
     /// The body of a request that nobody signs may have at most this many bytes: joins, what apps say, and paths that are no route.
     package static let unsignedBodyBytesMax = 1 << 16

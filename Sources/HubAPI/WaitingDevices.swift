@@ -38,7 +38,9 @@ struct WaitingDevices: Sendable {
     /// The only one, or the one whose key the body names: there is no join code yet to tell it from.
     private func app(of body: JSONBody) throws(APIError) -> App {
         if let key = try body.string("app_key", charactersMax: AppKey.charactersMax) { return try AppKey.app(key, of: apps) }
-        guard apps.apps.count == 1, let app = apps.apps.first else { throw APIError(400, "app_key is missing: this hub serves several apps") }
+        guard apps.apps.count == 1, let app = apps.apps.first else {
+            throw APIError(400, "app_key is missing: this hub serves several apps")
+        }
         guard app.isEnabled else { throw APIError(403, "the app is disabled") }
         return app
     }

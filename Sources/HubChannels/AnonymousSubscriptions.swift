@@ -3,20 +3,20 @@ internal import Synchronization
 
 /// How much memory subscriptions may take for which nobody has signed.
 package struct AnonymousLimits: Sendable {
-    /// What one subscription takes beside its channel's name, about: entries at the connection, on its loop and at the channel's home.
+    /// Bytes of one subscription beside its channel's name, about: entries at the connection, on its loop and at the channel's home.
     package var fixedBytes = 768
-    /// Of one connection. All that it may have fit, with the longest names.
+    /// Bytes of one connection. Its largest number of subscriptions fits, with the longest names.
     package var perConnectionMax = 1 << 20
-    /// What each connection may have without being counted with others: some ten channels, and not much beside the connection itself.
+    /// Bytes that each connection may have without being counted with others: some ten channels, and not much beside the connection itself.
     package var freePerConnection = 8 << 10
-    /// Of all connections from one address, and of all together, beyond what is free.
+    /// Bytes of all connections from one address, and of all together, beyond the free ones.
     package var perAddressMax = 128 << 20
     package var totalMax = 512 << 20
 
     package init() {}
 }
 
-/// What anonymous subscriptions take over all loops. Asked only by connections that have more than is free.
+/// Bytes of anonymous subscriptions over all loops. Only connections beyond their free bytes ask.
 final class AnonymousMemory: Sendable {
     private struct Counts {
         var total = 0

@@ -99,7 +99,7 @@ final class Subscription {
     /// Index in the channel's arrays while active.
     var position = 0
     var audience = RoleSet.unmatched
-    /// What it is counted with where nobody has signed for it.
+    /// Bytes that it counts where nobody has signed for it.
     var anonymousBytes: UInt32 = 0
     /// Of its attendance report; 0 in channels that nobody watches.
     var ticket: UInt64 = 0

@@ -13,7 +13,7 @@ package final class ChannelEngine {
     let sink: any DeliverySink
     /// Sends a message to a sibling's engine; never called with this engine's own loop.
     private let post: (_ loop: Int, EngineMessage) -> Void
-    /// What a channel's definition says of it; nil: it has none, and delivery does not want to know who is in it.
+    /// A channel's traits by its definition; nil: it has none, and delivery does not want to know who is in it.
     let traits: (ChannelName) -> ChannelTraits?
     private let process: ProcessTag
     let time: any TimeSource
@@ -23,7 +23,7 @@ package final class ChannelEngine {
 
     let parser = JSONParser(capacityBytes: ChannelEngine.frameBytesMax, depthMax: ChannelEngine.frameDepthMax)
     var connections: [UInt32: Connection] = [:]
-    /// Those that were put out of some channel.
+    /// Connections that were put out of some channel.
     var barredConnections: Set<ConnectionID> = []
     /// Subscriptions that wait for the answer of their channel's home.
     var joiningCount = 0

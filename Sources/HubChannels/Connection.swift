@@ -10,7 +10,7 @@ final class Connection {
     let isBrowser: Bool
     /// The peer's.
     let address: String
-    /// What its subscriptions take for which nobody has signed.
+    /// Bytes of its subscriptions for which nobody has signed.
     var anonymousBytes = 0
     var subscriptions: [ChannelName: Subscription] = [:]
     /// The channels it was put out of, and as whom; nil: nobody knows.

@@ -64,7 +64,7 @@ package struct RoleSet: OptionSet, Sendable, Hashable {
     package static func role(_ index: Int) -> RoleSet { RoleSet(rawValue: 1 << UInt32(index)) }
 }
 
-/// What the definition of a channel says to the loops.
+/// The part of a channel's definition that loops need.
 package struct ChannelTraits: Sendable, Equatable {
     /// The `{user}` of the channel's name.
     package var user: String?

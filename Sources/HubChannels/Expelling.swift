@@ -19,7 +19,7 @@ package struct Expulsion: Sendable {
     /// Whose subscriptions end, of those that nobody but their backend signed as well.
     package enum Meant: Sendable {
         case everybody(ChannelName)
-        /// Of those who stand for the user.
+        /// Connections that stand for the user.
         case user(String, ChannelName)
         /// All channels of which it is true are asked for.
         case allOf(@Sendable (ChannelName) -> Bool)
@@ -98,11 +98,11 @@ extension ChannelEngine {
     private func bar(_ connection: Connection, from name: ChannelName, as user: String?) {
         connection.barred[name] = .some(user)
         barredConnections.insert(connection.id)
-        // Whoever has been put out of so many channels has no business here.
+        // A connection that was put out of so many channels has no business here.
         if connection.barred.count > Self.subscriptionsMax { refuse(connection.id, .terminatedByApplication) }
     }
 
-    /// What somebody is told who is put out, and who comes back with the same signature.
+    /// The frame for a connection that is put out, and for one that comes back with the same signature.
     static func removal(_ channel: ChannelName) -> [UInt8] {
         ServerEvent.subscriptionError(channel: channel.text, type: "AuthError", error: removalReason, status: 403)
     }

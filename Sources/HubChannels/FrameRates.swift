@@ -25,7 +25,7 @@ struct TokenBucket {
 extension ChannelEngine {
     /// A connection may subscribe to all that it can have at once, twice over.
     static let framesBurst: UInt64 = 2_000
-    /// Beside the client events that the app allows.
+    /// Frames a second, in addition to the client events that the app allows.
     static let framesPerSecond = 100
     /// An app may say on each of its channels where it is.
     static let statesBurst: UInt64 = 120

@@ -66,7 +66,7 @@ package struct HTTPResponse: Sendable {
     }
 }
 
-/// What may follow a request's head.
+/// The body that may follow a request's head.
 package enum BodyLimit: Sendable {
     /// At most so many bytes; the transport's own bound holds in any case.
     case bytes(Int)

@@ -49,7 +49,7 @@ package struct IPAddress: Hashable, Sendable {
     /// This machine itself: 127.0.0.0/8 or ::1.
     package var isLoopback: Bool { isIPv4 ? (low >> 24) & 0xFF == 127 : high == 0 && low == 1 }
 
-    /// What stands for a peer where peers are counted: an IPv4 address, or the first 64 bits of an IPv6 address, because whoever
+    /// The key that counts a peer: an IPv4 address, or the first 64 bits of an IPv6 address, because whoever
     /// has one of those has all 2^64 addresses behind it.
     package var neighbourhood: IPAddress { isIPv4 ? self : IPAddress(high: high, low: 0) }
 
@@ -122,7 +122,7 @@ extension IPAddress: CustomStringConvertible {
 /// All addresses that begin with the same bits: `10.0.0.0/8`, `2001:db8::/32`, or one address.
 package struct IPNetwork: Hashable, Sendable {
     private let address: IPAddress
-    /// Of 128 bits, also of an IPv4 network.
+    /// Bits out of 128, also for an IPv4 network.
     private let bits: Int
 
     /// Nil when it is none, and when bits behind the prefix are set, because then one of both is a mistake.

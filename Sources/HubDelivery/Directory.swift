@@ -223,7 +223,7 @@ extension Directory {
     }
 }
 
-/// Whoever writes a device row. A new row remembers whether the backend or an app wrote it.
+/// The writer of a device row. A new row remembers whether the backend or an app wrote it.
 package enum DeviceWriter: Sendable, Equatable {
     /// Takes the token from all other rows that the backend wrote. For one device too many the longest registered one goes.
     case backend

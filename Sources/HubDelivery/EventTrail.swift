@@ -7,7 +7,7 @@ package struct DeliveryAttempt: Sendable, Equatable {
     package var endedAt: Int64
     /// The gateway's answer in short, without token or payload; its first 200 characters are kept.
     package var answer: String
-    /// Of the token that it went to; nil: not known.
+    /// Mark of the token that it went to; nil: not known.
     package var token: TokenMark?
 
     package init(number: Int, startedAt: Int64, endedAt: Int64, answer: String, token: TokenMark? = nil) {

@@ -43,7 +43,7 @@ package struct Redirection: Sendable {
     }
 }
 
-/// What becomes of a push that was looked at again.
+/// The outcome for a push that was looked at again.
 package enum RedirectionOutcome: Sendable, Equatable {
     /// It goes on, and these beside it: pushes to devices that have come, committed, in the state `due`.
     case goesOn([DeliveryRecord])
@@ -62,7 +62,7 @@ package struct RedirectionRow: Sendable, Equatable {
     package var isOpen: Bool
     /// Being sent by this process.
     package var isLeased: Bool
-    /// What its gateway accepted.
+    /// Tokens for which its gateway accepted a push.
     package var accepted: [TokenMark]
 
     package init(device: String, isOpen: Bool, isLeased: Bool, accepted: [TokenMark]) {
@@ -78,7 +78,7 @@ extension Redirection {
     package static let replaced = "replaced"
     package static let sameToken = "same token"
 
-    /// What is to be written down.
+    /// The change that is to be written down.
     package enum Ruling: Sendable, Equatable {
         case goesOn(successors: [String])
         case ends(DeliveryState, outcome: String?, successors: [String])
@@ -89,7 +89,7 @@ extension Redirection {
     /// since the event is told in the place of what has gone.
     package func ruling(beside others: [RedirectionRow]) -> Ruling {
         let isOver = !DeliveryState.open.contains(delivery.state) && delivery.attempt != nil
-        // What an attempt has ended is written down in any case.
+        // The end of an attempt is written down in any case.
         if !isOver, others.contains(where: { $0.isLeased && !isKnown($0) }) { return .waits }
         let tokens = Dictionary(reachable.map { ($0.device, $0.token) }, uniquingKeysWith: { first, _ in first })
         var told = Set(others.flatMap(\.accepted) + others.filter(\.isOpen).compactMap { tokens[$0.device] })

@@ -273,7 +273,7 @@ extension APNsGateway {
         case .tooMany:
             home.gate.stop(Self.tooManyBadTokens)
             return .rejected("\(word): \(Self.tooManyBadTokens)")
-        // Whoever registered them, they stop nobody: each waits for itself until the setting was put right.
+        // They stop nobody, whoever registered them: each waits for itself until the setting was put right.
         case .doubtful: return .retry(.lane, "\(word): \(Self.noneAccepted)").raising(.apnsBadTokens)
         }
     }

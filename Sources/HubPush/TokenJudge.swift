@@ -50,7 +50,7 @@ struct TokenJudge: Equatable {
         var hasTripped = false
     }
 
-    /// What a token's being called bad comes to for now.
+    /// The fate, for now, of a token that was called bad.
     enum Fate: Equatable {
         /// Held: it may yet be removed.
         case open
@@ -69,7 +69,7 @@ struct TokenJudge: Equatable {
     private var answers: UInt64 = 0
     /// In the order of their times.
     private(set) var held: [Held] = []
-    /// Those that no gateway ever accepted, in the same order.
+    /// Held tokens that no gateway ever accepted, in the same order.
     private(set) var strangers: [Held] = []
     /// Too many bad tokens at present: nothing is removed.
     private(set) var isTripped = false

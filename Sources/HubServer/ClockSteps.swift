@@ -10,7 +10,7 @@ struct ClockSteps: Equatable {
         let from: Int64
         /// How it stands.
         let to: Int64
-        /// By how much it was set; negative: back.
+        /// Milliseconds by which it was set; negative: back.
         var milliseconds: Int64 { to - from }
     }
 

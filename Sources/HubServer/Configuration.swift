@@ -19,7 +19,7 @@ package struct Configuration: Sendable, Equatable {
     package var metrics = Metrics()
     /// Settings that ask for something this version does not do yet, each with its place: `backplane (tandem.yaml:12)`.
     package var notYetInForce: [String] = []
-    /// What can be used and should not be, each with its place and the remedy.
+    /// Settings that can be used and should not be, each with its place and the remedy.
     package var warnings: [String] = []
     /// The configuration file, when some of the secrets stand in it.
     package var fileWithSecrets: String?
@@ -102,7 +102,7 @@ package struct Configuration: Sendable, Equatable {
     package struct Limits: Sendable, Equatable {
         /// WebSocket connections of all apps together. 0: no limit; beyond: 4100.
         package var connectionsMax = 0
-        /// Of one address, HTTP included. 0: no limit.
+        /// Connections of one address, HTTP included. 0: no limit.
         package var connectionsPerAddress = 0
         /// Whose word on whom they stand for is believed.
         package var trustedProxies: [IPNetwork] = []

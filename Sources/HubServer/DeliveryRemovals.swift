@@ -3,7 +3,7 @@ internal import HubCore
 internal import HubDelivery
 internal import PusherProtocol
 
-/// Who may be in a session's channels, and who may not any more.
+/// Removals from a session's channels, and readmissions.
 extension DeliveryService {
     /// The hub signs for a connection: what it is subscribed to is this device's, and it may come where it was put out before.
     func bind(

@@ -89,7 +89,7 @@ final class DeliveryService: EventDesk, AttendanceDesk {
         traits(channel) != nil
     }
 
-    /// What the loops have to know of a channel's definition.
+    /// The traits of a channel's definition that loops need.
     func traits(_ channel: ChannelName) -> ChannelTraits? {
         // Patterns begin with `private-` or `presence-`; all other channels are spared the lock.
         guard channel.kind.requiresAuthorization, let match = currentDefinitions.match(channel: channel.text) else { return nil }

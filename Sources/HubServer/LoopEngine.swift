@@ -106,7 +106,7 @@ internal import PusherProtocol
     func admitsConnection(from address: String) -> Bool { engine?.directory.admit(address: Self.peer(address)) ?? false }
     func connectionLeft(_ address: String) { engine?.directory.release(address: Self.peer(address)) }
 
-    /// What stands for an address where connections are counted.
+    /// The key that counts an address's connections.
     private static func peer(_ address: String) -> String { IPAddress(address)?.neighbourhood.description ?? address }
 
     func request(_ request: HTTPRequest, reply: HTTPReply) -> HTTPResponse? {

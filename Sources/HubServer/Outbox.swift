@@ -38,7 +38,7 @@ actor Outbox: PushQueue {
     var timer: (dueAt: Int64, task: Task<Void, Never>)?
     /// `now` stands still against a wall clock that is set, until `followClock` has moved everything that waits.
     var clock: ClockSteps
-    /// By how much the wall clock was set since the start, in milliseconds.
+    /// Milliseconds by which the wall clock was set since the start.
     var clockShift: Int64 = 0
     /// The latest of these.
     var clockSteps: [ClockSteps.Step] = []

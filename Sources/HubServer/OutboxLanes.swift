@@ -33,7 +33,7 @@ extension Outbox {
         if queue.parkedCount == 0 { return [] }
         let now = now
         var taken: [DeliveryRecord] = []
-        // What nobody has seen work takes what the others leave.
+        // Unproven tokens take the room that proven ones leave.
         for route in queue.routes.sorted(by: { !$0.isUnproven && $1.isUnproven }) where taken.count < limit && !refused.contains(route) {
             if let wait = laneWaits[route], wait.isFirm, wait.until > now { continue }
             let room = gateway.room(on: route)

@@ -18,10 +18,10 @@ struct RepeatedFailure: Equatable {
         return take(now: now)
     }
 
-    /// What is left to tell once the ten seconds are over; nil: nothing, or not yet.
+    /// Failures left to tell once the ten seconds are over; nil: nothing, or not yet.
     mutating func rest(now: UInt64) -> Int? { untold == 0 ? nil : take(now: now) }
 
-    /// What is left to tell, although the ten seconds are not over.
+    /// Failures left to tell, although the ten seconds are not over.
     mutating func restAtOnce() -> Int? {
         defer { untold = 0 }
         return untold == 0 ? nil : untold
@@ -53,7 +53,7 @@ package final class RepeatedFailures: Sendable {
 
     /// Messages that are told apart; more are written as they come.
     static let messagesMax = 256
-    /// What a line that stands for several says.
+    /// The text of a line that stands for several.
     static let countKey = "failures"
 
     private let entries = Mutex<[String: Entry]>([:])

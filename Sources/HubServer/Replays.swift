@@ -41,7 +41,7 @@ struct Replays {
     private struct Line {
         /// Being read, or on its way to the loop, and then with its token.
         var current: (channel: ChannelName, token: UInt64?)?
-        /// Behind it, the newest of each channel.
+        /// The newest arrival of each channel that waits after it.
         var waiting: [Arrival] = []
         var written: [(cursor: UInt64, replay: Replay)] = []
         /// Read by an app that had not said yet whether anybody looks at it.
@@ -79,7 +79,7 @@ struct Replays {
     /// Somebody has come to a channel that replays.
     /// - Parameter now: milliseconds on a clock that only grows, here and below.
     mutating func arrived(_ arrival: Arrival, now: Int64) {
-        // What this one missed is all that an earlier one missed, and more.
+        // This one missed all that an earlier one missed, and more.
         lines[arrival.connection, default: Line()].waiting.removeAll { $0.channel == arrival.channel }
         lines[arrival.connection]?.waiting.append(arrival)
         begin(arrival.connection, now: now)

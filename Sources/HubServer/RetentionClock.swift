@@ -42,7 +42,7 @@ final class RetentionClock: Sendable {
 
     private static func milliseconds(_ time: any TimeSource) -> Int64 { Int64(clamping: time.monotonicNanoseconds / 1_000_000) }
 
-    /// What is to be told at a start where the store and the clock do not agree.
+    /// The log line of a start where the store and the clock do not agree.
     static func doubt(newest: Int64?, now: Int64) -> String? {
         guard let newest, abs(now - newest) >= doubtMilliseconds else { return nil }
         let days = abs(now - newest) / doubtMilliseconds

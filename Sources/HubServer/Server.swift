@@ -224,7 +224,7 @@ package final class Server: Sendable {
         } while ContinuousClock.now < end
     }
 
-    /// By the loops' order.
+    /// One for each loop, in the loops' order.
     private func figuresOfLoops() async -> [LoopFigures] {
         let (readings, continuation) = AsyncStream.makeStream(of: (Int, LoopFigures).self)
         for loop in loops.handles.indices { ports.post(.measure { continuation.yield((loop, $0.loop)) }, to: loop) }

@@ -8,7 +8,7 @@ struct StoreProbe: Sendable {
 
     private static let period = Duration.seconds(1)
 
-    /// What `/ready` says of a store that fails.
+    /// The sentence of `/ready` for a store that fails.
     static func refusal(_ health: StoreHealth) -> String? {
         health.isFailing ? "the store takes no writes: see whether its disk is full, and what the log says" : nil
     }
@@ -29,7 +29,7 @@ struct StoreProbe: Sendable {
             if !wasFailing {
                 logger.error("not ready: the store takes no writes", metadata: ["error": "\(health.error?.description ?? "")"])
             }
-            // What it says is in the store's health.
+            // The store's health has its error.
             try? await store.probe()
         }
         let isFailing = store.health.isFailing

@@ -46,7 +46,7 @@ struct TargetReader {
         }
     }
 
-    /// What was registered in the future was registered before the wall clock was set back.
+    /// A registration in the future was made before the wall clock was set back.
     private static func isNew(registeredAt: Int64, _ timing: PushMessage.Timing, now: Int64) -> Bool {
         registeredAt > timing.committedAt && registeredAt <= now
     }

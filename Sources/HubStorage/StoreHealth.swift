@@ -5,7 +5,7 @@ package struct StoreHealth: Sendable, Equatable {
 
     private var failuresInARow = 0
     private var isFull = false
-    /// Of the last commit that failed.
+    /// The error of the last commit that failed.
     package private(set) var error: StorageError?
 
     /// A write cannot be expected to succeed. Small ones may while the last pages fill up, so that only a large one ends it.

@@ -1,7 +1,7 @@
 internal import HubCore
 internal import Synchronization
 
-/// What the bodies of all requests may take that have come in part, over all loops: a total, and a share for each address. A body that
+/// Bytes of all request bodies that have come in part, over all loops: a total, and a share for each address. A body that
 /// comes whole with one read is never counted.
 final class BodyBudget: Sendable {
     private struct Account {
@@ -18,7 +18,7 @@ final class BodyBudget: Sendable {
         self.bytesPerPeerMax = bytesPerPeerMax
     }
 
-    /// Of all unfinished bodies. Any thread.
+    /// Bytes of all unfinished bodies. Any thread.
     var bytes: Int { account.withLock { $0.bytes } }
     /// Addresses with an unfinished body.
     var peerCount: Int { account.withLock { $0.byPeer.count } }
@@ -44,7 +44,7 @@ final class BodyBudget: Sendable {
     }
 }
 
-/// What one unfinished body takes of the budget; it is given back when this ends.
+/// One unfinished body's bytes of the budget; they are given back when this ends.
 final class BodyCharge {
     private let budget: BodyBudget
     private let peer: IPAddress

@@ -20,7 +20,7 @@ package struct Forwarding: Sendable {
         }
         var found = peer
         for hop in header.utf8.split(separator: UInt8(ascii: ","), omittingEmptySubsequences: false).reversed() {
-            // What cannot be read ends the walk: the proxy that passed it on is the last one that is known.
+            // An unreadable hop ends the walk: the proxy that passed it on is the last one that is known.
             guard let address = Self.hop(hop) else { return found }
             found = address.description
             if !isTrusted(address) { return found }

@@ -30,11 +30,11 @@ final class HTTPExchange {
     var isAnswered = false
     /// It is known that the body may come in pieces; see `LoopDelegate.bodyLimit`.
     var isJudged = false
-    /// What its body takes of the bound of all unfinished ones.
+    /// Its body's share of the bound of all unfinished ones.
     var charge: BodyCharge?
     /// The answer, when it came from outside a callback and waits for the connection to be writable.
     var response: HTTPResponse?
-    /// What its reader has not taken of the answer.
+    /// The part of the answer that its reader has not taken.
     var pending: PendingAnswer?
     /// Set when nothing may follow on this connection.
     var mustClose: Bool { framing == .chunked || hasUnknownEnd || isRefused }

@@ -4,7 +4,7 @@ internal import Synchronization
 
 /// A port that is ours before anything is done that a second process must not do as well: bound and listening, and nobody is accepted yet.
 ///
-/// Whoever connects meanwhile waits in the kernel's backlog, and is taken in when an `Acceptor` starts.
+/// A peer that connects meanwhile waits in the kernel's backlog, and is taken in when an `Acceptor` starts.
 package final class ListeningSocket: Sendable {
     /// The port in use; the system's choice when 0 was asked for.
     package let port: Int
@@ -72,7 +72,7 @@ package final class ListeningSocket: Sendable {
 }
 
 extension TransportError {
-    /// What the system's last call failed with.
+    /// The error of the system's last call.
     init(system what: String) {
         self.init("\(what): \(unsafe String(cString: strerror(errno)))")
     }

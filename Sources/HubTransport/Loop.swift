@@ -28,7 +28,7 @@ package import HubCore
     var exchanges = ExchangeTable()
     /// Shared by all loops.
     let bodies: BodyBudget
-    /// Of connections whose proxies said whose they are, by the library's pointer to each.
+    /// Peers of connections whose proxies named them, by the library's pointer to each.
     var peers: [UInt: String] = [:]
     /// The addresses that HTTP connections count for, likewise.
     var counted: [UInt: String] = [:]

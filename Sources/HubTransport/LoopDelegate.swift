@@ -52,7 +52,7 @@ package protocol LoopDelegate: AnyObject {
     /// The connection is gone; its id will never be valid again.
     func connectionClosed(_ connection: ConnectionID, end: ConnectionEnd)
 
-    /// What may follow this head. Asked before any of a body is kept that does not come whole with one read.
+    /// The body that may follow this head. Asked before any of a body is kept that does not come whole with one read.
     func bodyLimit(of head: HTTPRequest) -> BodyLimit
     /// Counts an HTTP connection from the address, or says that it has too many. Only with `LoopOptions.countsConnections`.
     func admitsConnection(from address: String) -> Bool

@@ -10,7 +10,7 @@ package struct LoopFigures: Sendable {
     /// HTTP requests are numbered as their heads come: the number of the next one, and the number below which all have their answer.
     package var nextRequest: UInt64 = 0
     package var answeredUpTo: UInt64 = 0
-    /// Of the connections, those that do not keep up, and the memory that what waits for them takes.
+    /// Connections that do not keep up, and the memory of everything that waits for them.
     package var behind = 0
     package var backlogBytes = 0
     /// Descriptors that were handed over and wait for their turn.

@@ -18,12 +18,12 @@ package import HubCore
         return unsafe entries.count - 1
     }
 
-    /// Those of a lower number have come and are answered.
+    /// Requests of a lower number have come and are answered.
     var answeredUpTo: UInt64 {
         unsafe entries.reduce(nextSerial) { unsafe $1?.exchange.isAnswered == false ? min($0, $1?.exchange.serial ?? $0) : $0 }
     }
 
-    /// What the next one gets.
+    /// The number that the next request gets.
     var nextNumber: UInt64 { nextSerial }
 
     var indices: Range<Int> { unsafe entries.indices }

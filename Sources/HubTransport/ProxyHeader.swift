@@ -28,12 +28,12 @@ enum ProxyHeader: Equatable {
 
     /// The longest line of version 1, its end included.
     static let lineBytesMax = 107
-    /// Of version 2: addresses and a proxy's notes beside them. The protocol's own advice is to stay within 536.
+    /// Bytes in version 2: addresses and a proxy's notes after them. The protocol's own advice is to stay within 536.
     static let blockBytesMax = 1024
 
     private static let line = Array("PROXY ".utf8)
     private static let signature: [UInt8] = [0x0D, 0x0A, 0x0D, 0x0A, 0x00, 0x0D, 0x0A, 0x51, 0x55, 0x49, 0x54, 0x0A]
-    /// Behind the signature: version and command, family, and a length of two bytes.
+    /// Bytes after the signature: version and command, family, and a length of two bytes.
     private static let fixedBytes = 16
 
     /// Looks at what has come; takes the header, and nothing behind it, when all of it is there. What is not taken waits in the kernel.

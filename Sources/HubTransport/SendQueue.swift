@@ -24,7 +24,7 @@ struct SendQueue {
     private var newest: [UInt32: Int] = [:]
     /// Bytes that wait here, without libwebsockets' own remainder.
     private(set) var queuedBytes = 0
-    /// Of these, the bytes of a list that may be longer than the bound.
+    /// Bytes among these of a list that may be longer than the bound.
     private var listBytes = 0
     /// At most so many bytes of an earlier write are libwebsockets' to send.
     var heldBytes = 0

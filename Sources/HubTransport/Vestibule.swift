@@ -56,7 +56,7 @@ struct Vestibule: ~Copyable {
     private let epoll: Int32
     private let quietMilliseconds: Int64
     private var serials: [Int32: UInt64] = [:]
-    /// Those who have not said yet whose connection they pass on, and what the others of a proxy said.
+    /// Proxies that have not named a peer yet, and the names that the others gave.
     private var headerless: Set<Int32> = []
     private var addresses: [Int32: IPAddress] = [:]
     /// In the order of coming, which is that of their deadlines; some have gone on since.

@@ -3,7 +3,7 @@ internal import HubCore
 internal import HubHTTPClient
 internal import Logging
 
-/// What belongs to one endpoint: its open batches, its queue, and what its log has been told.
+/// One endpoint's state: its open batches, its queue, and what its log has been told.
 struct EndpointLane {
     let endpoint: WebhookEndpoint
     private var collector = BatchCollector()

@@ -50,7 +50,7 @@ package enum RequestAuth {
         }
     }
 
-    /// Who says that they signed, and that it is now.
+    /// The claim of a signature by a known key at the present time.
     private static func signer(
         _ query: HTTPQuery, nowSeconds: Int64, key: (String) -> HMACKey?
     ) throws(Refusal) -> (name: String, key: HMACKey) {

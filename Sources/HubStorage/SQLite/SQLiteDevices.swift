@@ -267,7 +267,7 @@ extension SQLiteStore {
 }
 
 extension DeviceWriter {
-    /// What the column `origin` holds of a row that this one wrote first.
+    /// The column `origin` of a row that this writer wrote first.
     fileprivate var origin: String {
         switch self {
         case .backend: "backend"
