@@ -44,7 +44,9 @@ struct BearerCheck: Sendable {
         guard let participant, participant.number == claims.number ?? participant.number else {
             throw APIError.unauthorized("the participant has left the session or was removed: join again")
         }
-        return Bearer(app: app, participant: participant, device: claims.device, scope: claims.scope)
+        // Tokens of earlier versions name the installation by its secret id.
+        let device = claims.number == nil ? InstallationID(claims.device)?.handle ?? claims.device : claims.device
+        return Bearer(app: app, participant: participant, device: device, scope: claims.scope)
     }
 
     /// Whether the token speaks for the person and not only in its session. An e-mail and a code are no login: what a join gave

@@ -15,12 +15,14 @@ struct JoiningDevices: Sendable {
     ///   - installation: of that id, where it is a secret.
     func register(_ body: JSONBody, id: String?, _ installation: InstallationID?, _ participant: Participant) async throws -> String {
         let registration = try? DeviceRegistration(body, names: .join)
-        guard let registration, let token = registration.token else {
+        guard let registration, let given = registration.token else {
             if let installation { try await adopt(installation, by: participant) }
             let platform = try? DeviceRegistration.platform(body, names: .join)
             // A name of its own: somebody else who knows the e-mail must not get a token for this device.
             return installation?.handle ?? id ?? Self.unnamed(platform, SecureRandom.bytes(Self.randomByteCount))
         }
+        // One spelling for one token, as it is stored.
+        let token = DeviceToken.isHexBytes(given) ? given.lowercased() : given
         let digest = Digest.sha256(Array(token.utf8)).prefix(Self.randomByteCount)
         let device = installation?.handle ?? id ?? Self.unnamed(registration.inferredPlatform, Array(digest))
         let owner = DeviceRegistration.Owner(app: participant.app, user: participant.user, device: device)

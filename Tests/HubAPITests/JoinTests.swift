@@ -167,6 +167,9 @@ struct JoinTests {
         _ = try await hub.call("PATCH", "users/1/devices/\(id)", ["notifications": false])
         _ = try await hub.join(["device_token": "t", "device_platform": "android"])
         #expect(try await hub.directory.devices(app: "1", user: "1").map(\.notifications) == [false])
+        // In either spelling of a hexadecimal one.
+        for spelling in [hexToken, hexToken.lowercased()] { _ = try await hub.join(["device_token": .string(spelling)], email: "b@example.com") }
+        #expect(try await hub.directory.devices(app: "1", user: "2").count == 1)
         _ = try await hub.join(["device_token": "t"], headers: ["x-client-id": adasPhone])
         #expect(try await hub.directory.devices(app: "1", user: "1").filter { $0.token != nil }.map(\.notifications) == [false])
     }
