@@ -71,7 +71,7 @@ struct WebhookServiceTests {
         ])
         service.report(try (0..<45).map { try .clientEvent("private-\($0)") } + [.fact("cache-x", .cacheMiss)])
         service.report([try .fact("z", .occupied, app: 1), try .fact("nobody", .occupied, app: 2)])
-        #expect(await eventually { server.requests.count == 5 })
+        try #require(await eventually { server.requests.count == 5 })
         let all = try server.requests.filter { $0.path == "/all" }.map(events)
         #expect(all.map(\.count) == [20, 20, 6])
         #expect(all.flatMap { $0 } == (0..<45).map { "client_event private-\($0)" } + ["cache_miss cache-x"])
@@ -89,7 +89,7 @@ struct WebhookServiceTests {
             try .fact("private-encrypted-a", .occupied), try .fact("presence-x", .occupied), try .fact("private-encrypted-cache-b", .occupied),
             try .fact("presence-x", .memberAdded(user: "u")), try .clientEvent("private-encrypted-a"),
         ])
-        #expect(await eventually { server.requests.count == 2 })
+        try #require(await eventually { server.requests.count == 2 })
         let requests = try server.requests.map(events)
         #expect(requests.contains(["channel_occupied presence-x", "member_added presence-x"]))
         #expect(requests.contains(["channel_occupied private-encrypted-a", "channel_occupied private-encrypted-cache-b", "client_event private-encrypted-a"]))
@@ -114,7 +114,7 @@ struct WebhookServiceTests {
         #expect(await eventually { !server.requests.isEmpty })
         // Comes while the first one waits for its second attempt.
         service.report(try (0..<20).map { try .clientEvent("private-\($0)") })
-        #expect(await eventually { server.requests.count == 3 && store.batches.isEmpty })
+        try #require(await eventually { server.requests.count == 3 && store.batches.isEmpty })
         let requests = server.requests
         #expect(requests.map(\.path) == ["/hook", "/hook", "/hook"] && requests.allSatisfy(isSigned))
         #expect(requests[0].body == requests[1].body && requests[2].body != requests[0].body)
@@ -132,7 +132,7 @@ struct WebhookServiceTests {
         defer { server.stop() }
         let service = try service([.sample(server.url)], attemptTimeout: .milliseconds(200))
         service.report([try .fact("a", .occupied)])
-        #expect(await eventually { server.requests.count == 2 })
+        try #require(await eventually { server.requests.count == 2 })
         #expect(server.requests[0].body == server.requests[1].body)
         await service.stop()
     }
@@ -188,7 +188,7 @@ struct WebhookServiceTests {
         let log = LogLines()
         let service = try service([.sample(server.url + "/hook")], store: store, time: time, logger: log.logger)
         try await service.resume()
-        #expect(await eventually { server.requests.count == 2 && store.batches.isEmpty })
+        try #require(await eventually { server.requests.count == 2 && store.batches.isEmpty })
         #expect(server.requests.map(\.text) == ["first", "second"])
         #expect(
             server.requests.allSatisfy {
@@ -261,7 +261,7 @@ struct WebhookServiceTests {
         let store = try SQLiteStore(path: path, time: time)
         let service = try service([.sample(url)], store: store, time: time)
         try await service.resume()
-        #expect(await eventually { server.requests.count >= 2 })
+        try #require(await eventually { server.requests.count >= 2 })
         let requests = server.requests
         #expect(requests.allSatisfy { $0.body == requests[0].body && $0.headers == requests[0].headers } && requests.allSatisfy(isSigned))
         await service.stop()
@@ -276,7 +276,7 @@ struct WebhookServiceTests {
         let store = MemoryWebhookStore(failures: 2)
         let service = try service([.sample(server.url)], store: store)
         service.report([try .fact("a", .occupied)])
-        #expect(await eventually { server.requests.count == 1 && store.batches.isEmpty })
+        try #require(await eventually { server.requests.count == 1 && store.batches.isEmpty })
         #expect(try server.requests.map(events) == [["channel_occupied a"]])
         await service.stop()
     }
@@ -311,7 +311,7 @@ struct WebhookServiceTests {
         let store = MemoryWebhookStore()
         let service = try service([.sample(server.url + "/path-secret")], store: store, logger: log.logger)
         service.report([try .fact("a-channel", .occupied)])
-        #expect(await eventually { server.requests.count == 3 && store.batches.isEmpty })
+        try #require(await eventually { server.requests.count == 3 && store.batches.isEmpty })
         await service.stop()
         #expect(log.lines.filter { $0.contains("endpoint fails") && $0.contains("http 500") && $0.contains("127.0.0.1") }.count == 1)
         #expect(log.lines.filter { $0.contains("works again") }.count == 1)
