@@ -14,7 +14,7 @@ SANITIZER :=
 FUZZ_SANITIZER = $(if $(SANITIZER),--sanitize=$(SANITIZER))
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
-.PHONY: help deps test-deps test-python bench-deps build run test test-sanitizers fuzz simulate bench soak loadtest one-surface push-bench compare gateways clean
+.PHONY: help deps test-deps test-python bench-deps build run test test-sanitizers fuzz simulate bench soak loadtest one-surface frozen-tab push-bench compare gateways clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 24
@@ -70,6 +70,10 @@ soak: build ## an hour at half load: does anything grow? FOLDER gets the report
 one-surface: test-deps build ## try on real sockets that nobody is missed and nobody told twice
 	$(SWIFT) build -c release --product tandem-gateways
 	loadtest/one-surface.sh
+
+frozen-tab: test-deps build ## try a visible, a hidden and a frozen tab of a real browser, where there is Chromium
+	$(SWIFT) build -c release --product tandem-gateways
+	loadtest/frozen-tab.sh
 
 push-bench: test-deps build ## measure what a push costs beside a bare libcurl loop
 	loadtest/push.sh

@@ -9,6 +9,11 @@ final class Channel {
     // is a call, which a channel of ten pays for with every event.
     @exclusivity(unchecked) private var slotList: ContiguousArray<UInt32> = []
     private(set) var subscriptions: ContiguousArray<Subscription> = []
+    /// How many of the first subscribers are pages: those are asked for receipts by `pusher:ping`, the others by PING.
+    private(set) var pageCount = 0
+    /// Sent to its pages.
+    var pings = PingLog()
+    private var parts: (pages: Channel, others: Channel)?
     /// What `FanOut` has of it in this turn.
     @exclusivity(unchecked) private var waitingFrames = Waiting()
     /// Its events' `LatestOnlyFrame.line`; 0: every event counts.
@@ -59,10 +64,29 @@ final class Channel {
         set { unsafe isOnItsWay = newValue }
     }
 
-    func add(_ subscription: Subscription) {
-        subscription.position = unsafe slotList.count
+    /// Frames for subscribers of it wait, or have gone out to some of them only.
+    var isInTurn: Bool { !waiting.isEmpty || isGoingOut || parts?.pages.isInTurn == true || parts?.others.isInTurn == true }
+
+    /// The pages and the others as two channels, for frames that only the ones or the others get. While `isInTurn`, nobody may come or go,
+    /// and this must not be called.
+    func takeParts() -> (pages: Channel, others: Channel) {
+        let parts = parts ?? (Channel(app: app, name: name, isWatched: false), Channel(app: app, name: name, isWatched: false))
+        self.parts = parts
+        unsafe parts.pages.slotList.replaceSubrange(0..., with: slotList[..<pageCount])
+        unsafe parts.others.slotList.replaceSubrange(0..., with: slotList[pageCount...])
+        return parts
+    }
+
+    func add(_ subscription: Subscription, isPage: Bool) {
+        let position = unsafe slotList.count
+        subscription.position = position
+        subscription.pingsAnswered = pings.count
         unsafe slotList.append(UInt32(subscription.connection.slot))
         subscriptions.append(subscription)
+        if isPage {
+            swap(position, pageCount)
+            pageCount += 1
+        }
         newestTicket = max(newestTicket, subscription.ticket)
     }
 
@@ -71,14 +95,22 @@ final class Channel {
         newestTicket = max(newestTicket, ticket)
     }
 
-    /// O(1): the last subscriber takes the leaver's place.
+    /// O(1): the last page takes the place of a page that leaves, and the last subscriber that of the last page.
     func remove(_ subscription: Subscription) {
-        let position = subscription.position
-        unsafe slotList.swapAt(position, slotList.count - 1)
-        subscriptions.swapAt(position, subscriptions.count - 1)
-        subscriptions[position].position = position
+        if subscription.position < pageCount {
+            pageCount -= 1
+            swap(subscription.position, pageCount)
+        }
+        unsafe swap(subscription.position, slotList.count - 1)
         unsafe slotList.removeLast()
         subscriptions.removeLast()
+    }
+
+    private func swap(_ one: Int, _ other: Int) {
+        unsafe slotList.swapAt(one, other)
+        subscriptions.swapAt(one, other)
+        subscriptions[one].position = one
+        subscriptions[other].position = other
     }
 }
 
@@ -93,6 +125,8 @@ final class Subscription {
     let connection: ConnectionID
     let channel: ChannelName
     let serial: UInt32
+    /// Of the channel's `pings`: those before it came, and those that it has answered since.
+    var pingsAnswered: UInt32 = 0
     /// Presence member id.
     let user: String?
     var phase = Phase.joining

@@ -171,7 +171,7 @@ package final class ChannelEngine {
         guard let connection = connection(id), pays(connection) else { return }
         switch unsafe ClientEvent.parse(text, with: parser) {
         case .ping: send(ServerEvent.pong(), to: id)
-        case .pong: receivedApplicationPong(connection)
+        case .pong: receivedPagePong(connection)
         case .subscribe(let channel, let auth, let channelData):
             subscribe(connection, to: channel, auth: auth, channelData: channelData)
         case .unsubscribe(let channel): unsubscribe(connection, from: channel)

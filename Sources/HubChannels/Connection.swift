@@ -6,7 +6,7 @@ final class Connection {
     let id: ConnectionID
     let app: App
     let socketID: SocketID
-    /// Its PONGs can come from the browser's network process while the page is frozen.
+    /// It says `client=js`: the page answers `pusher:ping`, and the browser's network process answers PINGs, also for a page that is frozen.
     let isBrowser: Bool
     /// The peer's.
     let address: String
@@ -19,8 +19,11 @@ final class Connection {
     var user: SignedInUser?
     /// Set while the first status of the users it watches is being collected.
     var pendingWatchlist: ChannelEngine.PendingWatchlist?
-    /// Cursors of the `pusher:ping` events that it has not answered.
-    var applicationPings: [UInt64] = []
+    /// The `pusher:ping` events that were sent to it alone, and how many of them it has answered.
+    var pings = PingLog()
+    private var pingsAnswered: UInt32 = 0
+    /// Unanswered ones of channels that it has left.
+    private var pingsLeftBehind: UInt32 = 0
     /// The highest cursor that it has sent back.
     var lastReceipt: UInt64 = 0
     var frames = TokenBucket()
@@ -40,5 +43,33 @@ final class Connection {
         self.socketID = socketID
         self.isBrowser = isBrowser
         self.address = address
+    }
+
+    /// Counts a `pusher:pong`. Costs as much as its subscriptions.
+    ///
+    /// The oldest `pusher:ping` is the one that it answers. Where a cursor is not known any more its ping counts as older than all others,
+    /// so that nothing newer is ever taken for answered too soon.
+    /// - Returns: the cursor of that ping; 0: it is not known any more; nil: none is unanswered.
+    func takeAnswer() -> UInt64? {
+        if pingsLeftBehind > 0 {
+            pingsLeftBehind -= 1
+            return 0
+        }
+        var oldest = pings.cursor(pingsAnswered)
+        var way: Subscription?
+        for subscription in subscriptions.values {
+            guard case .active(let channel) = subscription.phase, let cursor = channel.pings.cursor(subscription.pingsAnswered),
+                cursor < oldest ?? .max
+            else { continue }
+            (oldest, way) = (cursor, subscription)
+        }
+        guard let oldest else { return nil }
+        if let way { way.pingsAnswered += 1 } else { pingsAnswered += 1 }
+        return oldest
+    }
+
+    /// A subscription ends, and with it what tells the pings of its channel apart.
+    func leaveBehind(_ subscription: Subscription, of channel: Channel) {
+        if isBrowser { pingsLeftBehind += channel.pings.count - subscription.pingsAnswered }
     }
 }

@@ -91,7 +91,12 @@ struct FanOut: ~Copyable {
     /// Writes what the channel has waiting, and so that a publisher's order holds across channels, what the others have. Comes before
     /// everything that changes who receives what.
     mutating func flush(_ channel: Channel, sink: any DeliverySink) {
-        if !channel.waiting.isEmpty || channel.isGoingOut { flushAll(sink: sink) }
+        if channel.isInTurn { flushAll(sink: sink) }
+    }
+
+    /// Writes the rest of a turn that is on its way out.
+    mutating func finish(sink: any DeliverySink) {
+        if isGoingOut { flush(writesMax: .max, sink: sink) }
     }
 
     /// Writes everything that waits.

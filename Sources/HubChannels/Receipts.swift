@@ -2,7 +2,7 @@ package import HubCore
 internal import PusherProtocol
 
 /// Proof that a client has read what it was sent: a PING behind it whose payload is a cursor, and the PONG that brings the
-/// cursor back.
+/// cursor back. In a page it is a `pusher:ping` event and the page's own `pusher:pong`, which are counted (`PingLog`).
 ///
 /// RFC 6455 has every WebSocket stack echo a PING's payload, and frames keep their order; so a PONG says that the peer's process
 /// has read everything written to that connection before its PING. Cursors only grow, one counter per loop: one PING is framed
@@ -39,7 +39,7 @@ struct ReceiptCursor {
 
 /// When a channel's next PING for receipts may go out on one loop.
 ///
-/// A PING in the write of its event costs eleven bytes and a PONG; one that follows later costs every subscriber another write, and
+/// A PING in the write of its event costs eleven bytes and a PONG (a page's costs 38, and an event); one that follows later costs every subscriber another write, and
 /// nobody's receipt can come before it. So each turn's events get theirs at once, until `burst` of them have followed each other
 /// faster than `interval`: from there on, and as long as that lasts, they share one for each `interval`. That bounds what a stream
 /// of events brings in, which is a frame from each subscriber for each PING.
@@ -56,8 +56,8 @@ struct ProbePace {
 
 /// Receipts of events that have a policy: asking for them, and telling delivery who gave them.
 extension ChannelEngine {
-    /// `pusher:ping` events that a browser may owe an answer; older ones are forgotten.
-    private static let applicationPingsMax = 8
+    /// What a page is asked by. A browser answers PINGs for it while it is frozen.
+    private static let pagePing = Frame.text(ServerEvent.ping())
 
     /// A PING has to follow this event to the channel's subscribers, at the end of the turn or, where events stream, a little later.
     func wantReceipt(_ event: UInt64, on channel: Channel) {
@@ -72,17 +72,28 @@ extension ChannelEngine {
         unprobedChannels.removeAll { channel in
             guard channel.probePace.take(now: now) else { return false }
             let (cursor, ping) = receiptCursor.next()
-            if !channel.slots.isEmpty { unsafe fanOut.append(ping, to: channel, sink: sink) }
+            probe(channel, cursor, ping)
             reports.append(.probed(events: channel.unprobed, cursor: cursor))
             channel.unprobed.removeAll(keepingCapacity: true)
             return true
         }
     }
 
+    private func probe(_ channel: Channel, _ cursor: UInt64, _ ping: [UInt8]) {
+        if channel.count == 0 { return }
+        if channel.pageCount == 0 { return unsafe fanOut.append(ping, to: channel, sink: sink) }
+        channel.pings.append(cursor)
+        if channel.pageCount == channel.count { return unsafe fanOut.append(Self.pagePing, to: channel, sink: sink) }
+        let parts = channel.takeParts()
+        unsafe fanOut.append(Self.pagePing, to: parts.pages, sink: sink)
+        unsafe fanOut.append(ping, to: parts.others, sink: sink)
+    }
+
     /// A PONG came back.
     package func receivedPong(_ payload: UnsafeRawBufferPointer, from id: ConnectionID) {
         guard let connection = connection(id) else { return }
-        let cursor = unsafe receiptCursor.cursor(in: payload)
+        // No page was sent one.
+        let cursor = unsafe connection.isBrowser ? nil : receiptCursor.cursor(in: payload)
         if let cursor, cursor > connection.lastReceipt {
             connection.lastReceipt = cursor
         } else if !pays(connection) {
@@ -93,29 +104,30 @@ extension ChannelEngine {
         reports.append(.receipt(id, cursor: cursor, byApplication: false))
     }
 
-    /// A `pusher:pong` came: it answers the oldest `pusher:ping`.
-    func receivedApplicationPong(_ connection: Connection) {
-        guard !connection.applicationPings.isEmpty else { return }
+    /// A `pusher:pong` came.
+    func receivedPagePong(_ connection: Connection) {
+        guard connection.isBrowser, let cursor = connection.takeAnswer() else { return }
         connection.frames.giveBack(interval: connection.app.frameInterval)
-        reports.append(.receipt(connection.id, cursor: connection.applicationPings.removeFirst(), byApplication: true))
+        guard cursor > connection.lastReceipt else { return }
+        connection.lastReceipt = cursor
+        reports.append(.receipt(connection.id, cursor: cursor, byApplication: true))
     }
 
     /// Asks these connections once more whether they are alive; their answers have the cursor that is reported here.
-    ///
-    /// Browsers are asked by an event as well, because the PONG can come from the browser's network process while the page is
-    /// frozen; stock clients on phones do not answer the event.
     func prove(_ event: UInt64, by ids: [ConnectionID]) {
         let (cursor, ping) = receiptCursor.next()
         reports.append(.proving(event: event, cursor: cursor))
-        let applicationPing = Frame.text(ServerEvent.ping())
+        // Cursors that are on their way have to be read first.
+        unsafe fanOut.finish(sink: sink)
         var slots: ContiguousArray<UInt32> = []
         for id in ids {
             guard let connection = connection(id) else { continue }
-            slots.append(UInt32(id.slot))
-            guard connection.isBrowser else { continue }
-            if connection.applicationPings.count == Self.applicationPingsMax { connection.applicationPings.removeFirst() }
-            connection.applicationPings.append(cursor)
-            sink.send(applicationPing, to: id)
+            if connection.isBrowser {
+                connection.pings.append(cursor)
+                sink.send(Self.pagePing, to: id)
+            } else {
+                slots.append(UInt32(id.slot))
+            }
         }
         if slots.isEmpty { return }
         unsafe ping.withUnsafeBytes { ping in
@@ -129,8 +141,10 @@ extension ChannelEngine {
             case .active(let active) = subscription.phase
         else { return reports.append(.replayed(id, events: events, cursor: 0)) }
         unsafe fanOut.flush(active, sink: sink)
+        unsafe fanOut.finish(sink: sink)
         let (cursor, ping) = receiptCursor.next()
-        sink.send(frames + ping, to: id)
+        if connection.isBrowser { connection.pings.append(cursor) }
+        sink.send(frames + (connection.isBrowser ? Self.pagePing : ping), to: id)
         reports.append(.replayed(id, events: events, cursor: cursor))
     }
 }

@@ -84,7 +84,7 @@ extension ChannelEngine {
             channels.insert(channel)
         }
         if channel.isWatched { reportAttached(subscription, of: connection) }
-        channel.add(subscription)
+        channel.add(subscription, isPage: connection.isBrowser)
         counters.subscriptions += 1
         if subscription.user != nil { joiningCount -= 1 }
         subscription.phase = .active(channel)
@@ -146,6 +146,7 @@ extension ChannelEngine {
     func end(_ subscription: Subscription, of connection: Connection) {
         if case .active(let channel) = subscription.phase {
             unsafe fanOut.flush(channel, sink: sink)
+            connection.leaveBehind(subscription, of: channel)
             channel.remove(subscription)
             counters.subscriptions -= 1
             channels.removeIfEmpty(channel)

@@ -219,7 +219,6 @@ package struct Attendance: Sendable {
         package let state: AppState
         /// In the background it reads and shows what comes, as it said.
         package let keepsWorking: Bool
-        package let isBrowser: Bool
     }
 
     /// What the connection is subscribed to, of channels that have a definition, and where no newer connection of its device says
@@ -232,7 +231,7 @@ package struct Attendance: Sendable {
             return KnownSeat(
                 app: record.app, channel: channel, user: seat.user, device: seat.device, ticket: seat.ticket, firstEvent: seat.firstEvent,
                 state: isRead && (!record.isStateOrdered || seat.isOneOfSeveral) ? .unknown : record.state,
-                keepsWorking: record.keepsWorking, isBrowser: record.isBrowser)
+                keepsWorking: record.keepsWorking)
         }
     }
 

@@ -76,13 +76,10 @@ package struct Escalation {
     package struct Receipt: Sendable {
         package var connection: ConnectionID
         package var cursor: UInt64
-        /// The page's own code answered.
-        package var byApplication: Bool
 
-        package init(connection: ConnectionID, cursor: UInt64, byApplication: Bool) {
+        package init(connection: ConnectionID, cursor: UInt64) {
             self.connection = connection
             self.cursor = cursor
-            self.byApplication = byApplication
         }
     }
 
@@ -182,20 +179,18 @@ package struct Escalation {
     private mutating func received(_ receipt: Receipt, _ seat: Attendance.KnownSeat, _ event: OpenEvent, now: Int64) {
         let targets = event.targets(of: seat.user)
         guard !targets.isEmpty, let writtenAt = event.timeWritten(to: seat, readBy: receipt) else { return }
-        // A browser's network process answers PINGs for a page that is frozen.
-        let speaksForApp = !seat.isBrowser || receipt.byApplication
         // Who answers late may have read the event late, after leaving the screen, and goes on answering from then.
         let readAt = max(writtenAt, now - DeviceState.promptAnswer.milliseconds)
         for index in targets where event.phases[index] != .settled {
             if let device = event.opening.targets[index].device, let own = seat.device, own != device { continue }
             if seat.state != .unknown {
                 confirm(index, of: event)
-            } else if speaksForApp, event.isProof(receipt, of: index, writtenAt: writtenAt) {
+            } else if event.isProof(receipt, of: index, writtenAt: writtenAt) {
                 confirm(index, of: event)
             } else if event.phases[index] == .waiting {
                 event.provision(index, writtenAt: readAt)
                 schedule(event)
-            } else if speaksForApp, event.provisionAgain(index, writtenAt: writtenAt) {
+            } else if event.provisionAgain(index, writtenAt: writtenAt) {
                 schedule(event)
             }
         }

@@ -92,13 +92,11 @@ extension DeliveryService {
                     desk.escalation.replayed(item.event, user: item.user, to: connection, cursor: cursor, now: now)
                 }
             }
-        case .receipt(let connection, let cursor, let byApplication):
+        case .receipt(let connection, let cursor, _):
             desk.attendance.heard(connection, now: now)
             let seats = desk.attendance.seats(of: connection)
             confirmReplays(to: connection, cursor: cursor, seats, &desk)
-            desk.escalation.received(
-                Escalation.Receipt(connection: connection, cursor: cursor, byApplication: byApplication),
-                seats: seats, now: now)
+            desk.escalation.received(Escalation.Receipt(connection: connection, cursor: cursor), seats: seats, now: now)
         case .disconnected(let connection, let departure):
             desk.replays.disconnected(connection)
             desk.attendance.disconnected(connection, mayReturn: departure == .abnormal || departure == .server, now: now)

@@ -241,7 +241,7 @@ extension Simulation {
         if reads, connection.buffer.isEmpty { return read(message, connection, index) }
         if case .ping(let cursor) = message, device.kind.isBrowser, device.mode == .suspended {
             // The browser's network process answers for a page that is frozen.
-            return answer(connection.device, .pong(cursor, read: connection.read.count, byApplication: false), on: index)
+            return answer(connection.device, .pong(cursor, read: connection.read.count), on: index)
         }
         connection.buffer.append(message)
     }
@@ -259,8 +259,7 @@ extension Simulation {
     private func read(_ message: Downstream, _ connection: SimConnection, _ number: Int) {
         let index = connection.device
         switch message {
-        case .ping(let cursor): answer(index, .pong(cursor, read: connection.read.count, byApplication: false), on: number)
-        case .applicationPing(let cursor): answer(index, .pong(cursor, read: connection.read.count, byApplication: true), on: number)
+        case .ping(let cursor), .pagePing(let cursor): answer(index, .pong(cursor, read: connection.read.count), on: number)
         case .frame(let event, let replay):
             connection.read.append((event, replay))
             let device = devices[index]

@@ -76,9 +76,15 @@ extension Simulation {
         server.channels[loop][channel].unprobed = []
         server.channels[loop][channel].probesPaidAt = max(server.channels[loop][channel].probesPaidAt, now) + Self.probeInterval
         let cursor = nextCursor(loop)
-        for connection in server.channels[loop][channel].subscribers { write(.ping(cursor), to: connection) }
+        for connection in server.channels[loop][channel].subscribers { ask(connection, cursor) }
         for number in numbers { events[Int(number) - 1].cursors[loop] = cursor }
         post(.probed(loop: loop, numbers, cursor: cursor))
+    }
+
+    /// A browser's network process answers PINGs for a page.
+    private func ask(_ index: Int, _ cursor: UInt64) {
+        let isPage = devices[connections[index].device].kind.isBrowser && settings.broken != .networkProcessProves
+        write(isPage ? .pagePing(cursor) : .ping(cursor), to: index)
     }
 
     func nextCursor(_ loop: Int) -> UInt64 {
@@ -95,9 +101,9 @@ extension Simulation {
             connection.ticket = server.tickets[loop]
             server.channels[loop][devices[connection.device].channel].subscribers.append(index)
             post(.attached(index, ticket: connection.ticket))
-        case .pong(let cursor, let read, let byApplication):
+        case .pong(let cursor, let read):
             noteArrival(connection, index, cursor: cursor, read: read)
-            post(.receipt(index, cursor: cursor, read: read, byApplication: byApplication))
+            post(.receipt(index, cursor: cursor, read: read))
         case .state(let state, let keepsWorking):
             connection.loopState = state
             post(.state(index, state, keepsWorking: keepsWorking))
@@ -190,8 +196,7 @@ extension Simulation {
             for event in replayed {
                 server.escalation.replayed(events[event].name, user: user, to: connections[index].id, cursor: cursor, now: now)
             }
-        case .receipt(let index, let cursor, let read, let byApplication):
-            receipt(connections[index], index, cursor: cursor, read: read, byApplication: byApplication)
+        case .receipt(let index, let cursor, let read): receipt(connections[index], index, cursor: cursor, read: read)
         case .publish(let event): decide(events[event], &transaction)
         }
     }
@@ -228,19 +233,17 @@ extension Simulation {
         guard !missed.isEmpty else { return }
         let cursor = nextCursor(connection.id.loop)
         for event in missed { write(.frame(event, replay: cursor), to: index) }
-        write(.ping(cursor), to: index)
+        ask(index, cursor)
         post(.replayed(index, missed, cursor: cursor))
     }
 
-    private func receipt(_ connection: SimConnection, _ index: Int, cursor: UInt64, read: Int, byApplication: Bool) {
+    private func receipt(_ connection: SimConnection, _ index: Int, cursor: UInt64, read: Int) {
         server.attendance.heard(connection.id, now: now)
         noteReceipt(connection, index, cursor: cursor, read: read)
         if settings.broken == .ignoreReceipts { return }
         let isBroken = settings.broken == .backgroundSettles && connection.attachedUserState == .background
         if isBroken { server.attendance.setState(connection.id, .foreground) }
-        let proves = byApplication || settings.broken == .networkProcessProves
-        server.escalation.received(
-            .init(connection: connection.id, cursor: cursor, byApplication: proves), seats: server.attendance.seats(of: connection.id), now: now)
+        server.escalation.received(.init(connection: connection.id, cursor: cursor), seats: server.attendance.seats(of: connection.id), now: now)
         if isBroken { server.attendance.setState(connection.id, .background, keepsWorking: connection.keepsWorking) }
     }
 
@@ -331,11 +334,7 @@ extension Simulation {
             }
             for (loop, ids) in byLoop.sorted(by: { $0.key < $1.key }) {
                 let cursor = nextCursor(loop)
-                for id in ids {
-                    guard let index = connectionIndex[id] else { continue }
-                    write(.ping(cursor), to: index)
-                    if devices[connections[index].device].kind.isBrowser { write(.applicationPing(cursor), to: index) }
-                }
+                for id in ids { if let index = connectionIndex[id] { ask(index, cursor) } }
                 post(.proving(loop: loop, number, cursor: cursor))
             }
         case .confirmed(let name, let recipients):

@@ -25,7 +25,7 @@ package enum BrokenRule: String, CaseIterable, Sendable {
     case ignoreTicket = "ignore-ticket"
     /// An app that says nothing of its state counts as one that said it is on the screen.
     case provisionalSettles = "provisional-settles"
-    /// The PONG of a browser's network process counts as the page's own answer.
+    /// Pages are asked by PINGs, so that the PONG of a browser's network process counts as their answer.
     case networkProcessProves = "network-process-proves"
     /// Coming back cancels what is pending.
     case returnCancels = "return-cancels"

@@ -73,12 +73,13 @@ enum Downstream {
     /// `replay`: the cursor behind it; 0: it was written when it was published.
     case frame(Int, replay: UInt64)
     case ping(UInt64)
-    case applicationPing(UInt64)
+    /// An event, which only the page itself answers.
+    case pagePing(UInt64)
 }
 
 enum Upstream {
     case subscribe
-    case pong(UInt64, read: Int, byApplication: Bool)
+    case pong(UInt64, read: Int)
     case state(AppState, keepsWorking: Bool)
     case close
 }
@@ -123,7 +124,7 @@ enum Report {
     case probed(loop: Int, [UInt64], cursor: UInt64)
     case proving(loop: Int, UInt64, cursor: UInt64)
     case replayed(Int, [Int], cursor: UInt64)
-    case receipt(Int, cursor: UInt64, read: Int, byApplication: Bool)
+    case receipt(Int, cursor: UInt64, read: Int)
     case publish(Int)
 }
 

@@ -13,11 +13,11 @@ struct EscalationStage {
     private var lastNumber: UInt64 = 0
 
     mutating func attach(
-        _ id: ConnectionID, _ user: String, device: String? = nil, _ state: AppState = .unknown, isBrowser: Bool = false,
+        _ id: ConnectionID, _ user: String, device: String? = nil, _ state: AppState = .unknown,
         keepsWorking: Bool = false
     ) {
         lastTicket += 1
-        book.attach(id, app: "1", channel: "c", user: user, device: device, ticket: lastTicket, isBrowser: isBrowser)
+        book.attach(id, app: "1", channel: "c", user: user, device: device, ticket: lastTicket)
         if state != .unknown { book.setState(id, state, keepsWorking: keepsWorking) }
     }
 
@@ -42,8 +42,8 @@ struct EscalationStage {
     }
 
     /// - Parameter now: nil: at once.
-    mutating func pong(_ id: ConnectionID, _ cursor: UInt64, byApplication: Bool = false, at now: Int64? = nil) {
-        escalation.received(.init(connection: id, cursor: cursor, byApplication: byApplication), seats: book.seats(of: id), now: now ?? 0)
+    mutating func pong(_ id: ConnectionID, _ cursor: UInt64, at now: Int64? = nil) {
+        escalation.received(.init(connection: id, cursor: cursor), seats: book.seats(of: id), now: now ?? 0)
     }
 
     /// What happens up to then, as words: `push e1 ann`, `prove e1 ann`, `confirmed e1 0`, `closed e1`.

@@ -170,21 +170,6 @@ struct EscalationTests {
         }
     }
 
-    @Test("a browser's proof comes from the page itself")
-    func browserProof() {
-        var stage = EscalationStage()
-        stage.attach(phone, "ann", isBrowser: true)
-        let event = stage.publish(to: ["ann"])
-        stage.escalation.probed(event, loop: 0, cursor: 3)
-        stage.pong(phone, 3)
-        #expect(stage.advance(to: 35_000) == ["prove e1 ann"])
-        stage.escalation.proving(event, loop: 0, cursor: 9)
-        stage.pong(phone, 9)
-        #expect(stage.escalation.isWaiting(event: "e1", user: "ann"))
-        stage.pong(phone, 9, byApplication: true)
-        #expect(!stage.escalation.isWaiting(event: "e1", user: "ann"))
-    }
-
     @Test("a proof comes from a connection that was sent the event")
     func proofOfAnother() {
         var stage = EscalationStage()

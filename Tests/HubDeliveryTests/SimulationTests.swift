@@ -31,7 +31,7 @@ struct SimulationTests {
         // What one run may miss, because what it takes is rare in it, the next ones do not.
         let isCaught = try await onOwnThread {
             (11...16 as ClosedRange<UInt64>).contains { seed in
-                var settings = Self.settings(seed, pairs: rule == .networkProcessProves ? 80_000 : 20_000)
+                var settings = Self.settings(seed, pairs: 20_000)
                 settings.broken = rule
                 return !Simulation(settings).run().isClean
             }

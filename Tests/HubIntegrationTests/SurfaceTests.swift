@@ -96,6 +96,15 @@ import Testing
         }
     }
 
+    @Test("a page answers for itself: pushed to when it is frozen, whatever its browser answers, and not when it runs")
+    func pages() async throws {
+        let result = try await onTheBoard("pages")[0]
+        #expect(result["pushes"] == [0, 0, 4, 4, 0], "an answer in advance is none")
+        #expect(result["told"] == [4, 4, 4, 4, 4] && result["confirmed"] == ["confirmed"])
+        #expect(result["asked"]?.arrayValue?.prefix(4).allSatisfy { (2...4).contains($0.intValue ?? 0) } == true && result["asked"]?.arrayValue?.last == 0)
+        #expect(result["waited"]?.arrayValue?.allSatisfy { $0.number ?? 0 >= 5 } == true, "notify waits five seconds for somebody live")
+    }
+
     @Test(arguments: [1, 2]) func whoIsLetGoAsASlowConsumerIsAbsent(loops: Int) async throws {
         try await Stage.run { stage in
             let gateways = try await stage.gateways()

@@ -134,6 +134,56 @@ def deaf(participant, channel):
     return stopped
 
 
+class Page(Socket):
+    """Says `client=js`, as pusher-js does, and answers `pusher:ping` so many seconds later; never: frozen, while its browser answers PINGs."""
+
+    def __init__(self, participant, channel, answers_after):
+        self.answers_after = answers_after
+        super().__init__(path=f"/app/{KEY}?protocol=7&client=js&version=8.6.0&flash=false", subprotocol=None)
+        self.subscribe(channel, participant=participant)
+        self.send("client-app-state", {"state": "foreground"}, channel)
+        self.pong()
+
+    def heard(self, frame):
+        if frame["event"] == "pusher:ping" and self.answers_after is not None:
+            time.sleep(self.answers_after)
+            self.send("pusher:pong")
+
+
+def pages():
+    """Ada's page answers, Ben's answers late, Cleo's is frozen, and so is Dora's, which has answered in advance; Eve has an app."""
+    gateways, channel = Gateways(), f"presence-board-{SESSION}"
+    create_session(SESSION, CODE, definition="board")
+    people = {name: join(CODE, name, device_token=fcm_token(name), device_platform="android") for name in ("Ada", "Ben", "Cleo", "Dora", "Eve")}
+    answers = {"Ada": 0, "Ben": 0.5, "Cleo": None, "Dora": None}
+    sockets = {name: Page(people[name], channel, after) for name, after in answers.items()}
+    sockets["Eve"] = foreground(people["Eve"], channel)
+    for _ in range(50):
+        sockets["Dora"].send("pusher:pong")
+    sockets["Dora"].pong()
+    events = [publish(channel, "news")]
+    event = {"name": "news", "channel": channel, "data": '{"n": 1}'}
+    events += [answer["event_id"] for answer in expect(signed("POST", "/batch_events", {"batch": [event] * 3}))["batch"]]
+    for name in ("Cleo", "Dora"):
+        gateways.pushes(fcm_token(name), len(events))
+    waited, confirmed = [], []
+    for event in events:
+        for name in ("Cleo", "Dora"):
+            trail(event, people[name]["user_id"], lambda row: row["pushes"])
+        answer = expect(signed("GET", f"/events/{event}/deliveries"))
+        rows = {row["user"]: row for row in answer["deliveries"]}
+        for name in ("Cleo", "Dora"):
+            committed, due = (datetime.datetime.fromisoformat(text) for text in (
+                answer["event"]["committed_at"], rows[people[name]["user_id"]]["pushes"][0]["due_at"]))
+            waited.append((due - committed).total_seconds())
+        confirmed += [trail(event, people[name]["user_id"], lambda row: row["confirmed_at"])["state"] for name in ("Ada", "Ben", "Eve")]
+    gateways.settled()
+    finish(
+        pushes=[len(gateways.requests(fcm_token(name))) for name in people], waited=waited, confirmed=sorted(set(confirmed)),
+        told=[len(socket.all("news")) for socket in sockets.values()],
+        asked=[len(socket.all("pusher:ping")) for socket in sockets.values()])
+
+
 def killed():
     """Ada's socket is dead, Ben has confirmed, Cleo is away with her push refused for the moment: then the hub is killed."""
     gateways, channel = Gateways(), f"presence-board-{SESSION}"
@@ -356,5 +406,5 @@ def returned_late():
 
 
 {f.__name__: f for f in (
-    half_open, let_go, returned, killed, after_the_kill, pong_in_time, cleared, cleared_by_word, clear_killed, clear_resumed, full_house,
+    half_open, let_go, returned, pages, killed, after_the_kill, pong_in_time, cleared, cleared_by_word, clear_killed, clear_resumed, full_house,
     house_returns, returned_late)}[sys.argv[1]]()

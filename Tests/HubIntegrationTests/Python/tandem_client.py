@@ -181,6 +181,7 @@ class Socket:
                 frame = json.loads(message)
                 check(isinstance(frame.get("event"), str) and "data" in frame, frame)
                 check(frame.get("channel", "") is not None and frame.get("user_id", "") is not None, frame)
+                self.heard(frame)
                 with self._changed:
                     self.frames.append(frame)
                     self._changed.notify_all()
@@ -190,6 +191,9 @@ class Socket:
             self.close_code = self._socket.close_code
             self.close_reason = self._socket.close_reason
             self._changed.notify_all()
+
+    def heard(self, frame):
+        """What a library does by itself, before anybody is told of the frame."""
 
     def _wait(self, condition, what, timeout):
         with self._changed:

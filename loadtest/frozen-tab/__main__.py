@@ -1,0 +1,146 @@
+"""A visible, a hidden and a frozen tab of a real browser, a real hub and simulated gateways: see loadtest/README.md. Settings: BUILD, EVENTS, PUSHER_JS."""
+
+import hashlib
+import hmac
+import http.server
+import json
+import os
+import shutil
+import sys
+import tempfile
+import threading
+import time
+import urllib.parse
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.append(os.path.join(os.path.dirname(HERE), "one-surface"))
+
+import decide
+import wire
+from browser import Browser
+from programs import Gateways, Hub, Programs
+
+# What an app that says nothing of its state is asked at the latest, and some seconds more.
+PROOF_SECONDS = 28
+FROZEN_MAX = 2.5
+FROZEN_EVENTS = 3
+NAMES = ("frozen", "hidden", "visible", "absent")
+
+
+class Site(http.server.BaseHTTPRequestHandler):
+    """The pages' own server: the page, its library, and the backend's signatures."""
+
+    def do_GET(self):
+        library = os.environ.get("PUSHER_JS") or os.path.join(HERE, "stand-in.js")
+        path = {"/": os.path.join(HERE, "page.html"), "/pusher.js": library}.get(urllib.parse.urlsplit(self.path).path)
+        if not path:
+            return self.send_error(404)
+        with open(path, "rb") as file:
+            self.answer("text/html" if path.endswith("html") else "text/javascript", file.read())
+
+    def do_POST(self):
+        [user] = urllib.parse.parse_qs(urllib.parse.urlsplit(self.path).query)["user"]
+        form = dict(urllib.parse.parse_qsl(self.rfile.read(int(self.headers["Content-Length"])).decode()))
+        member = json.dumps({"user_id": user, "user_info": {}})
+        text = f"{form['socket_id']}:{form['channel_name']}:{member}"
+        signature = hmac.new(wire.SECRET.encode(), text.encode(), hashlib.sha256).hexdigest()
+        self.answer("application/json", json.dumps({"auth": f"{wire.KEY}:{signature}", "channel_data": member}).encode())
+
+    def answer(self, kind, body):
+        self.send_response(200)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *arguments):
+        pass
+
+
+def publish(caller, channel, n):
+    """Returns when it was sent."""
+    body = json.dumps({"name": "alarm", "channels": [channel], "data": json.dumps({"n": n})}).encode()
+    sent = time.time()
+    status, answer = caller.call(wire.signed("POST", f"/apps/{wire.APP}/events", body))
+    if status != 200:
+        raise SystemExit(f"frozen-tab: a publish was refused: {status} {answer}")
+    return sent
+
+
+def run(programs, folder, binaries, events):
+    gateways = Gateways(programs, binaries["tandem-gateways"], folder)
+    hub = Hub(programs, binaries["tandem"], folder, os.path.join(os.path.dirname(HERE), "one-surface", "channels"), gateways)
+    hub.start()
+    people = {
+        name: {"name": name, "email": f"{name}@example.com", "ios": False, "device_token": f"{name}:APA91b{'x' * 120}"} for name in NAMES}
+    channel = decide.register(hub.port, "stage", "tabs", list(people.values()))
+    site = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Site)
+    threading.Thread(target=site.serve_forever, daemon=True).start()
+    browser = Browser(folder)
+    try:
+        tabs = {}
+        # Each new tab hides the ones before.
+        for name in NAMES[:3]:
+            query = urllib.parse.urlencode({"key": wire.KEY, "port": hub.port, "channel": channel, "user": people[name]["user"]})
+            tabs[name] = browser.open(f"http://127.0.0.1:{site.server_port}/?{query}")
+            tabs[name].wait("typeof isSubscribed === 'boolean' && isSubscribed")
+        seen = {name: tab.value("document.visibilityState") for name, tab in tabs.items()}
+        print(f"{browser.version()}, pusher-js: {tabs['visible'].value('Pusher.VERSION')}; tabs: {seen}")
+
+        def pushes(name):
+            gateways.wait_quiet(10)
+            return [push for push in gateways.requests if push["token"] == people[name]["device_token"]]
+
+        caller, failures = wire.Caller(hub.port, timeout=30), []
+
+        def expect(holds, text):
+            print(f"  {'ok  ' if holds else 'FAIL'}  {text}", flush=True)
+            if not holds:
+                failures.append(text)
+
+        expect(seen == {"frozen": "hidden", "hidden": "hidden", "visible": "visible"}, "the browser hides what is behind")
+        for n in range(1, events + 1):
+            publish(caller, channel, n)
+            time.sleep(0.1)
+        time.sleep(PROOF_SECONDS)
+        for name, tab in tabs.items():
+            told, sent = tab.value("told.length"), len(pushes(name))
+            expect(told == events and sent == 0, f"{seen[name]} tab that runs: {events} critical events, {told} told by the socket, {sent} by push")
+        expect(len(pushes("absent")) == events, f"nobody there: {len(pushes('absent'))} told by push")
+
+        tabs["frozen"].freeze()
+        published = {}
+        for n in range(events + 1, events + FROZEN_EVENTS + 1):
+            published[n] = publish(caller, channel, n)
+            time.sleep(1)
+        time.sleep(PROOF_SECONDS)
+        delays = {push["n"]: push["time"] - published[push["n"]] for push in pushes("frozen")}
+        text = ", ".join(f"{delay:.2f}" for _, delay in sorted(delays.items()))
+        expect(
+            sorted(delays) == sorted(published) and len(pushes("frozen")) == FROZEN_EVENTS and max(delays.values()) <= FROZEN_MAX,
+            f"frozen tab: {FROZEN_EVENTS} critical events, pushed after {text or 'never'} s; at most {FROZEN_MAX} s")
+        for name in ("hidden", "visible"):
+            told, sent = tabs[name].value("told.length"), len(pushes(name))
+            expect(told == events + FROZEN_EVENTS and sent == 0, f"{name} tab meanwhile: {told} told by the socket, {sent} by push")
+        return 1 if failures else 0
+    finally:
+        browser.end()
+        site.shutdown()
+
+
+def main():
+    root = os.path.dirname(os.path.dirname(HERE))
+    build = os.environ.get("BUILD") or "release"
+    binaries = {name: os.path.join(root, ".build", build, name) for name in ("tandem", "tandem-gateways")}
+    for binary in binaries.values():
+        if not os.access(binary, os.X_OK):
+            raise SystemExit(f"frozen-tab: {binary} is missing: run `make frozen-tab`, which builds it")
+    folder, programs = tempfile.mkdtemp(prefix="frozen-tab-"), Programs()
+    try:
+        return run(programs, folder, binaries, int(os.environ.get("EVENTS") or 100))
+    finally:
+        programs.end()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+sys.exit(main())
