@@ -67,8 +67,8 @@ final class Channel {
     /// Frames for subscribers of it wait, or have gone out to some of them only.
     var isInTurn: Bool { !waiting.isEmpty || isGoingOut || parts?.pages.isInTurn == true || parts?.others.isInTurn == true }
 
-    /// The pages and the others as two channels, for frames that only the ones or the others get. While `isInTurn`, nobody may come or go,
-    /// and this must not be called.
+    /// The pages and the others as two channels of those who are there now, for frames that only the ones or the others get in this turn.
+    /// Not while a turn is on its way out.
     func takeParts() -> (pages: Channel, others: Channel) {
         let parts = parts ?? (Channel(app: app, name: name, isWatched: false), Channel(app: app, name: name, isWatched: false))
         self.parts = parts

@@ -70,6 +70,7 @@ final class EngineClient {
             }
             guard index + length <= bytes.count else { return report("a frame ends early") }
             let payload = UnsafeRawBufferPointer(rebasing: bytes[index..<index + length])
+            if isPing, EngineRig.isPage(id) { report("a PING for a page") }
             if isPing { newestPing = Array(payload) } else { judge(payload) }
             index += length
         }
@@ -101,6 +102,7 @@ final class EngineClient {
         } else if data?.kind != .string {
             return report("data is no string: \(String(decoding: text, as: UTF8.self))")
         }
+        if event == "pusher:ping", !EngineRig.isPage(id) { report("a pusher:ping for somebody who does not answer it") }
         received[event, default: 0] += 1
         if let channel = root.find("channel")?.string {
             follow(event, channel, data?.string ?? "")

@@ -76,7 +76,7 @@ final class EngineRig {
         if free == nil { nextSlots[loop] += 1 }
         let id = ConnectionID(loop: loop, slot: slot, generation: (free?.generation ?? 0) + 1)
         clients.append(EngineClient(id, socketID: process.socketID(of: id), parser: parser) { [unowned self] in fail("\(id): \($0)") })
-        engines[loop].open(id, key: key, version: version, origin: nil)
+        engines[loop].open(id, key: key, version: version, origin: nil, client: Self.isPage(id) ? "js" : nil)
     }
 
     /// The transport reports the end; the slot is used again.
@@ -87,8 +87,12 @@ final class EngineRig {
         clients.removeAll { $0 === client }
     }
 
-    /// Answers the newest PING, as a WebSocket stack does.
+    /// Pages are asked for receipts by an event.
+    static func isPage(_ id: ConnectionID) -> Bool { id.slot % 2 == 1 }
+
+    /// Answers as a page does, or the newest PING as a WebSocket stack does.
     func pong(_ client: EngineClient) {
+        if Self.isPage(client.id) { say(client, "pusher:pong", data: [:]) }
         client.newestPing?.withUnsafeBytes { engines[client.id.loop].receivedPong($0, from: client.id) }
     }
 
