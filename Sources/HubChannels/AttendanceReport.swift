@@ -17,7 +17,7 @@ package enum AttendanceReport: Sendable, Equatable {
     /// `keepsWorking`: in the background it goes on reading its socket and shows what comes, as it said.
     case state(ConnectionID, DeclaredAppState, keepsWorking: Bool = false)
     case disconnected(ConnectionID, Departure)
-    /// Behind these events, and to everybody on this loop who got them, went a PING with that cursor, or a `pusher:ping` that stands for it.
+    /// Behind these events, and to everybody on this loop who got them, went a PING with that cursor; to pages, a `pusher:ping`.
     case probed(events: [UInt64], cursor: UInt64)
     /// The connections that `EngineMessage.prove` named were sent a PING with that cursor.
     case proving(event: UInt64, cursor: UInt64)

@@ -107,6 +107,7 @@ final class Channel {
     }
 
     private func swap(_ one: Int, _ other: Int) {
+        if one == other { return }
         unsafe slotList.swapAt(one, other)
         subscriptions.swapAt(one, other)
         subscriptions[one].position = one

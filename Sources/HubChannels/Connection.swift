@@ -6,7 +6,7 @@ final class Connection {
     let id: ConnectionID
     let app: App
     let socketID: SocketID
-    /// It says `client=js`: the page answers `pusher:ping`, and the browser's network process answers PINGs, also for a page that is frozen.
+    /// It says `client=js`: the page answers `pusher:ping`, and the browser's network process PINGs, also for a page that is frozen.
     let isBrowser: Bool
     /// The peer's.
     let address: String

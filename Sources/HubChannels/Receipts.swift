@@ -39,10 +39,10 @@ struct ReceiptCursor {
 
 /// When a channel's next PING for receipts may go out on one loop.
 ///
-/// A PING in the write of its event costs eleven bytes and a PONG (a page's costs 38, and an event); one that follows later costs every subscriber another write, and
-/// nobody's receipt can come before it. So each turn's events get theirs at once, until `burst` of them have followed each other
-/// faster than `interval`: from there on, and as long as that lasts, they share one for each `interval`. That bounds what a stream
-/// of events brings in, which is a frame from each subscriber for each PING.
+/// A PING in the write of its event costs eleven bytes and a PONG; a page's `pusher:ping` costs 37 bytes and an event. One that follows
+/// later costs every subscriber another write, and nobody's receipt can come before it. So each turn's events get theirs at once, until
+/// `burst` of them have followed each other faster than `interval`: from there on, and as long as that lasts, they share one for each
+/// `interval`. That bounds what a stream of events brings in, which is a frame from each subscriber for each PING.
 struct ProbePace {
     /// In nanoseconds.
     static let interval: UInt64 = 250_000_000

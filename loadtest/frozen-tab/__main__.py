@@ -1,4 +1,4 @@
-"""A visible, a hidden and a frozen tab of a real browser, a real hub and simulated gateways: see loadtest/README.md. Settings: BUILD, EVENTS, PUSHER_JS."""
+"""A visible, a hidden and a frozen tab of a real browser beside a real hub: see loadtest/README.md. Settings: BUILD, EVENTS, PUSHER_JS."""
 
 import hashlib
 import hmac
@@ -105,7 +105,8 @@ def run(programs, folder, binaries, events):
         time.sleep(PROOF_SECONDS)
         for name, tab in tabs.items():
             told, sent = tab.value("told.length"), len(pushes(name))
-            expect(told == events and sent == 0, f"{seen[name]} tab that runs: {events} critical events, {told} told by the socket, {sent} by push")
+            text = f"{seen[name]} tab that runs: {events} critical events, {told} told by the socket, {sent} by push"
+            expect(told == events and sent == 0, text)
         expect(len(pushes("absent")) == events, f"nobody there: {len(pushes('absent'))} told by push")
 
         tabs["frozen"].freeze()

@@ -135,7 +135,7 @@ def deaf(participant, channel):
 
 
 class Page(Socket):
-    """Says `client=js`, as pusher-js does, and answers `pusher:ping` so many seconds later; never: frozen, while its browser answers PINGs."""
+    """Says `client=js`, as pusher-js does, and answers `pusher:ping` so many seconds later. None: it is frozen, PINGs are answered."""
 
     def __init__(self, participant, channel, answers_after):
         self.answers_after = answers_after
@@ -154,8 +154,9 @@ def pages():
     """Ada's page answers, Ben's answers late, Cleo's is frozen, and so is Dora's, which has answered in advance; Eve has an app."""
     gateways, channel = Gateways(), f"presence-board-{SESSION}"
     create_session(SESSION, CODE, definition="board")
-    people = {name: join(CODE, name, device_token=fcm_token(name), device_platform="android") for name in ("Ada", "Ben", "Cleo", "Dora", "Eve")}
-    answers = {"Ada": 0, "Ben": 0.5, "Cleo": None, "Dora": None}
+    names = ("Ada", "Ben", "Cleo", "Dora", "Eve")
+    people = {name: join(CODE, name, device_token=fcm_token(name), device_platform="android") for name in names}
+    answers = {"Ada": 0, "Ben": 0.3, "Cleo": None, "Dora": None}
     sockets = {name: Page(people[name], channel, after) for name, after in answers.items()}
     sockets["Eve"] = foreground(people["Eve"], channel)
     for _ in range(50):
