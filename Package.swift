@@ -57,7 +57,8 @@ let package = Package(
         .target(name: "HubJSON", dependencies: ["HubCore", "CSimdJSON"], swiftSettings: strict),
         .target(name: "HubYAML", dependencies: ["HubCore", yams], swiftSettings: strict),
         .target(name: "PusherProtocol", dependencies: ["HubCore", "HubCrypto", "HubJSON"], swiftSettings: strict),
-        .target(name: "HubTransport", dependencies: ["HubCore", "CLibWebSockets", "COpenSSL"], swiftSettings: strict),
+        .target(name: "HubWire", dependencies: ["HubCore", "HubCrypto"], swiftSettings: strict),
+        .target(name: "HubTransport", dependencies: ["HubCore", "HubWire", "CLibWebSockets", "COpenSSL"], swiftSettings: strict),
         .target(name: "HubChannels", dependencies: ["HubCore", "HubJSON", "PusherProtocol"], swiftSettings: strict),
         .target(name: "HubDelivery", dependencies: ["HubCore", "HubCrypto", "HubJSON", "HubYAML", mustache], swiftSettings: strict),
         .target(name: "HubHTTPClient", dependencies: ["CLibCurl", "COpenSSL"], swiftSettings: strict),
@@ -99,7 +100,8 @@ let package = Package(
         .testTarget(name: "HubYAMLTests", dependencies: ["HubTesting", "HubCore", "HubYAML"], swiftSettings: strictTests),
         .testTarget(
             name: "PusherProtocolTests", dependencies: ["HubTesting", "HubCore", "HubCrypto", "HubJSON", "PusherProtocol"], swiftSettings: strictTests),
-        .testTarget(name: "HubTransportTests", dependencies: ["HubTesting", "HubCore", "HubTransport", "COpenSSL"], swiftSettings: strictTests),
+        .testTarget(name: "HubTransportTests", dependencies: ["HubTesting", "HubCore", "HubWire", "HubTransport", "COpenSSL"], swiftSettings: strictTests),
+        .testTarget(name: "HubWireTests", dependencies: ["HubTesting", "HubCore", "HubWire"], swiftSettings: strictTests),
         .testTarget(
             name: "HubChannelsTests",
             dependencies: ["HubTesting", "HubCore", "HubCrypto", "HubJSON", "PusherProtocol", "HubChannels"], swiftSettings: strictTests),
@@ -151,7 +153,8 @@ let package = Package(
         .target(
             name: "HubFuzzing",
             dependencies: [
-                "HubTesting", "HubCore", "HubCrypto", "HubJSON", "HubYAML", "PusherProtocol", "HubTransport", "HubChannels", "HubDelivery", "HubServer", logging,
+                "HubTesting", "HubCore", "HubCrypto", "HubJSON", "HubYAML", "PusherProtocol", "HubWire", "HubTransport", "HubChannels", "HubDelivery",
+                "HubServer", logging,
             ], path: "Tests/HubFuzzing", exclude: ["seeds"], swiftSettings: strictTests),
         .executableTarget(name: "tandem-fuzz", dependencies: ["HubFuzzing", arguments], path: "Tests/tandem-fuzz", swiftSettings: strictTests),
         .testTarget(name: "HubFuzzingTests", dependencies: ["HubTesting", "HubFuzzing"], swiftSettings: strictTests),

@@ -20,6 +20,13 @@ package enum Digest {
     /// As above, for bytes that are no array.
     package static func md5(_ message: some Sequence<UInt8>) -> [UInt8] { md5(Array(message)) }
 
+    /// SHA-1, 20 bytes. Only for the handshake of WebSockets, which proves nothing by it but that the server reads.
+    package static func sha1(_ message: [UInt8]) -> [UInt8] {
+        var output = [UInt8](repeating: 0, count: Int(SHA_DIGEST_LENGTH))
+        unsafe _ = SHA1(message, message.count, &output)
+        return output
+    }
+
     /// SHA-256, 32 bytes, of bytes that are no array.
     package static func sha256(_ message: some Sequence<UInt8>) -> [UInt8] { sha256(Array(message)) }
 

@@ -1,0 +1,26 @@
+/// How a request's body is delimited (RFC 9112, 6).
+package enum BodyFraming: Equatable, Sendable {
+    /// No body follows.
+    case none
+    /// So many bytes follow, at least one.
+    case length(Int)
+    case chunked
+
+    /// Reads it from the two headers that say so.
+    /// - Parameters:
+    ///   - contentLength: the header's value; nil where it is absent.
+    ///   - transferEncoding: likewise.
+    package static func read(contentLength: String?, transferEncoding: String?) throws(HeadRefusal) -> BodyFraming {
+        if let transferEncoding {
+            guard transferEncoding.lowercased() == "chunked", contentLength == nil else {
+                throw HeadRefusal(400, "Transfer-Encoding must be chunked and stand without Content-Length")
+            }
+            return .chunked
+        }
+        guard let contentLength else { return .none }
+        guard !contentLength.isEmpty, contentLength.utf8.allSatisfy({ $0 >= UInt8(ascii: "0") && $0 <= UInt8(ascii: "9") }),
+            let length = Int(contentLength)
+        else { throw HeadRefusal(400, "Content-Length must be one decimal number") }
+        return length == 0 ? .none : .length(length)
+    }
+}

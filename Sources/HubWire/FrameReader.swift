@@ -1,0 +1,218 @@
+/// Reads the frames that one client sends (RFC 6455, 5), from bytes that the network cut anywhere.
+///
+/// A pure value. It holds nothing while the connection is between two messages, so that an idle connection needs none
+/// (`isIdle`). Frames that come whole are unmasked where they lie.
+package struct FrameReader {
+    /// What stands next in the stream.
+    package enum Event {
+        /// A whole message. Text has been checked for UTF-8.
+        case message(isBinary: Bool, Payload)
+        /// A frame of a message that goes on.
+        case fragment
+        case ping(Payload)
+        case pong(Payload)
+        case close(Payload)
+        /// The message under way is longer than allowed. Its rest is skipped.
+        case tooLong
+        /// The peer broke the protocol; nothing more can be read.
+        case violation(Violation)
+    }
+
+    /// The bytes of a message or a control frame: where they came in, or put together.
+    @safe package struct Payload {
+        fileprivate let place: UnsafeRawBufferPointer
+        fileprivate let assembled: [UInt8]?
+
+        /// Lends the bytes. They end with the next call of `FrameReader.next`.
+        package func withBytes<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
+            if let assembled { try unsafe assembled.withUnsafeBytes(body) } else { try unsafe body(place) }
+        }
+    }
+
+    /// The first bytes of a frame whose header is not complete.
+    private var header: [UInt8] = []
+    /// The frame whose payload is under way.
+    private var frame: Frame?
+    /// Payload of a control frame that came in part.
+    private var control: [UInt8] = []
+    /// The message that is put together.
+    private var message: Message?
+
+    private struct Frame {
+        let opcode: UInt8
+        let isFinal: Bool
+        var remaining: Int
+        /// The key, the byte for the next payload byte in the lowest place.
+        var key: UInt32
+    }
+
+    private struct Message {
+        let isBinary: Bool
+        var bytes: [UInt8] = []
+        var text = UTF8Check()
+        var isTooLong = false
+    }
+
+    package init() {}
+
+    /// Nothing is held: the reader is as good as a new one.
+    package var isIdle: Bool { header.isEmpty && frame == nil && message == nil }
+
+    /// Bytes that are held for what came in part.
+    package var heldBytes: Int { header.count + control.count + (message?.bytes.count ?? 0) }
+
+    /// The next event in the stream; nil: all of `input` is used up, and more has to come.
+    /// - Parameters:
+    ///   - input: what came in, less what is used up after the call. Its bytes are unmasked in place.
+    ///   - messageBytesMax: the longest message, in bytes.
+    package mutating func next(_ input: inout UnsafeMutableRawBufferPointer, messageBytesMax: Int) -> Event? {
+        while true {
+            if frame == nil {
+                switch unsafe readHeader(&input) {
+                case .incomplete: return nil
+                case .violation(let violation): return .violation(violation)
+                case .frame(let next):
+                    if let violation = violation(of: next) { return .violation(violation) }
+                    frame = next
+                    if next.opcode < 8, let event = begin(next, messageBytesMax) { return event }
+                }
+            }
+            guard var frame, frame.remaining == 0 || input.count > 0 else { return nil }
+            let count = min(frame.remaining, input.count)
+            let piece = unsafe UnsafeMutableRawBufferPointer(rebasing: input[..<count])
+            unsafe input = unsafe UnsafeMutableRawBufferPointer(rebasing: input[count...])
+            unsafe Self.unmask(piece, &frame.key)
+            frame.remaining -= count
+            self.frame = frame.remaining == 0 ? nil : frame
+            if let event = unsafe frame.opcode < 8 ? take(piece, of: frame) : takeControl(piece, of: frame) { return event }
+        }
+    }
+
+    // MARK: Headers
+
+    private enum HeaderProgress {
+        case incomplete
+        case frame(Frame)
+        case violation(Violation)
+    }
+
+    private mutating func readHeader(_ input: inout UnsafeMutableRawBufferPointer) -> HeaderProgress {
+        if header.isEmpty {
+            let (progress, used) = unsafe Self.parse(UnsafeRawBufferPointer(input))
+            if case .incomplete = progress { unsafe header.append(contentsOf: input) }
+            unsafe input = unsafe UnsafeMutableRawBufferPointer(rebasing: input[used...])
+            return progress
+        }
+        while let byte = unsafe input.first {
+            header.append(byte)
+            unsafe input = unsafe UnsafeMutableRawBufferPointer(rebasing: input[1...])
+            let (progress, _) = unsafe header.withUnsafeBytes { unsafe Self.parse($0) }
+            if case .incomplete = progress { continue }
+            header = []
+            return progress
+        }
+        return .incomplete
+    }
+
+    /// Reads a header, and says how many bytes it takes: all of them where it is not complete.
+    private static func parse(_ bytes: UnsafeRawBufferPointer) -> (HeaderProgress, used: Int) {
+        guard let first = unsafe bytes.first else { return (.incomplete, 0) }
+        if first & 0x70 != 0 { return (.violation(.protocolError("reserved bits are set, but no extension was agreed")), bytes.count) }
+        guard bytes.count >= 2 else { return (.incomplete, bytes.count) }
+        let second = unsafe bytes[1]
+        if second & 0x80 == 0 { return (.violation(.protocolError("a client's frames have to be masked")), bytes.count) }
+        var length = UInt64(second & 0x7F)
+        let lengthBytes = length == 126 ? 2 : length == 127 ? 8 : 0
+        // Longer control frames are refused before the rest of their header is there.
+        if first & 8 != 0, lengthBytes > 0 {
+            return (.violation(.protocolError("a control frame has at most \(CloseFrame.payloadBytesMax) bytes")), bytes.count)
+        }
+        let end = 2 + lengthBytes + 4
+        guard bytes.count >= end else { return (.incomplete, bytes.count) }
+        if lengthBytes > 0 {
+            length = 0
+            for index in 2..<2 + lengthBytes { length = unsafe length << 8 | UInt64(bytes[index]) }
+            let least: UInt64 = lengthBytes == 2 ? 126 : 1 << 16
+            guard length >= least, length <= UInt64(Int.max) else {
+                return (.violation(.protocolError("a frame's length has to be below 2^63 and in its shortest form")), bytes.count)
+            }
+        }
+        let key = unsafe UInt32(littleEndian: bytes.loadUnaligned(fromByteOffset: end - 4, as: UInt32.self))
+        return (.frame(Frame(opcode: first & 15, isFinal: first & 0x80 != 0, remaining: Int(length), key: key)), end)
+    }
+
+    /// Rules about the order of frames, and about opcodes.
+    private func violation(of frame: Frame) -> Violation? {
+        switch frame.opcode {
+        case 0: message == nil ? .protocolError("a continuation continues nothing") : nil
+        case 1, 2: message != nil ? .protocolError("a message began inside of another") : nil
+        case 8, 9, 10: frame.isFinal ? nil : .protocolError("a control frame may not be fragmented")
+        default: .protocolError("the opcode is reserved")
+        }
+    }
+
+    // MARK: Payloads
+
+    /// A data frame begins. Its length alone may be too much.
+    private mutating func begin(_ frame: Frame, _ messageBytesMax: Int) -> Event? {
+        var message = self.message ?? Message(isBinary: frame.opcode == 2)
+        defer { self.message = message }
+        guard !message.isTooLong, frame.remaining > messageBytesMax - message.bytes.count else { return nil }
+        message.isTooLong = true
+        message.bytes = []
+        return .tooLong
+    }
+
+    private mutating func take(_ piece: UnsafeMutableRawBufferPointer, of frame: Frame) -> Event? {
+        guard var message else { return nil }
+        let bytes = UnsafeRawBufferPointer(piece)
+        let isEnd = frame.remaining == 0
+        let isWhole = isEnd && frame.isFinal
+        self.message = nil
+        if !message.isTooLong {
+            if !message.isBinary, unsafe !message.text.take(bytes) { return .violation(.notText) }
+            if isWhole, !message.isBinary, !message.text.isComplete { return .violation(.notText) }
+            if isWhole, message.bytes.isEmpty { return unsafe .message(isBinary: message.isBinary, Payload(place: bytes, assembled: nil)) }
+            unsafe message.bytes.append(contentsOf: bytes)
+            if isWhole {
+                return unsafe .message(
+                    isBinary: message.isBinary, Payload(place: UnsafeRawBufferPointer(start: nil, count: 0), assembled: message.bytes))
+            }
+        }
+        if !isWhole { self.message = message }
+        return isEnd && !isWhole ? .fragment : nil
+    }
+
+    private mutating func takeControl(_ piece: UnsafeMutableRawBufferPointer, of frame: Frame) -> Event? {
+        let payload: Payload
+        if frame.remaining == 0, control.isEmpty {
+            payload = unsafe Payload(place: UnsafeRawBufferPointer(piece), assembled: nil)
+        } else {
+            unsafe control.append(contentsOf: piece)
+            guard frame.remaining == 0 else { return nil }
+            payload = unsafe Payload(place: UnsafeRawBufferPointer(start: nil, count: 0), assembled: control)
+            control = []
+        }
+        switch frame.opcode {
+        case 8: return .close(payload)
+        case 9: return .ping(payload)
+        default: return .pong(payload)
+        }
+    }
+
+    private static func unmask(_ bytes: UnsafeMutableRawBufferPointer, _ key: inout UInt32) {
+        guard key != 0 else { return }
+        var index = 0
+        let wide = UInt64(key) << 32 | UInt64(key)
+        while index + 8 <= bytes.count {
+            let word = unsafe UInt64(littleEndian: bytes.loadUnaligned(fromByteOffset: index, as: UInt64.self)) ^ wide
+            unsafe bytes.storeBytes(of: word.littleEndian, toByteOffset: index, as: UInt64.self)
+            index += 8
+        }
+        while index < bytes.count {
+            unsafe bytes[index] ^= UInt8(truncatingIfNeeded: key)
+            key = key >> 8 | key << 24
+            index += 1
+        }
+    }
+}

@@ -1,0 +1,77 @@
+package import HubCore
+
+/// An HTTP/1.1 answer as bytes: status line, headers and body for one write.
+package enum HTTPResponseBytes {
+    /// - Parameter isHead: the request was a HEAD: its answer has no body.
+    package static func encode(_ response: HTTPResponse, isHead: Bool, behind: Persistence) -> [UInt8] {
+        var output: [UInt8] = []
+        output.reserveCapacity(160 + response.body.count)
+        // Nearly every answer begins so, and is written piece by piece otherwise.
+        if response.status == 200, response.contentType == json {
+            output += okayJSON
+        } else {
+            output += "HTTP/1.1 \(response.status) \(reason(response.status))\r\ncontent-type: \(response.contentType)\r\ncontent-length: ".utf8
+        }
+        output += String(response.body.count).utf8
+        switch behind {
+        case .goesOn: break
+        case .goesOnAsSaid: output += "\r\nconnection: keep-alive".utf8
+        case .ends: output += "\r\nconnection: close".utf8
+        }
+        for header in response.headers {
+            output += "\r\n".utf8
+            output += header.name.utf8
+            output += ": ".utf8
+            // A line break in a value would let its author write headers of their own.
+            output += header.value.utf8.lazy.filter { $0 != 13 && $0 != 10 }
+        }
+        output += "\r\n\r\n".utf8
+        if !isHead { output += response.body }
+        return output
+    }
+
+    /// Of the connection, behind the answer.
+    package enum Persistence: Sendable {
+        case goesOn
+        /// The peer is of HTTP/1.0 and has to be told.
+        case goesOnAsSaid
+        case ends
+    }
+
+    /// Tells a peer that its body is waited for.
+    package static let goOn = Array("HTTP/1.1 100 Continue\r\n\r\n".utf8)
+
+    private static let json = "application/json"
+    private static let okayJSON = Array("HTTP/1.1 200 OK\r\ncontent-type: \(json)\r\ncontent-length: ".utf8)
+
+    private static func reason(_ status: Int) -> String {
+        switch status {
+        case 200: "OK"
+        case 201: "Created"
+        case 202: "Accepted"
+        case 204: "No Content"
+        case 400: "Bad Request"
+        case 401: "Unauthorized"
+        case 403: "Forbidden"
+        case 404: "Not Found"
+        case 405: "Method Not Allowed"
+        case 408: "Request Timeout"
+        case 409: "Conflict"
+        case 410: "Gone"
+        case 413: "Content Too Large"
+        case 415: "Unsupported Media Type"
+        case 417: "Expectation Failed"
+        case 422: "Unprocessable Content"
+        case 426: "Upgrade Required"
+        case 429: "Too Many Requests"
+        case 431: "Request Header Fields Too Large"
+        case 500: "Internal Server Error"
+        case 501: "Not Implemented"
+        case 502: "Bad Gateway"
+        case 503: "Service Unavailable"
+        case 505: "HTTP Version Not Supported"
+        // A status line may do without (RFC 9112, 4).
+        default: ""
+        }
+    }
+}

@@ -1,0 +1,87 @@
+internal import Glibc
+package import HubCore
+
+/// The head of one HTTP/1.x request: read strictly (RFC 9112, 2 to 7), so that no two readers of the same bytes can disagree.
+package struct RequestHead: Sendable {
+    /// The request as the API sees it, its body empty.
+    package var request: HTTPRequest
+    package let framing: BodyFraming
+    /// The connection may serve another request behind this one.
+    package let isPersistent: Bool
+    /// The peer is of HTTP/1.0: it has to be told when the connection goes on.
+    package let isOld: Bool
+    /// The peer waits for `100 Continue` before it sends the body.
+    package let expectsContinue: Bool
+    /// The request asks for a WebSocket.
+    package let upgrade: UpgradeOffer?
+
+    /// What bytes at the beginning of a request are.
+    package enum Progress {
+        /// More has to come; so many bytes are known to hold no end of a head.
+        case incomplete(scanned: Int)
+        /// A whole head of so many bytes.
+        case complete(RequestHead, bytes: Int)
+        case refused(HeadRefusal)
+    }
+
+    /// The longest head, in bytes. Some proxies add more than 4 KB.
+    package static let bytesMax = 16_384
+
+    /// Reads a head.
+    /// - Parameters:
+    ///   - bytes: what came in, from the request's first byte on.
+    ///   - scanned: of these, what an earlier call has looked at.
+    package static func read(_ bytes: UnsafeRawBufferPointer, scanned: Int = 0) -> Progress {
+        guard let first = unsafe bytes.first else { return .incomplete(scanned: 0) }
+        guard isToken(first) || first == carriageReturn || first == lineFeedByte else {
+            return .refused(
+                first == tlsHandshake
+                    ? HeadRefusal(400, "this port speaks HTTP without TLS: use http:// or ws://")
+                    : HeadRefusal(400, "a request begins with its method"))
+        }
+        // Empty lines in front of a request are passed over (RFC 9112, 2.2).
+        let begin = unsafe bytes.firstIndex { $0 != carriageReturn && $0 != lineFeedByte } ?? bytes.count
+        var scan = scanned
+        while let lineFeed = unsafe bytes.firstLineFeed(from: scan) {
+            guard lineFeed > 0, unsafe bytes[lineFeed - 1] == carriageReturn else {
+                return .refused(HeadRefusal(400, "lines of a request's head end with CR and LF"))
+            }
+            if lineFeed > begin, unsafe bytes[lineFeed - 2] == lineFeedByte {
+                guard lineFeed < bytesMax else { break }
+                do throws(HeadRefusal) {
+                    let head = try unsafe HeadParser(UnsafeRawBufferPointer(rebasing: bytes[begin...lineFeed])).read()
+                    return .complete(head, bytes: lineFeed + 1)
+                } catch {
+                    return .refused(error)
+                }
+            }
+            scan = lineFeed + 1
+        }
+        if bytes.count >= bytesMax { return .refused(HeadRefusal(431, "the request's head may have at most \(bytesMax) bytes")) }
+        return .incomplete(scanned: scan)
+    }
+
+    static let carriageReturn = UInt8(ascii: "\r")
+    static let lineFeedByte = UInt8(ascii: "\n")
+    /// The first byte of a TLS record with a handshake.
+    private static let tlsHandshake: UInt8 = 22
+
+    /// RFC 9110, 5.6.2.
+    static func isToken(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"),
+            UInt8(ascii: "_"), UInt8(ascii: "!"), UInt8(ascii: "#")...UInt8(ascii: "'"), UInt8(ascii: "*"), UInt8(ascii: "+"), UInt8(ascii: "."),
+            UInt8(ascii: "^"), UInt8(ascii: "`"), UInt8(ascii: "|"), UInt8(ascii: "~"):
+            true
+        default: false
+        }
+    }
+}
+
+extension UnsafeRawBufferPointer {
+    fileprivate func firstLineFeed(from start: Int) -> Int? {
+        guard let base = baseAddress, start < count, let found = unsafe memchr(base + start, Int32(RequestHead.lineFeedByte), count - start)
+        else { return nil }
+        return unsafe UnsafeRawPointer(found) - base
+    }
+}

@@ -1,0 +1,92 @@
+package import HubCore
+
+/// The target of a request: its path and its query, percent-decoded once (RFC 9112, 3.2).
+package struct RequestTarget: Sendable {
+    /// Begins with `/`; slashes that follow each other are one. `*` for the whole server.
+    package private(set) var path = ""
+    /// Parameters in their order. A plus sign is a blank there.
+    package private(set) var query = HTTPQuery()
+
+    /// Enough for a signed request, so that its parameters are read without growing an array.
+    private static let parametersUsual = 8
+
+    package init(_ target: UnsafeRawBufferPointer) throws(HeadRefusal) {
+        let start = unsafe Self.pathStart(target)
+        guard let start else {
+            guard unsafe target.count == 1 && target[0] == UInt8(ascii: "*") else {
+                throw HeadRefusal(400, "a target is a path that begins with /, or a whole address")
+            }
+            path = "*"
+            return
+        }
+        let queryStart = unsafe target[start...].firstIndex(of: UInt8(ascii: "?")) ?? target.count
+        path = try unsafe Self.decodePath(UnsafeRawBufferPointer(rebasing: target[start..<queryStart]))
+        if queryStart + 1 < target.count { try unsafe readQuery(UnsafeRawBufferPointer(rebasing: target[(queryStart + 1)...])) }
+    }
+
+    /// Where the path begins: behind scheme and authority of a whole address. Nil: there is none.
+    private static func pathStart(_ target: UnsafeRawBufferPointer) -> Int? {
+        if unsafe target.first == UInt8(ascii: "/") { return 0 }
+        guard let colon = unsafe target.firstIndex(of: UInt8(ascii: ":")), colon + 2 < target.count, unsafe target[colon + 1] == UInt8(ascii: "/"),
+            unsafe target[colon + 2] == UInt8(ascii: "/")
+        else { return nil }
+        let scheme = unsafe String(decoding: target[..<colon], as: UTF8.self).lowercased()
+        guard ["http", "https", "ws", "wss"].contains(scheme) else { return nil }
+        return unsafe target[(colon + 3)...].firstIndex { $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: "?") } ?? target.count
+    }
+
+    private static func decodePath(_ raw: UnsafeRawBufferPointer) throws(HeadRefusal) -> String {
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(raw.count + 1)
+        if unsafe raw.first != UInt8(ascii: "/") { bytes.append(UInt8(ascii: "/")) }
+        var index = 0
+        while index < raw.count {
+            let byte = try unsafe decode(raw, &index)
+            if byte == UInt8(ascii: "/"), bytes.last == UInt8(ascii: "/") { continue }
+            bytes.append(byte)
+        }
+        return String(decoding: bytes, as: UTF8.self)
+    }
+
+    private mutating func readQuery(_ raw: UnsafeRawBufferPointer) throws(HeadRefusal) {
+        query.reserve(parameters: Self.parametersUsual, bytes: raw.count + Self.parametersUsual)
+        var decoded: [UInt8] = []
+        decoded.reserveCapacity(raw.count)
+        var index = 0
+        while index < raw.count {
+            decoded.removeAll(keepingCapacity: true)
+            var equals: Int?
+            while index < raw.count, unsafe raw[index] != UInt8(ascii: "&") {
+                let written = unsafe raw[index]
+                let byte = try unsafe Self.decode(raw, &index)
+                if written == UInt8(ascii: "="), equals == nil { equals = decoded.count }
+                decoded.append(written == UInt8(ascii: "+") ? UInt8(ascii: " ") : byte)
+            }
+            index += 1
+            if decoded.isEmpty { continue }
+            let nameEnd = equals ?? decoded.count
+            query.append(name: decoded[..<nameEnd], value: decoded[min(nameEnd + 1, decoded.count)...])
+        }
+    }
+
+    /// The byte at `index`, or the one that an escape there stands for.
+    private static func decode(_ raw: UnsafeRawBufferPointer, _ index: inout Int) throws(HeadRefusal) -> UInt8 {
+        let byte = unsafe raw[index]
+        index += 1
+        guard byte == UInt8(ascii: "%") else { return byte }
+        guard index + 1 < raw.count, let high = unsafe digit(raw[index]), let low = unsafe digit(raw[index + 1]), high | low != 0 else {
+            throw HeadRefusal(400, "a percent sign in a target must be followed by two hexadecimal digits, and not by 00")
+        }
+        index += 2
+        return high << 4 | low
+    }
+
+    private static func digit(_ byte: UInt8) -> UInt8? {
+        switch byte {
+        case UInt8(ascii: "0")...UInt8(ascii: "9"): byte - UInt8(ascii: "0")
+        case UInt8(ascii: "a")...UInt8(ascii: "f"): byte - UInt8(ascii: "a") + 10
+        case UInt8(ascii: "A")...UInt8(ascii: "F"): byte - UInt8(ascii: "A") + 10
+        default: nil
+        }
+    }
+}
