@@ -7,6 +7,8 @@
 #include <malloc.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
 #include <stdbool.h>
 #include <sys/epoll.h>
 #include <sys/prctl.h>
@@ -18,18 +20,33 @@
 // A macro with arithmetic in it: bytes that framed lws_write() calls may overwrite in front of the payload.
 static const int tandem_lws_pre = LWS_PRE;
 
-// The union that libwebsockets takes a descriptor in.
-static inline struct lws *tandem_lws_adopt(struct lws_vhost *vhost, int descriptor, int tls) {
+// The union that libwebsockets takes a descriptor in. The connection is of its raw role: bytes in, bytes out.
+static inline struct lws *tandem_lws_adopt(struct lws_vhost *vhost, int descriptor, const char *protocol, bool tls) {
     lws_sock_file_fd_type either;
     either.sockfd = descriptor;
-    lws_adoption_type type = LWS_ADOPT_HTTP | LWS_ADOPT_SOCKET | (tls ? LWS_ADOPT_ALLOW_SSL : 0);
-    return lws_adopt_descriptor_vhost(vhost, type, either, NULL, NULL);
+    lws_adoption_type type = LWS_ADOPT_SOCKET | (tls ? LWS_ADOPT_ALLOW_SSL : 0);
+    return lws_adopt_descriptor_vhost(vhost, type, either, protocol, NULL);
 }
 
 // Raw bytes on an established connection: no framing, through TLS where there is TLS.
 static inline int tandem_lws_write_raw(struct lws *wsi, const void *bytes, size_t count) {
-    return lws_write(wsi, (unsigned char *)bytes, count, LWS_WRITE_HTTP);
+    return lws_write(wsi, (unsigned char *)bytes, count, LWS_WRITE_RAW);
 }
+
+// Says to the peer that nothing more will be sent, through TLS where there is TLS. What it still sends can be read.
+static inline void tandem_lws_finish_sending(struct lws *wsi) {
+    SSL *tls = lws_get_ssl(wsi);
+    if (tls && SSL_is_init_finished(tls)) {
+        // What an earlier call on this thread left would be taken for this connection's error.
+        ERR_clear_error();
+        SSL_shutdown(tls);
+        ERR_clear_error();
+    }
+    shutdown(lws_get_socket_fd(wsi), SHUT_WR);
+}
+
+// Reads on, or leaves what comes in to the kernel.
+static inline void tandem_lws_read_on(struct lws *wsi, bool on) { lws_rx_flow_control(wsi, on ? 1 : 0); }
 
 // The descriptor of a connection without TLS; -1 with TLS.
 static inline int tandem_lws_plain_descriptor(struct lws *wsi) {
@@ -43,21 +60,12 @@ static inline long tandem_send(int descriptor, const void *bytes, size_t count) 
     return sent < 0 ? -(long)errno : sent;
 }
 
-// Takes const text, which the library only copies.
-static inline void tandem_lws_close_reason(struct lws *wsi, int code, const void *text, size_t count) {
-    lws_close_reason(wsi, (enum lws_close_status)code, (unsigned char *)text, count);
-}
-
 // LWS_TO_KILL_ASYNC is a macro of a negative number that the prototype wants as int.
 static inline void tandem_lws_kill(struct lws *wsi) {
     lws_set_timeout(wsi, PENDING_TIMEOUT_USER_OK, LWS_TO_KILL_ASYNC);
 }
 
 static inline void tandem_lws_no_timeout(struct lws *wsi) { lws_set_timeout(wsi, NO_PENDING_TIMEOUT, 0); }
-
-static inline void tandem_lws_close_timeout(struct lws *wsi, int seconds) {
-    lws_set_timeout(wsi, PENDING_TIMEOUT_CLOSE_SEND, seconds);
-}
 
 // The address of a socket as text, without its port; returns its length, 0 when unknown.
 static inline size_t tandem_lws_peer_address(struct lws *wsi, char *text, size_t capacity) {

@@ -47,25 +47,11 @@ internal import PusherProtocol
 
     func connectionOpened(_ connection: ConnectionID, request: UpgradeRequest) {
         relief.connectionChanged()
-        let key = Self.key(path: request.path)
         let version = request.query.value("protocol")
         let client = request.query.value("client")
-        engine?.open(connection, key: key, version: version, origin: request.origin, client: client) { [loop] in
+        engine?.open(connection, key: request.key, version: version, origin: request.origin, client: client) { [loop] in
             Self.peer(loop.remoteAddress(of: connection, request))
         }
-    }
-
-    /// Of `/app/KEY`, with whatever prefix a reverse proxy has left in front; nil when the path is none of these.
-    static func key(path: String) -> String? {
-        let slash = UInt8(ascii: "/")
-        func withoutSlashes(_ text: Substring.UTF8View) -> Substring.UTF8View {
-            text.lastIndex { $0 != slash }.map { text[...$0] } ?? text[..<text.startIndex]
-        }
-        let whole = withoutSlashes(path[...].utf8)
-        guard let start = whole.lastIndex(of: slash) else { return nil }
-        let front = withoutSlashes(whole[..<start])
-        let name = front.lastIndex(of: slash).map { front[front.index(after: $0)...] } ?? front
-        return name.elementsEqual("app".utf8) ? String(whole[whole.index(after: start)...]) : nil
     }
 
     func connection(_ connection: ConnectionID, received text: UnsafeRawBufferPointer) {
@@ -76,7 +62,7 @@ internal import PusherProtocol
         unsafe engine?.received(text, from: connection)
     }
 
-    func connectionReceivedBinary(_ connection: ConnectionID) { engine?.receivedBinary(from: connection) }
+    func connection(_ connection: ConnectionID, receivedBinary bytes: UnsafeRawBufferPointer) { engine?.receivedBinary(from: connection) }
     func connectionReceivedFrame(_ connection: ConnectionID) { engine?.receivedFrame(from: connection) }
     func connectionReceivedTooMuch(_ connection: ConnectionID) { engine?.receivedTooMuch(from: connection) }
     func connectionIsSilent(_ connection: ConnectionID) { engine?.refuse(connection, .pongNotReceived) }

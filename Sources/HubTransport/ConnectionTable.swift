@@ -2,17 +2,19 @@ internal import CLibWebSockets
 
 /// What the loop keeps of one WebSocket connection: trivial, in raw memory, found by its slot.
 ///
-/// The fan-out loop reads `wsi`, `descriptor` and `condition` and nothing else, so they stand in the first sixteen bytes.
+/// The fan-out loop reads `descriptor` and `condition` and nothing else, so they stand in the first sixteen bytes.
 @safe struct ConnectionState {
     /// Set from established to closed. Only this table keeps it.
     var wsi: OpaquePointer?
     /// The socket of a plain connection, the library's from established to closed; -1 with TLS.
     var descriptor: Int32
     var condition: Condition
+    /// Nothing that comes in is read any more.
+    var isDeaf: Bool
     var generation: UInt32
     /// Tick of the loop's clock at which bytes last came in.
     var lastInboundTick: UInt32
-    /// Tick at which the PING that awaits its PONG was sent.
+    /// Tick at which the PING that awaits its PONG was sent, or closing began.
     var pingTick: UInt32
     /// Ticks of silence before a PING, and how many its PONG may take. 0: no probing.
     var pingAfterTicks: UInt16
@@ -24,13 +26,10 @@ internal import CLibWebSockets
     /// Of the close frame that the peer sent; 0: none yet.
     var peerCloseCode: UInt16
 
-    /// RFC 6455, 7.1.5: what stands for a close frame without a code.
-    static let noCloseCode: UInt16 = 1005
-
     enum Condition: UInt8 {
         /// In the free list; `wheelNext` is the next free slot.
         case free
-        /// Takes writes at once, unless libwebsockets still holds a remainder.
+        /// Takes writes at once.
         case open
         /// Has a `SendQueue`: an earlier write was taken in part only, and everything new goes behind it.
         case behind
@@ -77,7 +76,7 @@ internal import CLibWebSockets
         }
         unsafe (base + Int(slot)).initialize(
             to: ConnectionState(
-                wsi: wsi, descriptor: descriptor, condition: .open, generation: generation, lastInboundTick: tick, pingTick: 0,
+                wsi: wsi, descriptor: descriptor, condition: .open, isDeaf: false, generation: generation, lastInboundTick: tick, pingTick: 0,
                 pingAfterTicks: 0, pongWithinTicks: 0, wheelNext: Self.none, wheelPrevious: Self.none, wheelBucket: UInt16.max,
                 peerCloseCode: 0))
         count += 1

@@ -25,7 +25,11 @@ package import HubCore
     var laggards = Laggards()
     let queuedMemory = QueuedMemory()
     var assemblies = Assemblies()
-    var exchanges = ExchangeTable()
+    var http = HTTPConnections()
+    /// Indices of HTTP connections whose next request has come already.
+    var resuming: [Int] = []
+    /// Connections that wait for their peers to go, by the library's pointer to each, and until when.
+    var endings: [UInt: Ending] = [:]
     /// Shared by all loops.
     let bodies: BodyBudget
     /// Peers of connections whose proxies named them, by the library's pointer to each.
@@ -58,8 +62,7 @@ package import HubCore
     private var takenCount = 0
     private var stoppingTicks = 0
 
-    /// An unmasked PING (RFC 6455, 5.5.2). Its payload is one byte because the library does not report a PONG that has none, and
-    /// a PONG has the payload of its PING.
+    /// An unmasked PING (RFC 6455, 5.5.2). A PONG has the payload of its PING.
     private static let ping: [UInt8] = [0x89, 0x01, probeMark]
     /// The first byte of a probe's payload; other payloads are the delegate's.
     package static let probeMark = UInt8(ascii: "t")
@@ -156,13 +159,15 @@ package import HubCore
                 unsafe table.base[Int(slot)].condition = .closing
                 unsafe tandem_lws_kill(table.base[Int(slot)].wsi)
             }
-            for unsafe wsi in unsafe exchanges.connections { unsafe tandem_lws_kill(wsi) }
+            for index in http.indices { if let connection = http[index] { unsafe tandem_lws_kill(connection.wsi) } }
+            for key in endings.keys { if let wsi = unsafe OpaquePointer(bitPattern: key) { unsafe tandem_lws_kill(wsi) } }
             hasNewTimeouts = true
             if handle.load == 0 { native.leave() }
         }
     }
 
     func turnEnds() {
+        resumeRequests()
         // Publishers before subscribers: while the events go out, the next requests of those who publish without a pause arrive
         // together, and share a write. The other way round half of them are always a turn behind the others.
         if hasAnswersWaiting, turnsPutOff < Self.turnsPutOffMax {
@@ -228,8 +233,7 @@ package import HubCore
         tick &+= 1
         unsafe wheel.takeDue(at: tick, into: &due, table: table.base)
         for slot in due { unsafe probeDue(slot, table.base + Int(slot)) }
-        refuseLateBodies()
-        // Idle keep-alive connections have no slot and no exchange; they are not worth waiting for.
+        enforceDeadlines()
         if isStopping {
             stoppingTicks += 1
             if stoppingTicks > LoopOptions.stoppingTicksMax { native.leave() }
@@ -243,6 +247,7 @@ package import HubCore
     }
 
     private func probeDue(_ slot: UInt32, _ state: UnsafeMutablePointer<ConnectionState>) {
+        if unsafe state.pointee.condition == .closing { return unsafe closingDue(slot, state) }
         guard unsafe state.pointee.condition == .open || state.pointee.condition == .behind else { return }
         let silence = unsafe tick &- state.pointee.lastInboundTick
         let after = unsafe UInt32(state.pointee.pingAfterTicks)
@@ -251,7 +256,7 @@ package import HubCore
             let waited = unsafe tick &- state.pointee.pingTick
             let within = unsafe UInt32(state.pointee.pongWithinTicks)
             if waited >= within {
-                // The library answers a peer's own PING and tells nobody of it; only the kernel knows that something came. A
+                // While the library holds a rest of ours (TLS) it reads nothing; only the kernel knows that something came. A
                 // dead peer has been quiet for both waits, less what the first one was short by within its tick.
                 let quiet = unsafe quietTicks(state)
                 if let quiet, quiet + 1 < waited + after {

@@ -6,8 +6,8 @@ extension Loop {
     /// The address that the request counts for, as text without a port; empty when unknown. While the exchange is open.
     package func remoteAddress(of reply: HTTPReply) -> String {
         assertOnThread()
-        guard let wsi = unsafe exchanges.connection(of: reply), let exchange = exchanges[reply.exchange] else { return "" }
-        return unsafe remoteAddress(of: wsi, exchange.request)
+        guard let connection = http.connection(of: reply), let exchange = connection.exchange else { return "" }
+        return unsafe remoteAddress(of: connection.wsi, exchange.request)
     }
 
     /// As above, of a WebSocket connection.
@@ -18,7 +18,7 @@ extension Loop {
     }
 
     func remoteAddress(of wsi: OpaquePointer, _ request: HTTPRequest) -> String {
-        unsafe remoteAddress(of: wsi, forwardedFor: request.headers[RequestHead.forwardedFor])
+        unsafe remoteAddress(of: wsi, forwardedFor: request.headers[Self.forwardedFor])
     }
 
     private func remoteAddress(of wsi: OpaquePointer, forwardedFor: String?) -> String {
@@ -54,7 +54,7 @@ extension Loop {
 
     /// The request is over.
     func uncountForwarded(_ wsi: OpaquePointer, _ request: HTTPRequest) {
-        guard options.countsConnections, request.headers[RequestHead.forwardedFor] != nil else { return }
+        guard options.countsConnections, request.headers[Self.forwardedFor] != nil else { return }
         unsafe uncountConnection(wsi)
     }
 }

@@ -1,5 +1,6 @@
 internal import CLibWebSockets
 internal import HubCore
+internal import HubWire
 
 /// The rest of an answer that its reader has not taken.
 struct PendingAnswer {
@@ -13,27 +14,32 @@ struct PendingAnswer {
 /// (`LoopOptions.sendQueueBytesTotalMax`), and a reader that takes no piece within `requestTimeoutSeconds` is cut off.
 extension Loop {
     /// Begins an answer. False: the connection ends.
-    func begin(_ bytes: [UInt8], _ index: Int, _ session: UnsafeMutablePointer<LoopSession>, _ wsi: OpaquePointer) -> Bool {
-        guard let sent = unsafe writePieces(bytes, from: 0, wsi) else { return false }
-        if sent == bytes.count, unsafe lws_partial_buffered(wsi) == 0 { return unsafe conclude(index, session, wsi) }
-        guard queuedMemory.bytes + bytes.count <= options.sendQueueBytesTotalMax, let exchange = exchanges[index] else { return false }
+    func begin(_ bytes: [UInt8], _ index: Int, _ connection: HTTPConnection, _ exchange: HTTPExchange) -> Bool {
+        guard let sent = unsafe writePieces(bytes, from: 0, connection.wsi) else { return false }
+        if sent == bytes.count, unsafe lws_partial_buffered(connection.wsi) == 0 { return conclude(connection, exchange) }
+        guard queuedMemory.bytes + bytes.count <= options.sendQueueBytesTotalMax else { return false }
         queuedMemory.bytes += bytes.count
         exchange.pending = PendingAnswer(bytes: bytes, sent: sent, deadline: bodyDeadline)
-        // Ours is the time-out now.
-        unsafe tandem_lws_no_timeout(wsi)
-        unsafe lws_callback_on_writable(wsi)
+        unsafe lws_callback_on_writable(connection.wsi)
         return true
     }
 
     /// The reader may have taken something. False: the connection ends.
-    func goOn(_ pending: PendingAnswer, _ index: Int, _ session: UnsafeMutablePointer<LoopSession>, _ wsi: OpaquePointer) -> Bool {
-        if unsafe lws_partial_buffered(wsi) == 0 {
-            guard let sent = unsafe writePieces(pending.bytes, from: pending.sent, wsi) else { return false }
-            if sent == pending.bytes.count, unsafe lws_partial_buffered(wsi) == 0 { return unsafe conclude(index, session, wsi) }
-            exchanges[index]?.pending?.sent = sent
-            exchanges[index]?.pending?.deadline = bodyDeadline
+    func answerWritable(_ session: UnsafeMutablePointer<LoopSession>) -> Bool {
+        let doorPlusOne = unsafe Int(session.pointee.doorPlusOne)
+        guard doorPlusOne != 0, let connection = http[doorPlusOne - 1], let exchange = connection.exchange, let pending = exchange.pending else {
+            return true
         }
-        unsafe lws_callback_on_writable(wsi)
+        if unsafe lws_partial_buffered(connection.wsi) == 0 {
+            guard let sent = unsafe writePieces(pending.bytes, from: pending.sent, connection.wsi) else { return false }
+            if sent == pending.bytes.count, unsafe lws_partial_buffered(connection.wsi) == 0 {
+                guard conclude(connection, exchange) else { return false }
+                return http[doorPlusOne - 1] !== connection || connection.input.isEmpty || serveInput(doorPlusOne - 1, connection)
+            }
+            exchange.pending?.sent = sent
+            exchange.pending?.deadline = bodyDeadline
+        }
+        unsafe lws_callback_on_writable(connection.wsi)
         return true
     }
 
@@ -51,20 +57,22 @@ extension Loop {
     }
 
     /// All of it is the kernel's: the connection goes on with its next request, or ends.
-    private func conclude(_ index: Int, _ session: UnsafeMutablePointer<LoopSession>, _ wsi: OpaquePointer) -> Bool {
-        let mustClose = exchanges[index]?.mustClose ?? true
-        // Before the library hears that the exchange is over, because it then makes a new, zeroed session.
-        unsafe exchangeClosed(session)
-        return unsafe !mustClose && lws_http_transaction_completed(wsi) == 0
+    private func conclude(_ connection: HTTPConnection, _ exchange: HTTPExchange) -> Bool {
+        endExchange(connection)
+        if exchange.persistence == .ends {
+            sayFarewell(connection)
+        } else {
+            connection.deadline = connection.input.isEmpty ? idleDeadline : bodyDeadline
+            if connection.input.isEmpty { readOn(connection, true) }
+        }
+        return true
     }
 
     /// Cuts off whoever has not taken a piece in time. Once a tick.
     func cutOffIdleReaders() {
-        for index in exchanges.indices {
-            guard let pending = exchanges[index]?.pending, Int32(bitPattern: tick &- pending.deadline) >= 0,
-                let wsi = unsafe exchanges.connection(at: index)
-            else { continue }
-            unsafe end(wsi)
+        for index in http.indices {
+            guard let connection = http[index], let pending = connection.exchange?.pending, isPast(pending.deadline) else { continue }
+            unsafe end(connection.wsi)
         }
     }
 }

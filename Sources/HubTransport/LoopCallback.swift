@@ -1,12 +1,11 @@
 internal import CLibWebSockets
-internal import Glibc
 internal import HubCore
 
-/// The one function libwebsockets calls, for every protocol and reason: finds the loop, names the call, returns an integer.
+/// The one function libwebsockets calls, for every reason: finds the loop, names the call, returns an integer.
 ///
 /// libwebsockets' contract: a context is served by one thread, and calls back only on it. The loop is the context's user
-/// pointer, borrowed: it destroys the context, so it outlives every call. The session pointer is the `Session` below,
-/// zeroed when the library makes it.
+/// pointer, borrowed: it destroys the context, so it outlives every call. Connections are of the library's raw role: it reads
+/// and writes bytes, through TLS where there is TLS, and every byte's meaning is ours (`HubWire`).
 let loopCallback:
     @convention(c) (
         OpaquePointer?, lws_callback_reasons, UnsafeMutableRawPointer?, UnsafeMutableRawPointer?, Int
@@ -16,38 +15,21 @@ let loopCallback:
         }
         let loop = unsafe Unmanaged<Loop>.fromOpaque(user).takeUnretainedValue()
         loop.turnBegins()
-        if reason == LWS_CALLBACK_WSI_CREATE { loop.descriptorTaken() }
-        if reason == LWS_CALLBACK_WSI_DESTROY { unsafe loop.descriptorEnded(wsi) }
-        // Java's HTTP client offers h2c with every plain request and expects to be ignored; this library would switch. What it
-        // passes here is its own copy of the header, compared right after the call.
-        if reason == LWS_CALLBACK_HTTP_CONFIRM_UPGRADE, let name = unsafe input?.assumingMemoryBound(to: CChar.self),
-            unsafe strcasecmp(name, "h2c") == 0
-        {
-            unsafe name[0] = CChar(UInt8(ascii: "-"))
-        }
+        switch reason {
+        case LWS_CALLBACK_WSI_CREATE: loop.descriptorTaken()
+        case LWS_CALLBACK_WSI_DESTROY: unsafe loop.descriptorEnded(wsi)
         // The one call in which the session pointer is something else: the TLS context in the making.
-        if reason == LWS_CALLBACK_OPENSSL_LOAD_EXTRA_SERVER_VERIFY_CERTS, let session = unsafe session {
-            return unsafe loop.native.configureTLS(OpaquePointer(session)) ? 0 : -1
+        case LWS_CALLBACK_OPENSSL_LOAD_EXTRA_SERVER_VERIFY_CERTS:
+            if let session = unsafe session { return unsafe loop.native.configureTLS(OpaquePointer(session)) ? 0 : -1 }
+        default: break
         }
         guard let session = unsafe session?.assumingMemoryBound(to: LoopSession.self) else { return 0 }
-        let bytes = unsafe UnsafeRawBufferPointer(start: input, count: input == nil ? 0 : count)
         switch reason {
-        case LWS_CALLBACK_ESTABLISHED: return unsafe loop.established(wsi, session) ? 0 : -1
-        case LWS_CALLBACK_RECEIVE: return unsafe loop.received(wsi, session, bytes) ? 0 : -1
-        case LWS_CALLBACK_RECEIVE_PONG:
-            unsafe loop.receivedPong(session, bytes)
-            return 0
-        case LWS_CALLBACK_SERVER_WRITEABLE: return unsafe loop.writable(wsi, session) ? 0 : -1
-        case LWS_CALLBACK_WS_PEER_INITIATED_CLOSE: return unsafe loop.peerCloses(wsi, session, bytes) ? 0 : -1
-        case LWS_CALLBACK_CLOSED:
-            unsafe loop.closed(session)
-            return 0
-        case LWS_CALLBACK_HTTP: return unsafe loop.requestHead(wsi, session) ? 0 : -1
-        case LWS_CALLBACK_HTTP_BODY: return unsafe loop.requestBody(wsi, session, bytes) ? 0 : -1
-        case LWS_CALLBACK_HTTP_BODY_COMPLETION: return unsafe loop.requestBodyEnded(wsi, session) ? 0 : -1
-        case LWS_CALLBACK_HTTP_WRITEABLE: return unsafe loop.responseWritable(wsi, session) ? 0 : -1
-        case LWS_CALLBACK_CLOSED_HTTP:
-            unsafe loop.exchangeClosed(session)
+        case LWS_CALLBACK_RAW_RX:
+            return unsafe loop.received(wsi, session, UnsafeMutableRawBufferPointer(start: input, count: input == nil ? 0 : count)) ? 0 : -1
+        case LWS_CALLBACK_RAW_WRITEABLE: return unsafe loop.writable(wsi, session) ? 0 : -1
+        case LWS_CALLBACK_RAW_CLOSE:
+            unsafe loop.closed(wsi, session)
             return 0
         default: return 0
         }
@@ -57,8 +39,42 @@ let loopCallback:
 struct LoopSession {
     /// Slot in the connection table, plus one; 0 before the upgrade is complete.
     var slotPlusOne: UInt32
-    /// Index of the HTTP exchange under way, plus one; 0 when there is none.
-    var exchangePlusOne: UInt32
-    /// The library has told the end of this request's body.
-    var bodyEnded: Bool
+    /// Index of the HTTP connection, plus one; 0 before its first byte, and once it is upgraded.
+    var doorPlusOne: UInt32
+    /// The last word is said: what still comes is thrown away.
+    var isEnding: Bool
+}
+
+/// What comes in on a connection, by what the connection has become.
+extension Loop {
+    /// False: the connection ends at once.
+    func received(_ wsi: OpaquePointer, _ session: UnsafeMutablePointer<LoopSession>, _ bytes: UnsafeMutableRawBufferPointer) -> Bool {
+        if unsafe session.pointee.isEnding {
+            unsafe goesOnSending(wsi)
+            return true
+        }
+        if let slot = unsafe slot(of: session) { return unsafe receivedFrames(slot, bytes) }
+        return unsafe receivedRequests(wsi, session, UnsafeRawBufferPointer(bytes))
+    }
+
+    /// The socket takes more. The library calls also without need.
+    func writable(_ wsi: OpaquePointer, _ session: UnsafeMutablePointer<LoopSession>) -> Bool {
+        if unsafe session.pointee.isEnding {
+            unsafe finishSending(wsi)
+            return true
+        }
+        if let slot = unsafe slot(of: session) { return unsafe writable(slot, wsi) }
+        return unsafe answerWritable(session)
+    }
+
+    func closed(_ wsi: OpaquePointer, _ session: UnsafeMutablePointer<LoopSession>) {
+        if unsafe session.pointee.isEnding { endings[UInt(bitPattern: wsi)] = nil }
+        unsafe leave(session)
+        unsafe closed(session)
+    }
+
+    func slot(of session: UnsafeMutablePointer<LoopSession>) -> UInt32? {
+        let slotPlusOne = unsafe session.pointee.slotPlusOne
+        return slotPlusOne == 0 ? nil : slotPlusOne - 1
+    }
 }

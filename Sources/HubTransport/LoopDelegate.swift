@@ -4,6 +4,8 @@ package import HubCore
 package struct UpgradeRequest {
     /// Percent-decoded, without the query.
     package let path: String
+    /// The app's key, which is the path's last piece.
+    package let key: String
     package let query: HTTPQuery
     /// The `Origin` header; nil from native clients.
     package let origin: String?
@@ -34,11 +36,11 @@ package enum ConnectionEnd: Sendable, Equatable {
 package protocol LoopDelegate: AnyObject {
     /// A WebSocket upgrade is complete; the first frame may be sent. To refuse, send an error and close.
     func connectionOpened(_ connection: ConnectionID, request: UpgradeRequest)
-    /// A whole text message. The bytes are the transport's and end with the call; nobody has validated them.
+    /// A whole text message, which is UTF-8. The bytes are the transport's and end with the call.
     func connection(_ connection: ConnectionID, received text: UnsafeRawBufferPointer)
-    /// A binary message, whose content nobody keeps.
-    func connectionReceivedBinary(_ connection: ConnectionID)
-    /// A frame came of which no other call tells: a fragment of a message that goes on, or a PONG to no PING of the loop's.
+    /// A whole binary message. The bytes end with the call.
+    func connection(_ connection: ConnectionID, receivedBinary bytes: UnsafeRawBufferPointer)
+    /// A frame came of which no other call tells: a fragment of a message that goes on, a PING, or a PONG to no PING of the loop's.
     func connectionReceivedFrame(_ connection: ConnectionID)
     /// A message grew past `LoopOptions.messageBytesMax`; it is dropped, and the delegate is expected to close.
     func connectionReceivedTooMuch(_ connection: ConnectionID)

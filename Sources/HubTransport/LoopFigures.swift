@@ -35,8 +35,8 @@ extension Loop {
         var time = timespec()
         unsafe clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
         return LoopFigures(
-            counters: counters, connections: connectionCount, nextRequest: exchanges.nextNumber, answeredUpTo: exchanges.answeredUpTo, behind: queues.count, backlogBytes: queuedMemory.bytes,
-            newcomers: newcomers.count, turns: turns,
+            counters: counters, connections: connectionCount, nextRequest: http.nextNumber, answeredUpTo: http.answeredUpTo, behind: queues.count,
+            backlogBytes: queuedMemory.bytes, newcomers: newcomers.count, turns: turns,
             cpuNanoseconds: UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec), handshakes: native.handshakes)
     }
 }

@@ -23,9 +23,8 @@ internal import Synchronization
     /// Turns that the handles of an ended context get to close in; they need three.
     private static let closingTurnsMax = 100
 
-    /// The name libwebsockets uses when a client offers no sub-protocol comes first; then what PusherSwift offers
-    /// (`pusher-channels-protocol-7`) and its two elder siblings. Apple's stack fails unless its offer is selected.
-    static let protocolNames = ["tandem", "pusher-channels-protocol-7", "pusher-channels-protocol-6", "pusher-channels-protocol-5"]
+    /// The library's name for how connections are called back.
+    private static let protocolName: StaticString = "tandem"
 
     init() throws(TransportError) {
         unsafe loop = .allocate(capacity: 1)
@@ -33,7 +32,7 @@ internal import Synchronization
         unsafe prepare = .allocate(capacity: 1)
         unsafe timer = .allocate(capacity: 1)
         unsafe idle = .allocate(capacity: 1)
-        unsafe protocols = .allocate(capacity: Self.protocolNames.count + 1)
+        unsafe protocols = .allocate(capacity: 2)
         unsafe retry = .allocate(capacity: 1)
         let code = unsafe uv_loop_init(loop)
         guard code == 0 else { throw TransportError("cannot start an event loop: \(unsafe String(cString: uv_strerror(code)))") }
@@ -63,16 +62,13 @@ internal import Synchronization
                 unsafe Unmanaged<Loop>.fromOpaque(data).takeUnretainedValue().ticked()
             }, LoopOptions.tickMilliseconds, LoopOptions.tickMilliseconds)
 
-        for (index, name) in Self.protocolNames.enumerated() {
-            var entry = unsafe lws_protocols()
-            unsafe entry.name = unsafe UnsafePointer(persistent(name))
-            unsafe entry.callback = unsafe loopCallback
-            unsafe entry.per_session_data_size = MemoryLayout<LoopSession>.size
-            unsafe entry.rx_buffer_size = LoopOptions.receiveBufferBytes
-            unsafe entry.tx_packet_size = LoopOptions.writeBytesMax
-            unsafe (protocols + index).initialize(to: entry)
-        }
-        unsafe (protocols + Self.protocolNames.count).initialize(to: lws_protocols())
+        var entry = unsafe lws_protocols()
+        unsafe entry.name = unsafe UnsafePointer(persistent(Self.protocolName.description))
+        unsafe entry.callback = unsafe loopCallback
+        unsafe entry.per_session_data_size = MemoryLayout<LoopSession>.size
+        unsafe entry.tx_packet_size = LoopOptions.writeBytesMax
+        unsafe protocols.initialize(to: entry)
+        unsafe (protocols + 1).initialize(to: lws_protocols())
         // Off, by a policy of zeros: liveness is the idle wheel's. However far away such a timer is, the library puts it into one sorted
         // list at every frame that comes in, and walks past those of all other connections.
         unsafe retry.initialize(to: lws_retry_bo_t())
@@ -83,19 +79,12 @@ internal import Synchronization
         unsafe info.user = unsafe user
         unsafe info.retry_and_idle_policy = unsafe UnsafePointer(retry)
         unsafe info.options = UInt64(LWS_SERVER_OPTION_LIBUV) | UInt64(LWS_SERVER_OPTION_DISABLE_IPV6)
-        // For TLS handshakes, peers that say nothing, and bodies. Begun anew with every piece of a body, it is only what remains when
-        // our own answer (`refuseLateBodies`) cannot be written; therefore a second later than that.
+        // For TLS handshakes, and peers that say nothing behind theirs. All other time limits are the loop's.
         unsafe info.timeout_secs = UInt32(owner.options.requestTimeoutSeconds + 1)
-        // Until a whole head is there this one counts, which is ten seconds by default.
-        unsafe info.timeout_secs_ah_idle = UInt32(owner.options.requestTimeoutSeconds)
-        unsafe info.keepalive_timeout = LoopOptions.keepAliveSeconds
-        unsafe info.max_http_header_data = LoopOptions.headBytesMax
-        unsafe info.max_http_header_data2 = UInt32(LoopOptions.headBytesMax)
         unsafe info.pt_serv_buf_size = LoopOptions.readBytesMax + UInt32(tandem_lws_pre)
         unsafe info.fd_limit_per_thread = UInt32(capacity)
         // Nothing here speaks HTTP/2: one request per connection at a time is what publishers' libraries do.
         unsafe info.alpn = unsafe UnsafePointer(persistent("http/1.1"))
-        unsafe info.server_string = unsafe UnsafePointer(persistent("tandem"))
         if let certificate = owner.options.certificate {
             tls = LoopTLS(certificate: certificate)
             // A TLS context without a certificate of its own: `configureTLS` is called for it while the library makes it.
@@ -133,7 +122,7 @@ internal import Synchronization
     /// Makes a connection of an accepted descriptor; nil when the library could not, which then closed it.
     func adopt(_ descriptor: Int32) -> OpaquePointer? {
         guard let context = unsafe context, let vhost = unsafe lws_get_vhost_by_name(context, "default") else { return nil }
-        return unsafe tandem_lws_adopt(vhost, descriptor, tls == nil ? 0 : 1)
+        return unsafe tandem_lws_adopt(vhost, descriptor, protocols.pointee.name, tls != nil)
     }
 
     /// Makes the library look at its time-outs again. It plans its next wake-up only behind its own I/O callbacks, so one that

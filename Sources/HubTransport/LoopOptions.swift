@@ -29,27 +29,24 @@ package struct LoopOptions: Sendable {
 
     /// Unit of the loop's clock and of every probe: finer needs more wake-ups of an idle server.
     package static let tickMilliseconds: UInt64 = 250
-    /// Each connection keeps a receive buffer of this size, which a subscription to a private channel fits in; longer messages are assembled
-    /// (`docs/architecture.md`). With half of it each subscription took 4 % longer.
-    static let receiveBufferBytes = 256
     /// The most bytes libwebsockets hands to the kernel in one go: a whole flushed batch.
     static let writeBytesMax = 1 << 17
     /// The most bytes read in one go: more than a TLS record holds (16,384). What is left of a record waits inside OpenSSL, where
     /// the event loop cannot see it, and on a foreign libuv loop libwebsockets comes back for it only once: the end of a longer
     /// body would wait for the next traffic.
     static let readBytesMax: UInt32 = 16_384 + 512
-    /// Room for a request's head. libwebsockets' default of 4 KB is less than some proxies add.
-    static let headBytesMax: UInt16 = 16_384
     /// Answers are written in pieces of this size. A reader that takes one in each time-out, 3 KB a second, is not cut off.
     static let answerPieceBytes = 1 << 15
     /// Longer bodies, and chunked ones, are asked about as soon as their head is there. None is refused for its length below it.
     package static let unaskedBodyBytesMax = 1 << 16
     /// How long a keep-alive HTTP connection may be idle.
-    static let keepAliveSeconds: Int32 = 75
-    /// How long a peer whose request was refused may go on sending it, in ticks.
+    static let keepAliveSeconds = 75
+    /// How long a peer may go on sending to a connection that has said its last word, in ticks.
     static let lingerTicks: UInt32 = 8
-    /// How long a close frame may wait for a peer that does not read.
-    static let closeSeconds: Int32 = 5
+    /// How long a close frame may wait for its answer before the socket's end is sent, in ticks: less than a second.
+    static let closeAnswerTicks: UInt32 = 3
+    /// How long a close frame may wait for a peer that does not read, in ticks.
+    static let closeTicksMax: UInt32 = 20
     /// New connections a loop takes in during one turn: some milliseconds of handshakes and subscriptions.
     static let adoptionsPerTurnMax = 32
     /// How long a stopping loop waits for its connections to end, in ticks.

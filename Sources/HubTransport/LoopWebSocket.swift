@@ -1,110 +1,157 @@
 internal import CLibWebSockets
-internal import HubCore
+package import HubCore
+internal import HubWire
 
-/// What libwebsockets tells about WebSocket connections. Each returns false to have the connection ended.
+/// WebSocket connections: from the upgrade to the last frame (RFC 6455).
 extension Loop {
-    func established(_ wsi: OpaquePointer, _ session: UnsafeMutablePointer<LoopSession>) -> Bool {
-        guard let slot = unsafe table.insert(wsi, descriptor: tandem_lws_plain_descriptor(wsi), tick: tick) else {
-            unsafe tandem_lws_close_reason(wsi, 4100, "over capacity", 13)
-            return false
-        }
+    /// The connection is one of frames from now on. False: the table is full.
+    func upgraded(_ wsi: OpaquePointer, _ session: UnsafeMutablePointer<LoopSession>) -> Bool {
+        guard let slot = unsafe table.insert(wsi, descriptor: tandem_lws_plain_descriptor(wsi), tick: tick) else { return false }
         unsafe session.pointee.slotPlusOne = slot + 1
         unsafe tally.opened += 1
-        let (path, query) = unsafe (RequestHead.target(wsi)?.path ?? "", RequestHead.query(wsi))
-        let origin = unsafe RequestHead.header(wsi, WSI_TOKEN_ORIGIN)
-        let forwardedFor = unsafe RequestHead.header(wsi, WSI_TOKEN_X_FORWARDED_FOR)
         // Requests before the upgrade were counted, and the engine counts it from here on.
         unsafe uncountConnection(wsi)
-        delegate?.connectionOpened(id(slot), request: UpgradeRequest(path: path, query: query, origin: origin, forwardedFor: forwardedFor))
         return true
     }
 
-    func received(_ wsi: OpaquePointer, _ session: UnsafeMutablePointer<LoopSession>, _ bytes: UnsafeRawBufferPointer) -> Bool {
-        guard let slot = unsafe slot(of: session) else { return true }
-        unsafe table.base[Int(slot)].lastInboundTick = tick
-        unsafe tally.receivedBytes &+= UInt64(bytes.count)
-        // Frames that a peer sends behind the error it is being closed for have no meaning any more, and those behind its own close
-        // frame none either (RFC 6455, 5.5.1); the library hands them over when they came in the same segment.
-        guard unsafe table.base[Int(slot)].condition != .closing, unsafe table.base[Int(slot)].peerCloseCode == 0 else { return true }
-        let isFinal = unsafe lws_is_final_fragment(wsi) != 0
-        let isFirst = unsafe lws_is_first_fragment(wsi) != 0
-        let isBinary = unsafe lws_frame_is_binary(wsi) != 0
-        if isFinal { unsafe tally.received += 1 }
-        if isFirst, isFinal {
-            if isBinary {
-                delegate?.connectionReceivedBinary(id(slot))
-            } else {
-                unsafe delegate?.connection(id(slot), received: bytes)
-            }
-            return true
+    func announce(_ slot: UInt32, _ head: RequestHead, key: String) {
+        let request = head.request
+        delegate?.connectionOpened(
+            id(slot),
+            request: UpgradeRequest(
+                path: request.path, key: key, query: request.query, origin: request.headers["origin"],
+                forwardedFor: request.headers[Self.forwardedFor]))
+    }
+
+    /// Bytes came in. False: the connection ends at once.
+    func receivedFrames(_ slot: UInt32, _ bytes: UnsafeMutableRawBufferPointer) -> Bool {
+        let state = unsafe table.base + Int(slot)
+        unsafe state.pointee.lastInboundTick = tick
+        guard unsafe !state.pointee.isDeaf else { return true }
+        var reader = assemblies.take(slot) ?? FrameReader()
+        let generation = unsafe state.pointee.generation
+        var input = unsafe bytes
+        while let event = unsafe reader.next(&input, messageBytesMax: options.messageBytesMax) {
+            unsafe handle(event, slot, state)
+            // The delegate may have closed it, or the peer has; then nobody hears what follows.
+            guard unsafe state.pointee.generation == generation, unsafe state.pointee.condition != .free, unsafe !state.pointee.isDeaf else { return true }
         }
-        if !isFinal, unsafe lws_remaining_packet_payload(wsi) == 0 {
-            delegate?.connectionReceivedFrame(id(slot))
-            guard unsafe table.base[Int(slot)].condition != .closing else { return true }
-        }
-        var buffer = assemblies.take(slot) ?? ReceiveBuffer()
-        if isFirst { buffer = ReceiveBuffer(isBinary: isBinary) }
-        unsafe buffer.append(bytes, bytesMax: options.messageBytesMax)
-        guard isFinal else {
-            if buffer.justOverflowed { delegate?.connectionReceivedTooMuch(id(slot)) }
-            if assemblies.bytes + buffer.bytes.count > options.assembledBytesMax {
-                close(id(slot), code: 4100, reason: "over capacity: too many unfinished messages")
-            } else {
-                assemblies.keep(buffer, slot)
-            }
-            return true
-        }
-        if buffer.isTooLarge {
-            if buffer.justOverflowed { delegate?.connectionReceivedTooMuch(id(slot)) }
-        } else if buffer.isBinary {
-            delegate?.connectionReceivedBinary(id(slot))
+        keepReader(reader, slot)
+        return true
+    }
+
+    /// What came in part is kept, under the bound of all that is kept so.
+    private func keepReader(_ reader: FrameReader, _ slot: UInt32) {
+        if reader.isIdle { return }
+        if assemblies.bytes + reader.heldBytes > options.assembledBytesMax {
+            close(id(slot), code: 4100, reason: "over capacity: too many unfinished messages")
         } else {
-            unsafe buffer.bytes.withUnsafeBytes { unsafe delegate?.connection(id(slot), received: $0) }
+            assemblies.keep(reader, slot)
         }
-        return true
     }
 
-    func receivedPong(_ session: UnsafeMutablePointer<LoopSession>, _ payload: UnsafeRawBufferPointer) {
-        guard let slot = unsafe slot(of: session) else { return }
-        unsafe table.base[Int(slot)].lastInboundTick = tick
-        guard unsafe table.base[Int(slot)].condition != .closing else { return }
+    private func handle(_ event: FrameReader.Event, _ slot: UInt32, _ state: UnsafeMutablePointer<ConnectionState>) {
+        // Behind the error that it is being closed for, only the peer's own close frame has a meaning.
+        let isClosing = unsafe state.pointee.condition == .closing
+        switch event {
+        case .close(let payload): unsafe payload.withBytes { unsafe peerCloses(slot, state, $0) }
+        case .violation(let violation): unsafe fail(slot, state, violation)
+        case _ where isClosing: break
+        case .message(let isBinary, let payload):
+            unsafe tally.received += 1
+            unsafe payload.withBytes { bytes in
+                unsafe tally.receivedBytes &+= UInt64(bytes.count)
+                if isBinary {
+                    unsafe delegate?.connection(id(slot), receivedBinary: bytes)
+                } else {
+                    unsafe delegate?.connection(id(slot), received: bytes)
+                }
+            }
+        case .fragment: delegate?.connectionReceivedFrame(id(slot))
+        case .tooLong: delegate?.connectionReceivedTooMuch(id(slot))
+        case .ping(let payload):
+            delegate?.connectionReceivedFrame(id(slot))
+            guard unsafe state.pointee.condition != .closing else { return }
+            send(unsafe payload.withBytes { unsafe [0x8A, UInt8($0.count)] + Array($0) }, to: id(slot))
+        case .pong(let payload): unsafe payload.withBytes { unsafe receivedPong(slot, state, $0) }
+        }
+    }
+
+    private func receivedPong(_ slot: UInt32, _ state: UnsafeMutablePointer<ConnectionState>, _ payload: UnsafeRawBufferPointer) {
         if unsafe payload.first == Self.probeMark {
             // Each PING of the loop is answered once.
-            if unsafe table.base[Int(slot)].pingTick == 0 { delegate?.connectionReceivedFrame(id(slot)) }
-            unsafe table.base[Int(slot)].pingTick = 0
+            if unsafe state.pointee.pingTick == 0 { delegate?.connectionReceivedFrame(id(slot)) }
+            unsafe state.pointee.pingTick = 0
             return
         }
         unsafe delegate?.connection(id(slot), receivedPong: payload)
     }
 
-    /// Judges the peer's close frame: a code that RFC 6455, 7.4 does not allow on the wire is answered with 1002.
-    func peerCloses(
-        _ wsi: OpaquePointer, _ session: UnsafeMutablePointer<LoopSession>, _ payload: UnsafeRawBufferPointer
-    ) -> Bool {
-        // The answer to our own close frame: the handshake is complete, and the server is the one to end the socket.
-        if let slot = unsafe slot(of: session), unsafe table.base[Int(slot)].condition == .closing { return false }
-        // No code at all is fine: the library echoes the empty close.
-        if unsafe payload.isEmpty {
-            unsafe noteClose(session, code: ConnectionState.noCloseCode)
-            return true
-        }
-        var isValid = false
-        if payload.count >= 2 {
-            let code = unsafe UInt16(payload[0]) << 8 | UInt16(payload[1])
-            let isAllowed = (1000...1003).contains(code) || (1007...1014).contains(code) || (3000...4999).contains(code)
-            isValid = unsafe isAllowed && String(validating: payload.dropFirst(2), as: UTF8.self) != nil
-            if isValid { unsafe noteClose(session, code: code) }
-        }
-        if isValid { return true }
-        // Written by us, because the library would then wait some seconds for an answer to its own; the peer has closed already.
-        if let slot = unsafe slot(of: session) { close(id(slot), code: 1002, reason: "") }
-        return false
+    // MARK: Closing
+
+    /// Sends a close frame with code and reason behind everything written so far, and ends the connection when the peer has
+    /// answered it, or within a second. Nothing more is written to it. `reason` is cut to the 123 bytes that a close frame can
+    /// hold (RFC 6455, 5.5).
+    /// - Parameter farewell: whole frames that go right before the close frame, also past a full send queue.
+    package func close(_ connection: ConnectionID, code: UInt16, reason: String, farewell: [UInt8] = []) {
+        assertOnThread()
+        guard let state = unsafe state(connection), unsafe state.pointee.condition != .closing else { return }
+        let slot = UInt32(connection.slot)
+        unsafe state.pointee.condition = .closing
+        unsafe state.pointee.pingTick = tick
+        unsafe writeLast(farewell + CloseFrame.bytes(code: code, reason: reason), slot, state)
+        unsafe wheel.arm(slot, in: LoopOptions.closeAnswerTicks, now: tick, table: table.base)
     }
 
-    private func noteClose(_ session: UnsafeMutablePointer<LoopSession>, code: UInt16) {
-        if let slot = unsafe slot(of: session) { unsafe table.base[Int(slot)].peerCloseCode = code }
+    /// The peer's close frame is answered with its code (RFC 6455, 5.5.1), and the server is the one to end the socket.
+    private func peerCloses(_ slot: UInt32, _ state: UnsafeMutablePointer<ConnectionState>, _ payload: UnsafeRawBufferPointer) {
+        switch unsafe CloseFrame.judge(payload) {
+        case .failure(let violation): unsafe fail(slot, state, violation)
+        case .valid(let code):
+            unsafe state.pointee.isDeaf = true
+            if unsafe state.pointee.condition != .closing {
+                unsafe state.pointee.peerCloseCode = code
+                unsafe state.pointee.condition = .closing
+                unsafe state.pointee.pingTick = tick
+                unsafe writeLast(CloseFrame.echo(of: code), slot, state)
+            }
+            unsafe endFrames(slot, state)
+        }
     }
 
+    /// The peer broke the protocol: it is told how, and nothing more is read (RFC 6455, 7.1.7).
+    private func fail(_ slot: UInt32, _ state: UnsafeMutablePointer<ConnectionState>, _ violation: Violation) {
+        close(id(slot), code: violation.code, reason: violation.reason)
+        unsafe state.pointee.isDeaf = true
+        unsafe endFrames(slot, state)
+    }
+
+    /// Both sides have said their last word, or one of them will not: once it is written, the connection is gone for everybody here.
+    func endFrames(_ slot: UInt32, _ state: UnsafeMutablePointer<ConnectionState>) {
+        guard let wsi = unsafe state.pointee.wsi, let session = unsafe lws_wsi_user(wsi)?.assumingMemoryBound(to: LoopSession.self) else { return }
+        unsafe state.pointee.isDeaf = true
+        // The rest of a frame goes first; `writable` comes back here.
+        if queues[slot] != nil {
+            unsafe wheel.arm(slot, in: LoopOptions.closeAnswerTicks, now: tick, table: table.base)
+            return
+        }
+        unsafe closed(session)
+        unsafe beginEnding(wsi, session)
+    }
+
+    /// A closing connection's time is up: its socket's end is sent, or, where even the close frame finds no room, it is cut off.
+    func closingDue(_ slot: UInt32, _ state: UnsafeMutablePointer<ConnectionState>) {
+        let waited = unsafe tick &- state.pointee.pingTick
+        if queues[slot] != nil, waited < LoopOptions.closeTicksMax {
+            unsafe wheel.arm(slot, in: LoopOptions.closeAnswerTicks, now: tick, table: table.base)
+        } else if queues[slot] != nil, let wsi = unsafe state.pointee.wsi {
+            unsafe end(wsi)
+        } else {
+            unsafe endFrames(slot, state)
+        }
+    }
+
+    /// The connection is gone for everybody here; its socket may still be ending.
     func closed(_ session: UnsafeMutablePointer<LoopSession>) {
         guard let slot = unsafe slot(of: session) else { return }
         unsafe session.pointee.slotPlusOne = 0
@@ -115,10 +162,10 @@ extension Loop {
         // Closed before the delegate hears of it, so that nothing it does can write to a dead connection.
         let state = unsafe table.base + Int(slot)
         let end: ConnectionEnd =
-            if unsafe state.pointee.condition == .closing {
-                .closedByServer
-            } else if unsafe state.pointee.peerCloseCode != 0 {
+            if unsafe state.pointee.peerCloseCode != 0 {
                 unsafe .closedByPeer(code: state.pointee.peerCloseCode)
+            } else if unsafe state.pointee.condition == .closing {
+                .closedByServer
             } else {
                 .lost
             }
@@ -130,10 +177,5 @@ extension Loop {
         }
         delegate?.connectionClosed(connection, end: end)
         table.remove(slot)
-    }
-
-    func slot(of session: UnsafeMutablePointer<LoopSession>) -> UInt32? {
-        let slotPlusOne = unsafe session.pointee.slotPlusOne
-        return slotPlusOne == 0 ? nil : slotPlusOne - 1
     }
 }

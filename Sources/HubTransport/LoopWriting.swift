@@ -2,13 +2,11 @@ internal import CLibWebSockets
 internal import Glibc
 package import HubCore
 
-/// Writing to WebSocket connections: straight to the socket where nothing is in the way, by the library where something is.
+/// Writing to WebSocket connections: straight to the socket where there is no TLS, by the library where there is.
 ///
-/// A write to a plain connection goes past the library when it holds nothing for that socket (`lws_partial_buffered`) and nothing waits in
-/// a queue. What keeps that safe: both sides write on this thread only; of a frame that the kernel takes in part the rest is given to the
-/// library at once, and the library drains what it holds before it sends anything else, so that no PONG gets into the frame; whole frames
-/// behind it wait in the connection's `SendQueue`. A PONG of the library's own that is taken in part is in its buffer, too, and is waited
-/// for. Through TLS everything is the library's. `RawWriteTests` proves both.
+/// All bytes of a connection are ours, so nothing of the library's can get between them. What the kernel does not take of a write waits in
+/// the connection's `SendQueue`: the rest of the frame that was cut as bytes of its own, whole frames behind it as references to one copy.
+/// Through TLS the library keeps the rest of a write, because OpenSSL wants it again as it was. `RawWriteTests` proves both.
 extension Loop {
     /// Writes joined frames to every subscriber of one channel: the fan-out loop.
     ///
@@ -27,7 +25,7 @@ extension Loop {
         var queued = 0
         for unsafe slot in unsafe slots {
             let state = unsafe base + Int(slot)
-            guard unsafe state.pointee.condition == .open, unsafe lws_partial_buffered(state.pointee.wsi) == 0 else {
+            guard unsafe state.pointee.condition == .open else {
                 unsafe queue(&delivery, from: 0, for: slot, state)
                 queued += 1
                 continue
@@ -35,11 +33,8 @@ extension Loop {
             if unsafe state.pointee.descriptor >= 0 {
                 let sent = unsafe tandem_send(state.pointee.descriptor, start, count)
                 if sent != count { unsafe goOn(&delivery, behind: sent, for: slot, state) }
-            } else if unsafe writeByLibrary(bytes, state) {
-                unsafe noteHeld(count, for: slot, state)
-                keepBound(slot)
             } else {
-                unsafe fail(state)
+                unsafe writeThroughTLS(bytes, slot, state)
             }
         }
         unsafe tally.delivered(slots.count, queued: queued, bytes: count)
@@ -74,24 +69,36 @@ extension Loop {
     private func goOn(
         _ delivery: inout Delivery, behind sent: Int, for slot: UInt32, _ state: UnsafeMutablePointer<ConnectionState>
     ) {
-        guard let end = unsafe finishFrame(of: delivery.bytes, behind: sent, for: slot, state) else { return unsafe fail(state) }
+        guard let end = unsafe keepRest(of: delivery.bytes, behind: sent, for: slot, state) else { return unsafe fail(state) }
         keepBound(slot)
         if unsafe end < delivery.bytes.count { unsafe queue(&delivery, from: end, for: slot, state) }
     }
 
-    /// Gives the library the rest of the frame that was cut. Returns where the next one begins; nil: the socket is dead.
-    private func finishFrame(
+    /// Keeps the rest of the frame that was cut. Returns where the next one begins; nil: the socket is dead.
+    private func keepRest(
         of bytes: UnsafeRawBufferPointer, behind sent: Int, for slot: UInt32, _ state: UnsafeMutablePointer<ConnectionState>
     ) -> Int? {
-        guard sent >= 0 || [EAGAIN, EWOULDBLOCK, EINTR].contains(Int32(-sent)) else { return nil }
+        guard sent >= 0 || Self.isFull(sent) else { return nil }
         unsafe tally.cutWrites += 1
         let taken = max(0, sent)
         let end = unsafe Frame.boundary(in: bytes, atOrBehind: taken)
-        if end == taken { return end }
-        let rest = unsafe UnsafeRawBufferPointer(rebasing: bytes[taken..<end])
-        guard unsafe writeByLibrary(rest, state) else { return nil }
-        unsafe noteHeld(rest.count, for: slot, state)
+        if end > taken { unsafe hold(Array(bytes[taken..<end]), slot, state) }
         return end
+    }
+
+    private static func isFull(_ sent: Int) -> Bool { [EAGAIN, EWOULDBLOCK, EINTR].contains(Int32(-sent)) }
+
+    /// The bytes go before everything else that is to be sent.
+    private func hold(_ rest: [UInt8], _ slot: UInt32, _ state: UnsafeMutablePointer<ConnectionState>) {
+        changeQueue(slot) { $0.held = rest }
+        if unsafe state.pointee.condition == .open { unsafe state.pointee.condition = .behind }
+        unsafe lws_callback_on_writable(state.pointee.wsi)
+    }
+
+    private func writeThroughTLS(_ bytes: UnsafeRawBufferPointer, _ slot: UInt32, _ state: UnsafeMutablePointer<ConnectionState>) {
+        guard unsafe writeByLibrary(bytes, state) else { return unsafe fail(state) }
+        unsafe noteHeld(bytes.count, for: slot, state)
+        keepBound(slot)
     }
 
     /// False: the library refused; the socket is dead.
@@ -102,8 +109,8 @@ extension Loop {
     /// After a write by the library of so many bytes: whatever it could not send is memory of a connection that is behind.
     private func noteHeld(_ count: Int, for slot: UInt32, _ state: UnsafeMutablePointer<ConnectionState>) {
         guard unsafe lws_partial_buffered(state.pointee.wsi) != 0 else { return }
-        changeQueue(slot) { $0.heldBytes = count }
-        unsafe state.pointee.condition = .behind
+        changeQueue(slot) { $0.libraryBytes = count }
+        if unsafe state.pointee.condition == .open { unsafe state.pointee.condition = .behind }
         unsafe lws_callback_on_writable(state.pointee.wsi)
     }
 
@@ -162,76 +169,75 @@ extension Loop {
         laggards.move(slot, from: queue.bytesBehind, to: 0)
     }
 
-    /// Goes on with what waits for this connection; the library calls also without need, and "nothing waits" is normal.
-    func writable(_ wsi: OpaquePointer, _ session: UnsafeMutablePointer<LoopSession>) -> Bool {
-        guard let slot = unsafe slot(of: session) else { return true }
+    /// Goes on with what waits for this connection; the library calls also without need, and "nothing waits" is normal. False: the socket
+    /// is dead.
+    func writable(_ slot: UInt32, _ wsi: OpaquePointer) -> Bool {
         let state = unsafe table.base + Int(slot)
-        guard unsafe state.pointee.condition == .behind else { return true }
-        if unsafe lws_partial_buffered(wsi) == 0 {
-            changeQueue(slot) { $0.heldBytes = 0 }
-            while unsafe lws_partial_buffered(wsi) == 0, let piece = changeQueue(slot, { $0.popFirst() }) {
-                guard let end = unsafe write(piece, for: slot, state) else { return false }
-                if end < piece.end {
-                    var rest = piece
-                    rest.start = end
-                    changeQueue(slot) { $0.putBack(rest) }
-                    break
-                }
-            }
-            if queues[slot]?.ownBytes == 0 {
-                dropQueue(slot)
-                unsafe state.pointee.condition = .open
-                return true
-            }
+        guard queues[slot] != nil else { return true }
+        guard unsafe state.pointee.descriptor < 0 ? drainThroughTLS(slot, wsi, state) : drain(slot, state) else { return false }
+        if queues[slot]?.isSpent != true {
+            unsafe lws_callback_on_writable(wsi)
+            return true
         }
-        unsafe lws_callback_on_writable(wsi)
+        dropQueue(slot)
+        if unsafe state.pointee.condition == .behind { unsafe state.pointee.condition = .open }
+        if unsafe state.pointee.isDeaf { unsafe endFrames(slot, state) }
         return true
     }
 
-    /// Writes a run of frames. Returns how far, which is where a frame of its batch begins; nil: the socket is dead.
-    private func write(_ piece: SendQueue.Piece, for slot: UInt32, _ state: UnsafeMutablePointer<ConnectionState>) -> Int? {
-        let bytes = unsafe UnsafeRawBufferPointer(rebasing: piece.batch.bytes[piece.start..<piece.end])
-        if unsafe state.pointee.descriptor < 0 {
-            guard unsafe writeByLibrary(bytes, state) else { return nil }
-            unsafe noteHeld(bytes.count, for: slot, state)
-            return piece.end
+    /// Writes until the kernel is full. False: the socket is dead.
+    private func drain(_ slot: UInt32, _ state: UnsafeMutablePointer<ConnectionState>) -> Bool {
+        if let held = queues[slot]?.held, !held.isEmpty {
+            let sent = unsafe held.withUnsafeBytes { unsafe tandem_send(state.pointee.descriptor, $0.baseAddress, $0.count) }
+            guard sent >= 0 || Self.isFull(sent) else { return false }
+            changeQueue(slot) { $0.held = Array(held[max(0, sent)...]) }
+            if sent != held.count { return true }
         }
-        let sent = unsafe tandem_send(state.pointee.descriptor, bytes.baseAddress, bytes.count)
-        if sent == bytes.count { return piece.end }
-        return unsafe finishFrame(of: bytes, behind: sent, for: slot, state).map { piece.start + $0 }
+        while let piece = changeQueue(slot, { $0.popFirst() }) {
+            let bytes = unsafe UnsafeRawBufferPointer(rebasing: piece.batch.bytes[piece.start..<piece.end])
+            let sent = unsafe tandem_send(state.pointee.descriptor, bytes.baseAddress, bytes.count)
+            if sent == bytes.count { continue }
+            guard let end = unsafe keepRest(of: bytes, behind: sent, for: slot, state) else { return false }
+            if piece.start + end < piece.end {
+                var rest = piece
+                rest.start += end
+                changeQueue(slot) { $0.putBack(rest) }
+            }
+            return true
+        }
+        return true
+    }
+
+    private func drainThroughTLS(_ slot: UInt32, _ wsi: OpaquePointer, _ state: UnsafeMutablePointer<ConnectionState>) -> Bool {
+        while unsafe lws_partial_buffered(wsi) == 0 {
+            changeQueue(slot) { $0.libraryBytes = 0 }
+            guard let piece = changeQueue(slot, { $0.popFirst() }) else { break }
+            let bytes = unsafe UnsafeRawBufferPointer(rebasing: piece.batch.bytes[piece.start..<piece.end])
+            guard unsafe writeByLibrary(bytes, state) else { return false }
+            unsafe noteHeld(bytes.count, for: slot, state)
+        }
+        return true
     }
 
     // MARK: Ending
 
-    /// Ends an HTTP connection.
-    func end(_ wsi: OpaquePointer) {
-        unsafe tandem_lws_kill(wsi)
-        hasNewTimeouts = true
-    }
-
     /// A write failed: the socket is dead, and the library closes it on its next round.
     private func fail(_ state: UnsafeMutablePointer<ConnectionState>) {
         unsafe state.pointee.condition = .closing
-        unsafe tandem_lws_kill(state.pointee.wsi)
-        hasNewTimeouts = true
+        if let wsi = unsafe state.pointee.wsi { unsafe end(wsi) }
     }
 
-    /// Sends a close frame with code and reason behind everything written so far, and ends the connection when the peer has
-    /// answered it or after `LoopOptions.closeSeconds`. Nothing more is written to it. `reason` is cut to the 123 bytes
-    /// that a close frame can hold (RFC 6455, 5.5).
-    ///
-    /// The frame is ours, not the library's: 4.1.6 drops its own when the closing begins in a writable callback.
-    /// - Parameter farewell: whole frames that go right before the close frame, also past a full send queue.
-    package func close(_ connection: ConnectionID, code: UInt16, reason: String, farewell: [UInt8] = []) {
-        assertOnThread()
-        guard let state = unsafe state(connection), unsafe state.pointee.condition != .closing else { return }
-        unsafe state.pointee.condition = .closing
-        dropQueue(UInt32(connection.slot))
-        var text = reason
-        while text.utf8.count > 123 { text.removeLast() }
-        let frame = farewell + [0x88, UInt8(2 + text.utf8.count), UInt8(code >> 8), UInt8(code & 0xFF)] + Array(text.utf8)
-        unsafe frame.withUnsafeBytes { unsafe _ = writeByLibrary($0, state) }
-        unsafe tandem_lws_close_timeout(state.pointee.wsi, LoopOptions.closeSeconds)
-        hasNewTimeouts = true
+    /// The last bytes of a connection: behind the rest of a frame that is cut, and instead of everything else that waits.
+    func writeLast(_ bytes: [UInt8], _ slot: UInt32, _ state: UnsafeMutablePointer<ConnectionState>) {
+        let held = queues[slot]?.held ?? []
+        dropQueue(slot)
+        if unsafe state.pointee.descriptor < 0 {
+            if unsafe bytes.withUnsafeBytes({ unsafe writeByLibrary($0, state) }) { unsafe noteHeld(bytes.count, for: slot, state) }
+            return
+        }
+        if !held.isEmpty { return unsafe hold(held + bytes, slot, state) }
+        let sent = unsafe bytes.withUnsafeBytes { unsafe tandem_send(state.pointee.descriptor, $0.baseAddress, $0.count) }
+        // On a dead socket nothing waits; the library notices its end.
+        if sent != bytes.count, sent >= 0 || Self.isFull(sent) { unsafe hold(Array(bytes[max(0, sent)...]), slot, state) }
     }
 }

@@ -2,8 +2,8 @@ internal import HubCore
 
 /// What one slow connection still has to be sent, in order: references to shared batches, bounded in bytes and items.
 ///
-/// Of the one frame that the kernel took only in part libwebsockets keeps the rest (through TLS: of the one write); everything
-/// behind it waits here. Exists only while a connection is behind.
+/// The rest of the one frame that the kernel took only in part goes first (through TLS libwebsockets keeps that, of a whole write). Exists
+/// only while a connection is behind.
 struct SendQueue {
     /// A run of a batch's frames.
     struct Piece {
@@ -22,12 +22,14 @@ struct SendQueue {
     private var replaced = 0
     /// Where the waiting frame of each line stands in `pieces`.
     private var newest: [UInt32: Int] = [:]
-    /// Bytes that wait here, without libwebsockets' own remainder.
+    /// Bytes of the pieces that wait here.
     private(set) var queuedBytes = 0
     /// Bytes among these of a list that may be longer than the bound.
     private var listBytes = 0
-    /// At most so many bytes of an earlier write are libwebsockets' to send.
-    var heldBytes = 0
+    /// The rest of a frame that the kernel took in part; it goes before everything else.
+    var held: [UInt8] = []
+    /// Through TLS: at most so many bytes of an earlier write are libwebsockets' to send.
+    var libraryBytes = 0
 
     /// A connection with this many pieces waiting is slow whatever their size: the entries themselves are memory.
     static let piecesMax = 8192
@@ -35,6 +37,9 @@ struct SendQueue {
     static let pieceBytes = 64
 
     var isEmpty: Bool { waitingCount == 0 }
+    /// Nothing waits, here or in the library.
+    var isSpent: Bool { isEmpty && heldBytes == 0 }
+    private var heldBytes: Int { held.count + libraryBytes }
     /// Memory of its own, beside the batches it shares.
     var ownBytes: Int { waitingCount * Self.pieceBytes + heldBytes }
     /// How far behind its connection is.

@@ -1,6 +1,6 @@
 import HubTesting
 
-@testable import HubTransport
+import HubWire
 
 /// How request bodies are delimited, and chunked ones put together. The first two bytes of an input say in what pieces the rest
 /// arrives.
@@ -58,7 +58,10 @@ enum BodyTarget {
         var position = 0
         while position < bytes.count {
             let end = min(bytes.count, position + max(1, piece()))
-            let progress = bytes[position..<end].withUnsafeBytes { decoder.receive($0, into: &body, bodyBytesMax: bodyBytesMax) }
+            let progress = bytes[position..<end].withUnsafeBytes { piece in
+                var rest = piece
+                return decoder.receive(&rest, into: &body, bodyBytesMax: bodyBytesMax)
+            }
             if progress != .incomplete { return (progress, body) }
             position = end
         }
@@ -91,13 +94,14 @@ enum BodyTarget {
         // An absent header is not an empty one.
         let length = lines[0] == "-" ? nil : lines[0]
         let coding = lines[1].isEmpty ? nil : lines[1]
-        switch HTTPExchange.framing(contentLength: length, transferEncoding: coding, bodyBytesMax: bodyBytesMax) {
-        case .failure(let refusal):
-            return [400, 413].contains(refusal.status) && !refusal.sentence.isEmpty ? nil : "a bad refusal: \(refusal)"
-        case .success(.none): return coding == nil && (length == nil || Int(length ?? "") == 0) ? nil : "a body is taken for none"
-        case .success(.chunked): return coding?.lowercased() == "chunked" && length == nil ? nil : "taken for chunked"
-        case .success(.length(let count)):
-            return coding == nil && Int(length ?? "") == count && (1...bodyBytesMax).contains(count) ? nil : "a length of \(count)"
+        do throws(HeadRefusal) {
+            switch try BodyFraming.read(contentLength: length, transferEncoding: coding) {
+            case .none: return coding == nil && (length == nil || Int(length ?? "") == 0) ? nil : "a body is taken for none"
+            case .chunked: return coding?.lowercased() == "chunked" && length == nil ? nil : "taken for chunked"
+            case .length(let count): return coding == nil && Int(length ?? "") == count && count > 0 ? nil : "a length of \(count)"
+            }
+        } catch {
+            return error.status == 400 && !error.sentence.isEmpty ? nil : "a bad refusal: \(error)"
         }
     }
 }

@@ -11,11 +11,11 @@ struct MessageTests {
         return options
     }
 
-    @Test("messages of every size around the receive buffer's arrive whole and once")
+    @Test("messages of every size arrive whole and once")
     func sizes() throws {
         try withServer(options: Self.options()) { server in
             let peer = try server.client()
-            let buffer = LoopOptions.receiveBufferBytes
+            let buffer = 256
             let counts = [0, 1, 2, 125, 126, 127, 4095, 4096] + [1, 2, 4].flatMap { [$0 * buffer - 1, $0 * buffer, $0 * buffer + 1] }
             for count in counts {
                 let text = (0..<count).map { UInt8(ascii: "a") + UInt8($0 % 26) }
@@ -51,7 +51,7 @@ struct MessageTests {
         behaviour.opened = { loop, connection, _ in loop.probe(connection, pingAfter: .milliseconds(250), pongWithin: .seconds(20)) }
         try withServer(behaviour) { server in
             let peer = try server.client()
-            let long = [UInt8](repeating: UInt8(ascii: "x"), count: 3 * LoopOptions.receiveBufferBytes)
+            let long = [UInt8](repeating: UInt8(ascii: "x"), count: 800)
             try peer.sendFrame(1, long, isFinal: false)
             for _ in 0..<99 { try peer.sendFrame(0, [], isFinal: false) }
             try peer.sendFrame(0, [])
@@ -172,44 +172,8 @@ struct MessageTests {
             try peer.sendText("text")
             #expect(try peer.frame().text == "text")
             let connection = try server.waitOpened(1)[0]
-            #expect(server.seen.all.count { $0 == .binary(connection) } == 3)
-        }
-    }
-
-    @Test("bytes that are no UTF-8 reach the delegate as they are")
-    func invalidText() throws {
-        try withServer { server in
-            let peer = try server.client()
-            let bytes: [UInt8] = [0xFF, 0xC3, 0x28, 0, 0xED, 0xA0, 0x80]
-            try peer.sendFrame(1, bytes)
-            #expect(try peer.frame().payload == bytes)
-        }
-    }
-
-    @Test("an unmasked frame, a reserved opcode or bit, and a stray continuation harm nobody else")
-    func illegalFrames() throws {
-        try withServer { server in
-            let bystander = try server.client()
-            let attacks: [[UInt8]] = [
-                TestPeer.frame(1, Array("unmasked".utf8), isMasked: false), TestPeer.frame(3, [1]), TestPeer.frame(0xB, [1]),
-                TestPeer.frame(0, [1]), [0xF1, 0x81, 0, 0, 0, 0, 0x78], TestPeer.frame(9, [UInt8](repeating: 1, count: 126)),
-                TestPeer.frame(9, [1], isFinal: false), [0x81, 0xFF, 0x80, 0, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5],
-                TestPeer.frame(1, [1], isFinal: false) + TestPeer.frame(1, [2]),
-            ]
-            for attack in attacks {
-                let peer = try server.client()
-                try peer.stream.send(attack)
-                // Whatever the library makes of it, it ends with the connection or a close that the client asks for.
-                try? peer.sendClose(1000)
-                while let frame = try? peer.nextFrame() {
-                    if frame.opcode == 8 { break }
-                }
-                peer.stream.close()
-                try bystander.sendText("still here")
-                #expect(try bystander.frame().text == "still here")
-            }
-            #expect(try eventually { try server.on { $0.connectionCount } == 1 })
-            #expect(try server.on { $0.assemblies.isEmpty })
+            let binary = server.seen.all.filter { if case .binary = $0 { true } else { false } }
+            #expect(binary == [[0, 255], [UInt8](repeating: 7, count: 2000), [1, 2]].map { .binary(connection, $0) })
         }
     }
 }

@@ -66,7 +66,7 @@ struct SlowConsumerTests {
                     try server.on { $0.send(frame, to: connection) }
                     return server.seen.all.contains(.slow(connection))
                 })
-            #expect(server.seen.wait { $0.contains(.closed(connection)) }, "after LoopOptions.closeSeconds")
+            #expect(server.seen.wait { $0.contains(.closed(connection)) }, "after LoopOptions.closeTicksMax")
             #expect(try eventually { try server.on { $0.handle.load } == 0 })
             stuck.stream.close()
         }
@@ -228,7 +228,7 @@ struct SlowConsumerTests {
             }
             let connection = server.opened[0]
             #expect(wasBehind && server.seen.all.contains(.slow(connection)))
-            #expect(try server.on { $0.queuedMemory.bytes } == 0, "what waited for it is gone")
+            #expect(try server.on { $0.queuedMemory.bytes } < 11_000, "what waited for it is gone, but for the rest of one frame")
             stuck.stream.close()
         }
     }

@@ -10,7 +10,7 @@ import Synchronization
 enum Seen: Equatable, Sendable {
     case opened(ConnectionID, path: String, origin: String?)
     case text(ConnectionID, [UInt8])
-    case binary(ConnectionID)
+    case binary(ConnectionID, [UInt8])
     case frame(ConnectionID)
     case tooMuch(ConnectionID)
     case silent(ConnectionID)
@@ -25,7 +25,7 @@ enum Seen: Equatable, Sendable {
 struct Behaviour: Sendable {
     var opened: @Sendable (Loop, ConnectionID, [(name: String, value: String)]) -> Void = { _, _, _ in }
     var text: @Sendable (Loop, ConnectionID, [UInt8]) -> Void = { loop, connection, text in loop.send(Frame.text(text), to: connection) }
-    var binary: @Sendable (Loop, ConnectionID) -> Void = { _, _ in }
+    var binary: @Sendable (Loop, ConnectionID, [UInt8]) -> Void = { _, _, _ in }
     var tooMuch: @Sendable (Loop, ConnectionID) -> Void = { $0.close($1, code: 1009, reason: "too big") }
     var silent: @Sendable (Loop, ConnectionID) -> Void = { $0.close($1, code: 4201, reason: "no pong") }
     var closed: @Sendable (Loop, ConnectionID) -> Void = { _, _ in }
@@ -74,9 +74,9 @@ private final class TestDelegate: LoopDelegate {
         behaviour.text(loop, connection, Array(text))
     }
 
-    func connectionReceivedBinary(_ connection: ConnectionID) {
-        seen.append(.binary(connection))
-        behaviour.binary(loop, connection)
+    func connection(_ connection: ConnectionID, receivedBinary bytes: UnsafeRawBufferPointer) {
+        seen.append(.binary(connection, Array(bytes)))
+        behaviour.binary(loop, connection, Array(bytes))
     }
 
     func connectionReceivedFrame(_ connection: ConnectionID) { seen.append(.frame(connection)) }

@@ -110,7 +110,7 @@ struct TimeoutTests {
                 if kind.isOfBody, !answer.lowercased().contains("connection: close") { throw StreamError("\(kind.rawValue): \(answer)") }
             }
             #expect(try eventually { try server.on { $0.handle.load } == 0 })
-            #expect(try server.on { $0.exchanges.connections.isEmpty })
+            #expect(try server.on { $0.http.isEmpty })
         }
     }
 

@@ -52,7 +52,7 @@ struct UnreadAnswerTests {
             try peer.send(text: Self.get)
             #expect(try eventually { try server.on { $0.queuedMemory.bytes } > 0 })
             #expect(try eventually { try server.on { $0.queuedMemory.bytes } == 0 })
-            #expect(try server.on { $0.exchanges.connections.isEmpty })
+            #expect(try server.on { $0.http.isEmpty })
             #expect(throws: (any Error).self) { try peer.answer() }
         }
     }

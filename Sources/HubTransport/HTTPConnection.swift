@@ -1,0 +1,72 @@
+internal import HubCore
+internal import HubWire
+
+/// One HTTP connection: what has come in and is not read yet, and the request under way.
+@safe final class HTTPConnection {
+    let wsi: OpaquePointer
+    let session: UnsafeMutablePointer<LoopSession>
+    /// Bytes of a request that has come in part, or that came while another was under way.
+    var input: [UInt8] = []
+    /// Of these, what is known to hold no end of a head.
+    var scanned = 0
+    /// The request under way. Requests are served one behind the other.
+    var exchange: HTTPExchange?
+    /// The tick at which the next head has to be complete.
+    var deadline: UInt32
+    /// False: what comes in is left to the kernel.
+    var isReading = true
+
+    init(_ wsi: OpaquePointer, _ session: UnsafeMutablePointer<LoopSession>, deadline: UInt32) {
+        unsafe self.wsi = unsafe wsi
+        unsafe self.session = unsafe session
+        self.deadline = deadline
+    }
+}
+
+/// The HTTP connections of one loop, by index; a serial number of each request tells those of one index apart.
+struct HTTPConnections {
+    private var entries: [HTTPConnection?] = []
+    private var free: [Int] = []
+    private var nextSerial: UInt64 = 1
+
+    mutating func insert(_ connection: HTTPConnection) -> Int {
+        if let index = free.popLast() {
+            entries[index] = connection
+            return index
+        }
+        entries.append(connection)
+        return entries.count - 1
+    }
+
+    mutating func takeSerial() -> UInt64 {
+        defer { nextSerial += 1 }
+        return nextSerial
+    }
+
+    /// Requests of a lower number have come and are answered.
+    var answeredUpTo: UInt64 {
+        entries.reduce(nextSerial) { least, entry in
+            guard let exchange = entry?.exchange, !exchange.isAnswered else { return least }
+            return min(least, exchange.serial)
+        }
+    }
+
+    /// The number that the next request gets.
+    var nextNumber: UInt64 { nextSerial }
+
+    var isEmpty: Bool { entries.count == free.count }
+    var indices: Range<Int> { entries.indices }
+
+    subscript(index: Int) -> HTTPConnection? { entries[index] }
+
+    mutating func remove(_ index: Int) {
+        entries[index] = nil
+        free.append(index)
+    }
+
+    /// The connection whose request awaits this reply.
+    func connection(of reply: HTTPReply) -> HTTPConnection? {
+        guard entries.indices.contains(reply.exchange), let entry = entries[reply.exchange], entry.exchange?.serial == reply.serial else { return nil }
+        return entry
+    }
+}
