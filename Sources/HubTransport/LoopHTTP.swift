@@ -54,8 +54,8 @@ extension Loop {
                 case .complete(let head, let count):
                     connection.scanned = 0
                     unsafe rest = unsafe UnsafeRawBufferPointer(rebasing: rest[count...])
-                    if let key = SocketPath.key(in: head.request.path), head.upgrade != nil || head.request.method == "GET" {
-                        return unsafe upgrade(index, connection, head, key, rest)
+                    if let offer = head.upgrade, let key = SocketPath.key(in: head.request.path) {
+                        return unsafe upgrade(index, connection, head, offer, key, rest)
                     }
                     guard begin(index, connection, head, hasBody: rest.count > 0) else { return false }
                 }
@@ -77,10 +77,11 @@ extension Loop {
     // MARK: Upgrades
 
     /// Judges a handshake. Refusals are answers; a connection that is let in has frames behind its head.
-    private func upgrade(_ index: Int, _ connection: HTTPConnection, _ head: RequestHead, _ key: String, _ rest: UnsafeRawBufferPointer) -> Bool {
+    private func upgrade(
+        _ index: Int, _ connection: HTTPConnection, _ head: RequestHead, _ offer: UpgradeOffer, _ key: String, _ rest: UnsafeRawBufferPointer
+    ) -> Bool {
         let answer: [UInt8]
         do throws(HeadRefusal) {
-            guard let offer = head.upgrade else { throw UpgradeOffer.needed }
             answer = try offer.accept(method: head.request.method, framing: head.framing)
         } catch {
             return refuseHead(index, connection, error.response)

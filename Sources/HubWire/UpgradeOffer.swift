@@ -31,9 +31,6 @@ package struct UpgradeOffer: Sendable, Equatable {
         return Array((answer + "\r\n").utf8)
     }
 
-    /// The path is a socket's, and the request asks for none.
-    package static var needed: HeadRefusal { HeadRefusal(426, "this path is a WebSocket's: connect with ws://", header: "Upgrade", "websocket") }
-
     private static var versionNeeded: HeadRefusal {
         HeadRefusal(426, "Sec-WebSocket-Version must be 13", header: "Sec-WebSocket-Version", "13")
     }

@@ -87,8 +87,10 @@ async def c03_unknown_key(s):
 async def c03_other_refusals(s):
     await refusal(s, 4003, "off")
     await refusal(s, 4009, "origin", origin="https://evil.example")
-    for path in ("/", "/nowhere?protocol=7", "/app?protocol=7", "/apps/1/events"):
-        await refusal(s, 4005, path=path)
+    handshake = {"Upgrade": "websocket", "Connection": "Upgrade", "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==", "Sec-WebSocket-Version": "13"}
+    for path in ("/", "/nowhere?protocol=7", "/app?protocol=7", "/apps/1/channels"):
+        answer = await s.hub.request("GET", path, headers=handshake)
+        equal(answer.status, 401 if path.startswith("/apps/") else 404, path)
     # A native client has no origin.
     await s.client("origin")
     await s.client("origin", origin="https://good.example")
