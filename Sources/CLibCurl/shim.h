@@ -119,16 +119,13 @@ static inline CURLcode tandem_curl_set_sockets(CURL *easy, struct tandem_curl_so
   return code;
 }
 
-static inline int tandem_curl_begins(void *context, char *peer, char *own, int peer_port, int own_port) {
-  (void)peer, (void)own, (void)peer_port, (void)own_port;
-  ++*(long *)context;
-  return CURL_PREREQFUNC_OK;
-}
+typedef int (*tandem_curl_departure)(void *context, char *peer, char *own, int peer_port, int own_port);
 
-/* Counts in `sends` how often libcurl begins to send the handle's request; more than once when it repeats it by itself. */
-static inline CURLcode tandem_curl_count_sends(CURL *easy, long *sends) {
-  CURLcode code = (curl_easy_setopt)(easy, CURLOPT_PREREQFUNCTION, tandem_curl_begins);
-  if(code == CURLE_OK) code = (curl_easy_setopt)(easy, CURLOPT_PREREQDATA, (void *)sends);
+/* Has `departs` called whenever libcurl begins to send the handle's request; more than once when it repeats it by itself. Its answer is
+ * CURL_PREREQFUNC_OK, or CURL_PREREQFUNC_ABORT for a request that is not to go. */
+static inline CURLcode tandem_curl_set_departure(CURL *easy, tandem_curl_departure departs, void *context) {
+  CURLcode code = (curl_easy_setopt)(easy, CURLOPT_PREREQFUNCTION, departs);
+  if(code == CURLE_OK) code = (curl_easy_setopt)(easy, CURLOPT_PREREQDATA, context);
   return code;
 }
 

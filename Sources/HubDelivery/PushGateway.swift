@@ -65,9 +65,25 @@ package protocol PushGateway: Sendable {
     ///
     /// One call is one attempt: backing off and trying again is the caller's.
     func send(_ message: PushMessage, to target: PushTarget, completion: @escaping @Sendable (PushOutcome) -> Void)
+    /// The same for a push that may be kept back until it leaves.
+    /// - Parameter departs: asked in that moment, on a thread of the gateway's, and quick: whether the push is still to go. One that is not
+    ///   ends as a retry.
+    func send(
+        _ message: PushMessage, to target: PushTarget, departs: @escaping @Sendable () -> Bool,
+        completion: @escaping @Sendable (PushOutcome) -> Void)
     /// What can go out on a route now: a question that reserves nothing. Callable from any thread.
     func room(on route: PushRoute) -> PushRoom
     /// Asks for places for pushes that are sent right after, one answer each, in their order: the urgent ones should be first.
     /// What is sent without asking is sent all the same.
     func admit(_ candidates: [PushCandidate]) -> [PushAdmission]
+}
+
+extension PushGateway {
+    /// Where nothing waits inside, a push leaves as it is handed over.
+    package func send(
+        _ message: PushMessage, to target: PushTarget, departs: @escaping @Sendable () -> Bool,
+        completion: @escaping @Sendable (PushOutcome) -> Void
+    ) {
+        if departs() { send(message, to: target, completion: completion) } else { completion(.retry(after: nil, reason: "withdrawn")) }
+    }
 }

@@ -247,6 +247,8 @@ internal import Glibc
             timeoutsInRow = 0
             window.bound(limitMax: answer.version == .http1 ? options.inFlightMaxHTTP1 : options.inFlightMax)
             window.ended(InFlightWindow.signal(status: answer.status, is429OfOne: options.is429OfOneRecipient), inside: inFlight)
+        // It says nothing about the peer.
+        case .failure(let error) where error.reason == .withdrawn: window.ended(.answered, inside: inFlight)
         case .failure:
             window.ended(.failed, inside: inFlight)
             timeoutsInRow = code == .operationTimedOut ? timeoutsInRow + 1 : 0

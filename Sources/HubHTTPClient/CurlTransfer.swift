@@ -29,8 +29,10 @@ internal import COpenSSL
     private var receivedHeaders: [String: String] = [:]
     private var receivedBody: [UInt8] = []
     private var bodyTruncated = false
-    /// Counted by libcurl's callback.
-    private let sendsCounted: UnsafeMutablePointer<Int>
+    /// Asked when the call leaves; nil: it goes.
+    private var departs: (@Sendable () -> Bool)?
+    /// The call was told to stay.
+    private var isWithdrawn = false
 
     /// Nil when libcurl cannot allocate a handle.
     init?(slot: Int) {
@@ -40,13 +42,11 @@ internal import COpenSSL
         unsafe errorText = .allocate(capacity: Int(CURL_ERROR_SIZE))
         unsafe errorText.initialize(repeating: 0, count: Int(CURL_ERROR_SIZE))
         unsafe body = .allocate(byteCount: Self.bodyBytesMin, alignment: 1)
-        unsafe sendsCounted = .allocate(capacity: 1)
-        unsafe sendsCounted.initialize(to: 0)
     }
 
     /// How often libcurl began to send the last call. It repeats a call by itself when a connection that was used before ends without
     /// a byte of the answer, or when the peer refuses the stream.
-    var sends: Int { unsafe sendsCounted.pointee }
+    private(set) var sends = 0
 
     /// Connections that were opened for the last call.
     var connectionsOpened: Int { long(CURLINFO_NUM_CONNECTS) }
@@ -56,7 +56,6 @@ internal import COpenSSL
         unsafe curl_url_cleanup(originParts)
         unsafe errorText.deallocate()
         unsafe body.deallocate()
-        unsafe sendsCounted.deallocate()
     }
 
     /// Sets the handle up for one call. After an error nothing is held and the transfer is free again.
@@ -69,7 +68,9 @@ internal import COpenSSL
         completion: @escaping HTTPCompletion
     ) throws(HTTPClientError) {
         unsafe errorText[0] = 0
-        unsafe sendsCounted.pointee = 0
+        sends = 0
+        isWithdrawn = false
+        departs = call.departs
         if !receivedHeaders.isEmpty { receivedHeaders = [:] }
         receivedBody = []
         bodyTruncated = false
@@ -213,7 +214,13 @@ internal import COpenSSL
                     return CURLE_OK
                 })
         }
-        unsafe try check(tandem_curl_count_sends(easy, sendsCounted))
+        unsafe try check(
+            tandem_curl_set_departure(
+                easy,
+                { context, _, _, _, _ in
+                    guard let context = unsafe context else { return CURL_PREREQFUNC_OK }
+                    return unsafe Unmanaged<CurlTransfer>.fromOpaque(context).takeUnretainedValue().leaves()
+                }, context))
         unsafe try check(tandem_curl_set_pointer(easy, CURLOPT_WRITEDATA, context))
         unsafe try check(tandem_curl_set_pointer(easy, CURLOPT_HEADERDATA, context))
         unsafe try check(
@@ -230,6 +237,14 @@ internal import COpenSSL
                 unsafe Unmanaged<CurlTransfer>.fromOpaque(context).takeUnretainedValue().received(headerLine: line)
                 return size * count
             })
+    }
+
+    /// libcurl is about to send the request: over a connection that stands, with nothing left in between.
+    private func leaves() -> Int32 {
+        isWithdrawn = departs?() == false
+        if isWithdrawn { return CURL_PREREQFUNC_ABORT }
+        sends += 1
+        return CURL_PREREQFUNC_OK
     }
 
     /// Keeps what fits and drops the rest: refusing bytes would end the whole connection, which others are using.
@@ -268,6 +283,8 @@ internal import COpenSSL
     func finish(_ code: CurlCode) -> (result: Result<HTTPAnswer, HTTPClientError>, completion: HTTPCompletion?) {
         let completion = completion
         self.completion = nil
+        departs = nil
+        if isWithdrawn { return (.failure(.withdrawn(sends == 0 ? .notSent : .outcomeUnknown)), completion) }
         let status = long(CURLINFO_RESPONSE_CODE)
         guard code == .ok, status > 0 else {
             // libcurl 7.88 can report a stream that ended without an answer as success.

@@ -7,12 +7,18 @@ package struct HTTPCall: Sendable {
     /// Sent as written and in this order. A name or value with a control character makes the call invalid.
     package var headers: [(name: String, value: String)]
     package var body: [UInt8]
+    /// Asked on the client's thread in the moment in which the request leaves, and so behind every queue: whether it is still to go. One
+    /// that is not ends with `HTTPClientError.Reason.withdrawn`. Nil: it goes.
+    package var departs: (@Sendable () -> Bool)?
 
-    package init(method: String, url: String, headers: [(name: String, value: String)] = [], body: [UInt8] = []) {
+    package init(
+        method: String, url: String, headers: [(name: String, value: String)] = [], body: [UInt8] = [], departs: (@Sendable () -> Bool)? = nil
+    ) {
         self.method = method
         self.url = url
         self.headers = headers
         self.body = body
+        self.departs = departs
     }
 }
 

@@ -11,6 +11,8 @@ package struct HTTPClientError: Error, Equatable, Sendable, CustomStringConverti
         case shutDown
         /// The call itself cannot be sent: a wrong URL, scheme, method or header. Our caller's mistake.
         case invalidCall
+        /// `HTTPCall.departs` kept it from being sent.
+        case withdrawn
         /// libcurl gave up: connection, TLS, protocol or time-out.
         case transport(CurlCode)
     }
@@ -41,6 +43,9 @@ package struct HTTPClientError: Error, Equatable, Sendable, CustomStringConverti
 
     static func shutDown(_ delivery: Delivery) -> HTTPClientError {
         HTTPClientError(reason: .shutDown, delivery: delivery, detail: "the HTTP client was shut down")
+    }
+    static func withdrawn(_ delivery: Delivery) -> HTTPClientError {
+        HTTPClientError(reason: .withdrawn, delivery: delivery, detail: "the request was not to go any more")
     }
     static func invalidCall(_ detail: String) -> HTTPClientError {
         HTTPClientError(reason: .invalidCall, delivery: .notSent, detail: detail)

@@ -97,6 +97,13 @@ package final class APNsGateway: ClosablePushGateway {
     }
 
     package func send(_ message: PushMessage, to target: PushTarget, completion: @escaping @Sendable (PushOutcome) -> Void) {
+        send(message, to: target, departs: { true }, completion: completion)
+    }
+
+    package func send(
+        _ message: PushMessage, to target: PushTarget, departs: @escaping @Sendable () -> Bool,
+        completion: @escaping @Sendable (PushOutcome) -> Void
+    ) {
         let side = side(target.environment)
         let log = PushLog(message, target)
         let (target, completion) = message.addressed(to: target, completion)
@@ -112,7 +119,7 @@ package final class APNsGateway: ClosablePushGateway {
             case .token(let token):
                 let request = Request(
                     payload: payload, path: path, target: target, environment: target.environment,
-                    wasUnproven: side.lane.lane.entered(target), log: log, completion: completion)
+                    wasUnproven: side.lane.lane.entered(target), log: log, departs: departs, completion: completion)
                 submit(request, token: token, isResend: false)
             case .wait(let wait):
                 Self.later(
@@ -190,6 +197,7 @@ extension APNsGateway {
         /// APNs called the token bad, in one environment at least.
         var isCalledBad = false
         let log: PushLog
+        let departs: @Sendable () -> Bool
         let completion: @Sendable (PushOutcome) -> Void
 
         var isCrossed: Bool { environment != target.environment }
@@ -201,7 +209,7 @@ extension APNsGateway {
         headers.reserveCapacity(headers.count + 2)
         headers.append(("apns-id", request.payload.requestID))
         headers.append(("authorization", "bearer " + token))
-        let call = HTTPCall(method: "POST", url: lane.baseURL + request.path, headers: headers, body: request.payload.body)
+        let call = HTTPCall(method: "POST", url: lane.baseURL + request.path, headers: headers, body: request.payload.body, departs: request.departs)
         lane.multi.submit(call) { [self] result in answered(request, token: token, isResend: isResend, result) }
     }
 

@@ -87,6 +87,13 @@ package final class FCMGateway: ClosablePushGateway {
     }
 
     package func send(_ message: PushMessage, to target: PushTarget, completion: @escaping @Sendable (PushOutcome) -> Void) {
+        send(message, to: target, departs: { true }, completion: completion)
+    }
+
+    package func send(
+        _ message: PushMessage, to target: PushTarget, departs: @escaping @Sendable () -> Bool,
+        completion: @escaping @Sendable (PushOutcome) -> Void
+    ) {
         let log = PushLog(message, target)
         // Whatever is decided here is told from another thread, because the caller may hold locks.
         let later: @Sendable (PushOutcome) -> Void = { [logger] outcome in
@@ -105,7 +112,7 @@ package final class FCMGateway: ClosablePushGateway {
             let payload = try payloads.fcm(message, target: target, now: time.wallMilliseconds)
             let request = Request(
                 body: payload.body, target: target, wasUnproven: lane.entered(target), shape: Self.shape(message, target), sentAt: monotonic,
-                log: log, completion: completion)
+                log: log, departs: departs, completion: completion)
             submit(request, isResend: false)
         } catch {
             later(.rejected(reason: error.reason))
@@ -155,19 +162,21 @@ extension FCMGateway {
         /// Nanoseconds of the monotonic clock.
         let sentAt: UInt64
         let log: PushLog
+        let departs: @Sendable () -> Bool
         let completion: @Sendable (PushOutcome) -> Void
     }
 
-    private func call(_ body: [UInt8], token: String) -> HTTPCall {
+    private func call(_ body: [UInt8], token: String, departs: (@Sendable () -> Bool)? = nil) -> HTTPCall {
         HTTPCall(
-            method: "POST", url: url, headers: [("authorization", "Bearer " + token), ("content-type", "application/json")], body: body)
+            method: "POST", url: url, headers: [("authorization", "Bearer " + token), ("content-type", "application/json")], body: body,
+            departs: departs)
     }
 
     private func submit(_ request: Request, isResend: Bool) {
         accessToken.withToken { [self] token in
             switch token {
             case .success(let token):
-                lane.multi.submit(call(request.body, token: token)) { [self] result in
+                lane.multi.submit(call(request.body, token: token, departs: request.departs)) { [self] result in
                     answered(request, token: token, isResend: isResend, result)
                 }
             case .failure(let fault):

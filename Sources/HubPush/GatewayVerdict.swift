@@ -54,7 +54,7 @@ struct GatewayVerdict: Equatable {
     init(_ error: HTTPClientError) {
         switch error.reason {
         case .invalidCall: self = .rejected("the request cannot be sent: \(error.detail)")
-        case .queueFull, .waitedTooLong, .shutDown: self = .retry(.lane, error.detail)
+        case .queueFull, .waitedTooLong, .shutDown, .withdrawn: self = .retry(.lane, error.detail)
         case .transport:
             let seen = error.delivery == .notSent ? "not sent" : "outcome unknown"
             self = .retry(.transport, "\(error.detail) (\(seen))")

@@ -128,6 +128,13 @@ package final class PushRouter: ClosablePushGateway {
     }
 
     package func send(_ message: PushMessage, to target: PushTarget, completion: @escaping @Sendable (PushOutcome) -> Void) {
+        send(message, to: target, departs: { true }, completion: completion)
+    }
+
+    package func send(
+        _ message: PushMessage, to target: PushTarget, departs: @escaping @Sendable () -> Bool,
+        completion: @escaping @Sendable (PushOutcome) -> Void
+    ) {
         let provider = target.provider
         guard let gateway = gateway(app: target.app, provider) else {
             let log = PushLog(message, target)
@@ -139,7 +146,7 @@ package final class PushRouter: ClosablePushGateway {
             }
             return
         }
-        gateway.send(message, to: target) { [self] outcome in
+        gateway.send(message, to: target, departs: departs) { [self] outcome in
             note(provider, outcome)
             completion(outcome)
         }

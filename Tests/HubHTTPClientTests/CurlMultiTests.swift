@@ -244,6 +244,27 @@ struct CurlMultiTests {
         #expect(multi.counters.refused == 1)
     }
 
+    @Test("a call that is not to go any more when its turn comes is never sent, and the connection goes on")
+    func withdrawn() async throws {
+        let server = try LocalHTTPServer { _ in .answer(200) }
+        defer { server.stop() }
+        let multi = try client { $0.inFlightMax = 1 }
+        #expect(try await multi.answer(HTTPCall(method: "POST", url: server.url + "/first")).get().status == 200)
+        let asked = Mutex(0)
+        let window = multi.counters.window
+        let call = HTTPCall(
+            method: "POST", url: server.url + "/second",
+            departs: {
+                asked.withLock { $0 += 1 }
+                return false
+            })
+        let error = try #require(await multi.answer(call).error)
+        #expect(error.reason == .withdrawn && error.delivery == .notSent && asked.withLock { $0 } == 1)
+        #expect(try await multi.answer(HTTPCall(method: "POST", url: server.url + "/third", departs: { true })).get().status == 200)
+        #expect(server.requests.map(\.path) == ["/first", "/third"] && multi.counters.window == window)
+        multi.shutdown()
+    }
+
     @Test("shutting down fails what is outstanding, each by what the peer may have seen, and is repeatable")
     func shutsDown() async throws {
         let server = try LocalHTTPServer { _ in .silence }
