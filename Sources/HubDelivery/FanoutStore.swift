@@ -198,10 +198,12 @@ package protocol FanoutStore: Sendable {
     /// What takes a notification back stays.
     /// - Returns: those that were ended, without their messages.
     func cancelDeliveries(event: String, _ cancellations: [PushCancellation]) async throws -> [DeliveryRecord]
-    /// The channel's events that have not expired, have the user among their recipients and are not confirmed by it, in order.
-    /// Who caused an event has not missed it. Looks at the 1,000 events at most that expire last.
-    /// - Parameter now: milliseconds since 1970.
-    func missed(app: String, channel: String, user: String, now: Int64, limit: Int) async throws -> [MissedEvent]
+    /// Of each user the channel's events that have not expired, have the user among their recipients and are not confirmed by it, in order.
+    /// Who caused an event has not missed it. Looks at the 1,000 events at most that expire last, at each once for all users.
+    /// - Parameters:
+    ///   - now: milliseconds since 1970.
+    ///   - limit: events of each user.
+    func missed(app: String, channel: String, users: [String], now: Int64, limit: Int) async throws -> [[MissedEvent]]
     /// The channel's events after a sequence, in order.
     func history(app: String, channel: String, after sequence: Int64, limit: Int) async throws -> [EventRecord]
     /// The events that the user was a recipient of, over all channels of the app, after a position. One call looks at a bounded
@@ -226,6 +228,11 @@ package struct PushCancellation: Sendable, Hashable {
 }
 
 extension FanoutStore {
+    /// What one user has missed.
+    package func missed(app: String, channel: String, user: String, now: Int64, limit: Int) async throws -> [MissedEvent] {
+        try await missed(app: app, channel: channel, users: [user], now: now, limit: limit).first ?? []
+    }
+
     /// The oldest open fan-outs.
     package func openFanouts(limit: Int) async throws -> [OpenFanout] {
         try await openFanouts(after: 0, limit: limit)

@@ -155,6 +155,8 @@ final class Replayer: Sendable {
 
     /// Arrivals that may wait; beyond it somebody has to fetch what they missed.
     static let waitingMax = 100_000
+    /// People of one channel whose replays are read together; the first are sent theirs while the next are read.
+    private static let batchMax = 200
 
     init(store: any DeliveryStore, time: any TimeSource, logger: Logger) {
         self.store = store
@@ -176,24 +178,38 @@ final class Replayer: Sendable {
     /// - Parameter send: takes the replay and its frames, joined, in order; both are empty when nothing was missed, or nothing could be read.
     func run(send: @escaping @Sendable (Replay, [UInt8]) -> Void) async {
         while let arrivals = await inbox.next() {
-            for arrival in arrivals {
-                var missed: [MissedEvent] = []
-                do {
-                    missed = try await store.missed(
-                        app: arrival.app, channel: arrival.channel.text, user: arrival.user, now: time.wallMilliseconds, limit: Replays.eventsMax)
-                        .filter { arrival.missed($0.event) && $0.event.policy != .pushOnly && $0.note.choice != .socketOnly }
-                } catch {
-                    logger.error("what somebody missed could not be read", metadata: ["error": "\(error)"])
+            // Whoever comes together to a channel has mostly missed the same: each event is read and written out once for all of them.
+            for (_, together) in Dictionary(grouping: arrivals, by: { [$0.app, $0.channel.text] }) {
+                for start in stride(from: 0, to: together.count, by: Self.batchMax) {
+                    await read(together[start..<min(start + Self.batchMax, together.count)], send)
                 }
-                let frames = missed.flatMap { missed in
-                    Frame.text(
-                        ServerEvent.event(
-                            name: missed.event.name, channel: arrival.channel, data: DataLiteral(content: missed.event.data),
-                            eventID: missed.event.id))
-                }
-                let items = missed.map { Replay.Item(event: $0.event.id, user: arrival.user, recipient: $0.recipient) }
-                send(Replay(arrival: arrival, items: items), frames)
             }
+        }
+    }
+
+    /// - Parameter arrivals: to one channel.
+    private func read(_ arrivals: ArraySlice<Arrival>, _ send: @Sendable (Replay, [UInt8]) -> Void) async {
+        guard let first = arrivals.first else { return }
+        var missed = arrivals.map { _ in [MissedEvent]() }
+        do {
+            missed = try await store.missed(
+                app: first.app, channel: first.channel.text, users: arrivals.map(\.user), now: time.wallMilliseconds, limit: Replays.eventsMax)
+        } catch {
+            logger.error("what somebody missed could not be read", metadata: ["error": "\(error)"])
+        }
+        var frames: [String: [UInt8]] = [:]
+        for (arrival, missed) in zip(arrivals, missed) {
+            var items: [Replay.Item] = []
+            var bytes: [UInt8] = []
+            for missed in missed where arrival.missed(missed.event) && missed.event.policy != .pushOnly && missed.note.choice != .socketOnly {
+                let event = missed.event
+                let frame = frames[event.id] ?? Frame.text(
+                    ServerEvent.event(name: event.name, channel: arrival.channel, data: DataLiteral(content: event.data), eventID: event.id))
+                frames[event.id] = frame
+                bytes += frame
+                items.append(Replay.Item(event: event.id, user: arrival.user, recipient: missed.recipient))
+            }
+            send(Replay(arrival: arrival, items: items), bytes)
         }
     }
 }

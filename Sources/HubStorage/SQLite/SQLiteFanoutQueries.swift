@@ -47,28 +47,41 @@ extension SQLiteStore {
         return open
     }
 
-    package func missed(app: String, channel: String, user: String, now: Int64, limit: Int) async throws -> [MissedEvent] {
-        guard limit > 0 else { return [] }
+    package func missed(app: String, channel: String, users: [String], now: Int64, limit: Int) async throws -> [[MissedEvent]] {
+        guard limit > 0, !users.isEmpty else { return users.map { _ in [] } }
         return try await reading { db, lists in
-            var candidates: [(number: Int64, place: Int)] = []
+            // Mostly all events have one list.
+            var places: [Int64: [(index: Int, place: Int)]] = [:]
+            var candidates: [(number: Int64, people: [(index: Int, place: Int)])] = []
             let rows = try Row.fetchCursor(
                 db.cachedStatement(sql: SQLiteStore.missedSQL), arguments: [app, channel, now, Self.missedCandidatesMax])
             while let row = try rows.next() {
-                guard let place = try lists.list(row["snapshot"])?.place(of: user) else { continue }
+                let snapshot: Int64 = row["snapshot"]
+                if places[snapshot] == nil {
+                    let list = try lists.list(snapshot)
+                    places[snapshot] = users.indices.compactMap { index in list?.place(of: users[index]).map { (index, $0) } }
+                }
+                guard let known = places[snapshot], !known.isEmpty else { continue }
                 let confirmed = PlaceSet(bytes: [UInt8](row["confirmed"] as Data), count: FanoutBits.count(row))
-                if confirmed?.contains(place) != true { candidates.append((row["number"], place)) }
+                let people = known.filter { confirmed?.contains($0.place) != true }
+                if !people.isEmpty { candidates.append((row["number"], people)) }
             }
-            var missed: [MissedEvent] = []
+            var missed = users.map { _ in [MissedEvent]() }
             let statement = try db.cachedStatement(
                 sql: "SELECT fanout.count, pushed, notes, event.* FROM fanout JOIN event ON event.id = fanout.event WHERE number = ?")
-            for candidate in candidates.sorted(by: { $0.number < $1.number }) where missed.count < limit {
-                guard let row = try Row.fetchOne(statement, arguments: [candidate.number]) else { continue }
+            for candidate in candidates.sorted(by: { $0.number < $1.number }) {
+                let people = candidate.people.filter { missed[$0.index].count < limit }
+                guard !people.isEmpty, let row = try Row.fetchOne(statement, arguments: [candidate.number]), let event = lists.event(row)
+                else { continue }
                 let count = FanoutBits.count(row)
-                let note = NoteCoding.note(candidate.place, in: [UInt8](row["notes"] as Data), count: count) ?? Self.unknownNote
-                guard note.choice != .actor, let event = lists.event(row) else { continue }
+                let notes = [UInt8](row["notes"] as Data)
                 let pushed = PlaceSet(bytes: [UInt8](row["pushed"] as Data), count: count)
-                missed.append(
-                    MissedEvent(event: event, recipient: candidate.place, note: note, isPushed: pushed?.contains(candidate.place) ?? false))
+                for (index, place) in people {
+                    let note = NoteCoding.note(place, in: notes, count: count) ?? Self.unknownNote
+                    guard note.choice != .actor else { continue }
+                    missed[index].append(
+                        MissedEvent(event: event, recipient: place, note: note, isPushed: pushed?.contains(place) ?? false))
+                }
             }
             return missed
         }
