@@ -11,6 +11,8 @@ package struct Attendance: Sendable {
         var ticket: UInt64
         /// Events with lower numbers count as not written to it.
         var firstEvent: UInt64 = 0
+        /// When it was taken, in milliseconds on the caller's clock.
+        var since: Int64
         /// Seats get growing numbers as they are taken.
         var order: UInt64
         /// The device has said on a newer seat in the channel that the app is in the background.
@@ -99,7 +101,8 @@ package struct Attendance: Sendable {
         precondition(record.app == app, "connection \(connection) is of app \(record.app), not \(app)")
         lastOrder += 1
         let former = record.seats[channel]
-        record.seats[channel] = Seat(user: user, device: device, ticket: ticket ?? former?.ticket ?? 0, order: lastOrder)
+        record.seats[channel] = Seat(
+            user: user, device: device, ticket: ticket ?? former?.ticket ?? 0, since: ticket == nil ? former?.since ?? now : now, order: lastOrder)
         record.lastSignOfLife = now
         connections[connection] = record
         let person = Person(app: app, user: user)
@@ -257,8 +260,20 @@ package struct Attendance: Sendable {
     // MARK: Which device a socket belongs to
 
     /// Signing a subscription told for whom a socket id is, and which device it belongs to; the socket's subscription follows.
-    package mutating func bind(socketID: String, app: String, user: String, device: String) {
-        bindings.bind(socketID, to: Person(app: app, user: user), device: device)
+    /// - Parameter now: milliseconds on a clock that only grows.
+    package mutating func bind(socketID: String, app: String, user: String, device: String, now: Int64 = 0) {
+        bindings.bind(socketID, to: Person(app: app, user: user), device: device, now: now)
+    }
+
+    /// When the user last came to the channel, or was last on the way somewhere: the hub has signed a subscription for a socket of theirs.
+    /// - Returns: milliseconds on the caller's clock; nil: neither is known.
+    package func cameAt(app: String, channel: String, user: String) -> Int64? {
+        let person = Person(app: app, user: user)
+        let seats = (people[person] ?? []).compactMap { id -> Int64? in
+            guard let seat = connections[id]?.seats[channel], seat.user == user, !seat.isDisplaced else { return nil }
+            return seat.since
+        }
+        return [seats.max(), bindings.boundAt(person)].compactMap { $0 }.max()
     }
 
     /// The device that `bind` named for this socket and this user.

@@ -22,6 +22,8 @@ package struct Escalation {
         package var recipient: Int
         /// What was known when the event was committed: `live`, `quiet`, `grace`, …
         package var reason: String
+        /// The push was put off because the hub itself was late.
+        package var isHubLate = false
 
         package init(
             user: String, device: String?, policy: Policy, wait: Int64, lifetime: Int64 = .max / 4, recipient: Int, reason: String
@@ -68,8 +70,23 @@ package struct Escalation {
         case prove(number: UInt64, event: String, app: String, channel: String, users: [String])
         /// These recipients confirmed the event, on the last of their targets that was waited for.
         case confirmed(event: String, recipients: [Int])
+        /// A receipt came from somebody who had just been given up, of the event that a push is on its way for.
+        case answered(Answered)
         /// Nobody is waited for any more.
         case closed(event: String)
+    }
+
+    /// A receipt behind its push.
+    package struct Answered: Sendable, Equatable {
+        package var event: String
+        package var channel: String
+        package var user: String
+        /// The user's place in the event's recipients.
+        package var recipient: Int
+        /// The target's; nil: all devices of the participant together.
+        package var target: String?
+        /// The connection's; nil: not known.
+        package var device: String?
     }
 
     /// A receipt as it came from a connection.
@@ -83,11 +100,11 @@ package struct Escalation {
         }
     }
 
-    private enum Phase: UInt8 {
-        case waiting
-        /// An app that says nothing of its state has answered: it has to give a sign of life once more.
-        case provisional
-        case settled
+    /// What makes a push that is due wait for longer.
+    struct Patience {
+        let lateness: Lateness
+        /// When somebody last came to a channel that replays what they missed, or was on the way there; nil: not lately.
+        let cameAt: (_ app: String, _ channel: String, _ user: String) -> Int64?
     }
 
     private struct Channel: Hashable {
@@ -103,14 +120,15 @@ package struct Escalation {
     private var effects: [Effect] = []
     /// Events with confirmations that are not yet among the effects.
     private var confirming: [UInt64] = []
+    private var lateness = Lateness()
     /// Targets of all open events.
     package private(set) var targetCount = 0
 
     /// Open events and their targets that are kept; a publish beyond it is refused.
     package static let eventsMax = 20_000
     package static let targetsMax = 4_000_000
-    /// How long a replay may take to be confirmed before its push is sent all the same: for `critical`, and for the others.
-    static let replayGraceMilliseconds: (critical: Int64, other: Int64) = (2000, 5000)
+    /// How long a replay may take to be confirmed before its push is sent all the same, in milliseconds.
+    package static func replayGrace(_ policy: Policy) -> Int64 { policy == .critical ? 2000 : 5000 }
 
     package init() {}
 
@@ -181,9 +199,12 @@ package struct Escalation {
         guard !targets.isEmpty, let writtenAt = event.timeWritten(to: seat, readBy: receipt) else { return }
         // Who answers late may have read the event late, after leaving the screen, and goes on answering from then.
         let readAt = max(writtenAt, now - DeviceState.promptAnswer.milliseconds)
-        for index in targets where event.phases[index] != .settled {
+        for index in targets {
             if let device = event.opening.targets[index].device, let own = seat.device, own != device { continue }
-            if seat.state != .unknown {
+            if event.phases[index] == .settled {
+                // Whether an app that says nothing was seen, nobody can know: its push goes.
+                if seat.state != .unknown, event.pushed.remove(index) != nil { answered(index, seat, of: event) }
+            } else if seat.state != .unknown {
                 confirm(index, of: event)
             } else if event.isProof(receipt, of: index, writtenAt: writtenAt) {
                 confirm(index, of: event)
@@ -195,6 +216,15 @@ package struct Escalation {
             }
         }
         closeIfSettled(event)
+    }
+
+    private mutating func answered(_ index: Int, _ seat: Attendance.KnownSeat, of event: OpenEvent) {
+        let (opening, target) = (event.opening, event.opening.targets[index])
+        effects.append(
+            .answered(
+                Answered(
+                    event: opening.event, channel: opening.channel, user: target.user, recipient: target.recipient, target: target.device,
+                    device: seat.device)))
     }
 
     /// The app itself said that the event, or the notification of it, arrived.
@@ -245,14 +275,28 @@ package struct Escalation {
 
     // MARK: Time
 
+    /// The hub was late: so much of everybody's wait does not count.
+    package mutating func hubWasLate(from: Int64, until: Int64, least: Int64 = Lateness.leastMilliseconds) {
+        lateness.note(from: from, until: until, least: least)
+    }
+
     /// Does what is due, and returns it with everything that happened since the last call, in order.
-    package mutating func advance(now: Int64) -> [Effect] {
+    /// - Parameters:
+    ///   - now: all receipts that had come by then were heard.
+    ///   - cameAt: asked for who is due: when they last came to a channel that replays what they missed, or were on the way there.
+    package mutating func advance(
+        now: Int64, cameAt: (_ app: String, _ channel: String, _ user: String) -> Int64? = { _, _, _ in nil }
+    ) -> [Effect] {
+        withoutActuallyEscaping(cameAt) { advance(now: now, Patience(lateness: lateness, cameAt: $0)) }
+    }
+
+    private mutating func advance(now: Int64, _ patience: Patience) -> [Effect] {
         while let next = agenda.first, next.at <= now {
             agenda.removeFirst()
             guard let event = open[next.number], event.scheduled == next.at else { continue }
             event.scheduled = nil
             askForProof(event, now: now)
-            push(event, now: now)
+            push(event, now: now, patience)
             schedule(event)
         }
         for number in confirming {
@@ -279,14 +323,19 @@ package struct Escalation {
             .prove(number: opening.number, event: opening.event, app: opening.app, channel: opening.channel, users: users))
     }
 
-    private mutating func push(_ event: OpenEvent, now: Int64) {
-        let due = event.takeDue(now: now)
+    private mutating func push(_ event: OpenEvent, now: Int64, _ patience: Patience) {
+        let due = event.takeDue(now: now, patience)
         guard !due.isEmpty else { return }
         tellConfirmations(of: event)
         // Two devices of one recipient can fall due together.
         var seen: Set<Int> = []
         let settled = due.filter(event.isSettled(userOf:)).map { event.opening.targets[$0].recipient }.filter { seen.insert($0).inserted }
-        effects.append(.push(event: event.opening.event, due.map { event.opening.targets[$0] }, settled: settled))
+        let targets = due.map { index in
+            var target = event.opening.targets[index]
+            target.isHubLate = event.late.contains(index)
+            return target
+        }
+        effects.append(.push(event: event.opening.event, targets, settled: settled))
         closeIfSettled(event)
     }
 }

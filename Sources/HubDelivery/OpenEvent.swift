@@ -40,8 +40,13 @@ final class OpenEvent {
     /// When the event was written to a target that is provisional, or taken as written where its receipt came late; where neither was at the
     /// commit.
     private var writtenAgain: [Int: Int64] = [:]
-    /// Targets that were given time for a replay: each once.
-    private var extended: Set<Int> = []
+    /// When a target that was due had come back, and when it had been replayed the event: each is given time for that, once.
+    private var returns: [Int: Int64] = [:]
+    private var replayed: [Int: Int64] = [:]
+    /// Targets that were settled by a push, and have not answered since.
+    var pushed: Set<Int> = []
+    /// Targets that were given time because the hub was late.
+    private(set) var late: Set<Int> = []
     /// Provisional targets that were given time for the proof of a later replay: each once.
     private var askedAgain: Set<Int> = []
 
@@ -195,13 +200,14 @@ final class OpenEvent {
     }
 
     /// Settles the targets whose time has come, and returns them.
-    func takeDue(now: Int64) -> [Int] {
+    func takeDue(now: Int64, _ patience: Escalation.Patience) -> [Int] {
         var due: [Int] = []
         while orderHead < order.count, firstDue(order[orderHead]) <= now {
             let index = Int(order[orderHead])
             orderHead += 1
-            if isDue(index, at: firstDue(Int32(index))), !extend(index, now: now) {
+            if isDue(index, at: firstDue(Int32(index))), !extend(index, now: now, patience) {
                 settle(index)
+                pushed.insert(index)
                 due.append(index)
             }
         }
@@ -209,22 +215,32 @@ final class OpenEvent {
             moved.removeFirst()
             let index = Int(first.number)
             // A push that was moved onto the time it had already stands in both lists.
-            if isDue(index, at: first.at), !extend(index, now: now) {
+            if isDue(index, at: first.at), !extend(index, now: now, patience) {
                 settle(index)
+                pushed.insert(index)
                 due.append(index)
             }
         }
         return due
     }
 
-    /// Whether the event was written again, just now, to a connection that came back: its receipt is on the way.
-    private func extend(_ index: Int, now: Int64) -> Bool {
+    /// Puts the push off by the time in which the hub was late, and for whoever has just come back or was just written the event again:
+    /// their receipt is on the way.
+    private func extend(_ index: Int, now: Int64, _ patience: Escalation.Patience) -> Bool {
         let target = opening.targets[index]
-        guard phases[index] == .waiting, let replayed = replays[target.user]?.last?.at, !extended.contains(index) else { return false }
-        let grace = target.policy == .critical ? Escalation.replayGraceMilliseconds.critical : Escalation.replayGraceMilliseconds.other
-        let due = min(replayed + grace, committedAt + target.lifetime - Decision.lastCallMilliseconds)
+        guard phases[index] == .waiting else { return false }
+        let wait = firstDue(Int32(index)) - committedAt
+        let credit = patience.lateness.credit(for: wait, from: committedAt, until: now)
+        if credit > 0 { late.insert(index) }
+        var due = committedAt + wait + credit
+        let grace = Escalation.replayGrace(target.policy)
+        if returns[index] == nil { returns[index] = patience.cameAt(opening.app, opening.channel, target.user) }
+        if replayed[index] == nil { replayed[index] = replays[target.user]?.last?.at }
+        for since in [returns[index], replayed[index]].compactMap({ $0 }) {
+            due = max(due, since + grace + patience.lateness.credit(for: grace, from: since, until: now))
+        }
+        due = min(due, latest(index))
         guard due > now else { return false }
-        extended.insert(index)
         move(index, to: due)
         return true
     }

@@ -7,6 +7,8 @@ internal import HubCore
 struct SocketBindings: Sendable {
     private struct Socket {
         var owners: [(person: Person, device: String)]
+        /// When the hub signed for it last, in milliseconds.
+        var at: Int64
         /// Which entry of the queue is this socket's newest.
         var ticket: UInt64
     }
@@ -30,8 +32,9 @@ struct SocketBindings: Sendable {
 
     var count: Int { sockets.count }
 
-    mutating func bind(_ socket: String, to person: Person, device: String) {
-        var entry = sockets[socket] ?? Socket(owners: [], ticket: 0)
+    mutating func bind(_ socket: String, to person: Person, device: String, now: Int64 = 0) {
+        var entry = sockets[socket] ?? Socket(owners: [], at: now, ticket: 0)
+        entry.at = now
         if let index = entry.owners.firstIndex(where: { $0.person == person }) {
             entry.owners[index].device = device
         } else {
@@ -55,6 +58,9 @@ struct SocketBindings: Sendable {
     func device(of socket: String, person: Person) -> String? {
         sockets[socket]?.owners.first { $0.person == person }?.device
     }
+
+    /// When the hub last signed for a socket of the person's that is still there; nil: there is none.
+    func boundAt(_ person: Person) -> Int64? { people[person]?.last.flatMap { sockets[$0]?.at } }
 
     func sockets(of person: Person) -> [String] { people[person] ?? [] }
 

@@ -56,6 +56,11 @@ struct DecisionDesk {
     /// Whose replays are to be read now.
     mutating func takeArrivals() -> [Arrival] { replays.takeReady() }
 
+    /// The hub was late: so much of everybody's wait does not count.
+    mutating func note(_ delay: Hearing.Delay?) {
+        if let delay { escalation.hubWasLate(from: delay.from, until: delay.until, least: delay.least) }
+    }
+
     /// The next name of an event between delivery and the loops.
     mutating func nextNumber() -> UInt64 {
         lastNumber += 1

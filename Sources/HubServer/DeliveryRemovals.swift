@@ -11,7 +11,7 @@ extension DeliveryService {
     ) {
         // An id that no connection of this process has is not worth remembering.
         guard let connection = process.connection(of: socketID), connection.loop < ports.count else { return }
-        desk.attendance.bind(socketID: socketID.description, app: app, user: user, device: device)
+        desk.attendance.bind(socketID: socketID.description, app: app, user: user, device: device, now: now)
         ports.post(.bound(connection, channel: channel), to: connection.loop)
     }
 

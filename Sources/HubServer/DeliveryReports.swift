@@ -10,11 +10,14 @@ internal import Synchronization
 extension DeliveryService {
     func handle(_ item: Item, _ desk: inout DecisionDesk) async {
         switch item {
-        case .publish, .definitions, .reports, .tick: break
+        case .publish, .definitions, .reports, .heard, .tick: break
         case .replay(let replay, let frames):
             let arrival = replay.arrival
+            let token = replay.items.isEmpty ? nil : desk.replays.announce(replay)
+            let written = token == nil ? [] : replay.items.map(\.event)
+            outbox.comebacks.withLock { $0.replays(written, app: arrival.app, user: arrival.user, now: now) }
             if replay.items.isEmpty { return desk.replays.finished(arrival.connection, now: now) }
-            guard let token = desk.replays.announce(replay) else { return }
+            guard let token else { return }
             figures.withLock { $0.replayed(events: replay.items.count) }
             ports.post(
                 .replay(arrival.connection, channel: arrival.channel, frames: frames, events: [token]), to: arrival.connection.loop)
@@ -54,13 +57,16 @@ extension DeliveryService {
         } else {
             escalator.post(.confirmed(event: receipt.event, recipients: [receipt.recipient], at: time.wallMilliseconds))
         }
-        escalator.post(
-            .late(
-                event: receipt.event,
-                Escalator.LateReceipt(
-                    cancellation: PushCancellation(
-                        user: receipt.user, device: isAlone ? receipt.device : nil, isOfNotification: receipt.isOfNotification),
-                    clearingFrom: clearsSiblings(receipt.channel) ? receipt.device : nil)))
+        withdraw(
+            receipt.event,
+            PushCancellation(user: receipt.user, device: isAlone ? receipt.device : nil, isOfNotification: receipt.isOfNotification),
+            clearingFrom: clearsSiblings(receipt.channel) ? receipt.device : nil)
+    }
+
+    /// Stops what is still on its way to a gateway: at once what has not left, and durably.
+    private func withdraw(_ event: String, _ cancellation: PushCancellation, clearingFrom device: String?) {
+        outbox.comebacks.withLock { $0.confirmed(event, user: cancellation.user, device: cancellation.device, now: now) }
+        escalator.post(.late(event: event, Escalator.LateReceipt(cancellation: cancellation, clearingFrom: device)))
     }
 
     private func isOfOneDevice(_ channel: String) -> Bool { currentDefinitions.match(channel: channel)?.definition.scope == .device }
@@ -134,9 +140,8 @@ extension DeliveryService {
     ) {
         for replay in desk.replays.received(connection, cursor: cursor, now: now) {
             guard let seat = seats.first(where: { $0.channel == replay.arrival.channel.text }) else { continue }
-            for item in replay.items where !desk.escalation.isWaiting(event: item.event, user: item.user) {
-                escalator.post(.confirmed(event: item.event, recipients: [item.recipient], at: time.wallMilliseconds))
-            }
+            let settled = replay.items.filter { !desk.escalation.isWaiting(event: $0.event, user: $0.user) }
+            if !settled.isEmpty { escalator.post(.replayed(settled, at: time.wallMilliseconds)) }
             // An app that says nothing of its state, or is out of sight, may read without anybody looking: what is on its way to a
             // gateway stays so, until it says that it is on the screen.
             if seat.state == .foreground || seat.state == .background && seat.keepsWorking {
@@ -156,10 +161,7 @@ extension DeliveryService {
             // Nobody is told where it is not known which device they are the others of.
             let clearingFrom = clearsSiblings(channel) ? seat.device : nil
             for item in replay.items where !desk.escalation.isWaiting(event: item.event, user: item.user) {
-                escalator.post(
-                    .late(
-                        event: item.event,
-                        Escalator.LateReceipt(cancellation: PushCancellation(user: item.user, device: device), clearingFrom: clearingFrom)))
+                withdraw(item.event, PushCancellation(user: item.user, device: device), clearingFrom: clearingFrom)
             }
         }
     }
@@ -173,6 +175,11 @@ extension DeliveryService {
             switch effect {
             case .push(let event, let targets, let settled): escalator.post(.push(event: event, targets, settled: settled))
             case .confirmed(let event, let recipients): escalator.post(.confirmed(event: event, recipients: recipients, at: time.wallMilliseconds))
+            case .answered(let answer):
+                escalator.post(.confirmed(event: answer.event, recipients: [answer.recipient], at: time.wallMilliseconds))
+                withdraw(
+                    answer.event, PushCancellation(user: answer.user, device: answer.target),
+                    clearingFrom: clearsSiblings(answer.channel) ? answer.device : nil)
             case .closed(let event): escalator.post(.closed(event: event))
             case .prove(let number, _, let app, let channel, let users):
                 let connections = users.flatMap { desk.attendance.connections(app: app, channel: channel, user: $0) }

@@ -31,6 +31,8 @@ final class DeliveryService: EventDesk, AttendanceDesk {
         case recovered([RecoveredEvent])
         /// What somebody missed was read.
         case replay(Replay, frames: [UInt8])
+        /// A loop has reported all that had come when it was asked, and has so many newcomers still to let in.
+        case heard(round: UInt64, newcomers: Int)
         /// Something that is waited for may be due.
         case tick
     }
@@ -177,10 +179,13 @@ final class DeliveryService: EventDesk, AttendanceDesk {
         if wasAway { desk.attendance.booted(now: now) }
         var change: DefinitionChange?
         var prepared: [PreparedPublish] = []
+        var hearing = Hearing(loopCount: ports.count)
         while let items = await inbox.next() {
             let readAt = now
+            desk.note(hearing.woke(now: readAt))
             for item in items {
                 switch item {
+                case .heard(let round, let newcomers): desk.note(hearing.answered(round, newcomers: newcomers, now: readAt))
                 case .publish(let command):
                     if change == nil {
                         await take(command, &desk, &prepared)
@@ -205,16 +210,46 @@ final class DeliveryService: EventDesk, AttendanceDesk {
             isAttended.set(desk.attendance.connectionCount > 0)
             await commit(&prepared, &desk)
             // Behind the commit, so that what was decided while they were away is found.
-            for arrival in desk.takeArrivals() where !replayer.post(arrival) { desk.replays.finished(arrival.connection, now: now) }
-            // As late as what was read of the inbox: a slow commit must not overtake the receipts that came meanwhile.
-            carryOut(desk.escalation.advance(now: readAt), desk)
+            for arrival in desk.takeArrivals() { read(arrival, &desk) }
+            desk.note(Hearing.Delay(from: readAt, until: now))
+            desk.note(hearing.giveUp(now: readAt))
+            // As late as what was heard: neither a slow commit nor a busy loop may overtake the receipts that have come.
+            carryOut(advance(now: hearing.dueUpTo(now: readAt, isWaiting: desk.escalation.eventCount > 0), &desk), desk)
             noteState(desk)
-            alarm.set(at: desk.escalation.nextDue, now: now) { [inbox] in inbox.post(.tick) }
+            let isWaiting = desk.escalation.eventCount > 0
+            if let round = hearing.ask(now: now, due: desk.escalation.nextDue, isWaiting: isWaiting) { ask(round) }
+            alarm.set(at: hearing.nextLook(due: desk.escalation.nextDue, isWaiting: isWaiting), now: now) { [inbox] in inbox.post(.tick) }
         }
         // Closed in the middle of a change: what waits for it is decided by what is known.
         await finish(&change, &desk, &prepared)
         await commit(&prepared, &desk)
-        carryOut(desk.escalation.advance(now: now), desk)
+        carryOut(advance(now: now, &desk), desk)
+    }
+
+    /// Has read what somebody has missed.
+    private func read(_ arrival: Arrival, _ desk: inout DecisionDesk) {
+        outbox.comebacks.withLock { $0.came(app: arrival.app, user: arrival.user, now: now) }
+        if replayer.post(arrival) { return }
+        desk.replays.finished(arrival.connection, now: now)
+        outbox.comebacks.withLock { $0.replays([], app: arrival.app, user: arrival.user, now: now) }
+    }
+
+    /// Has every loop report what has come to it.
+    private func ask(_ round: UInt64) {
+        for loop in 0..<ports.count {
+            ports.post(.report { [inbox] newcomers in inbox.post(.heard(round: round, newcomers: newcomers)) }, to: loop)
+        }
+    }
+
+    /// What has fallen due. Whoever has just come back to a channel that replays what they missed is waited for.
+    private func advance(now: Int64, _ desk: inout DecisionDesk) -> [Escalation.Effect] {
+        let (definitions, attendance) = (currentDefinitions, desk.attendance)
+        // Mostly all that fall due are of one channel.
+        var known: (channel: String, replays: Bool)?
+        return desk.escalation.advance(now: now) { app, channel, user in
+            if known?.channel != channel { known = (channel, definitions.match(channel: channel)?.definition.replays == true) }
+            return known?.replays == true ? attendance.cameAt(app: app, channel: channel, user: user) : nil
+        }
     }
 
     private func noteState(_ desk: DecisionDesk) {

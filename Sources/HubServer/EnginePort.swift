@@ -6,6 +6,8 @@ internal import HubTransport
 enum LoopMessage: Sendable {
     case engine(EngineMessage)
     case respond(HTTPReply, HTTPResponse)
+    /// Read what lies on the sockets and report it to delivery; then say so, with how many newcomers wait to be let in.
+    case report(@Sendable (_ newcomers: Int) -> Void)
     /// Say goodbye to at most so many connections.
     case drain(count: Int)
     /// For metrics: hand over a copy of all numbers.

@@ -22,6 +22,8 @@ final class Escalator: Sendable {
         case opened(PushContext)
         /// - Parameter at: milliseconds since 1970.
         case confirmed(event: String, recipients: [Int], at: Int64)
+        /// One connection has read a replay of several events.
+        case replayed([Replay.Item], at: Int64)
         /// `settled`: recipients of whom nobody is waited for when these are pushed to.
         case push(event: String, [Escalation.Target], settled: [Int])
         /// A receipt for an event that nobody waits for any more: what is still on its way to a gateway is stopped.
@@ -78,6 +80,7 @@ final class Escalator: Sendable {
                 switch item {
                 case .opened(let context): contexts[context.record.id] = context
                 case .confirmed(let event, let recipients, let at): turn.settlements.confirmed(event, recipients, at: at)
+                case .replayed(let items, let at): for item in items { turn.settlements.confirmed(item.event, [item.recipient], at: at) }
                 case .closed(let event):
                     contexts[event] = nil
                     turn.settlements.closed(event)
@@ -208,7 +211,7 @@ final class Escalator: Sendable {
                     rows.append(
                         DeliveryRecord(
                             nid: nid, event: record.id, app: record.app, user: target.user, device: device.id, state: .due,
-                            reason: "\(target.reason), not confirmed", dueAt: now, message: message, route: device.route))
+                            reason: target.isHubLate ? "\(target.reason), not confirmed, hub late" : "\(target.reason), not confirmed", dueAt: now, message: message, route: device.route))
                 } catch {
                     // The publish was checked; but the definition may have been changed between two starts.
                     logger.error("a push could not be rendered", metadata: ["event": "\(record.id)", "error": "\(error)"])

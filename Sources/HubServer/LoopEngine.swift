@@ -18,6 +18,9 @@ internal import PusherProtocol
     /// Being closed by the transport; taken out of their channels at the turn's end, because the fan-out that found them slow is
     /// still walking those.
     private var slow: [ConnectionID] = []
+    /// To be told when a whole turn has begun and ended since they asked, and those whose turn that is.
+    private var asked: [@Sendable (Int) -> Void] = []
+    private var heard: [@Sendable (Int) -> Void] = []
     // Set right after `init`, because both need this object.
     private var engine: ChannelEngine?
     private var router: Router?
@@ -118,6 +121,7 @@ internal import PusherProtocol
             switch message {
             case .engine(let message): engine?.receive(message)
             case .respond(let reply, let response): loop.respond(reply, response)
+            case .report(let answer): asked.append(answer)
             case .drain(let count):
                 for connection in engine?.connectionIDs.prefix(count) ?? [] { engine?.refuse(connection, .restarting) }
             case .measure(let take): take(LoopReading(loop: loop.figures, engine: engine?.figures ?? EngineFigures()))
@@ -140,9 +144,20 @@ internal import PusherProtocol
         }
         let reports = engine.takeReports()
         if !reports.isEmpty { report(reports) }
+        answerWhoAsked()
         let facts = engine.takeFacts()
         if !facts.isEmpty { reportFacts(facts) }
         if engine.hasMoreToWrite { unsafe owner._withUnsafeGuaranteedRef { $0.comeBackAtOnce() } }
+    }
+
+    /// Whoever asked in the middle of a turn is told at the end of the next one: by then the loop has looked at all of its sockets once.
+    private func answerWhoAsked() {
+        if heard.isEmpty, asked.isEmpty { return }
+        let newcomers = loop.figures.newcomers
+        for answer in heard { answer(newcomers) }
+        heard.removeAll(keepingCapacity: true)
+        swap(&asked, &heard)
+        if !heard.isEmpty { unsafe owner._withUnsafeGuaranteedRef { $0.comeBackAtOnce() } }
     }
 
     func loopTurnWritten(at now: UInt64) { engine?.written(at: now) }

@@ -2,6 +2,7 @@ internal import HubAPI
 internal import HubCore
 internal import HubDelivery
 internal import Logging
+internal import Synchronization
 
 /// Sends what was committed: leases a delivery before it is sent, writes down the outcome after, tries again when that is of use.
 ///
@@ -23,6 +24,8 @@ actor Outbox: PushQueue {
     /// Of these, what the gateways have not answered.
     var handed = 0
     let answers = Inbox<Answer>()
+    /// What delivery says of people who come back; looked at when their pushes leave.
+    nonisolated let comebacks = Mutex(Comebacks())
     var counts = OutboxCounts()
     var isSettling = false
     private var isPumping = false

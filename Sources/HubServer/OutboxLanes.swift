@@ -52,7 +52,8 @@ extension Outbox {
     ///   - waiters: have waited for their lane and are asked about before others that have not.
     /// - Returns: what can be leased now. The others are in the queue again.
     func admit(_ waiters: [DeliveryRecord], _ others: [DeliveryRecord]) async -> [Addressed] {
-        let deliveries = waiters + withoutCrowded(others)
+        let waiters = departing(waiters)
+        let deliveries = waiters + withoutCrowded(departing(others))
         if deliveries.isEmpty { return [] }
         let answers = await targets.find(deliveries, now: now)
         let found = answers.map(\.found)

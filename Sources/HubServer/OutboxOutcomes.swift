@@ -31,6 +31,8 @@ extension Outbox {
         let isNoteDue: Bool
         /// `Outbox.clockShift` when it was handed over.
         let clockShift: Int64
+        /// For how many milliseconds it is kept back; nil: it left.
+        var keptBack: Int64?
         let outcome: PushOutcome
     }
 
@@ -75,6 +77,8 @@ extension Outbox {
     /// What the delivery has become.
     private func settle(_ answer: Answer) -> DeliveryRecord {
         let delivery = answer.delivery.shifted(by: clockShift - answer.clockShift)
+        // Libcurl may have begun to send it once, and been answered nothing: then it counts as what its outcome says.
+        if let wait = answer.keptBack, case .retry = answer.outcome { return keptBack(delivery, milliseconds: wait) }
         counts.answered(delivery, answer, now: now)
         switch answer.outcome {
         case .accepted(let providerID, _):

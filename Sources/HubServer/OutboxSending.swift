@@ -68,9 +68,17 @@ extension Outbox {
         if delivery.attempts == 1 || delivery.firstAttemptAt == nil { sent.firstAttemptAt = now }
         sent.attempt = DeliveryAttempt(number: delivery.attempts, startedAt: now, endedAt: 0, answer: "", token: TokenMark(target.token, of: target.provider))
         handed += 1
-        let (answers, clockShift) = (answers, clockShift)
-        gateway.send(message, to: target) { [sent] outcome in
-            answers.post(Answer(delivery: sent, target: target, isNoteDue: isNoteDue, clockShift: clockShift, outcome: outcome))
+        let (answers, clockShift, departure) = (answers, clockShift, Departure())
+        let departs: @Sendable () -> Bool = { [self, sent] in
+            guard let wait = wait(of: sent) else { return true }
+            departure.keep(wait)
+            return false
+        }
+        gateway.send(message, to: target, departs: departs) { [sent] outcome in
+            answers.post(
+                Answer(
+                    delivery: sent, target: target, isNoteDue: isNoteDue, clockShift: clockShift, keptBack: departure.keptMilliseconds,
+                    outcome: outcome))
         }
         if isSettling { return }
         isSettling = true

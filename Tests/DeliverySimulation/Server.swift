@@ -33,6 +33,10 @@ struct Server {
     var closing: [Int] = []
     var bitsSince: Int64?
     var wakeAt: Int64?
+    /// Per loop, the long turn that it is in.
+    var stalls: [Stall?] = Array(repeating: nil, count: Simulation.loops)
+    /// When the loops had last reported all that had come.
+    var heardAt = Int64.min / 2
 
     struct LoopChannel {
         var subscribers: [Int] = []
@@ -111,6 +115,15 @@ extension Simulation {
         }
     }
 
+    /// Of what waits for the loop: a receipt has come, and what the app said before it.
+    func noteWaiting(_ message: Upstream, of connection: SimConnection, _ index: Int) {
+        switch message {
+        case .pong(let cursor, let read): noteArrival(connection, index, cursor: cursor, read: read)
+        case .state(let state, _): connection.loopState = state
+        case .subscribe, .close: break
+        }
+    }
+
     private func noteArrival(_ connection: SimConnection, _ index: Int, cursor: UInt64, read: Int) {
         let device = devices[connection.device]
         guard !device.kind.tellsOverHTTP, connection.loopState == .foreground, device.attached == [index] else { return }
@@ -145,14 +158,15 @@ extension Simulation {
     func turn() {
         guard server.committing == nil else { return }
         server.isTurnPlanned = false
+        if !isStalled { server.heardAt = now }
         let inbox = server.inbox
         server.inbox = []
         var transaction = Transaction()
         if settings.broken == .dueBeforeReceipts {
-            for effect in server.escalation.advance(now: now) { carryOut(effect, &transaction) }
+            for effect in server.escalation.advance(now: heardUpTo) { carryOut(effect, &transaction) }
         }
         for report in inbox { handle(report, &transaction) }
-        for effect in server.escalation.advance(now: now) { carryOut(effect, &transaction) }
+        for effect in server.escalation.advance(now: heardUpTo) { carryOut(effect, &transaction) }
         let areBitsDue = server.bitsSince.map { now >= $0 + Server.bitsDelay } ?? false
         guard !transaction.isEmpty || areBitsDue else { return rest() }
         transaction.settled += server.bits
@@ -168,7 +182,8 @@ extension Simulation {
         for connection in server.returned { replay(connection) }
         server.returned = []
         let wake = [server.escalation.nextDue, server.bitsSince.map { $0 + Server.bitsDelay }].compactMap { $0 }.min()
-        guard let wake, wake != server.wakeAt else { return }
+        // A loop that is late tells when it has caught up.
+        guard let wake, wake != server.wakeAt, !isStalled || wake > now else { return }
         server.wakeAt = wake
         schedule(max(0, wake - now), .turn(life: life))
     }
@@ -342,6 +357,8 @@ extension Simulation {
             server.bits.append((index, recipients))
             server.bitsSince = server.bitsSince ?? now
             for place in recipients { events[index].confirmed[place] = true }
+        // Its push may have left already, which is counted for what it is.
+        case .answered: break
         case .closed(let name):
             guard let index = eventIndex[name] else { return }
             server.waiting -= server.targets.removeValue(forKey: index) ?? 0

@@ -43,6 +43,8 @@ package enum BrokenRule: String, CaseIterable, Sendable {
     case recoverTogether = "recover-together"
     /// Who fell due while the store was slow is pushed to before the receipts that came meanwhile are looked at.
     case dueBeforeReceipts = "due-before-receipts"
+    /// Who falls due while a loop is late is pushed to before the loop has looked at the receipts that have come to it.
+    case dueBeforeLoops = "due-before-loops"
     /// Commits forget who is waited for.
     case presenceDecides = "presence-decides"
 }

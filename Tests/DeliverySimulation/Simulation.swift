@@ -28,6 +28,8 @@ package final class Simulation {
         case crash
         case boot
         case expired(Int)
+        case stall
+        case resume(life: Int, loop: Int)
     }
 
     let settings: SimulationSettings
@@ -83,6 +85,7 @@ package final class Simulation {
     package func run() -> SimulationReport {
         schedule(5000, .publish)
         for device in devices.indices { schedule(between(0, 10_000), .person(device, step: 0)) }
+        planStall()
         if settings.crashInterval > 0 { schedule(between(0, 2 * settings.crashInterval), .crash) }
         while let (at, action) = queue.removeFirst() {
             now = at
@@ -100,7 +103,9 @@ package final class Simulation {
     private func check() {
         guard isUp else { return }
         // The delivery task is asleep only while nothing is due; it waits for the store, and for nothing else.
-        if server.committing == nil, let due = server.escalation.nextDue, due < now - Server.turnMax { violation("a push is \(now - due) ms late") }
+        if server.committing == nil, let due = server.escalation.nextDue, due < heardUpTo - Server.turnMax {
+            violation("a push is \(now - due) ms late")
+        }
         let targets = server.escalation.targetCount
         if targets != server.waiting { violation("\(targets) targets, and \(server.waiting) were opened") }
     }
@@ -116,7 +121,8 @@ package final class Simulation {
         if !openRows.isEmpty { violation("\(openRows.count) rows are still open in the store") }
     }
 
-    private func perform(_ action: Action) {
+    func perform(_ action: Action) {
+        if waits(action) { return }
         switch action {
         case .publish: publish()
         case .publication(let life, let loop, let event, let attendedUpTo) where life == self.life && isUp:
@@ -139,6 +145,8 @@ package final class Simulation {
         case .crash: crash()
         case .boot: boot()
         case .expired(let event): judge(events[event])
+        case .stall: stall()
+        case .resume(let life, let loop) where life == self.life && isUp: resume(loop)
         default: break
         }
     }

@@ -54,6 +54,7 @@ struct EscalationStage {
                 targets.map { "push \(event) \($0.user)\($0.device.map { "/\($0)" } ?? "")" } + [settled.isEmpty ? "unsettled" : "settled \(settled)"]
             case .prove(_, let event, _, _, let users): ["prove \(event) \(users.joined(separator: " "))"]
             case .confirmed(let event, let recipients): ["confirmed \(event) \(recipients)"]
+            case .answered(let answer): ["answered \(answer.event) \(answer.user)"]
             case .closed(let event): ["closed \(event)"]
             }
         }

@@ -64,7 +64,7 @@ struct DeliveryFigures: Sendable {
                     escalations[DeviceState(rawValue: target.reason)?.rawValue ?? Self.otherCause, default: 0] += 1
                 }
             case .confirmed(_, let recipients): confirmed += UInt64(recipients.count)
-            case .prove, .closed: break
+            case .prove, .answered, .closed: break
             }
         }
     }
