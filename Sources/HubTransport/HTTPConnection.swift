@@ -66,7 +66,7 @@ struct HTTPConnections {
 
     /// The connection whose request awaits this reply.
     func connection(of reply: HTTPReply) -> HTTPConnection? {
-        guard entries.indices.contains(reply.exchange), let entry = entries[reply.exchange], entry.exchange?.serial == reply.serial else { return nil }
-        return entry
+        guard entries.indices.contains(reply.exchange), let entry = entries[reply.exchange] else { return nil }
+        return entry.exchange?.serial == reply.serial ? entry : nil
     }
 }

@@ -27,9 +27,8 @@ extension Loop {
     /// The reader may have taken something. False: the connection ends.
     func answerWritable(_ session: UnsafeMutablePointer<LoopSession>) -> Bool {
         let doorPlusOne = unsafe Int(session.pointee.doorPlusOne)
-        guard doorPlusOne != 0, let connection = http[doorPlusOne - 1], let exchange = connection.exchange, let pending = exchange.pending else {
-            return true
-        }
+        guard doorPlusOne != 0, let connection = http[doorPlusOne - 1] else { return true }
+        guard let exchange = connection.exchange, let pending = exchange.pending else { return true }
         if unsafe lws_partial_buffered(connection.wsi) == 0 {
             guard let sent = unsafe writePieces(pending.bytes, from: pending.sent, connection.wsi) else { return false }
             if sent == pending.bytes.count, unsafe lws_partial_buffered(connection.wsi) == 0 {

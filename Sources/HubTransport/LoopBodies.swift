@@ -40,9 +40,8 @@ extension Loop {
     /// Asks about those whose bodies are still on the way. Once a tick.
     func judgeWaitingHeads() {
         for index in http.indices {
-            guard let connection = http[index], let exchange = connection.exchange, !exchange.isDispatched, let refusal = judge(exchange) else {
-                continue
-            }
+            guard let connection = http[index], let exchange = connection.exchange, !exchange.isDispatched else { continue }
+            guard let refusal = judge(exchange) else { continue }
             if !refuse(index, connection, refusal) { unsafe end(connection.wsi) }
         }
     }

@@ -29,7 +29,8 @@ extension Loop {
     /// Answers 408 to whoever is late with a body, and ends the connection behind it.
     private func refuseLateBodies() {
         for index in http.indices {
-            guard let connection = http[index], let exchange = connection.exchange, !exchange.isDispatched, isPast(exchange.deadline) else { continue }
+            guard let connection = http[index], let exchange = connection.exchange, !exchange.isDispatched else { continue }
+            guard isPast(exchange.deadline) else { continue }
             let sentence = "the request's body did not arrive within \(options.requestTimeoutSeconds) s: send it without pauses"
             if !refuse(index, connection, .error(408, sentence)) { unsafe end(connection.wsi) }
         }

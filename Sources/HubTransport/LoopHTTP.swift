@@ -78,7 +78,8 @@ extension Loop {
 
     /// Judges a handshake. Refusals are answers; a connection that is let in has frames behind its head.
     private func upgrade(
-        _ index: Int, _ connection: HTTPConnection, _ head: RequestHead, _ offer: UpgradeOffer, _ key: String, _ rest: UnsafeRawBufferPointer
+        _ index: Int, _ connection: HTTPConnection, _ head: RequestHead, _ offer: UpgradeOffer, _ key: String,
+        _ rest: UnsafeRawBufferPointer
     ) -> Bool {
         let answer: [UInt8]
         do throws(HeadRefusal) {
@@ -117,7 +118,9 @@ extension Loop {
         return unsafe !head.expectsContinue || hasBody || write(HTTPResponseBytes.goOn, to: connection.wsi)
     }
 
-    private func readBody(_ index: Int, _ connection: HTTPConnection, _ exchange: HTTPExchange, _ rest: inout UnsafeRawBufferPointer) -> Bool {
+    private func readBody(
+        _ index: Int, _ connection: HTTPConnection, _ exchange: HTTPExchange, _ rest: inout UnsafeRawBufferPointer
+    ) -> Bool {
         switch unsafe exchange.receive(&rest) {
         case .incomplete: keepBody(index, connection, exchange)
         case .complete: dispatch(index, connection, exchange)

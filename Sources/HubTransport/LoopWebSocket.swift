@@ -34,7 +34,8 @@ extension Loop {
         while let event = unsafe reader.next(&input, messageBytesMax: options.messageBytesMax) {
             unsafe handle(event, slot, state)
             // The delegate may have closed it, or the peer has; then nobody hears what follows.
-            guard unsafe state.pointee.generation == generation, unsafe state.pointee.condition != .free, unsafe !state.pointee.isDeaf else { return true }
+            let isOver = unsafe state.pointee.generation != generation || state.pointee.condition == .free || state.pointee.isDeaf
+            if isOver { return true }
         }
         keepReader(reader, slot)
         return true
@@ -128,7 +129,8 @@ extension Loop {
 
     /// Both sides have said their last word, or one of them will not: once it is written, the connection is gone for everybody here.
     func endFrames(_ slot: UInt32, _ state: UnsafeMutablePointer<ConnectionState>) {
-        guard let wsi = unsafe state.pointee.wsi, let session = unsafe lws_wsi_user(wsi)?.assumingMemoryBound(to: LoopSession.self) else { return }
+        guard let wsi = unsafe state.pointee.wsi else { return }
+        guard let session = unsafe lws_wsi_user(wsi)?.assumingMemoryBound(to: LoopSession.self) else { return }
         unsafe state.pointee.isDeaf = true
         // The rest of a frame goes first; `writable` comes back here.
         if queues[slot] != nil {

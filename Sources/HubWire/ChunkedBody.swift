@@ -27,7 +27,9 @@ package struct ChunkedBody {
         return progress
     }
 
-    private mutating func receive(_ bytes: UnsafeRawBufferPointer, from index: inout Int, into body: inout [UInt8], bodyBytesMax: Int) -> Progress {
+    private mutating func receive(
+        _ bytes: UnsafeRawBufferPointer, from index: inout Int, into body: inout [UInt8], bodyBytesMax: Int
+    ) -> Progress {
         while index < bytes.count {
             let byte = unsafe bytes[index]
             index += 1

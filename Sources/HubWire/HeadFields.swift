@@ -39,7 +39,8 @@ struct HeadFields {
 
         /// The field of that name, in any case.
         init?(_ name: UnsafeRawBufferPointer) {
-            guard let first = unsafe name.first, let field = Self.candidates(first | 0x20).first(where: { unsafe $0.isNamed(name) }) else { return nil }
+            guard let first = unsafe name.first else { return nil }
+            guard let field = Self.candidates(first | 0x20).first(where: { unsafe $0.isNamed(name) }) else { return nil }
             self = field
         }
 

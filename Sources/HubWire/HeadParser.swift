@@ -46,8 +46,7 @@ internal import HubCore
         let target = start..<end
         guard !target.isEmpty, end < line.upperBound, unsafe bytes[end] == blank else { throw malformed }
         let version = (end + 1)..<line.upperBound
-        guard version.count == 8, is_("HTTP/", version.lowerBound..<version.lowerBound + 5), unsafe bytes[version.lowerBound + 6] == UInt8(ascii: ".")
-        else { throw malformed }
+        guard version.count == 8, equals("HTTP/", version.prefix(5)), unsafe bytes[version.lowerBound + 6] == UInt8(ascii: ".") else { throw malformed }
         let (major, minor) = unsafe (bytes[version.lowerBound + 5], bytes[version.lowerBound + 7])
         guard isDigit(major), isDigit(minor) else { throw malformed }
         guard major == UInt8(ascii: "1") else { throw HeadRefusal(505, "this server speaks HTTP/1.1") }
@@ -58,9 +57,9 @@ internal import HubCore
     private static let otherMethods: [StaticString] = ["CONNECT", "TRACE"]
 
     private func method(_ verb: Range<Int>) throws(HeadRefusal) -> String {
-        for method in Self.methods where is_(method, verb) { return method.description }
+        for method in Self.methods where equals(method, verb) { return method.description }
         let allowed = Self.methods.map(\.description).joined(separator: ", ")
-        if Self.otherMethods.contains(where: { is_($0, verb) }) {
+        if Self.otherMethods.contains(where: { equals($0, verb) }) {
             throw HeadRefusal(405, "this method is not served", header: "Allow", allowed)
         }
         throw HeadRefusal(501, "this method is unknown: \(allowed) are served")
@@ -93,7 +92,7 @@ internal import HubCore
     private let blank = UInt8(ascii: " ")
     private let tab = UInt8(ascii: "\t")
 
-    private func is_(_ text: StaticString, _ range: Range<Int>) -> Bool {
+    private func equals(_ text: StaticString, _ range: Range<Int>) -> Bool {
         guard range.count == text.utf8CodeUnitCount else { return false }
         for index in 0..<range.count where unsafe bytes[range.lowerBound + index] != text.utf8Start[index] { return false }
         return true

@@ -27,8 +27,9 @@ package struct RequestTarget: Sendable {
     /// Where the path begins: behind scheme and authority of a whole address. Nil: there is none.
     private static func pathStart(_ target: UnsafeRawBufferPointer) -> Int? {
         if unsafe target.first == UInt8(ascii: "/") { return 0 }
-        guard let colon = unsafe target.firstIndex(of: UInt8(ascii: ":")), colon + 2 < target.count, unsafe target[colon + 1] == UInt8(ascii: "/"),
-            unsafe target[colon + 2] == UInt8(ascii: "/")
+        let slash = UInt8(ascii: "/")
+        guard let colon = unsafe target.firstIndex(of: UInt8(ascii: ":")), colon + 2 < target.count,
+            unsafe target[colon + 1] == slash && target[colon + 2] == slash
         else { return nil }
         let scheme = unsafe String(decoding: target[..<colon], as: UTF8.self).lowercased()
         guard ["http", "https", "ws", "wss"].contains(scheme) else { return nil }

@@ -53,8 +53,9 @@ package struct UTF8Check: Sendable {
 
     /// Steps of eight bytes: nearly all text is ASCII.
     private static func endOfASCII(_ bytes: UnsafeRawBufferPointer, from start: Int) -> Int {
+        let highBits: UInt64 = 0x8080_8080_8080_8080
         var index = start
-        while index + 8 <= bytes.count, unsafe bytes.loadUnaligned(fromByteOffset: index, as: UInt64.self) & 0x8080_8080_8080_8080 == 0 { index += 8 }
+        while index + 8 <= bytes.count, unsafe bytes.loadUnaligned(fromByteOffset: index, as: UInt64.self) & highBits == 0 { index += 8 }
         while index < bytes.count, unsafe bytes[index] < 0x80 { index += 1 }
         return index
     }

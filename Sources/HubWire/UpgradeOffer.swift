@@ -25,7 +25,8 @@ package struct UpgradeOffer: Sendable, Equatable {
         guard let key, Self.isKey(key) else {
             throw HeadRefusal(400, "Sec-WebSocket-Key must be 16 random bytes in Base64")
         }
-        var answer = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: \(Self.proof(of: key))\r\n"
+        var answer = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+        answer += "Sec-WebSocket-Accept: \(Self.proof(of: key))\r\n"
         // None of the client's is no mistake: the connection goes on without one (RFC 6455, 4.2.2).
         if let spoken = protocols.first(where: Self.protocolsSpoken.contains) { answer += "Sec-WebSocket-Protocol: \(spoken)\r\n" }
         return Array((answer + "\r\n").utf8)
@@ -41,9 +42,8 @@ package struct UpgradeOffer: Sendable, Equatable {
         guard bytes.count == 24, bytes[22] == UInt8(ascii: "="), bytes[23] == UInt8(ascii: "=") else { return false }
         return bytes[..<22].allSatisfy { byte in
             switch byte {
-            case UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "+"),
-                UInt8(ascii: "/"):
-                true
+            case UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"): true
+            case UInt8(ascii: "+"), UInt8(ascii: "/"): true
             default: false
             }
         }
