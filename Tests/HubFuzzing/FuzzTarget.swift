@@ -15,9 +15,10 @@ package struct FuzzTarget {
     /// Every target by name, its part of a run in thousandths of all inputs, and what makes it. Making one may start a server, so
     /// only the wanted ones are made.
     package static let all: [(name: String, share: Int, make: @Sendable () throws -> FuzzTarget)] = [
-        ("frames", 180, FrameTarget.make), ("publishes", 120, PublishTarget.make), ("signatures", 60, SignatureTarget.make),
-        ("subscriptions", 80, SubscriptionTarget.make), ("names", 240, NameTarget.make), ("json", 150, JSONTarget.make),
-        ("bodies", 100, BodyTarget.make), ("templates", 24, TemplateTarget.make), ("definitions", 12, DefinitionTarget.make),
+        ("frames", 150, FrameTarget.make), ("publishes", 120, PublishTarget.make), ("signatures", 60, SignatureTarget.make),
+        ("subscriptions", 80, SubscriptionTarget.make), ("names", 180, NameTarget.make), ("json", 120, JSONTarget.make),
+        ("bodies", 100, BodyTarget.make), ("heads", 60, HeadTarget.make), ("wire", 60, WireTarget.make),
+        ("templates", 24, TemplateTarget.make), ("definitions", 12, DefinitionTarget.make),
         ("configurations", 12, ConfigurationTarget.make), ("engine", 21, EngineTarget.make), ("sockets", 1, SocketTarget.make),
     ]
 

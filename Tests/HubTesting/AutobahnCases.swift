@@ -30,7 +30,9 @@ package enum AutobahnCases {
     private static let framing: [WireCase] = lengths("1.1", opcode: 1, UInt8(ascii: "*")) + lengths("1.2", opcode: 2, 0xFE)
 
     private static func lengths(_ number: String, opcode: UInt8, _ byte: UInt8) -> [WireCase] {
-        let forms: [(count: Int, piece: Int?)] = [(0, nil), (125, nil), (126, nil), (127, nil), (128, nil), (65_535, nil), (65_536, nil), (65_536, 997)]
+        let forms: [(count: Int, piece: Int?)] = [
+            (0, nil), (125, nil), (126, nil), (127, nil), (128, nil), (65_535, nil), (65_536, nil), (65_536, 997),
+        ]
         var cases: [WireCase] = []
         for (count, piece) in forms {
             let payload = [UInt8](repeating: byte, count: count)
@@ -99,7 +101,8 @@ package enum AutobahnCases {
         /// A number for each way to write: at once, frame by frame, octet by octet.
         func inThreeWays(from first: Int, _ frames: [[UInt8]], answers: [WireFrame] = [], _ end: WireCase.End) -> [WireCase] {
             [
-                WireCase("5.\(first)", sendAtOnce(frames), answers: answers, end), WireCase("5.\(first + 1)", send(frames), answers: answers, end),
+                WireCase("5.\(first)", sendAtOnce(frames), answers: answers, end),
+                    WireCase("5.\(first + 1)", send(frames), answers: answers, end),
                 WireCase("5.\(first + 2)", sendByOctets(frames), answers: answers, end),
             ]
         }
@@ -107,7 +110,8 @@ package enum AutobahnCases {
             let first = write([bytes(1, "a", isFinal: false), bytes(0, "b", isFinal: false), bytes(9, "early")])
             let second = write([bytes(0, "c", isFinal: false), bytes(0, "d", isFinal: false), bytes(9, "late"), bytes(0, "e")])
             return WireCase(
-                "5.\(number)", first + [.answers(1), .quiet] + second, answers: [.pong("early"), .pong("late"), .text("abcde")], .closedByClient)
+                "5.\(number)", first + [.answers(1), .quiet] + second, answers: [.pong("early"), .pong("late"), .text("abcde")],
+                    .closedByClient)
         }
         var cases = [
             WireCase("5.1", sendAtOnce([bytes(9, "one, ", isFinal: false), end]), .failed([1002])),

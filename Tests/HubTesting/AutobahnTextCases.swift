@@ -22,7 +22,9 @@ enum AutobahnTextCases {
         WireCase(number, message(fragments), answers: [WireFrame(1, fragments.flatMap { $0 })], .closedByClient)
     }
 
-    private static func refused(_ number: String, _ fragments: [[UInt8]]) -> WireCase { WireCase(number, message(fragments), .failed([1007])) }
+    private static func refused(_ number: String, _ fragments: [[UInt8]]) -> WireCase {
+        WireCase(number, message(fragments), .failed([1007]))
+    }
 
     private static let emptyFragments = [
         echoed("6.1.1", [[]]), echoed("6.1.2", [[], [], []]), echoed("6.1.3", [[], Array("in the middle".utf8), []]),
@@ -97,7 +99,8 @@ enum AutobahnTextCases {
     /// Every beginning of a word; five end behind a code point.
     private static let beginnings: Sequences = (1...kosme.count).map { ([2, 5, 7, 9, 11].contains($0), Array(kosme[..<$0])) }
     private static let continuations: [[UInt8]] = [
-        [0x80], [0xBF], [0x80, 0xBF], [0x80, 0xBF, 0x80], [0x80, 0xBF, 0x80, 0xBF], [0x80, 0xBF, 0x80, 0xBF, 0x80], [0x80, 0xBF, 0x80, 0xBF, 0x80, 0xBF],
+        [0x80], [0xBF], [0x80, 0xBF], [0x80, 0xBF, 0x80], [0x80, 0xBF, 0x80, 0xBF], [0x80, 0xBF, 0x80, 0xBF, 0x80],
+            [0x80, 0xBF, 0x80, 0xBF, 0x80, 0xBF],
         Array(0x80...0xBF),
     ]
     private static let leads: [[UInt8]] = [

@@ -72,7 +72,9 @@ package final class WireClient {
             case .send(let bytes, let count):
                 guard !hasEnded else { continue }
                 let count = max(count ?? bytes.count, 1)
-                for start in stride(from: 0, to: bytes.count, by: count) where !send(Array(bytes[start..<min(start + count, bytes.count)])) { break }
+                for start in stride(from: 0, to: bytes.count, by: count) {
+                    guard send(Array(bytes[start..<min(start + count, bytes.count)])) else { break }
+                }
             case .answers(let count):
                 let count = echoes ? count : item.answers.prefix(count).count(where: \.isControl)
                 wait(slices: Self.patience) { $0.closeFrame != nil || answers().count >= count }
@@ -99,7 +101,8 @@ package final class WireClient {
 
     private func judge(_ item: WireCase, _ answers: [WireFrame], _ expected: [WireFrame]) {
         func say(_ frames: [WireFrame]) -> String {
-            "[" + frames.map { "\($0.opcode): \(String(decoding: $0.payload.prefix(40), as: UTF8.self)) (\($0.payload.count))" }.joined(separator: ", ") + "]"
+            let parts = frames.map { "\($0.opcode): \(String(decoding: $0.payload.prefix(40), as: UTF8.self)) (\($0.payload.count))" }
+            return "[" + parts.joined(separator: ", ") + "]"
         }
         let isWhole = answers == expected
         let codes: [Int?]
@@ -110,12 +113,14 @@ package final class WireClient {
         }
         switch item.end {
         case .closedByClient, .closeAnswered: if !isWhole { complain("the answers are \(say(answers)), not \(say(expected))") }
-        case .failed, .undefined: if !expected.starts(with: answers) { complain("the answers are \(say(answers)), at most \(say(expected))") }
+        case .failed, .undefined:
+            if !expected.starts(with: answers) { complain("the answers are \(say(answers)), at most \(say(expected))") }
         }
         if !isWhole { outcome.isStrict = false }
         if let closeFrame {
             if !codes.contains(closeFrame.closeCode) {
-                complain("the close code is \(closeFrame.closeCode.map(String.init) ?? "missing"), not of \(codes.map { $0.map(String.init) ?? "none" })")
+                let allowed = codes.map { $0.map(String.init) ?? "none" }.joined(separator: ", ")
+                complain("the close code is \(closeFrame.closeCode.map(String.init) ?? "missing"), not \(allowed)")
             }
             if let last = frames.last, last != closeFrame { complain("a frame behind the close frame: \(say([last]))") }
         } else {
@@ -147,7 +152,9 @@ package final class WireClient {
                 left -= 1
                 continue
             }
-            let bytes = [UInt8](unsafeUninitializedCapacity: 1 << 16) { buffer, count in count = max(0, recv(descriptor, buffer.baseAddress, buffer.count, 0)) }
+            let bytes = [UInt8](unsafeUninitializedCapacity: 1 << 16) { buffer, count in
+                count = max(0, recv(descriptor, buffer.baseAddress, buffer.count, 0))
+            }
             hasEnded = bytes.isEmpty
             input += bytes
             if readsFrames { takeFrames() }

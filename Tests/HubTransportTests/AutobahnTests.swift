@@ -47,7 +47,8 @@ struct AutobahnTests {
     @Test("the table has 247 cases, as many in each section as the suite, each number once")
     func counts() {
         let cases = AutobahnCases.all
-        print("Autobahn's cases: \(cases.count), without an echo: \(AutobahnCases.withoutEcho.count), about closing: \(cases.count(where: \.isAboutClosing))")
+        let closes = cases.count(where: \.isAboutClosing)
+        print("Autobahn's cases: \(cases.count), without an echo: \(AutobahnCases.withoutEcho.count), about closing: \(closes)")
         #expect(cases.count == 247 && Set(cases.map(\.number)).count == 247)
         #expect(Dictionary(grouping: cases, by: \.section).mapValues(\.count) == AutobahnCases.counts)
     }
@@ -81,9 +82,9 @@ struct AutobahnTests {
 
     private static let echoPort = ProcessInfo.processInfo.environment["ECHO_LOOP_PORT"].flatMap { Int($0) }
 
-    /// `ECHO_LOOP_PORT=9001 swift test --filter EchoLoop` stands still for a client such as Autobahn's own, for ten minutes or until somebody
-    /// connects to `/app/stop`.
-    @Test("EchoLoop", .enabled(if: echoPort != nil), .timeLimit(.minutes(15)))
+    /// `ECHO_LOOP_PORT=9001 swift test --filter AutobahnTests/echoLoop` is there for a client such as Autobahn's own, for ten minutes or
+    /// until somebody connects to `/app/stop`.
+    @Test("an echo loop for clients of others", .enabled(if: echoPort != nil), .timeLimit(.minutes(15)))
     func echoLoop() throws {
         var options = LoopOptions()
         options.messageBytesMax = 1 << 24
