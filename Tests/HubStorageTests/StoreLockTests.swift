@@ -1,6 +1,7 @@
 import Foundation
 import HubStorage
 import HubTesting
+import Synchronization
 import Testing
 
 /// One process has a store, whatever path it knows it by.
@@ -54,6 +55,27 @@ struct StoreLockTests {
         #expect(try String(contentsOfFile: path + ".lock", encoding: .utf8) != "\(getpid())\n")
         let lock = try StoreLock(store: path)
         #expect(try String(contentsOfFile: lock.path, encoding: .utf8) == "\(getpid())\n")
+    }
+
+    /// A number closed twice is somebody else's file by the second time.
+    @Test("a refusal closes its own descriptor, and none that another thread has opened meanwhile")
+    func descriptors() async throws {
+        let path = folder.file()
+        let lock = try StoreLock(store: path)
+        let isOver = Atomic(false)
+        async let stolen = onOwnThread {
+            var count = 0
+            while !isOver.load(ordering: .relaxed) {
+                let descriptor = open("/dev/null", O_RDONLY | O_CLOEXEC)
+                for _ in 0..<10 { _ = sched_yield() }
+                if close(descriptor) != 0 { count += 1 }
+            }
+            return count
+        }
+        for _ in 0..<1000 { #expect(try refusal(path).code == .inUse) }
+        isOver.store(true, ordering: .relaxed)
+        #expect(try await stolen == 0)
+        withExtendedLifetime(lock) {}
     }
 
     @Test("a lock that is given up is the next one's")

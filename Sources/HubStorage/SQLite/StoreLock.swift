@@ -24,7 +24,7 @@ package final class StoreLock: Sendable {
                     .inUse,
                     "the store \(store) is in use by \(Self.owner(descriptor)); stop that one, or give this one a store of its own")
                 : StorageError(.notWritable, "the store's lock \(path) cannot be taken (\(Self.reason)); use a file system that has locks")
-            close(descriptor)
+            // `deinit` closes the descriptor: it runs for an initializer that throws with everything in its place, too.
             throw error
         }
         // Words for whoever is refused. The lock holds without them, on a full disk, too.
@@ -32,7 +32,7 @@ package final class StoreLock: Sendable {
         if ftruncate(descriptor, 0) == 0 { _ = unsafe pwrite(descriptor, text, text.count, 0) }
     }
 
-    deinit { close(descriptor) }
+    deinit { if descriptor >= 0 { close(descriptor) } }
 
     private static var reason: String { unsafe String(cString: strerror(errno)) }
 
