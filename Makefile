@@ -45,9 +45,8 @@ test-sanitizers: test-deps test-python ## run all tests under the address and th
 	Tests/Sanitizers/sanitizers.sh address
 	Tests/Sanitizers/sanitizers.sh thread
 
-# The attacks reach into what modules keep to themselves, which an optimised build forbids unless it is told otherwise.
 fuzz: deps ## attack the parsers with seeded inputs: SEED=1 COUNT=10000000 SANITIZER=address are yours to set
-	$(SWIFT) build -c release -Xswiftc -enable-testing --product tandem-fuzz --scratch-path .build/fuzz$(SANITIZER) $(FUZZ_SANITIZER)
+	$(SWIFT) build -c release --product tandem-fuzz --scratch-path .build/fuzz$(SANITIZER) $(FUZZ_SANITIZER)
 	ASAN_OPTIONS=detect_leaks=0:quarantine_size_mb=16 .build/fuzz$(SANITIZER)/release/tandem-fuzz --count $(COUNT) $(if $(SEED),--seed $(SEED))
 
 PAIRS ?= 1000000

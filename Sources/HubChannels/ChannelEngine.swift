@@ -331,7 +331,8 @@ package final class ChannelEngine {
         if loop == self.loop { receive(message) } else { post(loop, message) }
     }
 
-    func homeLoop(app: Int, channel: ChannelName) -> Int {
+    /// The loop that decides who is in the channel.
+    package func homeLoop(app: Int, channel: ChannelName) -> Int {
         ChannelKey(app: app, name: channel).home(loopCount: loopCount)
     }
 

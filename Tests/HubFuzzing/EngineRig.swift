@@ -1,9 +1,8 @@
+import HubChannels
 import HubCore
 import HubJSON
 import HubTesting
 import PusherProtocol
-
-@testable import HubChannels
 
 /// Engines of several loops in one thread, joined by queues that keep the order of each pair of loops and nothing else: what
 /// mailboxes promise.
@@ -209,7 +208,7 @@ final class EngineRig {
         for name in Self.channels { audit(channel: name, choice) }
         for engine in engines {
             let own = clients.filter { $0.id.loop == engine.loop && !$0.isClosed }.count
-            if engine.connections.count != own { fail("loop \(engine.loop) has \(engine.connections.count) connections, not \(own)") }
+            if engine.connectionCount != own { fail("loop \(engine.loop) has \(engine.connectionCount) connections, not \(own)") }
         }
         auditWatchers()
     }
@@ -278,11 +277,11 @@ final class EngineRig {
         settle(choice)
         if !attached.isEmpty { fail("still attached: \(attached)") }
         for engine in engines {
-            if !engine.connections.isEmpty { fail("connections are left") }
+            if engine.connectionCount != 0 { fail("connections are left") }
             if !engine.home.summaries(app: 0, prefix: "").isEmpty { fail("channels are left at their home") }
-            if !engine.users.isEmpty { fail("users are left at their home") }
+            if engine.hasUsers { fail("users are left at their home") }
             for name in Self.channels {
-                if let channel = ChannelName(allowingServerToUser: name), engine.channels[0, channel] != nil {
+                if let channel = ChannelName(allowingServerToUser: name), engine.keeps(app: 0, channel: channel) {
                     fail("\(name) is left on a loop")
                 }
             }

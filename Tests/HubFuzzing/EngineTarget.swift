@@ -1,9 +1,8 @@
+import HubChannels
 import HubCore
 import HubJSON
 import HubTesting
 import PusherProtocol
-
-@testable import HubChannels
 
 /// Programs for a group of engines: the bytes of an input are operations with their operands, one after the other.
 enum EngineTarget {

@@ -1,6 +1,5 @@
+import HubChannels
 import PusherProtocol
-
-@testable import HubChannels
 
 /// What webhooks would be told, followed as a story: what comes had gone, and what goes had come.
 struct FactStory {

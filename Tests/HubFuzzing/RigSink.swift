@@ -1,7 +1,6 @@
+import HubChannels
 import HubCore
 import PusherProtocol
-
-@testable import HubChannels
 
 /// One loop's connections.
 final class RigSink: DeliverySink {
