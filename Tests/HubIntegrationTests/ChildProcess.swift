@@ -66,15 +66,15 @@ final class ChildProcess: Sendable {
     func end() async {
         send(SIGKILL)
         // Nothing outlives SIGKILL; this only collects it.
-        try? await eventually("\(name) to end", within: .seconds(10) * SlowBuild.factor) { !process.isRunning }
+        try? await eventually("\(name) to end", within: Patience.usual) { !process.isRunning }
     }
 }
 
 /// Limits of waits: far above what an idle machine needs.
 enum Patience {
-    static let usual = Duration.seconds(30) * SlowBuild.factor
+    static let usual = Duration.seconds(120) * SlowBuild.factor
     /// A script of many steps.
-    static let script = Duration.seconds(110) * SlowBuild.factor
+    static let script = Duration.seconds(620) * SlowBuild.factor
     /// Packages come over the network.
     static let installation = Duration.seconds(300)
 }
@@ -103,8 +103,8 @@ actor Slots {
         free = count
     }
 
-    func take() async {
-        if free > 0 { free -= 1 } else { await withCheckedContinuation { waiting.append($0) } }
+    func take(isLong: Bool) async {
+        if free > 0 { free -= 1 } else { await withCheckedContinuation { waiting.insert($0, at: isLong ? 0 : waiting.count) } }
     }
 
     func giveBack() {

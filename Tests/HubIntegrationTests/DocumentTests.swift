@@ -7,7 +7,7 @@ import Testing
     private static let configuration = "limits: { wrong_join_codes_per_minute: 1000000, joins_per_minute: 0 }\n"
 
     private func openAPI(_ scenario: String) async throws -> JSONValue {
-        try await Stage.run { stage in
+        try await Stage.run(isLong: true) { stage in
             let file = try stage.write(Self.configuration, to: "tandem.yaml")
             return try await stage.python("openapi.py", scenario, hub: try await stage.hub(arguments: ["--config", file]))
         }

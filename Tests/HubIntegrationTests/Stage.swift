@@ -16,8 +16,9 @@ final class Stage {
     }
 
     /// Runs a test on a stage, and ends every program that is left when it is over.
-    static func run<Result>(_ body: (Stage) async throws -> Result) async throws -> Result {
-        await Slots.shared.take()
+    /// - Parameter isLong: goes before those who wait for a slot as well, so that it does not go on alone when all others are through.
+    static func run<Result>(isLong: Bool = false, _ body: (Stage) async throws -> Result) async throws -> Result {
+        await Slots.shared.take(isLong: isLong)
         let outcome: Swift.Result<Result, any Error>
         let stage: Stage?
         do {
@@ -169,7 +170,6 @@ extension Stage {
     func python(
         _ script: String, _ scenario: String, hub: Hub, gateways: Gateways? = nil, environment: [String: String] = [:]
     ) async throws -> JSONValue {
-        let interpreter = try await PythonEnvironment.shared.interpreter()
         var own = ["HUB_URL": hub.url, "HUB_PID": String(hub.process.pid), "HUB_LOG": hub.process.errorPath]
         own["GATEWAYS_URL"] = gateways?.control
         if let certificate = hub.certificate {
@@ -177,15 +177,14 @@ extension Stage {
             // Where Pysher's WebSocket library looks.
             own["WEBSOCKET_CLIENT_CA_BUNDLE"] = certificate.authorityPath
         }
-        let process = try start(
-            interpreter, [Place.tests.appendingPathComponent("Python/\(script)").path, scenario],
-            environment: own.merging(environment) { $1 })
-        let end = try await process.waitForEnd(within: Patience.script)
-        guard end == ChildProcess.End(code: 0, wasSignalled: false) else {
-            throw ScriptFailure(description: "\(script) \(scenario) ended with \(end): \(process.errors)\n\(hub.log.suffix(2000))")
+        let run = try await PythonLauncher.shared.start(
+            script, scenario, environment: Self.environment.merging(own) { $1 }.merging(environment) { $1 }, folder: folder)
+        let code = try await run.waitForEnd()
+        guard code == 0 else {
+            throw ScriptFailure(description: "\(script) \(scenario) ended with \(code): \(run.errors)\n\(hub.log.suffix(2000))")
         }
-        guard let line = process.output.split(separator: "\n").last else {
-            throw ScriptFailure(description: "\(script) \(scenario) printed nothing: \(process.errors)")
+        guard let line = run.output.split(separator: "\n").last else {
+            throw ScriptFailure(description: "\(script) \(scenario) printed nothing: \(run.errors)")
         }
         return try JSONValue(parsing: String(line))
     }
