@@ -82,7 +82,8 @@ package final class Simulation {
 
     /// Publishes until there are as many pairs as asked for, lets every event live to its end, sends everybody home, and looks
     /// at what is left.
-    package func run() -> SimulationReport {
+    /// - Parameter stopsAtFirst: ends with the first thing that has to be 0 and is not, for who asks only whether there is one.
+    package func run(stopsAtFirst: Bool = false) -> SimulationReport {
         schedule(5000, .publish)
         for device in devices.indices { schedule(between(0, 10_000), .person(device, step: 0)) }
         planStall()
@@ -92,7 +93,7 @@ package final class Simulation {
             report.steps += 1
             perform(action)
             check()
-            if report.violationCount > 1000 { break }
+            if report.violationCount > 1000 || stopsAtFirst && !report.isClean { break }
         }
         report.simulatedMilliseconds = now
         if report.violationCount == 0 { checkNothingLeft() }

@@ -3,7 +3,7 @@ import HubCore
 import HubTesting
 import Testing
 
-@Suite("APNs' two environments", .timeLimit(.minutes(2 * SlowBuild.factor)))
+@Suite("APNs' two environments", .timeLimit(.minutes(10 * SlowBuild.factor)))
 struct EnvironmentTests {
     @Test("each has its own port and address, and a fault of one does not happen in the other")
     func separate() throws {

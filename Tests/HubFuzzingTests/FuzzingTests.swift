@@ -18,7 +18,7 @@ struct FuzzingTests {
             let sentence = run.check(kept.bytes)
             #expect(sentence == nil, "\(name)/\(kept.name): \(sentence ?? "")")
         }
-        let failure = run.run(seed: 1, indices: 0..<max(30, share * 20))
+        let failure = run.run(seed: 1, indices: 0..<max(30, share * (Extent.isShort ? 4 : 20)))
         #expect(failure == nil, "\(failure?.sentence ?? ""): \(failure?.input ?? [])")
         let end = run.target.finish()
         #expect(end == nil, "\(end ?? "")")

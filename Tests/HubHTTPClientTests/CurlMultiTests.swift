@@ -25,7 +25,7 @@ private func client(_ change: (inout CurlOptions) -> Void = { _ in }) throws -> 
     return try CurlMulti(options)
 }
 
-@Suite("CurlMulti", .timeLimit(.minutes(2 * SlowBuild.factor)))
+@Suite("CurlMulti", .timeLimit(.minutes(10 * SlowBuild.factor)))
 struct CurlMultiTests {
     @Test("a call arrives as it was written, and its answer comes back")
     func roundTrip() async throws {

@@ -9,7 +9,7 @@ import Testing
             key: app-key
             secret: app-secret
             ping_interval: 1s
-            pong_timeout: 1s
+            pong_timeout: 4s
             presence_members_max: 2
             client_events: false
           - { id: "2", key: off-key, secret: off-secret, enabled: false }
@@ -37,7 +37,7 @@ import Testing
     @Test func aSilentPeerIsDropped() async throws {
         let result = try await run("keep_alive", loops: 2)
         #expect(result["ping"] == true && result["error"] == true && result["alive"] == true)
-        // One second of silence, one for the answer, and what a busy machine adds.
-        #expect((1...15).contains(result["took"]?.number ?? 0))
+        // One second of silence and four for the answer; who answers has four seconds for it, and a busy machine takes longer for all.
+        #expect((1...60).contains(result["took"]?.number ?? 0))
     }
 }

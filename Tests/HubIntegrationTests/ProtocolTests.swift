@@ -70,10 +70,11 @@ import Testing
         #expect(result["echoes"] == 0 && result["on_news"] == 0 && result["open"] == true)
         let codes = (result["refusals"]?.arrayValue ?? []).map { $0["code"] }
         #expect(codes == [.null, .null, .null, .null])
-        // Ten a second; the burst may lie across the end of one.
+        // Ten in each of the clock's seconds that the burst touches.
+        let passedMax = 10 * (Int64(try required(result["seconds"], "seconds").number ?? 0) + 2)
         let burst = try required(result["burst"], "burst")
         let (passed, refused) = (burst[0]?.intValue ?? 0, burst[1]?.intValue ?? 0)
-        #expect(passed + refused == 60 && (10...20).contains(passed))
+        #expect(passed + refused == 60 && (10...passedMax).contains(passed))
         #expect(burst[2] == [4301])
     }
 

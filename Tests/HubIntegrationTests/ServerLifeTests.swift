@@ -22,7 +22,7 @@ import Testing
             let began = ContinuousClock.now
             let result = try await stage.python("life.py", "drain", hub: hub)
             #expect(try await hub.process.waitForEnd() == ChildProcess.End(code: 0, wasSignalled: false))
-            #expect(ContinuousClock.now - began < .seconds(20) * SlowBuild.factor, "ten for the hub, the rest for the script's own start")
+            #expect(ContinuousClock.now - began < .seconds(60) * SlowBuild.factor, "ten for the hub, the rest for the script's own start")
             #expect(result["unready"]?[0] == 503)
             #expect(result["codes"] == .array(Array(repeating: 4200, count: 6)))
             #expect(result["errors"] == .array(Array(repeating: [4200], count: 6)))

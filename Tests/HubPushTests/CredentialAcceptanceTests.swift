@@ -22,7 +22,7 @@ extension PushGateway {
     }
 }
 
-@Suite("Acceptance 1 and 7: credentials", .timeLimit(.minutes(2 * SlowBuild.factor)))
+@Suite("Acceptance 1 and 7: credentials", .timeLimit(.minutes(10 * SlowBuild.factor)))
 struct CredentialAcceptanceTests {
     @Test("acceptance 1: two connections, one provider token, and a signature of 64 bytes that the public key verifies")
     func oneToken() async throws {
@@ -143,7 +143,7 @@ struct CredentialAcceptanceTests {
     }
 }
 
-@Suite("Acceptance 5: bad device tokens", .timeLimit(.minutes(2 * SlowBuild.factor)))
+@Suite("Acceptance 5: bad device tokens", .timeLimit(.minutes(10 * SlowBuild.factor)))
 struct BadTokenAcceptanceTests {
     @Test("acceptance 5: a token nobody ever accepted is tried once in the other environment, and that is told", arguments: [
         (APNsEnvironment.production, SimulatedEnvironment.production, APNsEnvironment.sandbox),

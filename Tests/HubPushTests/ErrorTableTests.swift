@@ -43,7 +43,7 @@ struct ErrorRow: CustomTestStringConvertible, Sendable {
     var testDescription: String { "\(fault.action) \(fault.status ?? 0) \(fault.reason ?? "") \(fault.message ?? "")" }
 }
 
-@Suite("APNs' error table", .timeLimit(.minutes(2 * SlowBuild.factor)))
+@Suite("APNs' error table", .timeLimit(.minutes(10 * SlowBuild.factor)))
 struct APNsErrorTableTests {
     static let rows: [ErrorRow] =
         [
@@ -150,7 +150,7 @@ struct APNsErrorTableTests {
     }
 }
 
-@Suite("FCM's error table", .timeLimit(.minutes(2 * SlowBuild.factor)))
+@Suite("FCM's error table", .timeLimit(.minutes(10 * SlowBuild.factor)))
 struct FCMErrorTableTests {
     static let date = "Fri, 09 Jan 2015 01:00:45 GMT"
     static let rows: [ErrorRow] = [

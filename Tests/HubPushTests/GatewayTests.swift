@@ -37,7 +37,7 @@ private final class LocalFCM: Sendable {
     }
 }
 
-@Suite("FCMGateway", .timeLimit(.minutes(2 * SlowBuild.factor)))
+@Suite("FCMGateway", .timeLimit(.minutes(10 * SlowBuild.factor)))
 struct FCMGatewayTests {
     @Test("a push arrives at the project's address with the access token")
     func sends() async throws {
@@ -152,7 +152,7 @@ struct FCMGatewayTests {
     }
 }
 
-@Suite("APNsGateway", .timeLimit(.minutes(2 * SlowBuild.factor)))
+@Suite("APNsGateway", .timeLimit(.minutes(10 * SlowBuild.factor)))
 struct APNsGatewayTests {
     @Test("only hexadecimal tokens become paths", arguments: [
         (String(repeating: "aB", count: 32), "/3/device/" + String(repeating: "ab", count: 32)), ("ab", "/3/device/ab"), ("", nil),
@@ -195,7 +195,7 @@ private struct FixedGateway: ClosablePushGateway {
     func shutdown(grace: Duration) {}
 }
 
-@Suite("PushRouter", .timeLimit(.minutes(2 * SlowBuild.factor)))
+@Suite("PushRouter", .timeLimit(.minutes(10 * SlowBuild.factor)))
 struct PushRouterTests {
     @Test("each provider's pushes go its own way and are counted")
     func routes() async {

@@ -16,7 +16,7 @@ extension PushTarget {
     }
 }
 
-@Suite("Credentials of several apps", .timeLimit(.minutes(2 * SlowBuild.factor)))
+@Suite("Credentials of several apps", .timeLimit(.minutes(10 * SlowBuild.factor)))
 struct RouterCredentialTests {
     /// Two simulations: two teams and two projects.
     private func stage() throws -> (Simulation, Simulation) { (try Simulation(), try Simulation()) }
@@ -164,7 +164,7 @@ struct RouterCredentialTests {
     }
 }
 
-@Suite("PushCounts and PushReports", .timeLimit(.minutes(2 * SlowBuild.factor)))
+@Suite("PushCounts and PushReports", .timeLimit(.minutes(10 * SlowBuild.factor)))
 struct PushCountTests {
     @Test("reasons are of a closed set of words", arguments: [
         (PushOutcome.accepted(providerID: "x"), ""), (.skippedUnconfigured, ""),
@@ -210,7 +210,7 @@ struct PushCountTests {
     }
 }
 
-@Suite("Acceptance 16: secrets", .timeLimit(.minutes(2 * SlowBuild.factor)))
+@Suite("Acceptance 16: secrets", .timeLimit(.minutes(10 * SlowBuild.factor)))
 struct SecretAcceptanceTests {
     @Test("acceptance 16: whatever happens, no secret and no token is in a log, a reason, an alarm or a description")
     func mixed() async throws {
@@ -268,7 +268,7 @@ struct SecretAcceptanceTests {
     }
 }
 
-@Suite("tandem check --live", .timeLimit(.minutes(2 * SlowBuild.factor)))
+@Suite("tandem check --live", .timeLimit(.minutes(10 * SlowBuild.factor)))
 struct GatewayProbeTests {
     private func ask(
         _ simulation: Simulation, apns: APNsConfiguration? = nil, fcm: FCMConfiguration? = nil

@@ -9,7 +9,7 @@ import Testing
 
 @testable import HubPush
 
-@Suite("APNs over TLS and HTTP/2", .timeLimit(.minutes(2 * SlowBuild.factor)))
+@Suite("APNs over TLS and HTTP/2", .timeLimit(.minutes(10 * SlowBuild.factor)))
 struct APNsSimulatorTests {
     @Test("alerts and silent pushes are accepted as APNs wants them", arguments: [PushMessage.Kind.alert, .silent])
     func accepted(kind: PushMessage.Kind) async throws {
@@ -240,7 +240,7 @@ struct APNsSimulatorTests {
     }
 }
 
-@Suite("FCM over TLS and HTTP/2", .timeLimit(.minutes(2 * SlowBuild.factor)))
+@Suite("FCM over TLS and HTTP/2", .timeLimit(.minutes(10 * SlowBuild.factor)))
 struct FCMSimulatorTests {
     @Test("pushes to every platform pass FCM's checks", arguments: [
         (DevicePlatform.android, PushMessage.Kind.alert), (.android, .silent), (.ios, .alert), (.ios, .silent), (.web, .alert),

@@ -106,7 +106,7 @@ extension Simulation {
     }
 }
 
-@Suite("Connections to the gateways", .timeLimit(.minutes(2 * SlowBuild.factor)))
+@Suite("Connections to the gateways", .timeLimit(.minutes(10 * SlowBuild.factor)))
 struct WireTests {
     @Test("after the gateway has closed every connection, the next push takes the TLS session up again")
     func resumesAfterClose() async throws {

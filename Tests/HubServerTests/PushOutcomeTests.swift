@@ -6,7 +6,7 @@ import Testing
 
 @testable import HubServer
 
-@Suite("What the outbox makes of outcomes", .timeLimit(.minutes(2 * SlowBuild.factor)))
+@Suite("What the outbox makes of outcomes", .timeLimit(.minutes(10 * SlowBuild.factor)))
 struct PushOutcomeTests {
     private func device(_ test: TestStore, provider: PushProvider = .apns, environment: APNsEnvironment = .production) async throws {
         _ = try await test.store.putDevice(

@@ -24,7 +24,7 @@ protocol ByteStream: AnyObject {
 /// A plain POSIX socket to 127.0.0.1.
 final class RawSocket: ByteStream {
     /// How long one call may take before the test fails, in seconds: far beyond what a loaded machine needs.
-    static let timeLimitSeconds = 20 * SlowBuild.factor
+    static let timeLimitSeconds = 120 * SlowBuild.factor
 
     private(set) var descriptor: Int32
     /// The server ended the connection with a reset.
@@ -285,7 +285,7 @@ final class Recorder<Element: Sendable>: @unchecked Sendable {
     }
 
     /// Waits until the elements satisfy `isMet`; false when they do not in `seconds`.
-    func wait(seconds: Double = Double(20 * SlowBuild.factor), _ isMet: ([Element]) -> Bool) -> Bool {
+    func wait(seconds: Double = Double(120 * SlowBuild.factor), _ isMet: ([Element]) -> Bool) -> Bool {
         let end = Date(timeIntervalSinceNow: seconds)
         condition.lock()
         defer { condition.unlock() }

@@ -193,7 +193,7 @@ func withServer<Result>(
 }
 
 /// Waits until `isMet`, asking again and again; false when it is not in `seconds`.
-func eventually(seconds: Double = Double(20 * SlowBuild.factor), _ isMet: () throws -> Bool) rethrows -> Bool {
+func eventually(seconds: Double = Double(120 * SlowBuild.factor), _ isMet: () throws -> Bool) rethrows -> Bool {
     let end = Date(timeIntervalSinceNow: seconds)
     while Date() < end {
         if try isMet() { return true }

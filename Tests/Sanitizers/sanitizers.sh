@@ -3,7 +3,7 @@
 # Fails when a test fails, and when any sanitized process reported anything, child processes of the tests included.
 set -euo pipefail
 sanitizer=${1:?usage: sanitizers.sh address|thread [FILTER]}
-filter=(${2:+--filter "$2"})
+filter=${2:-}
 here="$(cd "$(dirname "$0")" && pwd)"
 cd "$here/../.."
 build="$PWD/.build/${sanitizer:0:1}san"
@@ -26,7 +26,11 @@ export TSAN_OPTIONS="log_path=$reports/report:history_size=4"
 # Factor for every limit that the tests wait up to.
 export TANDEM_TEST_PATIENCE=6
 code=0
-swift test --skip-build "${options[@]}" "${filter[@]}" || code=$?
+if [ -n "$filter" ]; then
+    swift test --skip-build --disable-xctest "${options[@]}" --filter "$filter" || code=$?
+else
+    Tests/stages.sh all "${options[@]}" || code=$?
+fi
 if compgen -G "$reports/*" >/dev/null; then
     cat "$reports"/*
     echo "the $sanitizer sanitizer reported what is above ($reports)"

@@ -146,7 +146,8 @@ def later_before():
     """The hub is killed while publishes fall due one after the other."""
     create_session(SESSION, CODE)
     join(CODE, "Ada")
-    start = milliseconds() + 3000
+    # Long enough to send them all, on a machine that is busy as well.
+    start = milliseconds() + 10_000
     answers = {}
     for number in range(SCHEDULED):
         answers[str(number)] = expect(publish(f'{{"n":{number}}}', deliver_at=start + 20 * number, headers=key(number)))

@@ -113,7 +113,7 @@ def judged():
             "PYTHONHASHSEED": "0"}
         judge = subprocess.run(
             [Path(sys.executable).parent / "schemathesis", "--config-file", HERE / "schemathesis.toml", "run", DOCUMENT, "--url", HUB_URL],
-            capture_output=True, text=True, env=environment, timeout=95)
+            capture_output=True, text=True, env=environment, timeout=9 * PATIENCE)
         check(judge.returncode == 0, judge.stdout[-6000:], judge.stderr[-2000:])
         seen = json.load(open(statuses.name))
     for operation, counts in seen.items():

@@ -1,6 +1,7 @@
 """Pusher's protocol as stock clients and backends speak it, and what a hub must answer to those who speak it wrongly."""
 
 import sys
+import time
 
 import pusher
 import pusher.errors
@@ -157,16 +158,18 @@ def client_events():
     busy.subscribe("private-burst")
     listener = Socket()
     listener.subscribe("private-burst")
+    began = time.monotonic()
     for number in range(60):
         busy.send("client-burst", {"n": number}, "private-burst")
     busy.pong()
+    seconds = time.monotonic() - began
     errors = [frame["data"]["code"] for frame in busy.all("pusher:error")]
     listener.count("client-burst", 60 - len(errors))
     listener.pong()
     sender.pong()
     finish(
         presence=presence_frame, private=private_frame, echoes=len(sender.all("client-move")), refusals=refusals,
-        on_news=len(other.all("client-move", "news")), burst=[len(listener.all("client-burst")), len(errors), sorted(set(errors))],
+        on_news=len(other.all("client-move", "news")), burst=[len(listener.all("client-burst")), len(errors), sorted(set(errors))], seconds=seconds,
         open=busy.close_code is None)
 
 

@@ -209,7 +209,7 @@ def killed():
 def after_the_kill():
     gateways = Gateways()
     for name, count in (("Ada", 1), ("Cleo", 2)):
-        gateways.pushes(fcm_token(name), count, timeout=90)
+        gateways.pushes(fcm_token(name), count, timeout=3 * PATIENCE)
     gateways.settled()
     requests = {name: gateways.requests(fcm_token(name)) for name in ("Ada", "Ben", "Cleo")}
     finish(
@@ -370,9 +370,9 @@ def house_returns():
         return answer if sum(bool(row["confirmed_at"]) for row in answer["deliveries"]) == PEOPLE - 1 else None
 
     early = len(gateways.requests())
-    gateways.pushes(fcm_token("P0"), 1, timeout=60)
+    gateways.pushes(fcm_token("P0"), 1)
     # Who read the replay before their app said that it is on the screen is asked once more.
-    answer = wait_for(confirmed, "the receipts of all who came back", timeout=45)
+    answer = wait_for(confirmed, "the receipts of all who came back")
     [row] = expect(signed("GET", f"/events/{event}/deliveries", params={"user": people[0]["user_id"]}))["deliveries"]
     committed, due = (datetime.datetime.fromisoformat(text) for text in (answer["event"]["committed_at"], row["pushes"][0]["due_at"]))
     gateways.settled()

@@ -26,6 +26,9 @@ async def c28_slow_reader(s):
             expect(published < 5000, "the slow reader is still there")
             equal((await hub.post("/batch_events", batch)).status, 200)
             published += 10
+            # They read on, however slowly this process does.
+            for client in healthy:
+                await client.sync()
         for client in healthy:
             await client.event("bulk", count=published)
             await client.sync()
@@ -84,7 +87,7 @@ async def c29_restart(s):
     spread = moments[-1] - moments[0]
     expect(spread > 0.15 or await stall > 0.25, f"all within {spread} s")
     equal(await ending, 0)
-    expect(time.monotonic() - began < 15, "the end took too long")
+    expect(time.monotonic() - began < PATIENCE, "the end took too long")
     again = await s.own_hub({"main": s.hub.apps["main"]}, port=hub.port)
     back = await asyncio.gather(*(join(again, number) for number in range(count)))
     equal(len({client.socket_id for client in back} & {client.socket_id for client in clients}), 0)

@@ -134,22 +134,30 @@ async def c27_order(s):
 
 async def c27_reload(s):
     """Who is back within three seconds was never away; who is not, is told of after them."""
-    channel = "presence-c27-reload"
-    client = await s.client("hooks")
-    await client.subscribe(channel, user="a")
-    await s.suite.receiver.until("/all", channel, "member_added")
-    for _ in range(3):
-        await client.leave()
-        await asyncio.sleep(0.5)
+    for attempt in range(50):
+        channel = f"presence-c27-reload-{attempt}"
         client = await s.client("hooks")
         await client.subscribe(channel, user="a")
+        await s.suite.receiver.until("/all", channel, "member_added")
+        longest = 0
+        for _ in range(3):
+            began = time.monotonic()
+            await client.leave()
+            await asyncio.sleep(0.5)
+            client = await s.client("hooks")
+            await client.subscribe(channel, user="a")
+            longest = max(longest, time.monotonic() - began)
+        # The hub saw less than that of each absence. A machine that stood still in between proves nothing.
+        if longest < 2.5:
+            break
+    expect(longest < 2.5, f"nobody comes back in time here: {longest} s")
     await asyncio.sleep(4)
     equal(s.suite.receiver.names(channel), ["channel_occupied", "member_added"])
     left = time.monotonic()
     await client.leave()
     vacated = (await s.suite.receiver.until("/all", channel, "channel_vacated"))[0][1]
     equal(s.suite.receiver.names(channel), ["channel_occupied", "member_added", "member_removed", "channel_vacated"])
-    expect(1 < vacated.at - left < 10, f"told after {vacated.at - left} s")
+    expect(1 < vacated.at - left < PATIENCE, f"told after {vacated.at - left} s")
 
 
 async def c27_filters(s):
@@ -175,7 +183,8 @@ async def c27_retry(s):
     equal(len({request.body for request in requests}), 1)
     equal(len({request.headers["x-pusher-signature"] for request in requests}), 1)
     waits = [later.at - earlier.at for earlier, later in zip(requests, requests[1:])]
-    expect(waits[0] > 0.05 and waits[1] > waits[0] * 0.8, "no backoff", waits)
+    # One second and two, of which half is drawn.
+    expect(waits[0] > 0.49 and waits[1] > 0.99, "no backoff", waits)
     await asyncio.sleep(2)
     equal(len(s.suite.receiver.events("/failing", "private-c27-retry")), 3)
     # The other endpoint had it once.
@@ -184,15 +193,21 @@ async def c27_retry(s):
 
 async def c27_dead_endpoint(s):
     """An endpoint that nobody answers at delays nobody."""
-    client = await s.client("dead")
-    began = time.monotonic()
-    for number in range(50):
-        await client.subscribe(f"presence-c27-{number}", user="a")
-        await s.hub.publish(f"presence-c27-{number}", "e", app="dead")
-        await client.event("e", f"presence-c27-{number}")
-        await client.unsubscribe(f"presence-c27-{number}")
-    await client.sync()
-    expect(time.monotonic() - began < 10, time.monotonic() - began)
+    async def rounds(app):
+        client = await s.client(app)
+        began = time.monotonic()
+        for number in range(50):
+            await client.subscribe(f"presence-c27-{number}", user="a")
+            await s.hub.publish(f"presence-c27-{number}", "e", app=app)
+            await client.event("e", f"presence-c27-{number}")
+            await client.unsubscribe(f"presence-c27-{number}")
+        await client.sync()
+        return time.monotonic() - began
+
+    # How fast this machine is at this moment, in an app without webhooks.
+    pace = await rounds("main")
+    took = await rounds("dead")
+    expect(took < 5 * pace + 5, f"{took} s, and {pace} s without webhooks")
 
 
 async def c27_slow_endpoint(s):
@@ -200,14 +215,13 @@ async def c27_slow_endpoint(s):
     client = await s.client("hooks")
     await client.subscribe("cache-c27-slow")
     await s.suite.receiver.until("/slow", "cache-c27-slow")
-    began = time.monotonic()
     await client.subscribe("c27-slow-other")
-    await s.suite.receiver.until("/all", "c27-slow-other", "channel_occupied")
-    await s.suite.receiver.until("/all", "cache-c27-slow", "cache_miss")
-    expect(time.monotonic() - began < 3, "the slow endpoint delays the other")
+    others = await s.suite.receiver.until("/all", "c27-slow-other", "channel_occupied")
+    others += await s.suite.receiver.until("/all", "cache-c27-slow", "cache_miss")
     first, second = [request for _, request in await s.suite.receiver.until("/slow", "cache-c27-slow", count=2)]
     equal(first.body, second.body)
-    expect(2 < second.at - first.at < 15, f"tried again after {second.at - first.at} s")
+    expect(all(request.at < second.at for _, request in others), "the slow endpoint delays the other")
+    expect(0.49 < second.at - first.at < PATIENCE, f"tried again after {second.at - first.at} s")
 
 
 async def c27_five_minutes(s):
