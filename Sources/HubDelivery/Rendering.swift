@@ -26,6 +26,8 @@ package struct Rendering {
     private let check: (any PayloadCheck)?
     /// Those whose texts name no recipient.
     private var shared: [TextKey: PushMessage] = [:]
+    /// The last one that a gateway would take, its visible texts left out.
+    private var fitting: PushMessage?
 
     private struct TextKey: Hashable {
         let variant: Int
@@ -36,7 +38,7 @@ package struct Rendering {
     ///   - channel: what the placeholders of the channel's name stand for.
     ///   - session: the session the channel belongs to; nil when there is none.
     ///   - data: the event's data, parsed; anything but an object has no variables.
-    ///   - check: asked once for each text; nil for a notification whose publish was checked.
+    ///   - check: asked once for all texts that differ in title and body alone; nil for a notification whose publish was checked.
     package init(
         definition: ChannelDefinition, event: EventRecord, channel: ChannelPattern.Match, session: Session?, data: JSONValue,
         check: (any PayloadCheck)? = nil
@@ -88,7 +90,24 @@ package struct Rendering {
         }
     }
 
-    private func make(_ variant: EventVariant, _ context: TemplateContext, nid: String, locale: String?) throws(RenderingError) -> PushMessage {
+    /// Whether no gateway would take it. Title and body are cut until they fit, so where they differ alone the answer is the same; and asking
+    /// takes longer than everything else that is done for a recipient.
+    private mutating func problem(_ message: PushMessage) -> String? {
+        guard let check else { return nil }
+        var bare = message
+        bare.nid = ""
+        bare.title = Self.stub(message.title)
+        bare.body = Self.stub(message.body)
+        if bare == fitting { return nil }
+        let problem = check.problem(message)
+        if problem == nil { fitting = bare }
+        return problem
+    }
+
+    /// What a gateway is sent at least of a text; one that is shorter than the ellipsis stays.
+    private static func stub(_ text: String?) -> String? { text.map { $0.utf8.count < 3 ? $0 : "…" } }
+
+    private mutating func make(_ variant: EventVariant, _ context: TemplateContext, nid: String, locale: String?) throws(RenderingError) -> PushMessage {
         var problems: [String] = []
         let texts = locale.flatMap { variant.locales[$0] } ?? variant.notification
         let data = (variant.data.render(context, problems: &problems).objectValue ?? [:]).filter { $0.value != .null }
@@ -103,7 +122,7 @@ package struct Rendering {
         let message = content.message(
             nid: nid, event: event.id, policy: variant.policy, group: variant.group?.render(context, problems: &problems),
             expiresAt: event.committedAt + variant.ttlMilliseconds, committedAt: event.committedAt, sequence: event.sequence)
-        if problems.isEmpty, let problem = check?.problem(message) { problems.append(problem) }
+        if problems.isEmpty, let problem = problem(message) { problems.append(problem) }
         guard problems.isEmpty else {
             throw RenderingError(problems: problems, event: event.name, definition: definition.name)
         }

@@ -67,6 +67,30 @@ import Testing
         #expect(counter.asked.withLock { $0 } == 2)
     }
 
+    @Test(
+        "Whether a gateway takes it is asked once for all who differ in title and body alone",
+        arguments: [("", 1), ("data: { who: \"{{participant.name}}\" }\n", 3)])
+    func personalTexts(data: String, count: Int) throws {
+        final class Counter: PayloadCheck {
+            let asked = Mutex(0)
+            func problem(_ message: PushMessage) -> String? {
+                asked.withLock { $0 += 1 }
+                return nil
+            }
+        }
+        let text = "to: all\npolicy: notify\nnotification: { title: Hello, body: \"Dear {{participant.name}}\" }\n" + data
+        let definition = try definition(text)
+        let counter = Counter()
+        var rendering = rendering(definition, check: counter)
+        let variant = try #require(definition.events["e"]?.variants[0])
+        for name in ["Ann", "Bob", "Christine"] {
+            var participant = participant
+            participant.name = name
+            try rendering.prepare(variant, participant: participant)
+        }
+        #expect(counter.asked.withLock { $0 } == count)
+    }
+
     @Test("What no gateway would take is refused with the event's name") func tooLarge() throws {
         struct Refusing: PayloadCheck {
             func problem(_ message: PushMessage) -> String? { "it has 5000 bytes" }
