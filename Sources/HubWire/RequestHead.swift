@@ -41,6 +41,10 @@ package struct RequestHead: Sendable {
         }
         // Empty lines in front of a request are passed over (RFC 9112, 2.2).
         let begin = unsafe bytes.firstIndex { $0 != carriageReturn && $0 != lineFeedByte } ?? bytes.count
+        let hasEmptyLines = (0..<begin).allSatisfy { unsafe bytes[$0] == ($0 % 2 == 0 ? carriageReturn : lineFeedByte) }
+        guard hasEmptyLines, begin % 2 == 0 || begin == bytes.count else {
+            return .refused(HeadRefusal(400, "lines of a request's head end with CR and LF"))
+        }
         var scan = scanned
         while let lineFeed = unsafe bytes.firstLineFeed(from: scan) {
             guard lineFeed > 0, unsafe bytes[lineFeed - 1] == carriageReturn else {
