@@ -84,7 +84,8 @@ internal import HubCore
         }
         let name = unsafe UnsafeRawBufferPointer(rebasing: bytes[line.lowerBound..<colon])
         guard let field = unsafe HeadFields.Field(name) else { return }
-        try fields.add(field, unsafe String(decoding: bytes[start..<end], as: UTF8.self))
+        // Nobody asks what the host's name is.
+        try fields.add(field, field == .host ? "" : unsafe String(decoding: bytes[start..<end], as: UTF8.self))
     }
 
     // MARK: Bytes

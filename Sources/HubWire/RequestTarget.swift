@@ -37,37 +37,65 @@ package struct RequestTarget: Sendable {
     }
 
     private static func decodePath(_ raw: UnsafeRawBufferPointer) throws(HeadRefusal) -> String {
-        var bytes: [UInt8] = []
-        bytes.reserveCapacity(raw.count + 1)
-        if unsafe raw.first != UInt8(ascii: "/") { bytes.append(UInt8(ascii: "/")) }
-        var index = 0
-        while index < raw.count {
-            let byte = try unsafe decode(raw, &index)
-            if byte == UInt8(ascii: "/"), bytes.last == UInt8(ascii: "/") { continue }
-            bytes.append(byte)
+        let slash = UInt8(ascii: "/")
+        var failure: HeadRefusal?
+        let path = unsafe withUnsafeTemporaryAllocation(of: UInt8.self, capacity: raw.count + 1) { bytes in
+            var (index, count) = (0, 0)
+            if unsafe raw.first != slash {
+                unsafe bytes[0] = slash
+                count = 1
+            }
+            do throws(HeadRefusal) {
+                while index < raw.count {
+                    let byte = try unsafe decode(raw, &index)
+                    if byte == slash, count > 0, unsafe bytes[count - 1] == slash { continue }
+                    unsafe bytes[count] = byte
+                    count += 1
+                }
+            } catch {
+                failure = error
+            }
+            return unsafe String(decoding: UnsafeBufferPointer(rebasing: bytes[..<count]), as: UTF8.self)
         }
-        return String(decoding: bytes, as: UTF8.self)
+        if let failure { throw failure }
+        return path
     }
 
     private mutating func readQuery(_ raw: UnsafeRawBufferPointer) throws(HeadRefusal) {
         query.reserve(parameters: Self.parametersUsual, bytes: raw.count + Self.parametersUsual)
-        var decoded: [UInt8] = []
-        decoded.reserveCapacity(raw.count)
-        var index = 0
-        while index < raw.count {
-            decoded.removeAll(keepingCapacity: true)
-            var equals: Int?
-            while index < raw.count, unsafe raw[index] != UInt8(ascii: "&") {
-                let written = unsafe raw[index]
-                let byte = try unsafe Self.decode(raw, &index)
-                if written == UInt8(ascii: "="), equals == nil { equals = decoded.count }
-                decoded.append(written == UInt8(ascii: "+") ? UInt8(ascii: " ") : byte)
+        var failure: HeadRefusal?
+        unsafe withUnsafeTemporaryAllocation(of: UInt8.self, capacity: raw.count) { room in
+            do throws(HeadRefusal) {
+                var index = 0
+                while index < raw.count {
+                    try unsafe readParameter(raw, &index, room)
+                    index += 1
+                }
+            } catch {
+                failure = error
             }
-            index += 1
-            if decoded.isEmpty { continue }
-            let nameEnd = equals ?? decoded.count
-            query.append(name: decoded[..<nameEnd], value: decoded[min(nameEnd + 1, decoded.count)...])
         }
+        if let failure { throw failure }
+    }
+
+    /// Reads up to the next `&`.
+    /// - Parameter room: for what it is decoded to.
+    private mutating func readParameter(
+        _ raw: UnsafeRawBufferPointer, _ index: inout Int, _ room: UnsafeMutableBufferPointer<UInt8>
+    ) throws(HeadRefusal) {
+        var count = 0
+        var equals: Int?
+        while index < raw.count, unsafe raw[index] != UInt8(ascii: "&") {
+            let written = unsafe raw[index]
+            let byte = try unsafe Self.decode(raw, &index)
+            if written == UInt8(ascii: "="), equals == nil { equals = count }
+            unsafe room[count] = written == UInt8(ascii: "+") ? UInt8(ascii: " ") : byte
+            count += 1
+        }
+        if count == 0 { return }
+        let nameEnd = equals ?? count
+        unsafe query.append(
+            name: UnsafeBufferPointer(rebasing: room[..<nameEnd]), value: UnsafeBufferPointer(rebasing: room[min(nameEnd + 1, count)..<count]))
     }
 
     /// The byte at `index`, or the one that an escape there stands for.

@@ -256,7 +256,7 @@ async def lib_pysher_restart(s):
 async def lib_mobile_session(s):
     """PusherSwift and pusher-websocket-java side by side through all that an app does, then through a restart."""
     app = s.hub.apps["main"]
-    quick = App(app.id, app.key, app.secret, {"ping_interval": "1s", "pong_timeout": "1s", "subscription_count": True})
+    quick = App(app.id, app.key, app.secret, {"ping_interval": "1s", "pong_timeout": "6s", "subscription_count": True})
     hub = await s.own_hub({"main": quick})
     swift, java = PusherSwift(hub, "main"), PusherJava(hub, "main")
     both = (swift, java)
