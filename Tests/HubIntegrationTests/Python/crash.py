@@ -74,9 +74,11 @@ def keyed(url, number, attempts=1):
     path, body = f"/apps/{APP_ID}/events", json.dumps({"name": "session-started", "channel": CHANNEL, "data": f"{{\"n\":{number}}}"}).encode()
     for _ in range(attempts):
         try:
-            return requests.post(
-                url + path, params=signed_query("POST", path, body), data=body, headers={"Idempotency-Key": f"order-{number}"},
-                timeout=PATIENCE, proxies={"no_proxy": "*"})
+            # A session of its own: what requests does about proxies by itself changes the environment, and other threads do it, too.
+            with requests.Session() as session:
+                session.trust_env = False
+                return session.post(
+                    url + path, params=signed_query("POST", path, body), data=body, headers={"Idempotency-Key": f"order-{number}"}, timeout=PATIENCE)
         except requests.RequestException:
             continue
     return None

@@ -15,7 +15,10 @@ def publish(body, key=None, path="/events", name="Idempotency-Key", app="1", cre
     if key is not None:
         headers[name] = key
     # A connection of its own: several at once have to reach different loops.
-    return requests.post(HUB_URL + path, params=query, data=data, headers=headers, timeout=PATIENCE, proxies={"no_proxy": "*"})
+    # A session of its own: what requests does about proxies by itself changes the environment, and other threads do it, too.
+    with requests.Session() as session:
+        session.trust_env = False
+        return session.post(HUB_URL + path, params=query, data=data, headers=headers, timeout=PATIENCE)
 
 
 def brief(response):
