@@ -42,7 +42,7 @@ struct PlacementTests {
             let peers = try server.on { loop in
                 (0..<count).map { _ in
                     var pair: [Int32] = [0, 0]
-                    precondition(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue), 0, &pair) == 0)
+                    precondition(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue), 0, &pair) == 0)
                     loop.handle.hand(over: pair[0])
                     return pair[1]
                 }
@@ -116,7 +116,7 @@ struct PlacementTests {
         _ = try server.on { loop in
             for _ in 0..<LoopOptions.adoptionsPerTurnMax * 4 {
                 var pair: [Int32] = [0, 0]
-                precondition(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue), 0, &pair) == 0)
+                precondition(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue), 0, &pair) == 0)
                 loop.handle.hand(over: pair[0])
                 peers.withLock { $0.append(pair[1]) }
             }
