@@ -30,7 +30,7 @@ package final class LocalHTTPServer: Sendable {
 
     package init(_ handler: @escaping @Sendable (Request) -> Reply) throws {
         self.handler = handler
-        listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
         address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian

@@ -14,7 +14,7 @@ private final class SecureEnd {
     /// Shakes hands with a new connection of `links`.
     init(_ context: OpaquePointer, _ links: SecureLinks, slot: Int) throws {
         var pair: [Int32] = [-1, -1]
-        try #require(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &pair) == 0)
+        try #require(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0, &pair) == 0)
         server = pair[0]
         client = pair[1]
         let session = try #require(SSL_new(context))
