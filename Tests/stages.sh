@@ -15,8 +15,18 @@ real_time+='|^HubTransportTests\..*/(?!Unit)\w+\.swift:'
 real_time+='|^HubPushTests\..*/(CredentialAcceptance|ErrorTable|Gateway|LaneFigures|LaneQuota|Outage|Router|Simulator|Wire)Tests\.swift:'
 real_time+='|^LoadTestingTests\..*/(SecureLinks|Worker)Tests\.swift:'
 
-run() { "${SWIFT:-swift}" test --skip-build --disable-xctest "$@"; }
+printed=$(mktemp)
+trap 'rm -f "$printed"' EXIT
+run() {
+    "${SWIFT:-swift}" test --skip-build --disable-xctest "$@" 2>&1 | tee -a "$printed"
+    return "${PIPESTATUS[0]}"
+}
 code=0
 run "$@" --skip "$real_time" || code=$?
 if [ "$stages" = all ]; then run "$@" --filter "$real_time" || code=$?; fi
+# Once more at the end, where whoever sees only the last lines finds them.
+if [ "$code" != 0 ]; then
+    echo "Failed:"
+    grep -a '✘' "$printed"
+fi
 exit "$code"

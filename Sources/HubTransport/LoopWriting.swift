@@ -140,13 +140,19 @@ extension Loop {
         return true
     }
 
-    /// The library has taken the rest of a frame, however long it is: somebody may have to go for it.
+    /// The rest of a frame waits, however long it is: somebody may have to go for it.
     private func keepBound(_ slot: UInt32) {
-        if queuedMemory.bytes > options.sendQueueBytesTotalMax, !makeRoom(0, for: slot) { giveUp(slot) }
+        while queuedMemory.bytes > options.sendQueueBytesTotalMax, queues[slot] != nil, !makeRoom(0, for: slot) { giveUp(slot) }
     }
 
-    /// A slow consumer goes: what waits for it is dropped.
+    /// A slow consumer goes: what waits for it is dropped, but for the rest of the frame that was cut, before the reason. One that has been
+    /// told already and is still in the way loses that rest too: its connection ends without another word.
     private func giveUp(_ slot: UInt32) {
+        let state = unsafe table.base + Int(slot)
+        guard unsafe state.pointee.condition != .closing else {
+            dropQueue(slot)
+            return unsafe fail(state)
+        }
         unsafe tally.slowConsumers += 1
         let connection = id(slot)
         delegate?.connectionIsSlow(connection)
@@ -229,10 +235,10 @@ extension Loop {
 
     /// The last bytes of a connection: behind the rest of a frame that is cut, and instead of everything else that waits.
     func writeLast(_ bytes: [UInt8], _ slot: UInt32, _ state: UnsafeMutablePointer<ConnectionState>) {
-        let held = queues[slot]?.held ?? []
+        let (held, ofLibrary) = queues[slot].map { ($0.held, $0.libraryBytes) } ?? ([], 0)
         dropQueue(slot)
         if unsafe state.pointee.descriptor < 0 {
-            if unsafe bytes.withUnsafeBytes({ unsafe writeByLibrary($0, state) }) { unsafe noteHeld(bytes.count, for: slot, state) }
+            if unsafe bytes.withUnsafeBytes({ unsafe writeByLibrary($0, state) }) { unsafe noteHeld(ofLibrary + bytes.count, for: slot, state) }
             return
         }
         if !held.isEmpty { return unsafe hold(held + bytes, slot, state) }

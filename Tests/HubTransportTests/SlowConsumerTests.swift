@@ -166,6 +166,31 @@ struct SlowConsumerTests {
         }
     }
 
+    @Test("rests of frames that were cut count too: who keeps one and was told to go is cut off when others need the room")
+    func cutFrames() throws {
+        var options = LoopOptions()
+        options.sendQueueBytesMax = 64 << 10
+        options.sendQueueBytesTotalMax = 1 << 20
+        try withServer(options: options) { server in
+            let sockets = try (0..<5).map { _ in try RawSocket(port: server.port, receiveBufferBytes: 4_096, segmentBytes: 1_024) }
+            let peers = try sockets.map { try TestPeer.upgraded($0) }
+            let opened = try server.waitOpened(5)
+            _ = try Self.stall([opened[4]], on: server)
+            let huge = Frame.text([UInt8](repeating: UInt8(ascii: "h"), count: 900_000))
+            let most = try server.on { loop in
+                opened.prefix(4).map { connection in
+                    loop.send(huge, to: connection, isList: true)
+                    loop.send(Frame.text(Array("small".utf8)), to: opened[4])
+                    return loop.queuedMemory.bytes
+                }
+            }
+            #expect(most.allSatisfy { $0 <= 1 << 20 }, "\(most)")
+            #expect(try server.on { $0.counters.slowConsumers } >= 3)
+            for peer in peers { peer.stream.close() }
+            #expect(try eventually { try server.on { $0.queuedMemory.bytes } == 0 })
+        }
+    }
+
     @Test("who is behind gets the newest event of a cache channel, and everything of the others")
     func latestOnly() throws {
         try withServer { server in
