@@ -160,7 +160,7 @@ let package = Package(
         .testTarget(name: "HubFuzzingTests", dependencies: ["HubTesting", "HubFuzzing"], swiftSettings: strictTests),
         // Runs the built executables as child processes, with third-party clients in Python.
         .testTarget(
-            name: "HubIntegrationTests", dependencies: ["HubTesting", "HubCore", "HubJSON", "HubDelivery", "HubPush"],
+            name: "HubIntegrationTests", dependencies: ["HubTesting", "HubCore", "HubJSON", "HubDelivery", "HubPush", "GatewaySimulators"],
             exclude: ["Python", "python-env.sh", "requirements.txt"], swiftSettings: strictTests),
     ],
     cxxLanguageStandard: .cxx17

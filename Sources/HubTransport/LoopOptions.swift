@@ -22,6 +22,8 @@ package struct LoopOptions: Sendable {
     package var countsConnections = false
     /// How long a handshake, a request head or a body may take, in seconds.
     package var requestTimeoutSeconds = 10
+    /// How long a close frame may wait for a peer that does not read, in ticks: one that was slow until now needs time to come to it.
+    var closeTicksMax: UInt32 = 160
     /// Connections one loop has room for, HTTP included; the process's descriptor limit when nil.
     package var connectionsMax: Int?
 
@@ -45,8 +47,6 @@ package struct LoopOptions: Sendable {
     static let lingerTicks: UInt32 = 8
     /// How long a close frame may wait for its answer before the socket's end is sent, in ticks: less than a second.
     static let closeAnswerTicks: UInt32 = 3
-    /// How long a close frame may wait for a peer that does not read, in ticks.
-    static let closeTicksMax: UInt32 = 20
     /// New connections a loop takes in during one turn: some milliseconds of handshakes and subscriptions.
     static let adoptionsPerTurnMax = 32
     /// How long a stopping loop waits for its connections to end, in ticks.

@@ -144,7 +144,7 @@ extension Loop {
     /// A closing connection's time is up: its socket's end is sent, or, where even the close frame finds no room, it is cut off.
     func closingDue(_ slot: UInt32, _ state: UnsafeMutablePointer<ConnectionState>) {
         let waited = unsafe tick &- state.pointee.pingTick
-        if queues[slot] != nil, waited < LoopOptions.closeTicksMax {
+        if queues[slot] != nil, waited < options.closeTicksMax {
             unsafe wheel.arm(slot, in: LoopOptions.closeAnswerTicks, now: tick, table: table.base)
         } else if queues[slot] != nil, let wsi = unsafe state.pointee.wsi {
             unsafe end(wsi)

@@ -94,7 +94,7 @@ func eventually(_ what: String, within limit: Duration = Patience.usual, _ condi
 
 /// How many tests run their programs at the same time: more would only make each other slow on a small machine.
 actor Slots {
-    static let shared = Slots(count: 6)
+    static let shared = Slots(count: 8)
 
     private var free: Int
     private var waiting: [CheckedContinuation<Void, Never>] = []

@@ -161,7 +161,7 @@ struct LoadTestTests {
 
     @Test("push and one-surface: each who is away gets one push, who is live none")
     func surfaces() async throws {
-        try await Stage.run { stage in
+        try await Stage.run(isLong: true) { stage in
             let gateways = try await stage.gateways()
             let hub = try await stage.hub(gateways: gateways)
             for provider in ["fcm", "apns"] {

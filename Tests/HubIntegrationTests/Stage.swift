@@ -1,4 +1,5 @@
 import Foundation
+import GatewaySimulators
 import HubCore
 import HubJSON
 import HubTesting
@@ -146,6 +147,7 @@ extension Stage {
     /// - Parameter name: of their folder; another name for other keys.
     func gateways(in name: String = "gateways") async throws -> Gateways {
         let keys = folder.appendingPathComponent(name)
+        if name == "gateways" { try await GatewayKeys.shared.write(to: keys) }
         let process = try start(Place.gateways, ["--data", keys.path])
         try await eventually("the gateways to be ready") {
             if !process.isRunning { throw Timeout(description: "the gateways ended while starting: \(process.errors)") }
@@ -160,6 +162,31 @@ extension Stage {
         }
         let control = settings.removeValue(forKey: "TANDEM_GATEWAYS_CONTROL") ?? ""
         return Gateways(process: process, settings: settings, control: control)
+    }
+}
+
+/// Keys and certificates of the simulators, made once for all tests: most of what a start of theirs costs.
+actor GatewayKeys {
+    static let shared = GatewayKeys()
+    private var making: Task<[String: Data], any Error>?
+
+    func write(to folder: URL) async throws {
+        let task = making ?? Task { try Self.make() }
+        making = task
+        let files = try await task.value
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        for (name, data) in files { try data.write(to: folder.appendingPathComponent(name)) }
+    }
+
+    private static func make() throws -> [String: Data] {
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("tandem-test-\(UUID().uuidString)")
+        defer { try? FileManager.default.removeItem(at: folder) }
+        try SimulatedGateways(.init(folder: folder.path)).stop()
+        var files: [String: Data] = [:]
+        for file in try FileManager.default.contentsOfDirectory(at: folder, includingPropertiesForKeys: nil) {
+            files[file.lastPathComponent] = try Data(contentsOf: file)
+        }
+        return files
     }
 }
 
