@@ -87,9 +87,7 @@ struct EventsResource {
     static func publication(_ request: PublishRequest, app: App, engine: ChannelEngine) -> Publication {
         Publication(
             app: app.index,
-            frames: request.channels.map { channel in
-                (channel, ServerEvent.eventFrame(name: request.name, channel: channel, data: request.data))
-            },
+            frames: ServerEvent.eventFrames(name: request.name, channels: request.channels, data: request.data),
             excluded: request.excludedSocketID.flatMap(engine.connection(socketID:)),
             cacheOrder: request.channels.contains { $0.kind.isCache } ? engine.directory.nextOrder() : nil, arrivedAt: engine.arrivedAt)
     }

@@ -39,15 +39,15 @@ struct FanOut: ~Copyable {
     private struct Turn: ~Copyable {
         var bytes = Scratch<UInt8>(capacity: 4096)
         var frames = Scratch<WaitingFrame>()
-        var channels: [Channel] = []
+        var channels = HeldChannels()
         /// Of each channel the first of its frames.
         var firsts = Scratch<UInt32>()
         var hasExclusions = false
 
-        var isEmpty: Bool { channels.isEmpty }
+        var isEmpty: Bool { channels.count == 0 }
 
         mutating func clear() {
-            channels.removeAll(keepingCapacity: true)
+            channels.removeAll()
             firsts.count = 0
             frames.count = 0
             bytes.count = 0
@@ -123,17 +123,17 @@ struct FanOut: ~Copyable {
         }
         let isDone = group == gathering.groups.count
         // Most turns go out in one piece, and their channels are spared the mark.
-        if isFirst != isDone { for channel in outgoing.channels { channel.isGoingOut = !isDone } }
+        if isFirst != isDone { outgoing.channels.forEach { $0.isGoingOut = !isDone } }
         if isDone { outgoing.clear() }
     }
 
     private mutating func begin() {
         swap(&waiting, &outgoing)
-        for channel in outgoing.channels { channel.waiting = Channel.Waiting() }
+        outgoing.channels.forEach { $0.waiting = Channel.Waiting() }
         // The first group is of those who get nothing.
         (group, member) = (1, 0)
         if outgoing.channels.count == 1, !outgoing.hasExclusions {
-            gathering.takeWhole(outgoing.channels[0].count)
+            gathering.takeWhole(outgoing.channels.with(0) { $0.count })
         } else {
             gather()
         }
@@ -142,8 +142,8 @@ struct FanOut: ~Copyable {
     /// Connections that get the same frames are written to together.
     private mutating func gather() {
         gathering.begin()
-        for (place, channel) in outgoing.channels.enumerated() {
-            unsafe channel.withSlots { unsafe gathering.divide(by: place, $0) }
+        for place in 0..<outgoing.channels.count {
+            outgoing.channels.with(place) { unsafe $0.withSlots { unsafe gathering.divide(by: place, $0) } }
         }
         if outgoing.hasExclusions {
             for index in 0..<outgoing.frames.count {
@@ -151,10 +151,9 @@ struct FanOut: ~Copyable {
                 if excluded != Gathering.nobody { gathering.isolate(excluded) }
             }
         }
-        let channels = outgoing.channels
-        gathering.layOut { channels[$0].count }
-        for (place, channel) in channels.enumerated() {
-            unsafe channel.withSlots { unsafe gathering.list(place, $0) }
+        gathering.layOut { outgoing.channels.with($0) { $0.count } }
+        for place in 0..<outgoing.channels.count {
+            outgoing.channels.with(place) { unsafe $0.withSlots { unsafe gathering.list(place, $0) } }
         }
     }
 
@@ -222,8 +221,8 @@ struct FanOut: ~Copyable {
                 unsafe sink.deliver(frames, to: UnsafeBufferPointer(start: $0, count: 1), latestOnly: lines)
             }
         } else if group.start == Gathering.nobody {
-            unsafe outgoing.channels[Int(group.channel)].withSlots {
-                unsafe sink.deliver(frames, to: UnsafeBufferPointer(rebasing: $0[members]), latestOnly: lines)
+            outgoing.channels.with(Int(group.channel)) {
+                unsafe $0.withSlots { unsafe sink.deliver(frames, to: UnsafeBufferPointer(rebasing: $0[members]), latestOnly: lines) }
             }
         } else {
             let slots = unsafe UnsafeBufferPointer(start: gathering.members.base + Int(group.start) + members.lowerBound, count: members.count)

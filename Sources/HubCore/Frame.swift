@@ -13,6 +13,22 @@ package enum Frame {
         return output
     }
 
+    /// One text frame around three pieces of a payload.
+    package static func text(_ head: UnsafeRawBufferPointer, _ middle: String, _ tail: UnsafeRawBufferPointer) -> [UInt8] {
+        var middle = middle
+        return middle.withUTF8 { middle in
+            let count = head.count + middle.count + tail.count
+            return unsafe [UInt8](unsafeUninitializedCapacity: count + headerBytesMax) { output, written in
+                let output = UnsafeMutableRawBufferPointer(output)
+                written = unsafe writeHeader(payloadByteCount: count, to: output)
+                for unsafe piece in unsafe [head, UnsafeRawBufferPointer(middle), tail] {
+                    unsafe UnsafeMutableRawBufferPointer(rebasing: output[written...]).copyMemory(from: piece)
+                    written += piece.count
+                }
+            }
+        }
+    }
+
     /// The payload of a frame that `text` made.
     package static func payload(of frame: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer {
         guard frame.count >= 2 else { return unsafe UnsafeRawBufferPointer(rebasing: frame[frame.endIndex...]) }
@@ -48,16 +64,22 @@ package enum Frame {
 
     /// What stands before a payload of so many bytes.
     package static func appendHeader(payloadByteCount count: Int, to output: inout [UInt8]) {
-        output.append(0x81)
-        if count < 126 {
-            output.append(UInt8(count))
-        } else if count <= 0xFFFF {
-            output.append(126)
-            output.append(UInt8(count >> 8))
-            output.append(UInt8(count & 0xFF))
-        } else {
-            output.append(127)
-            for shift in stride(from: 56, through: 0, by: -8) { output.append(UInt8(truncatingIfNeeded: count >> shift)) }
+        unsafe withUnsafeTemporaryAllocation(byteCount: headerBytesMax, alignment: 1) { header in
+            let written = unsafe writeHeader(payloadByteCount: count, to: header)
+            unsafe output.append(contentsOf: header[..<written])
         }
+    }
+
+    /// - Returns: its length.
+    private static func writeHeader(payloadByteCount count: Int, to output: UnsafeMutableRawBufferPointer) -> Int {
+        unsafe output[0] = 0x81
+        if count < 126 {
+            unsafe output[1] = UInt8(count)
+            return 2
+        }
+        let byteCount = count <= 0xFFFF ? 2 : 8
+        unsafe output[1] = byteCount == 2 ? 126 : 127
+        for index in 0..<byteCount { unsafe output[2 + index] = UInt8(truncatingIfNeeded: count >> (8 * (byteCount - 1 - index))) }
+        return 2 + byteCount
     }
 }

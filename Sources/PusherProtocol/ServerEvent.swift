@@ -145,22 +145,38 @@ package enum ServerEvent {
         return output
     }
 
-    /// As `event`, with the frame around it, in one array that is written once.
-    package static func eventFrame(name: String, channel: ChannelName, data: DataLiteral) -> [UInt8] {
+    /// As `event` on each of the channels, with the frame around it, each in one array that is written once.
+    ///
+    /// The frames differ in the channel alone: whatever stands around it is copied from the first.
+    package static func eventFrames(
+        name: String, channels: [ChannelName], data: DataLiteral
+    ) -> [(channel: ChannelName, frame: [UInt8])] {
+        guard let first = channels.first else { return [] }
+        let model = eventFrame(name: name, channel: first, data: data)
+        if channels.count == 1 { return [(first, model)] }
+        return unsafe model.withUnsafeBytes { frame in
+            let model = unsafe Frame.payload(of: frame)
+            let tail = unsafe UnsafeRawBufferPointer(rebasing: model.suffix(data.bytes.count + eventTailBytes))
+            let head = unsafe UnsafeRawBufferPointer(rebasing: model[..<(model.count - tail.count - first.text.utf8.count)])
+            return channels.map { unsafe ($0, Frame.text(head, $0.text, tail)) }
+        }
+    }
+
+    private static func eventFrame(name: String, channel: ChannelName, data: DataLiteral) -> [UInt8] {
         guard isPlain(name) else { return Frame.text(event(name: name, channel: channel, data: data)) }
         let count = eventBytes + name.utf8.count + channel.text.utf8.count + data.bytes.count
         var output: [UInt8] = []
         output.reserveCapacity(Frame.headerBytesMax + count - eventBytes + eventBytesMax)
         Frame.appendHeader(payloadByteCount: count, to: &output)
-        let start = output.count
         appendEvent(name: name, channel: channel, dataLiteral: data.bytes, to: &output)
-        precondition(output.count - start == count, "an event of \(output.count - start) bytes in a frame of \(count)")
         return output
     }
 
     /// Of an event without user and id: what is around its name, its channel and its data.
     private static let eventBytes = #"{"event":"","channel":"","data":}"#.utf8.count
-    /// The same with the names of user and id.
+    /// Of an event without user and id: what stands behind its channel, beside its data.
+    private static let eventTailBytes = #"","data":}"#.utf8.count
+    /// Around name, channel, data, user and id.
     private static let eventBytesMax = 64
 
     /// As `event`, appended to a buffer that the caller reuses. Grows it at most once.

@@ -96,13 +96,15 @@ struct ServerEventTests {
         }
     }
 
-    @Test("an event in its frame is the event with a frame around it", arguments: ["n", "", "App\\Events\\X", "a\"b\nc", "ünï", "\u{1}"])
-    func eventFrame(name: String) throws {
-        for channel in ["a", "presence-with-a-name-that-is-longer", "#server-to-user-é"] {
-            for count in [0, 1, 40, 60, 70, 80, 90, 100, 110, 125, 126, 127, 65_440, 65_500, 65_536, 70_000] {
-                let (channel, data) = (try self.channel(channel), DataLiteral(content: String(repeating: "\"", count: count)))
-                let frame = ServerEvent.eventFrame(name: name, channel: channel, data: data)
-                #expect(frame == Frame.text(ServerEvent.event(name: name, channel: channel, data: data)), "\(name) \(channel) \(count)")
+    @Test("events in their frames are the events with a frame around each", arguments: ["n", "", "App\\Events\\X", "a\"b\nc", "ünï", "\u{1}"])
+    func eventFrames(name: String) throws {
+        let channels = try ["a", "presence-with-a-name-that-is-longer", "#server-to-user-é", "b"].map(channel)
+        for count in [0, 1, 40, 60, 70, 80, 90, 100, 110, 125, 126, 127, 65_440, 65_500, 65_536, 70_000] {
+            let data = DataLiteral(content: String(repeating: "\"", count: count))
+            for channels in [[], [channels[0]], channels, channels.reversed()] {
+                let frames = ServerEvent.eventFrames(name: name, channels: channels, data: data)
+                #expect(frames.map(\.channel) == channels)
+                #expect(frames.allSatisfy { $0.frame == Frame.text(ServerEvent.event(name: name, channel: $0.channel, data: data)) }, "\(name) \(count)")
             }
         }
     }
