@@ -54,6 +54,8 @@ package struct Attendance: Sendable {
     private var travels: Travels
     /// Until then everybody who is not there counts as on the way back from the server's own absence.
     private var bootGraceEnd = Int64.min
+    /// Seats taken before that end, and not told of yet.
+    private var returns = 0
     private var bindings: SocketBindings
 
     /// - Parameter travellersMax: devices whose comings and goings are remembered.
@@ -75,6 +77,12 @@ package struct Attendance: Sendable {
     /// The server has just come up: whoever is not there yet is on the way back.
     package mutating func booted(now: Int64) {
         bootGraceEnd = now + Int64(DeviceState.bootGraceSeconds) * 1000
+    }
+
+    /// How many have come since the last call, while people come back from the server's own absence.
+    package mutating func takeReturns() -> Int {
+        defer { returns = 0 }
+        return returns
     }
 
     /// A connection's subscription to a channel was accepted, and the user is known. Attaching again replaces user and device.
@@ -108,6 +116,7 @@ package struct Attendance: Sendable {
         let person = Person(app: app, user: user)
         people[person, default: []].insert(connection)
         travels.came(person, device: device, channel: channel, isNewConnection: isNew, now: now)
+        if now < bootGraceEnd { returns += 1 }
         if let former, former.user != user { leave(connection, app: app, user: former.user) }
         if let former, former.user != user || former.device != device {
             rankSeats(app: app, channel: channel, user: former.user, device: former.device)

@@ -185,7 +185,9 @@ final class DeliveryService: EventDesk, AttendanceDesk {
             desk.note(hearing.woke(now: readAt))
             for item in items {
                 switch item {
-                case .heard(let round, let newcomers): desk.note(hearing.answered(round, newcomers: newcomers, now: readAt))
+                case .heard(let round, let newcomers):
+                    let arriving = newcomers + desk.attendance.takeReturns()
+                    desk.note(hearing.answered(round, newcomers: arriving, now: readAt))
                 case .publish(let command):
                     if change == nil {
                         await take(command, &desk, &prepared)

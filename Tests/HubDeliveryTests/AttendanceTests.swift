@@ -196,6 +196,18 @@ struct AttendanceTests {
         #expect(book.state(app: "1", channel: "c", user: "bob", now: 31_000) == (.absent, 0))
     }
 
+    @Test("returns are counted while people come back from the server's own absence")
+    func returns() {
+        var book = Attendance()
+        book.attach(connection(1), app: "1", channel: "c", user: "ann", device: nil, now: 0)
+        #expect(book.takeReturns() == 0)
+        book.booted(now: 1000)
+        for slot in 2..<5 { book.attach(connection(slot), app: "1", channel: "c", user: "ben", device: nil, now: 2000) }
+        #expect(book.takeReturns() == 3 && book.takeReturns() == 0)
+        book.attach(connection(5), app: "1", channel: "c", user: "cleo", device: nil, now: 31_000)
+        #expect(book.takeReturns() == 0)
+    }
+
     @Test("what an app says on its newest connection holds against its older ones; each page speaks for itself")
     func displaced() {
         var book = Attendance()

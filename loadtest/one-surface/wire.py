@@ -23,8 +23,8 @@ def client_frame(opcode, payload):
     return head + b"\0\0\0\0" + payload
 
 
-def take_frames(buffer):
-    """Cuts whole server frames off the front of a bytearray; returns (opcode, payload) pairs."""
+def take_frames(buffer, without):
+    """Cuts whole server frames off the front of a bytearray; returns (opcode, payload) pairs, but of those that begin with these bytes."""
     frames, position, end = [], 0, len(buffer)
     while end - position >= 2:
         length, start = buffer[position + 1], position + 2
@@ -38,7 +38,8 @@ def take_frames(buffer):
             (length,), start = struct.unpack_from("!Q", buffer, position + 2), position + 10
         if end < start + length:
             break
-        frames.append((buffer[position] & 0x0F, bytes(buffer[start:start + length])))
+        if not buffer.startswith(without, start):
+            frames.append((buffer[position] & 0x0F, bytes(buffer[start:start + length])))
         position = start + length
     del buffer[:position]
     return frames
