@@ -151,7 +151,7 @@ struct FanOut: ~Copyable {
                 if excluded != Gathering.nobody { gathering.isolate(excluded) }
             }
         }
-        gathering.layOut { outgoing.channels.with($0) { $0.count } }
+        if gathering.layOut(subscribers: { outgoing.channels.with($0) { $0.count } }) == 0 { return }
         for place in 0..<outgoing.channels.count {
             outgoing.channels.with(place) { unsafe $0.withSlots { unsafe gathering.list(place, $0) } }
         }

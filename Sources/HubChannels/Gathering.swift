@@ -108,8 +108,9 @@ struct Gathering: ~Copyable {
         groups.append(alone)
     }
 
-    /// Gives every group that is not a whole channel its place in `members`. Before `list`.
-    mutating func layOut(subscribers: (_ channel: Int) -> Int) {
+    /// Gives every group that is not a whole channel its place in `members`.
+    /// - Returns: how many members there are, for `list`.
+    mutating func layOut(subscribers: (_ channel: Int) -> Int) -> Int {
         var total: UInt32 = 0
         for index in 1..<max(1, groups.count) {
             let group = unsafe groups.base[index]
@@ -121,6 +122,7 @@ struct Gathering: ~Copyable {
         }
         members.reserve(Int(total))
         members.count = Int(total)
+        return Int(total)
     }
 
     private func isWhole(_ group: Group, _ subscribers: Int) -> Bool { group.depth == 1 && Int(group.count) == subscribers }

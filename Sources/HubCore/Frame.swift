@@ -18,14 +18,13 @@ package enum Frame {
         var middle = middle
         return middle.withUTF8 { middle in
             let count = head.count + middle.count + tail.count
-            return unsafe [UInt8](unsafeUninitializedCapacity: count + headerBytesMax) { output, written in
-                let output = UnsafeMutableRawBufferPointer(output)
-                written = unsafe writeHeader(payloadByteCount: count, to: output)
-                for unsafe piece in unsafe [head, UnsafeRawBufferPointer(middle), tail] {
-                    unsafe UnsafeMutableRawBufferPointer(rebasing: output[written...]).copyMemory(from: piece)
-                    written += piece.count
-                }
-            }
+            var output: [UInt8] = []
+            output.reserveCapacity(count + headerBytesMax)
+            appendHeader(payloadByteCount: count, to: &output)
+            unsafe output.append(contentsOf: head)
+            unsafe output.append(contentsOf: middle)
+            unsafe output.append(contentsOf: tail)
+            return output
         }
     }
 
