@@ -21,7 +21,7 @@ rm -rf "$reports"
 mkdir -p "$reports"
 # Every process writes what it finds into a file of its own, so that a child's report is not lost with its output. No search
 # for leaks: Swift keeps pointers with tag bits in them, which the search does not follow, and so it reports what is in use.
-export ASAN_OPTIONS="log_path=$reports/report:detect_leaks=0:quarantine_size_mb=64"
+export ASAN_OPTIONS="log_path=$reports/report:suppressions=$here/address.supp:detect_leaks=0:quarantine_size_mb=64"
 export TSAN_OPTIONS="log_path=$reports/report:history_size=4"
 # Factor for every limit that the tests wait up to.
 export TANDEM_TEST_PATIENCE=6
