@@ -1,4 +1,4 @@
-/// The channels of one turn. Each is retained once, as it is added, and not again at every look: in small rooms that was a fifth of a delivery.
+/// The channels of one turn. Each is retained once, as it is added, and not again at every look: a seventh of the fan-out to small rooms.
 @safe struct HeldChannels: ~Copyable {
     private var list = unsafe Scratch<Unmanaged<Channel>>()
 
