@@ -1,4 +1,6 @@
-/// The channels of one turn. Each is retained once, as it is added, and not again at every look: a seventh of the fan-out to small rooms.
+/// The channels of one turn. Each is retained as it is added, and not again at every look: that saves a seventh of the fan-out to small rooms.
+///
+/// The loop's thread alone uses it. `removeAll` and `deinit` release what was added.
 @safe struct HeldChannels: ~Copyable {
     private var list = unsafe Scratch<Unmanaged<Channel>>()
 
@@ -15,6 +17,7 @@
         unsafe list.count = 0
     }
 
+    /// - Parameter place: from 0 to `count` - 1, in the order of adding; not checked.
     borrowing func with<Result>(_ place: Int, _ body: (Channel) -> Result) -> Result {
         unsafe list.base[place]._withUnsafeGuaranteedRef(body)
     }

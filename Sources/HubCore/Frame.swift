@@ -69,7 +69,8 @@ package enum Frame {
         }
     }
 
-    /// - Returns: its length.
+    /// Writes the header into room for `headerBytesMax` bytes.
+    /// - Returns: the header's length in bytes.
     private static func writeHeader(payloadByteCount count: Int, to output: UnsafeMutableRawBufferPointer) -> Int {
         unsafe output[0] = 0x81
         if count < 126 {

@@ -145,8 +145,8 @@ extension Loop {
         while queuedMemory.bytes > options.sendQueueBytesTotalMax, queues[slot] != nil, !makeRoom(0, for: slot) { giveUp(slot) }
     }
 
-    /// A slow consumer goes: what waits for it is dropped, but for the rest of the frame that was cut, before the reason. One that has been
-    /// told already and is still in the way loses that rest too: its connection ends without another word.
+    /// A slow consumer is closed with 4100. Its queue is dropped, but for the rest of the frame that was cut, which goes before the close frame.
+    /// A second call finds it closing: then that rest is dropped as well, and the connection ends without another word.
     private func giveUp(_ slot: UInt32) {
         let state = unsafe table.base + Int(slot)
         guard unsafe state.pointee.condition != .closing else {
@@ -238,7 +238,8 @@ extension Loop {
         let (held, ofLibrary) = queues[slot].map { ($0.held, $0.libraryBytes) } ?? ([], 0)
         dropQueue(slot)
         if unsafe state.pointee.descriptor < 0 {
-            if unsafe bytes.withUnsafeBytes({ unsafe writeByLibrary($0, state) }) { unsafe noteHeld(ofLibrary + bytes.count, for: slot, state) }
+            let isTaken = unsafe bytes.withUnsafeBytes { unsafe writeByLibrary($0, state) }
+            if isTaken { unsafe noteHeld(ofLibrary + bytes.count, for: slot, state) }
             return
         }
         if !held.isEmpty { return unsafe hold(held + bytes, slot, state) }

@@ -168,7 +168,9 @@ package enum ServerEvent {
         var output: [UInt8] = []
         output.reserveCapacity(Frame.headerBytesMax + count - eventBytes + eventBytesMax)
         Frame.appendHeader(payloadByteCount: count, to: &output)
+        let start = output.count
         appendEvent(name: name, channel: channel, dataLiteral: data.bytes, to: &output)
+        precondition(output.count - start == count, "an event of \(output.count - start) bytes in a frame of \(count)")
         return output
     }
 
