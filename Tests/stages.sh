@@ -27,6 +27,6 @@ if [ "$stages" = all ]; then run "$@" --filter "$real_time" || code=$?; fi
 # Once more at the end, where whoever sees only the last lines finds them.
 if [ "$code" != 0 ]; then
     echo "Failed:"
-    grep -a '✘' "$printed"
+    grep -aE '✘|↳' "$printed"
 fi
 exit "$code"
