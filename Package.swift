@@ -10,6 +10,8 @@ let strict: [SwiftSetting] = [
     .strictMemorySafety(),
     .treatAllWarnings(as: .error),
 ]
+/// Optimised in debug builds as well, with its assertions: the tests spend their time in these targets.
+let optimised: [SwiftSetting] = [.unsafeFlags(["-O", "-assert-config", "Debug"], .when(configuration: .debug))]
 /// Test code calls the same unsafe borders all the time; marking each call there would only hide the assertions.
 let strictTests: [SwiftSetting] = [
     .swiftLanguageMode(.v6),
@@ -52,15 +54,15 @@ let package = Package(
         .target(name: "CLoadSockets"),
         .target(name: "CSimdJSON", linkerSettings: [.linkedLibrary("simdjson")]),
 
-        .target(name: "HubCore", swiftSettings: strict),
+        .target(name: "HubCore", swiftSettings: strict + optimised),
         .target(name: "HubCrypto", dependencies: ["COpenSSL"], swiftSettings: strict),
-        .target(name: "HubJSON", dependencies: ["HubCore", "CSimdJSON"], swiftSettings: strict),
+        .target(name: "HubJSON", dependencies: ["HubCore", "CSimdJSON"], swiftSettings: strict + optimised),
         .target(name: "HubYAML", dependencies: ["HubCore", yams], swiftSettings: strict),
-        .target(name: "PusherProtocol", dependencies: ["HubCore", "HubCrypto", "HubJSON"], swiftSettings: strict),
+        .target(name: "PusherProtocol", dependencies: ["HubCore", "HubCrypto", "HubJSON"], swiftSettings: strict + optimised),
         .target(name: "HubWire", dependencies: ["HubCore", "HubCrypto"], swiftSettings: strict),
         .target(name: "HubTransport", dependencies: ["HubCore", "HubWire", "CLibWebSockets", "COpenSSL"], swiftSettings: strict),
-        .target(name: "HubChannels", dependencies: ["HubCore", "HubJSON", "PusherProtocol"], swiftSettings: strict),
-        .target(name: "HubDelivery", dependencies: ["HubCore", "HubCrypto", "HubJSON", "HubYAML", mustache], swiftSettings: strict),
+        .target(name: "HubChannels", dependencies: ["HubCore", "HubJSON", "PusherProtocol"], swiftSettings: strict + optimised),
+        .target(name: "HubDelivery", dependencies: ["HubCore", "HubCrypto", "HubJSON", "HubYAML", mustache], swiftSettings: strict + optimised),
         .target(name: "HubHTTPClient", dependencies: ["CLibCurl", "COpenSSL"], swiftSettings: strict),
         .target(
             name: "HubPush", dependencies: ["HubCore", "HubCrypto", "HubJSON", "HubDelivery", "HubHTTPClient", logging],
@@ -108,7 +110,7 @@ let package = Package(
         // Delivery's pure parts in a world that goes wrong; `make simulate`.
         .target(
             name: "DeliverySimulation", dependencies: ["HubTesting", "HubCore", "HubDelivery"], path: "Tests/DeliverySimulation",
-            swiftSettings: strictTests),
+            swiftSettings: strictTests + optimised),
         .executableTarget(
             name: "tandem-simulate", dependencies: ["DeliverySimulation"], path: "Tests/tandem-simulate", swiftSettings: strictTests),
         .testTarget(
@@ -155,7 +157,7 @@ let package = Package(
             dependencies: [
                 "HubTesting", "HubCore", "HubCrypto", "HubJSON", "HubYAML", "PusherProtocol", "HubWire", "HubTransport", "HubChannels", "HubDelivery",
                 "HubServer", logging,
-            ], path: "Tests/HubFuzzing", exclude: ["seeds"], swiftSettings: strictTests),
+            ], path: "Tests/HubFuzzing", exclude: ["seeds"], swiftSettings: strictTests + optimised),
         .executableTarget(name: "tandem-fuzz", dependencies: ["HubFuzzing", arguments], path: "Tests/tandem-fuzz", swiftSettings: strictTests),
         .testTarget(name: "HubFuzzingTests", dependencies: ["HubTesting", "HubFuzzing"], swiftSettings: strictTests),
         // Runs the built executables as child processes, with third-party clients in Python.

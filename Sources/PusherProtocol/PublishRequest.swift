@@ -177,8 +177,7 @@ package struct PublishRequest: Hashable, Sendable {
 
     private static func channels(_ list: JSONElement, limits: PublishLimits) throws(PublishError) -> [ChannelName] {
         guard list.kind == .array else { throw bad("channels must be an array of strings; use channel for a single name") }
-        var result: [ChannelName] = []
-        var seen: Set<ChannelName> = []
+        var distinct = DistinctNames(countMax: limits.channelsMax)
         var count = 0
         for element in list.elements {
             let name = try channelName(element, at: "channels[\(count)]")
@@ -186,15 +185,10 @@ package struct PublishRequest: Hashable, Sendable {
             guard count <= limits.channelsMax else {
                 throw bad("channels has more than \(limits.channelsMax) names: publish in several requests")
             }
-            // One name is the usual case and needs no set.
-            if count == 2 {
-                seen.reserveCapacity(limits.channelsMax)
-                seen.formUnion(result)
-            }
-            if count == 1 || seen.insert(name).inserted { result.append(name) }
+            distinct.append(name)
         }
-        guard !result.isEmpty else { throw bad("channels is empty: give 1 to \(limits.channelsMax) channel names") }
-        return result
+        guard count > 0 else { throw bad("channels is empty: give 1 to \(limits.channelsMax) channel names") }
+        return distinct.names
     }
 
     private static func channel(_ members: EventMembers, at place: String, missing: @autoclosure () -> String) throws(PublishError) -> ChannelName {

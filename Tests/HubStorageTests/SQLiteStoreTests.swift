@@ -335,29 +335,4 @@ struct SQLiteStoreTests {
         // Nothing refused was written, nothing accepted was lost.
         #expect(try await store.commit([.init(.sample("last"))]).first?.sequence == Int64(codes.count { $0 == nil } + 1))
     }
-
-    /// Prints a number and judges nothing: disks differ.
-    @Test("commits per second with 64 callers")
-    func throughput() async throws {
-        for synchronous in [SQLiteStore.Synchronous.full, .normal] {
-            let store = try SQLiteStore(path: folder.file("\(synchronous).db"), synchronous: synchronous, time: clock)
-            let commitsPerCaller = 50
-            let start = ContinuousClock.now
-            try await withThrowingTaskGroup(of: Void.self) { group in
-                for caller in 0..<64 {
-                    group.addTask {
-                        for index in 0..<commitsPerCaller {
-                            let id = "e-\(caller)-\(index)"
-                            _ = try await store.commit([
-                                .init(.sample(id, channel: "c\(caller % 8)"), [.sample(event: id, message: .sample(event: id))])
-                            ])
-                        }
-                    }
-                }
-                try await group.waitForAll()
-            }
-            let seconds = (ContinuousClock.now - start) / .seconds(1)
-            print("SQLiteStore \(synchronous): \(Int(Double(64 * commitsPerCaller) / seconds)) commits/s with 64 callers")
-        }
-    }
 }
