@@ -217,7 +217,8 @@ package final class ChannelEngine {
     private func fanOut(_ publication: Publication) {
         var deliveries: UInt64 = 0
         var isReached = false
-        for (name, frame) in publication.frames {
+        for entry in publication.frames {
+            let (name, frame) = (entry.channel, entry.frame)
             if let order = publication.cacheOrder, name.kind.isCache {
                 cache.store(frame, order: order, for: ChannelKey(app: publication.app, name: name), now: time.monotonicNanoseconds)
             }

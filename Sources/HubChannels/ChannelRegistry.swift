@@ -5,6 +5,9 @@ struct ChannelKey: Hashable {
     let app: Int
     let name: ChannelName
 
+    /// Without the app: a name is found on each publish, and few apps share one.
+    func hash(into hasher: inout Hasher) { hasher.combine(name) }
+
     /// The loop that decides who is in the channel. Any stable spread will do; `Hasher` is seeded per process, which is
     /// exactly as long as loops live.
     func home(loopCount: Int) -> Int {

@@ -32,7 +32,7 @@ extension ChannelEngine {
         let payload = ServerEvent.event(name: name, channel: channelName, data: data, userID: subscription.user)
         publish(
             Publication(
-                app: channel.app, frames: [(channelName, Frame.text(payload))], excluded: connection.id, arrivedAt: arrivedAt, way: .client))
+                app: channel.app, frames: [ChannelFrame(channelName, Frame.text(payload))], excluded: connection.id, arrivedAt: arrivedAt, way: .client))
         guard facts.wants(.clientEvent, app: channel.app) else { return }
         facts.note(
             app: channel.app, channelName,

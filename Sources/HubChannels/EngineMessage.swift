@@ -5,7 +5,7 @@ package import PusherProtocol
 package struct Publication: Sendable {
     package var app: Int
     /// Each channel with its frame.
-    package var frames: [(channel: ChannelName, frame: [UInt8])]
+    package var frames: [ChannelFrame]
     /// The connection that must not get it (`socket_id` of the request).
     package var excluded: ConnectionID?
     /// The roles that get it.
@@ -33,7 +33,7 @@ package struct Publication: Sendable {
     }
 
     package init(
-        app: Int, frames: [(channel: ChannelName, frame: [UInt8])], excluded: ConnectionID?, audience: RoleSet = .everybody,
+        app: Int, frames: [ChannelFrame], excluded: ConnectionID?, audience: RoleSet = .everybody,
         attendedUpTo: [UInt64]? = nil, receipt: UInt64? = nil, cacheOrder: UInt64? = nil, arrivedAt: UInt64 = 0, way: Way = .direct
     ) {
         self.app = app

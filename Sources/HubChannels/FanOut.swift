@@ -59,6 +59,9 @@ struct FanOut: ~Copyable {
     var isGoingOut: Bool { !outgoing.isEmpty }
     var isEmpty: Bool { waiting.isEmpty && outgoing.isEmpty }
 
+    /// A connection in this slot is going to subscribe.
+    mutating func makeRoom(forSlot slot: Int) { gathering.makeRoom(forSlot: slot) }
+
     /// Joins the frame to what waits for the end of the turn.
     /// - Parameters:
     ///   - excluded: the slot of a subscriber that must not get it.

@@ -33,6 +33,9 @@ struct Gathering: ~Copyable {
     /// Groups one turn can have: far more than subscriptions fit in a loop, and far from the end of the numbers.
     private static let groupsMax: UInt32 = 1 << 30
 
+    /// Before a connection in this slot is among a channel's subscribers, so that `divide` need not look.
+    mutating func makeRoom(forSlot slot: Int) { groupOfSlot.extend(to: slot + 1, with: 0) }
+
     mutating func begin() {
         // What the last turn gave out ends here; the table is cleared only when the numbers run out.
         base += UInt32(groups.count)
@@ -58,21 +61,20 @@ struct Gathering: ~Copyable {
         var groupCount = self.groups.count
         let base = base
         let mark = UInt32(channel + 1)
+        let table = unsafe groupOfSlot.base
         var from = Self.nobody
         var to: UInt32 = 0
-        var run: UInt32 = 0
-        var (table, tableCount) = unsafe (groupOfSlot.base, groupOfSlot.count)
-        for unsafe slot in unsafe slots {
-            if Int(slot) >= tableCount {
-                groupOfSlot.extend(to: Int(slot) + 1, with: 0)
-                unsafe (table, tableCount) = unsafe (groupOfSlot.base, groupOfSlot.count)
-            }
-            let place = unsafe table + Int(slot)
+        // Where those begin who go from the one group to the other.
+        var begin = 0
+        for index in 0..<slots.count {
+            let slot = Int(unsafe slots[index])
+            assert(slot < groupOfSlot.count, "no room was made for slot \(slot)")
+            let place = unsafe table + slot
             let known = unsafe place.pointee
             let group = known > base ? known &- base : 0
             if group != from {
-                if run > 0 { unsafe Self.move(run, from, to, groups) }
-                (from, run) = (group, 0)
+                if index > begin { unsafe Self.move(UInt32(index - begin), from, to, groups) }
+                (from, begin) = (group, index)
                 let origin = unsafe groups + Int(group)
                 if unsafe origin.pointee.dividedBy != mark {
                     unsafe origin.pointee.dividedBy = mark
@@ -83,9 +85,8 @@ struct Gathering: ~Copyable {
                 to = unsafe origin.pointee.child
             }
             unsafe place.pointee = base &+ to
-            run &+= 1
         }
-        if run > 0 { unsafe Self.move(run, from, to, groups) }
+        if slots.count > begin { unsafe Self.move(UInt32(slots.count - begin), from, to, groups) }
         self.groups.count = groupCount
     }
 

@@ -84,6 +84,7 @@ extension ChannelEngine {
             channels.insert(channel)
         }
         if channel.isWatched { reportAttached(subscription, of: connection) }
+        unsafe fanOut.makeRoom(forSlot: subscription.connection.slot)
         channel.add(subscription, isPage: connection.isBrowser)
         counters.subscriptions += 1
         if subscription.user != nil { joiningCount -= 1 }

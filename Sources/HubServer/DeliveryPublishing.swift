@@ -45,7 +45,7 @@ extension DeliveryService {
                     }
                 }
                 let frame = ServerEvent.event(name: request.name, channel: channel, data: request.data, eventID: eventID)
-                publication.frames = [(channel, Frame.text(frame))]
+                publication.frames = [ChannelFrame(channel, Frame.text(frame))]
                 prepared.publications.append(publication)
             }
             prepared.outcomes.append(outcome)

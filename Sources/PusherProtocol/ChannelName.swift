@@ -23,11 +23,16 @@ package struct ChannelName: Hashable, Sendable, CustomStringConvertible {
     /// As `init(_:)`, but `#server-to-user-{id}` is also accepted: for publishing, and for subscribing after the caller
     /// has made sure that the connection is signed in as exactly that user.
     package init?(allowingServerToUser text: String) {
+        // Nearly every name: looked at once.
+        if let name = ChannelName(text) {
+            self = name
+            return
+        }
         // By bytes: to `String.hasPrefix` the hyphen of an id that begins with a combining character is another character.
-        if text.utf8.first == UInt8(ascii: "#"), text.utf8.starts(with: Self.userPrefix.utf8) {
+        if text.utf8.starts(with: Self.userPrefix.utf8) {
             self.init(serverToUser: String(Substring(text.utf8.dropFirst(Self.userPrefix.utf8.count))))
         } else {
-            self.init(text)
+            return nil
         }
     }
 

@@ -150,15 +150,15 @@ package enum ServerEvent {
     /// The frames differ in the channel alone: whatever stands around it is copied from the first.
     package static func eventFrames(
         name: String, channels: [ChannelName], data: DataLiteral
-    ) -> [(channel: ChannelName, frame: [UInt8])] {
+    ) -> [ChannelFrame] {
         guard let first = channels.first else { return [] }
         let model = eventFrame(name: name, channel: first, data: data)
-        if channels.count == 1 { return [(first, model)] }
+        if channels.count == 1 { return [ChannelFrame(first, model)] }
         return unsafe model.withUnsafeBytes { frame in
             let model = unsafe Frame.payload(of: frame)
             let tail = unsafe UnsafeRawBufferPointer(rebasing: model.suffix(data.bytes.count + eventTailBytes))
             let head = unsafe UnsafeRawBufferPointer(rebasing: model[..<(model.count - tail.count - first.text.utf8.count)])
-            return channels.map { unsafe ($0, Frame.text(head, $0.text, tail)) }
+            return channels.map { unsafe ChannelFrame($0, Frame.text(head, $0.text, tail)) }
         }
     }
 

@@ -341,7 +341,7 @@ final class TestHub {
         arrivedAt: UInt64 = 0, way: Publication.Way = .direct
     ) {
         let frames = channels.compactMap { ChannelName(allowingServerToUser: $0) }.map {
-            (channel: $0, frame: Frame.text(ServerEvent.event(name: event, channel: $0, data: DataLiteral(content: data))))
+            ChannelFrame($0, Frame.text(ServerEvent.event(name: event, channel: $0, data: DataLiteral(content: data))))
         }
         engines[loop].publish(
             Publication(app: 0, frames: frames, excluded: excluded?.id, audience: audience, attendedUpTo: attendedUpTo, receipt: receipt,

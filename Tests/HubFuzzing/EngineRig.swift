@@ -114,12 +114,9 @@ final class EngineRig {
         published += 1
         let data = "\"\(published)\\é"
         let frames = channels.compactMap { ChannelName(allowingServerToUser: $0) }.map {
-            (
-                channel: $0,
-                frame: Frame.text(ServerEvent.event(name: "e/\(loop)/\(published)", channel: $0, data: DataLiteral(content: data)))
-            )
+            ChannelFrame($0, Frame.text(ServerEvent.event(name: "e/\(loop)/\(published)", channel: $0, data: DataLiteral(content: data))))
         }
-        for (channel, _) in frames where channel.kind.isCache { cached[channel.text] = (data, clock.monotonicNanoseconds) }
+        for entry in frames where entry.channel.kind.isCache { cached[entry.channel.text] = (data, clock.monotonicNanoseconds) }
         engines[loop].publish(
             Publication(
                 app: 0, frames: frames, excluded: excluded, audience: audience, attendedUpTo: attendedUpTo,
