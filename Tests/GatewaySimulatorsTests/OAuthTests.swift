@@ -29,7 +29,7 @@ import Testing
             (try fixture.grantForm(["iss": "someone@else"]), "invalid_grant"),
             (try fixture.grantForm(["aud": "https://oauth2.example.com/token"]), "invalid_grant"),
             (try fixture.grantForm(["scope": "https://www.googleapis.com/auth/drive"]), "invalid_scope"),
-            (try fixture.grantForm(["exp": .int(now + 3601)]), "invalid_grant"),
+            (try fixture.grantForm(["iat": .int(now), "exp": .int(now + 3601)]), "invalid_grant"),
             (try fixture.grantForm(["iat": .int(now - 7200), "exp": .int(now - 3600)]), "invalid_grant"),
             (try fixture.grantForm(["iat": .int(now + 900), "exp": .int(now + 1800)]), "invalid_grant"),
             (try fixture.grantForm(["iat": .string(String(now))]), "invalid_grant"),
