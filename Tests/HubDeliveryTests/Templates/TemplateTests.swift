@@ -215,7 +215,7 @@ struct RenderingTests {
 
     @Test("the bundled quiz definition makes the payload the quiz apps read")
     func quiz() throws {
-        let file = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("../../channels/quiz.yaml")
+        let file = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("../../../channels/quiz.yaml")
         let text = try String(contentsOf: file, encoding: .utf8)
         let plain = try message(text, "session-started", [:])
         #expect(plain.title == "Session Started! 🎯" && plain.body == "The quiz session has begun. Join now to participate!")

@@ -67,7 +67,7 @@ final class Stage {
 
 /// Where things are.
 enum Place {
-    static let tests = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+    static let tests = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
     static let package = tests.deletingLastPathComponent().deletingLastPathComponent()
     static let channels = package.appendingPathComponent("channels").path
     /// The folder of this test bundle, where the products are.
