@@ -69,8 +69,8 @@ let package = Package(
             swiftSettings: strict),
         .target(
             name: "HubWebhooks",
-            dependencies: ["HubCore", "HubCrypto", "PusherProtocol", "HubChannels", "HubHTTPClient", logging], swiftSettings: strict),
-        .target(name: "HubStorage", dependencies: ["CSQLiteSettings", "HubCore", "HubJSON", "HubDelivery", "HubWebhooks", grdb], swiftSettings: strict),
+            dependencies: ["HubCore", "HubCrypto", "PusherProtocol", "HubChannels", "HubDelivery", "HubHTTPClient", logging], swiftSettings: strict),
+        .target(name: "HubStorage", dependencies: ["CSQLiteSettings", "HubCore", "HubJSON", "HubDelivery", grdb], swiftSettings: strict),
         .target(
             name: "HubAPI", dependencies: ["HubCore", "HubCrypto", "HubJSON", "PusherProtocol", "HubChannels", "HubDelivery"],
             swiftSettings: strict),
@@ -117,7 +117,7 @@ let package = Package(
             name: "HubDeliveryTests",
             dependencies: ["HubTesting", "DeliverySimulation", "HubCore", "HubCrypto", "HubDelivery", "HubYAML"], swiftSettings: strictTests),
         .testTarget(
-            name: "HubStorageTests", dependencies: ["HubTesting", "HubCore", "HubJSON", "HubDelivery", "HubWebhooks", "HubStorage", grdb],
+            name: "HubStorageTests", dependencies: ["HubTesting", "HubCore", "HubJSON", "HubDelivery", "HubStorage", grdb],
             swiftSettings: strictTests),
         .testTarget(
             name: "HubAPITests",
@@ -141,7 +141,8 @@ let package = Package(
         .testTarget(
             name: "HubWebhooksTests",
             dependencies: [
-                "HubTesting", "HubCore", "HubCrypto", "PusherProtocol", "HubChannels", "HubHTTPClient", "HubStorage", "HubWebhooks", logging,
+                "HubTesting", "HubCore", "HubCrypto", "PusherProtocol", "HubChannels", "HubDelivery", "HubHTTPClient", "HubStorage", "HubWebhooks",
+                logging,
             ], swiftSettings: strictTests),
         .testTarget(
             name: "HubServerTests",

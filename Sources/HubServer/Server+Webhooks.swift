@@ -1,5 +1,6 @@
 internal import HubChannels
 internal import HubCore
+internal import HubDelivery
 internal import HubWebhooks
 internal import Logging
 

@@ -1,3 +1,5 @@
+package import HubDelivery
+
 /// The batches of one endpoint in the order of their making, and which may be sent when. Pure; times in nanoseconds of a clock
 /// that never goes back, but for expiry, which is about the wall clock that receivers compare with.
 ///

@@ -1,5 +1,6 @@
 package import HubChannels
 internal import HubCrypto
+package import HubDelivery
 
 /// An address that an app wants to have told of its channels.
 ///

@@ -1,5 +1,6 @@
 package import HubChannels
 package import HubCore
+package import HubDelivery
 internal import HubHTTPClient
 package import Logging
 internal import PusherProtocol

@@ -3,7 +3,6 @@ import GRDB
 import HubDelivery
 import HubStorage
 import HubTesting
-import HubWebhooks
 import Testing
 
 /// Tests may run as root, whom no permission stops: places are used that nobody can write.

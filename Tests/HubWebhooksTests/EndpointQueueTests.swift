@@ -1,3 +1,4 @@
+import HubDelivery
 import HubHTTPClient
 import HubTesting
 import HubWebhooks

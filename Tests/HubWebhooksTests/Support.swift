@@ -1,6 +1,7 @@
 import HubChannels
 import HubCore
 import HubCrypto
+import HubDelivery
 import HubTesting
 import HubWebhooks
 import Logging

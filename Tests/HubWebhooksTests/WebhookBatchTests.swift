@@ -1,5 +1,6 @@
 import HubChannels
 import HubCrypto
+import HubDelivery
 import HubTesting
 import HubWebhooks
 import PusherProtocol

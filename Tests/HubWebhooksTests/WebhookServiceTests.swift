@@ -1,6 +1,7 @@
 import Foundation
 import HubChannels
 import HubCrypto
+import HubDelivery
 import HubHTTPClient
 import HubStorage
 import HubTesting

@@ -1,6 +1,6 @@
 import Foundation
 import GRDB
-package import HubWebhooks
+package import HubDelivery
 
 extension SQLiteStore {
     package func updateWebhooks(adding batches: [WebhookBatch], removing rows: [Int64]) async throws -> [Int64] {

@@ -1,7 +1,6 @@
 import GRDB
 package import HubCore
 import HubDelivery
-import HubWebhooks
 
 /// Sessions, participants, devices, events, deliveries and webhooks in one SQLite file.
 ///

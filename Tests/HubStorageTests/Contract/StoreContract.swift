@@ -1,6 +1,5 @@
 import HubCore
 import HubDelivery
-import HubWebhooks
 import Testing
 
 /// What every store must do. A store's own tests run each rule on a fresh, empty store.

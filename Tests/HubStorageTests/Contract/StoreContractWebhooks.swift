@@ -1,4 +1,4 @@
-import HubWebhooks
+import HubDelivery
 import Testing
 
 extension StoreContract {
