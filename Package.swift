@@ -62,7 +62,7 @@ let package = Package(
         .target(name: "HubWire", dependencies: ["HubCore", "HubCrypto"], swiftSettings: strict),
         .target(name: "HubTransport", dependencies: ["HubCore", "HubWire", "CLibWebSockets", "COpenSSL"], swiftSettings: strict),
         .target(name: "HubChannels", dependencies: ["HubCore", "HubJSON", "PusherProtocol"], swiftSettings: strict + optimised),
-        .target(name: "HubDelivery", dependencies: ["HubCore", "HubCrypto", "HubJSON", "HubYAML", mustache], swiftSettings: strict + optimised),
+        .target(name: "HubDelivery", dependencies: ["HubCore", "HubCrypto", "HubYAML", mustache], swiftSettings: strict + optimised),
         .target(name: "HubHTTPClient", dependencies: ["CLibCurl", "COpenSSL"], swiftSettings: strict),
         .target(
             name: "HubPush", dependencies: ["HubCore", "HubCrypto", "HubJSON", "HubDelivery", "HubHTTPClient", logging],
