@@ -14,7 +14,7 @@ package enum SimulatorLimits {
     /// How long a closing connection waits for the peer's end, so that its last frames are not destroyed by a TCP reset.
     static let lingerMilliseconds: UInt64 = 2_000
 
-    /// What APNs announces as SETTINGS_MAX_HEADER_LIST_SIZE (push-gateways reference, 3.8); counted as RFC 9113, 6.5.2.
+    /// APNs' SETTINGS_MAX_HEADER_LIST_SIZE (docs/protocol.md, 9.6), counted as RFC 9113, 6.5.2 says.
     static let headerListBytesMax = 8_000
     static let headerCountMax = 100
     /// The head of an HTTP/1.1 request.

@@ -59,7 +59,7 @@ internal import PusherProtocol
 
     func connection(_ connection: ConnectionID, received text: UnsafeRawBufferPointer) {
         // What another loop answered before this frame was sent is in the mailbox: an event that is older than a subscription
-        // must not be fanned out behind its acknowledgement (protocol reference, 2.3).
+        // must not be fanned out behind its acknowledgement (docs/protocol.md, 2.3).
         handleMailbox()
         engine?.arrivedAt = loop.turnBeganAt
         unsafe engine?.received(text, from: connection)

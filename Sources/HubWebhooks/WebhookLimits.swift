@@ -1,4 +1,4 @@
-/// The times and bounds of webhooks (protocol reference, 6), in one place.
+/// The times and bounds of webhooks (docs/protocol.md, 6.3), in one place.
 package enum WebhookLimits {
     // MARK: What is told
 

@@ -5,7 +5,7 @@ internal import HubHTTPClient
 package import Logging
 internal import PusherProtocol
 
-/// Tells the apps' own servers what happens to their channels (protocol reference, 6).
+/// Tells the apps' own servers what happens to their channels (docs/protocol.md, 6).
 ///
 /// Facts come in from the loops, which never wait; everything else happens in tasks and on the HTTP client's thread. Every
 /// endpoint has a queue of its own and one request under way, so a slow or dead one costs nothing but its own queue.

@@ -19,7 +19,7 @@ final class TestClient {
     private(set) var probes = 0
     /// Channels it has an acknowledgement of, and the members it believes to be there.
     private(set) var members: [String: Set<String>] = [:]
-    /// Frames that break a rule of the protocol reference, in words.
+    /// Frames that break a rule of docs/protocol.md, in words.
     private(set) var violations: [String] = []
     var isGone = false
 
@@ -111,7 +111,7 @@ final class TestClient {
         }
     }
 
-    /// Checklist C30, and the form of `data` (protocol reference, 1.4).
+    /// C30: no null member, and the form of `data` (docs/protocol.md, 1.4).
     private func judge(_ frame: JSONValue, _ event: String) {
         for name in ["channel", "user_id"] where frame[name] != nil && frame[name]?.stringValue == nil {
             violations.append("\(name) is no string: \(frame.text)")

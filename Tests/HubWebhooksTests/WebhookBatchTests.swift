@@ -8,7 +8,7 @@ import Testing
 
 @Suite("WebhookBatch")
 struct WebhookBatchTests {
-    @Test("V11: the body and its signature are those of the reference")
+    @Test("V11: the body and its signature are those of the vector")
     func vector() throws {
         let fact = try ChannelFact.fact("my-channel", .occupied)
         let batch = WebhookEndpoint.sample("http://h.example/x")

@@ -16,7 +16,7 @@ struct RequestVector: Sendable {
 
 let signedAt: Int64 = 1_353_088_179
 
-/// H1 to H7 of the protocol reference.
+/// H1 to H7 (docs/protocol.md, 4.4).
 let requestVectors = [
     RequestVector(
         name: "H1", method: "POST", path: "/apps/3/events",
@@ -125,7 +125,7 @@ struct RequestAuthTests {
         #expect(throws: RequestAuth.Refusal.self) { try verify(request) }
     }
 
-    @Test("each missing or wrong parameter has the reference verifier's text, in its order")
+    @Test("each missing or wrong parameter has the text of the pusher-signature gem, in its order")
     func texts() {
         let without = { (names: String...) in
             var request = request(requestVectors[0])
@@ -206,7 +206,7 @@ struct RequestAuthTests {
         #expect(throws: RequestAuth.Refusal.self) { try verify(request) }
     }
 
-    @Test("arrays are accepted as the reference gem signs them and as PHP does")
+    @Test("arrays are accepted as the pusher-signature gem signs them and as PHP does")
     func arrays() throws {
         let gem = signed("GET", "/apps/3/channels", [("k[]", "b"), ("k[]", "a"), ("z", "1")])
         #expect(try verify(gem) == Vector.key)

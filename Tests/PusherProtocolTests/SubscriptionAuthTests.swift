@@ -8,7 +8,7 @@ struct ChannelVector: Sendable {
     let signature: String
 }
 
-/// V1 to V8 of the protocol reference.
+/// V1 to V8 (docs/protocol.md, 4.2).
 let channelVectors = [
     ChannelVector(
         name: "V1", channel: "private-foobar", channelData: nil,
@@ -36,7 +36,7 @@ let channelVectors = [
         signature: "e6a18892d037c5d5e76a2265df4f086ffc38631605530dfd214aa5bff495f533"),
 ]
 
-/// V9 and V10.
+/// V9 and V10 (docs/protocol.md, 4.2).
 let userVectors = [
     (#"{"id":"12345"}"#, "4708d583dada6a56435fb8bc611c77c359a31eebde13337c16ab43aa6de336ba"),
     (#"{"id":"12345","watchlist":["7","8"]}"#, "d0c2a1e65febc0605103bb64f1b39762ad767efec4fc4ebb85be8fad6ed26c6b"),

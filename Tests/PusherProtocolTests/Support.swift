@@ -3,7 +3,7 @@ import HubJSON
 import HubTesting
 import PusherProtocol
 
-/// The application of the protocol reference's vectors.
+/// The application of the vectors (docs/protocol.md, 4.2).
 enum Vector {
     static let key = "278d425bdf160c739803"
     static let secret = "7ad3773142a6692b25b8"

@@ -1,6 +1,6 @@
 import HubCore
 
-/// What is wrong with a payload's `aps` (push-gateways reference, 3.4, 3.5 and 3.11); pure functions.
+/// Checks a payload's `aps` (docs/protocol.md, 9.3, 9.4 and 9.7); pure functions.
 ///
 /// Apple ignores most of it in silence, so an encoder's mistake would show nowhere: here each is refused.
 enum APNsPayloadCheck {

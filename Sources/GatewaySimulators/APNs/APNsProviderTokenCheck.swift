@@ -2,7 +2,7 @@ import HubCore
 import HubCrypto
 import HubJSON
 
-/// Checks the provider token as APNs does (push-gateways reference, 3.2): a JWS with ES256, our key id and team id, at most an
+/// Checks the provider token as APNs does (docs/protocol.md, 9.1): a JWS with ES256, our key id and team id, at most an
 /// hour old. Used on the APNs thread only.
 final class APNsProviderTokenCheck {
     enum Verdict: Equatable {

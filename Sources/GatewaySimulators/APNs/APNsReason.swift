@@ -1,4 +1,4 @@
-/// APNs' reasons and the HTTP status that each comes with (push-gateways reference, 3.6).
+/// APNs' reasons and the HTTP status that each comes with (docs/protocol.md, 9.5).
 enum APNsReason {
     static let statuses: [String: Int] = [
         "BadCollapseId": 400, "BadDeviceToken": 400, "BadExpirationDate": 400, "BadMessageId": 400, "BadPriority": 400,

@@ -1,7 +1,7 @@
 import HubCore
 import HubJSON
 
-/// What APNs refuses about a request's headers and payload (push-gateways reference, 3.3 to 3.6); pure functions.
+/// APNs' checks of a request's headers and payload (docs/protocol.md, 9.2 to 9.5); pure functions.
 struct APNsRequestCheck {
     /// The bundle id that the simulated app has.
     let topic: String

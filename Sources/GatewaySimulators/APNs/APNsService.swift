@@ -3,7 +3,7 @@ import HubCrypto
 
 /// The simulated APNs: judges each request as Apple's documentation says, answers, and writes it down.
 final class APNsService: GatewayService {
-    /// A provider token younger than this may not be replaced on its connection (push-gateways reference, 3.2).
+    /// A provider token younger than this may not be replaced on its connection (docs/protocol.md, 9.1).
     static let tokenUpdateMilliseconds: UInt64 = 20 * 60 * 1000
 
     /// A token that no device ever has: everything else is checked before it is refused.

@@ -1,6 +1,6 @@
 import HubCore
 
-/// An error of the FCM HTTP v1 API, in the body that Google's front end gives it (push-gateways reference, 2.6).
+/// An error of the FCM HTTP v1 API, in the body that Google's front end gives it (docs/protocol.md, 8.5).
 struct FCMError: Error, Equatable {
     var httpStatus: Int
     /// google.rpc.Code by name.

@@ -1,6 +1,6 @@
 import HubCore
 
-/// What FCM refuses about a message that has the right fields (push-gateways reference, 2.3 to 2.5); pure functions.
+/// FCM's checks of a message that has the right fields (docs/protocol.md, 8.2 to 8.4); pure functions.
 enum FCMMessageCheck {
     static let payloadBytesMax = 4096
     static let topicPayloadBytesMax = 2048

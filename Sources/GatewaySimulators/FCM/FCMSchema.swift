@@ -1,6 +1,6 @@
 import HubCore
 
-/// The v1 message schema as data (push-gateways reference, 2.3), and the proto3 JSON rules that read it.
+/// The v1 message schema as data (docs/protocol.md, 8.2), and the proto3 JSON rules that read it.
 indirect enum FCMField: Sendable {
     case string, bool, int32, number
     /// `"600s"`, up to nine fractional digits.

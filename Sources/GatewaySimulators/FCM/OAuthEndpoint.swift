@@ -1,7 +1,7 @@
 import HubCore
 import HubCrypto
 
-/// The service account's token endpoint (RFC 7523; push-gateways reference, 2.1).
+/// The service account's token endpoint (RFC 7523; docs/protocol.md, 8.1).
 struct OAuthEndpoint {
     static let grantType = "urn:ietf:params:oauth:grant-type:jwt-bearer"
     static let scopes = [

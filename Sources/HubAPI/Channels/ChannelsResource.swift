@@ -2,8 +2,8 @@ internal import HubChannels
 internal import HubCore
 internal import PusherProtocol
 
-/// `GET /apps/{app}/channels`, `/channels/{channel}` and `/channels/{channel}/users` (protocol reference, 5.4 to 5.6), and the
-/// deprecated `/channels/{channel}/stats` (5.8).
+/// `GET /apps/{app}/channels`, `/channels/{channel}` and `/channels/{channel}/users` (docs/protocol.md, 5.4 to 5.6), and the
+/// deprecated `/channels/{channel}/stats` (docs/protocol.md, 5.8).
 struct ChannelsResource {
     let engine: ChannelEngine
     let survey: ChannelSurvey

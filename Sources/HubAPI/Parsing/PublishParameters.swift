@@ -1,7 +1,7 @@
 internal import HubCore
 internal import HubJSON
 
-/// The members of an event that its sender put into the query (protocol reference, 5.1: discouraged, and still to be accepted).
+/// The members of an event that its sender put into the query (docs/protocol.md, 5.1: discouraged, and still to be accepted).
 enum PublishParameters {
     private static let names = ["name", "data", "channel", "socket_id", "info", "idempotency_key", "deliver_at"]
     /// What every signed request has: key, timestamp, version, signature.

@@ -3,8 +3,8 @@ internal import HubCore
 internal import HubJSON
 internal import PusherProtocol
 
-/// `POST /apps/{app}/events` and `/batch_events`: from the body to the fan-out (protocol reference, 5.2 and 5.3); and the
-/// deprecated `POST /apps/{app}/channels/{channel}/events` (5.8).
+/// `POST /apps/{app}/events` and `/batch_events`: from the body to the fan-out (docs/protocol.md, 5.2 and 5.3); and the
+/// deprecated `POST /apps/{app}/channels/{channel}/events` (docs/protocol.md, 5.8).
 ///
 /// A publish to channels without a definition is framed once and handed to every loop here and now, and its answer comes
 /// before the fan-out. One that has a definition goes to the event desk, and so does one with an idempotency key, because its

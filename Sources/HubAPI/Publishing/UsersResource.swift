@@ -2,7 +2,7 @@ internal import HubChannels
 internal import HubCore
 internal import PusherProtocol
 
-/// `POST /apps/{app}/users/{user}/terminate_connections` (protocol reference, 5.7).
+/// `POST /apps/{app}/users/{user}/terminate_connections` (docs/protocol.md, 5.7).
 struct UsersResource {
     let engine: ChannelEngine
 

@@ -4,7 +4,7 @@ internal import HubDelivery
 internal import PusherProtocol
 
 /// `POST /pusher/auth` and `/pusher/user-auth`: signs for participants what their app's backend would otherwise have to sign
-/// (protocol reference, 4.3).
+/// (docs/protocol.md, 4.3).
 struct PusherAuthResource: Sendable {
     let bearers: BearerCheck
     let directory: any Directory

@@ -98,7 +98,7 @@ package final class ChannelEngine {
 
     // MARK: Connections
 
-    /// Lets a connection in, or sends the error and the close frame that say why not (protocol reference, 1.1 to 1.7).
+    /// Lets a connection in, or sends the error and the close frame that say why not (docs/protocol.md, 1.1 to 1.7).
     /// - Parameters:
     ///   - key: from the path; nil: the path names no app.
     ///   - version: the `protocol` parameter.
@@ -195,7 +195,7 @@ package final class ChannelEngine {
         closed(id, as: .clean)
     }
 
-    /// An error that does not end the connection. Its code is null: clients act on numbers (protocol reference, 1.7).
+    /// An error that does not end the connection. Its code is null: clients act on numbers (docs/protocol.md, 1.7).
     func complain(to id: ConnectionID, code: Int? = nil, _ message: String) {
         counters.refusals += 1
         send(ServerEvent.error(code: code, message: message), to: id)

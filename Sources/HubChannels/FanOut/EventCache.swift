@@ -1,7 +1,7 @@
 internal import HubCore
 internal import PusherProtocol
 
-/// The last event of each cache channel, for those who subscribe later (protocol reference, 2.8).
+/// The last event of each cache channel, for those who subscribe later (docs/protocol.md, 2.8).
 ///
 /// Every loop keeps its own, filled by the publications it fans out anyway: so what a subscriber finds fits what it is sent
 /// next, and nobody has to be asked. The frames are shared between the loops, not copied.

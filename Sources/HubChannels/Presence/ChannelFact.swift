@@ -1,6 +1,6 @@
 package import PusherProtocol
 
-/// Something that happened to a channel and that its app may want to hear of by webhook (protocol reference, 6).
+/// Something that happened to a channel and that its app may want to hear of by webhook (docs/protocol.md, 6.2).
 ///
 /// Raw: what is worth a request, and when, the webhook side decides. Facts of one channel come in the order in which they
 /// happened, all but `clientEvent` and `cacheMiss` from the channel's home loop.

@@ -1,7 +1,7 @@
 internal import HubCore
 internal import PusherProtocol
 
-/// Events that clients send to each other (protocol reference, 2.10), and the one they send to the hub.
+/// Events that clients send to each other (docs/protocol.md, 2.10), and the one they send to the hub.
 extension ChannelEngine {
     /// The event by which an app says whether it is on the screen; consumed, never passed on.
     static let appStateEvent = "client-app-state"

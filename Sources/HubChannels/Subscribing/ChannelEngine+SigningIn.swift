@@ -1,7 +1,7 @@
 internal import HubCore
 internal import PusherProtocol
 
-/// Sign-in and watchlists (protocol reference, 3).
+/// Sign-in and watchlists (docs/protocol.md, 3.1 and 3.3).
 extension ChannelEngine {
     /// What a connection knows of the users it watches until every home has told their first status: one event then says it
     /// for all, with the changes that came meanwhile.

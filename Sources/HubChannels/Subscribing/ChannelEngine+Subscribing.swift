@@ -1,7 +1,7 @@
 internal import HubCore
 internal import PusherProtocol
 
-/// Subscribing and unsubscribing (protocol reference, 2.3 to 2.6): strictly in the order of a connection's frames, also
+/// Subscribing and unsubscribing (docs/protocol.md, 2.3 to 2.6): strictly in the order of a connection's frames, also
 /// where another loop has to be asked.
 extension ChannelEngine {
     func subscribe(_ connection: Connection, to text: String, auth: String?, channelData: String?) {

@@ -19,7 +19,7 @@ struct UserKey: Hashable {
 }
 
 /// What one loop knows about the users it is home of: their signed-in connections on all loops, and the connections whose
-/// watchlists name them (protocol reference, 3).
+/// watchlists name them (docs/protocol.md, 3.1 and 3.3).
 struct UserRegistry {
     private final class User {
         var connections: Set<ConnectionID> = []

@@ -77,7 +77,7 @@ package struct PusherDialect: Dialect {
             body: "{\"name\":\(Self.quoted(name)),\"channel\":\(Self.quoted(channel)),\"data\":\(Self.quoted(data))}")
     }
 
-    /// A whole signed request of the HTTP API (protocol reference, 4.3).
+    /// A whole signed request of the HTTP API (docs/protocol.md, 4.4).
     package func request(_ method: String, _ path: String, body: String) -> [UInt8] {
         let content = Array(body.utf8)
         var query = "auth_key=\(app.key)&auth_timestamp=\(time(nil))&auth_version=1.0"

@@ -3,7 +3,7 @@ import HubCore
 /// The frames that the server sends, as JSON text in UTF-8.
 ///
 /// How `data` is encoded differs from event to event, because each form is the only one that some client understands
-/// (protocol reference, 1.4): a string that holds JSON nearly everywhere, an object only in `pusher:error`. No frame holds
+/// (docs/protocol.md, 1.4): a string that holds JSON nearly everywhere, an object only in `pusher:error`. No frame holds
 /// a null member at the top and none lacks `data`; pusher-websocket-java fails on either.
 package enum ServerEvent {
     /// The first frame on every connection.

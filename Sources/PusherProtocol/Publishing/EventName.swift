@@ -1,4 +1,4 @@
-/// What the name of an event must obey (protocol reference, 2.2): its length only. Any character is allowed, since Laravel
+/// The rule for event names (docs/protocol.md, 2.2): a length and no more. Any character is allowed, since Laravel
 /// publishes class names with backslashes.
 ///
 /// Prefixes are compared as bytes, as clients do: to `String.hasPrefix` a colon with a combining accent is no colon.

@@ -1,7 +1,7 @@
 package import HubCore
 package import HubCrypto
 
-/// The signature of every request to the HTTP API (protocol reference, 4.4): a query parameter over method, path, the
+/// The signature of every request to the HTTP API (docs/protocol.md, 4.4): a query parameter over method, path, the
 /// other parameters and, through its MD5, the body.
 package enum RequestAuth {
     /// A request signed this long ago, or this far ahead, is refused, so that a recorded one cannot be sent again later.

@@ -1,6 +1,6 @@
 import HubCrypto
 
-/// Signatures by which an application's backend lets a connection subscribe or sign in (protocol reference, 4.1):
+/// Signatures by which an application's backend lets a connection subscribe or sign in (docs/protocol.md, 4.1):
 /// `key:hex(HMAC-SHA256(secret, string))`.
 ///
 /// The strings are signed as they were received, after the outer frame's JSON was unescaped, and never parsed and written

@@ -75,7 +75,7 @@ struct Auth: ParsableCommand {
         return answer
     }
 
-    /// What subscribers decrypt with (protocol reference, 4.2); the hub never sees it.
+    /// The secret that subscribers decrypt with (docs/protocol.md, 2.7); the hub never sees it.
     private func sharedSecret(of channel: ChannelName, masterKey text: String) throws(ServerError) -> String {
         guard channel.kind.isEncrypted else {
             throw ServerError(.usage, "\(channel) is not encrypted: --encryption-master-key is for private-encrypted- channels")

@@ -9,7 +9,7 @@ import Testing
 
 @Suite("/pusher/auth, /pusher/user-auth and /me")
 struct PusherAuthTests {
-    /// The application of the protocol reference's vectors.
+    /// The application of the vectors (docs/protocol.md, 4.2).
     private static let vectorKey = "278d425bdf160c739803"
     private static let vectorSecret = "7ad3773142a6692b25b8"
 
@@ -36,7 +36,7 @@ struct PusherAuthTests {
         #expect(hub.desk.calls == [.bind(socketID: "1234.5678", app: "1", user: "1", device: "phone", channel: "presence-quiz-s1")])
     }
 
-    @Test("the reference's vectors come out of the endpoints")
+    @Test("the vectors of docs/protocol.md, 4.2, come out of the endpoints")
     func vectors() async throws {
         let file = ("foobar.yaml", "channel: private-{session}\nevents: { ping: { to: all, policy: realtime_only } }")
         let hub = try Hub(files: [file], secrets: [Self.vectorKey: Self.vectorSecret])

@@ -121,7 +121,7 @@ struct PushBudgetTests {
 
     // MARK: Silent pushes
 
-    @Test("acceptance 15: a hundred silent pushes in ten minutes become one in 20 minutes, the newest")
+    @Test("a hundred silent pushes in ten minutes become one in 20 minutes, the newest")
     func silent() {
         var budget = PushBudget()
         var held: String?

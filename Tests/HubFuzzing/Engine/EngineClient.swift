@@ -87,7 +87,7 @@ final class EngineClient {
             return report("no JSON (\(error)): \(String(decoding: text, as: UTF8.self))")
         }
         guard let event = root.find("event")?.string else { return report("no event: \(String(decoding: text, as: UTF8.self))") }
-        // Leave members out rather than sending null; ids and data are strings (protocol reference, 1.4).
+        // Leave members out rather than sending null; ids and data are strings (docs/protocol.md, 1.4).
         for name in ["channel", "user_id"] {
             if let member = root.find(name), member.kind != .string {
                 return report("\(name) is no string: \(String(decoding: text, as: UTF8.self))")

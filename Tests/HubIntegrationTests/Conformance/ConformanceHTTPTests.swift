@@ -14,7 +14,7 @@ extension ConformanceTests.HTTP {
         try await conformance("c23_what_is_refused")
     }
 
-    @Test("C23 arrays in the query, as PHP and as the reference sign them") func arrays() async throws {
+    @Test("C23 arrays in the query, as PHP and as pusher-signature sign them") func arrays() async throws {
         try await conformance("c23_signed_arrays")
     }
 

@@ -118,8 +118,8 @@ struct ConformanceScope: SuiteTrait, TestScoping {
     }
 }
 
-/// The checklist of the Pusher protocol (`docs/clients.md` says what it means for each library): every test's name begins with
-/// the id of its entry, C01 to C31.
+/// The checklist of the Pusher protocol (docs/protocol.md, 10): every test's name begins with the id of its entry, C01 to C31.
+/// `docs/clients.md` says what the results mean for each library.
 ///
 /// What is checked stands in `Python/conformance`, in functions of the names used here, because the clients are third-party
 /// ones in Python. Without Swift: `TANDEM=… CHANNELS=… .build/test-venv/bin/python Tests/HubIntegrationTests/Python/conformance run`.

@@ -49,7 +49,7 @@ import Testing
         #expect(usage.count == 13 && usage.allSatisfy { $0[0] == Self.usage })
     }
 
-    @Test("auth signs what the reference's vectors say", arguments: [
+    @Test("auth signs what the vectors of docs/protocol.md, 4.2, say", arguments: [
         (["private-foobar"], ["auth": "58df8b0c36d6982b82c3ecf6b4662e34fe8c25bba48f5369f135bf843651c3a4"]),
         (["presence-foobar", #"{"user_id":10,"user_info":{"name":"Mr. Channels"}}"#],
          ["auth": "31935e7d86dba64c2a90aed31fdc61869f9b22ba9d8863bba239c03ca481bc80",

@@ -19,7 +19,7 @@ import Testing
 
     // MARK: Hide & Seek
 
-    @Test("acceptance 13: Hide & Seek: each role is told its own text, and seekers never the hider's") func hideAndSeek() async throws {
+    @Test("Hide & Seek: each role is told its own text, and seekers never the hider's") func hideAndSeek() async throws {
         let result = try await run("hide_and_seek")
         func alert(_ step: String, _ who: String) -> JSONValue? { result.at(step, who, "alert") }
         func text(_ body: JSONValue) -> JSONValue { ["Hide & Seek", body] }

@@ -29,7 +29,7 @@ import Testing
         }
     }
 
-    @Test("acceptance 9: killed while a receipt is awaited, another is stored and a push is to be tried again")
+    @Test("killed while a receipt is awaited, another is stored and a push is to be tried again")
     func killed() async throws {
         let results = try await onTheBoard("killed", "after_the_kill")
         #expect(results[0]["early"] == 0 && results[0]["told"] == true)
@@ -38,14 +38,14 @@ import Testing
         #expect(results[1]["cleo"] == 1 && results[1]["events"] == [results[0]["event"] ?? .null])
     }
 
-    @Test("acceptance 10: a dead socket's notification comes at its deadline, and none where the answer came in time")
+    @Test("a dead socket's notification comes at its deadline, and none where the answer came in time")
     func deadline() async throws {
         let result = try await onTheBoard("pong_in_time")[0]
         #expect(result["pushes"] == [0, 1] && result["confirmed"] == true)
         #expect((result["waited"]?.number ?? 0) >= 5, "notify waits five seconds for somebody live")
     }
 
-    @Test("acceptance 11: coming back before or after the push is taken, one visible notification")
+    @Test("coming back before or after the push is taken, one visible notification")
     func returnedLate() async throws {
         let result = try await onTheBoard("returned_late", environment: ["RETRIES_TIME": "16"])[0]
         #expect(result["taken"] == [[503], [200]], "the receipt stops what is due; what was taken is not repeated")
@@ -77,7 +77,7 @@ import Testing
         #expect(results[1]["event"] == results[0]["event"])
     }
 
-    @Test("acceptance 12: killed with everybody there, no push within the grace, and none afterwards but to who stays away")
+    @Test("killed with everybody there, no push within the grace, and none afterwards but to who stays away")
     func fullHouse() async throws {
         let results = try await onTheBoard("full_house", "house_returns")
         #expect(results[0]["present"] == 40)

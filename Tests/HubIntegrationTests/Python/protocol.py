@@ -278,7 +278,7 @@ def limits():
 
 
 def http_errors():
-    """Requests that are not what they should be: refused with the reference's status, and published to nobody."""
+    """Requests that are not what they should be: refused with the status of docs/protocol.md, 5.1, and published to nobody."""
     socket = Socket()
     socket.subscribe("news")
     good = {"name": "never", "channel": "news", "data": "{}"}

@@ -150,7 +150,7 @@ struct RouterCredentialTests {
         #expect(gateway.stoppedReason(.production) == nil && gateway.stoppedReason(.sandbox) != nil)
     }
 
-    @Test("acceptance 14: without credentials every push ends as skipped, and is counted")
+    @Test("without credentials every push ends as skipped, and is counted")
     func unconfigured() async throws {
         let clock = ManualClock()
         let router = try PushRouter(
@@ -210,9 +210,9 @@ struct PushCountTests {
     }
 }
 
-@Suite("Acceptance 16: secrets", .timeLimit(.minutes(10 * SlowBuild.factor)))
+@Suite("Secrets", .timeLimit(.minutes(10 * SlowBuild.factor)))
 struct SecretAcceptanceTests {
-    @Test("acceptance 16: whatever happens, no secret and no token is in a log, a reason, an alarm or a description")
+    @Test("whatever happens, no secret and no token is in a log, a reason, an alarm or a description")
     func mixed() async throws {
         let simulation = try Simulation()
         defer { simulation.stop() }

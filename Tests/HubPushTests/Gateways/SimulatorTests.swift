@@ -99,7 +99,7 @@ struct APNsSimulatorTests {
         }
     }
 
-    @Test("acceptance 2: SETTINGS 1, 500 and 1 again under load: nothing is lost or arrives twice, and no storm of refusals or connections")
+    @Test("SETTINGS 1, 500 and 1 again under load: nothing is lost or arrives twice, and no storm of refusals or connections")
     func changingSettings() async throws {
         let simulation = try Simulation()
         defer { simulation.stop() }
@@ -126,7 +126,7 @@ struct APNsSimulatorTests {
         #expect(Set(simulation.gateways.requests(provider: .apns).map(\.connection)).count == 1)
     }
 
-    @Test("acceptance 3: a GOAWAY with a last stream in the middle of a hundred: each notification arrives exactly once")
+    @Test("a GOAWAY with a last stream in the middle of a hundred: each notification arrives exactly once")
     func goAwayUnprocessed() async throws {
         let simulation = try Simulation()
         defer { simulation.stop() }

@@ -184,7 +184,7 @@ struct FCMErrorTableTests {
         ErrorRow(fault: .init(status: 418, reason: "SOMETHING_NEW"), end: .rejected),
     ]
 
-    @Test("acceptance 6: each row, with and without details", arguments: rows)
+    @Test("each row of FCM's error table, with and without details", arguments: rows)
     func row(_ row: ErrorRow) async throws {
         let simulation = try Simulation()
         defer { simulation.stop() }

@@ -83,7 +83,7 @@ struct APNsPayloadTests {
         #expect(try payload(message()).headers["apns-id"] == RequestID.make(nid: message().nid, device: "device-1"))
     }
 
-    @Test("acceptance 8: text is cut to exactly 4096 bytes, body first", arguments: ["x", "ä", "\"", "\u{1}"])
+    @Test("text is cut to exactly 4096 bytes, body first", arguments: ["x", "ä", "\"", "\u{1}"])
     func truncation(unit: String) throws {
         let long = message(body: String(repeating: unit, count: 5000), data: ["id": "kept"])
         let payload = try APNsPayload(long, topic: "t", device: "d", now: now)
@@ -97,7 +97,7 @@ struct APNsPayloadTests {
         #expect(root["id"] == "kept")
     }
 
-    @Test("acceptance 8: 4096 bytes pass unchanged, one more cuts")
+    @Test("a payload of 4096 bytes passes unchanged, one more byte cuts it")
     func boundary() throws {
         let base = try APNsPayload(message(body: ""), topic: "t", device: "d", now: now).body.count
         for (count, cut) in [(4096 - base, false), (4097 - base, true)] {
@@ -107,7 +107,7 @@ struct APNsPayloadTests {
         }
     }
 
-    @Test("acceptance 8: characters of several code points are not cut in half")
+    @Test("characters of several code points are not cut in half")
     func graphemes() throws {
         let family = "👨‍👩‍👧‍👦"
         let payload = try APNsPayload(
@@ -145,7 +145,7 @@ struct FCMPayloadTests {
         try #require(try json(try FCMPayload(message, target: target, now: now).body)["message"])
     }
 
-    @Test("acceptance 8: every data value is a string; null goes, empty stays")
+    @Test("every data value is a string; null goes, empty stays")
     func data() throws {
         let sent = try sent(message(data: [
             "session_id": 123, "ok": true, "ratio": .double(0.5), "empty": "", "none": .null, "text": "a\"b",
@@ -160,7 +160,9 @@ struct FCMPayloadTests {
         #expect(sent["data"] == expected)
     }
 
-    @Test("acceptance 8: reserved data keys are refused by name", arguments: ["from", "message_type", "google.x", "googleX", "gcm.notification.a", "gcm", ""])
+    @Test(
+        "reserved data keys are refused by name",
+        arguments: ["from", "message_type", "google.x", "googleX", "gcm.notification.a", "gcm", ""])
     func reserved(key: String) throws {
         let fault = try #require(throws: PayloadFault.self) { try sent(message(data: [key: "SECRET"])) }
         #expect(fault.reason.contains("\"\(key)\""))

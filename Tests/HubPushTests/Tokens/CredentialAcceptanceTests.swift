@@ -22,9 +22,9 @@ extension PushGateway {
     }
 }
 
-@Suite("Acceptance 1 and 7: credentials", .timeLimit(.minutes(10 * SlowBuild.factor)))
+@Suite("Credentials", .timeLimit(.minutes(10 * SlowBuild.factor)))
 struct CredentialAcceptanceTests {
-    @Test("acceptance 1: two connections, one provider token, and a signature of 64 bytes that the public key verifies")
+    @Test("two connections, one provider token, and a signature of 64 bytes that the public key verifies")
     func oneToken() async throws {
         let simulation = try Simulation()
         defer { simulation.stop() }
@@ -49,7 +49,7 @@ struct CredentialAcceptanceTests {
         #expect(try ES256PublicKey(pem: key.publicKeyPEM).isValid(signature: signature, for: Array("\(parts[0]).\(parts[1])".utf8)))
     }
 
-    @Test("acceptance 1: a flood of ExpiredProviderToken signs nothing within 20 minutes, and once after them")
+    @Test("a flood of ExpiredProviderToken signs nothing within 20 minutes, and once after them")
     func flood() async throws {
         let simulation = try Simulation(behind: 1200)
         defer { simulation.stop() }
@@ -70,7 +70,7 @@ struct CredentialAcceptanceTests {
         #expect(simulation.alarms.contains(.apnsProviderTokenExpired))
     }
 
-    @Test("acceptance 1: the schedule: 45 minutes to the next signing, never one older than an hour, never two within 20 minutes")
+    @Test("the signing schedule: 45 minutes to the next signing, never one older than an hour, never two within 20 minutes")
     func schedule() {
         let minute = 60 * nanosecondsPerSecond
         var schedule = APNsTokenSchedule()
@@ -86,7 +86,7 @@ struct CredentialAcceptanceTests {
         #expect(schedule.decide(now: 70 * minute) == .sign)
     }
 
-    @Test("acceptance 7: a thousand concurrent sends make one token request, and one more before it expires")
+    @Test("a thousand concurrent sends make one token request, and one more before it expires")
     func refreshStorm() async throws {
         let simulation = try Simulation()
         defer { simulation.stop() }
@@ -100,7 +100,7 @@ struct CredentialAcceptanceTests {
         #expect(await eventually { simulation.gateways.requests(provider: .oauth).count == 2 })
     }
 
-    @Test("acceptance 7: invalid_grant stops the lane with an alarm, and every push waits instead of failing")
+    @Test("invalid_grant stops the lane with an alarm, and every push waits instead of failing")
     func invalidGrant() async throws {
         let simulation = try Simulation(behind: 600)
         defer { simulation.stop() }
@@ -143,9 +143,9 @@ struct CredentialAcceptanceTests {
     }
 }
 
-@Suite("Acceptance 5: bad device tokens", .timeLimit(.minutes(10 * SlowBuild.factor)))
+@Suite("Bad device tokens", .timeLimit(.minutes(10 * SlowBuild.factor)))
 struct BadTokenAcceptanceTests {
-    @Test("acceptance 5: a token nobody ever accepted is tried once in the other environment, and that is told", arguments: [
+    @Test("a token nobody ever accepted is tried once in the other environment, and that is told", arguments: [
         (APNsEnvironment.production, SimulatedEnvironment.production, APNsEnvironment.sandbox),
         (.sandbox, .sandbox, .production),
     ])
@@ -164,7 +164,7 @@ struct BadTokenAcceptanceTests {
         #expect(simulation.dead.isEmpty)
     }
 
-    @Test("acceptance 5: a token that was accepted before is not tried elsewhere; bad in both is removed when others are fine")
+    @Test("a token that was accepted before is not tried elsewhere; bad in both is removed when others are fine")
     func bothBad() async throws {
         let simulation = try Simulation()
         defer { simulation.stop() }
@@ -221,7 +221,7 @@ struct BadTokenAcceptanceTests {
         #expect(await simulation.apns.outcomes(newcomers.map { (simulation.message(), $0) }).allSatisfy { $0.name == "accepted" })
     }
 
-    @Test("acceptance 5: where the other environment cannot be asked, the token is kept")
+    @Test("where the other environment cannot be asked, the token is kept")
     func otherStopped() async throws {
         let simulation = try Simulation()
         defer { simulation.stop() }
@@ -234,7 +234,7 @@ struct BadTokenAcceptanceTests {
         #expect(simulation.dead.isEmpty)
     }
 
-    @Test("acceptance 5: a fifth of a batch is bad: the guard trips, the lane stops with an alarm, nothing is removed")
+    @Test("a fifth of a batch is bad: the guard trips, the lane stops with an alarm, nothing is removed")
     func fifth() async throws {
         let simulation = try Simulation()
         defer { simulation.stop() }

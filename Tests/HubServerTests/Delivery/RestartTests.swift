@@ -167,7 +167,7 @@ struct RestartTests {
         }
     }
 
-    @Test("acceptance 12: after a restart with 10,000 attached devices nobody is pushed to who comes back within the grace, and the others once it is over")
+    @Test("after a restart with 10,000 attached devices only those who stay away beyond the grace are pushed to")
     func grace() async throws {
         // Who comes back in a second.
         let step = Extent.isShort ? 80 : 400

@@ -240,7 +240,7 @@ struct OutboxRulesTests {
         await outbox.close()
     }
 
-    @Test("acceptance 15: of 100 silent events in 10 minutes a device gets the first at once and the newest 20 minutes later", arguments: [nil, "state"])
+    @Test("of 100 silent events in 10 minutes a device gets the first at once and the newest 20 minutes later", arguments: [nil, "state"])
     func silentBurst(group: String?) async throws {
         let test = try TestStore()
         try await test.device()

@@ -17,7 +17,7 @@ struct PushOutcomeTests {
 
     private func stored(_ test: TestStore) async throws -> Device { try #require(try await test.store.device(app: "1", user: "u", id: "d")) }
 
-    @Test("acceptance 5: the environment a token turned out to belong to is written down, and used from then on")
+    @Test("the environment a token turned out to belong to is written down, and used from then on")
     func environment() async throws {
         let test = try TestStore()
         try await device(test)
@@ -49,7 +49,7 @@ struct PushOutcomeTests {
         #expect(noted == [0, 0, 0, 27 * 3600 * 1000])
     }
 
-    @Test("acceptance 5: a token that is dead for all this answer shows is kept until the gateway is sure")
+    @Test("a token that is dead for all this answer shows is kept until the gateway is sure")
     func uncertain() async throws {
         let test = try TestStore()
         try await device(test)
@@ -63,7 +63,7 @@ struct PushOutcomeTests {
         #expect(try await stored(test).token == nil)
     }
 
-    @Test("acceptance 4: 410 removes the token it was about, and no registration after it", arguments: [
+    @Test("410 removes the token it was about, and no registration after it", arguments: [
         (Int64(1000), true), (0, false), (-1000, false),
     ])
     func timestamps(after: Int64, isRemoved: Bool) async throws {
@@ -77,7 +77,7 @@ struct PushOutcomeTests {
         #expect(try await (stored(test).token == nil) == isRemoved)
     }
 
-    @Test("acceptance 4: without a timestamp the token counts as expired")
+    @Test("410 without a timestamp: the token counts as expired")
     func noTimestamp() async throws {
         let test = try TestStore()
         try await device(test)
@@ -87,7 +87,7 @@ struct PushOutcomeTests {
         #expect(try await stored(test).token == nil)
     }
 
-    @Test("acceptance 4: a token replaced while the push was under way is kept")
+    @Test("a token replaced while the push was under way is kept")
     func replaced() async throws {
         let test = try TestStore()
         try await device(test)
@@ -105,7 +105,7 @@ struct PushOutcomeTests {
         #expect(try await stored(test).token == "cd34")
     }
 
-    @Test("acceptance 4: what waits for a device whose token died ends without an attempt")
+    @Test("what waits for a device whose token died ends without an attempt")
     func cancelled() async throws {
         let test = try TestStore()
         try await device(test)

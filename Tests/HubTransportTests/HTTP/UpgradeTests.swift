@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Upgrades", .blocking)
 struct UpgradeTests {
-    @Test("offered sub-protocols of the reference are selected, and none is needed", arguments: [nil, 5, 6, 7])
+    @Test("offered sub-protocols of Pusher's are selected, and none is needed", arguments: [nil, 5, 6, 7])
     func subProtocol(version: Int?) throws {
         try withServer { server in
             let peer = try server.plain()

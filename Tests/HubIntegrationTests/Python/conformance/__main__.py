@@ -1,4 +1,5 @@
-"""Checks of the Pusher protocol against the real executable, each a function whose name begins with its id in the checklist.
+"""Checks of the Pusher protocol against the real executable, each a function whose name begins with its id in the checklist
+(docs/protocol.md, 10).
 
     conformance serve            reads names of checks, one a line, and answers each with a line of JSON: for the Swift tests
     conformance run [NAME…]      runs all checks, or those whose name begins so, and prints what they found: for people

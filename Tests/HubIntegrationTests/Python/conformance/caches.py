@@ -1,4 +1,4 @@
-"""Encrypted channels, cache channels and subscription counts (C16, C17; reference, 2.7 to 2.9)."""
+"""Encrypted channels, cache channels and subscription counts (C16, C17; docs/protocol.md, 2.7 to 2.9)."""
 
 import asyncio
 import base64

@@ -18,7 +18,7 @@ COUNT = "pusher_internal:subscription_count"
 WATCHLIST = "pusher_internal:watchlist_events"
 REFUSED = "pusher:subscription_error"
 
-# What a server may call its own events (reference, 1.8).
+# The names of a server's own events (docs/protocol.md, 1.8).
 OWN_EVENTS = {
     "pusher:connection_established", "pusher:error", "pusher:ping", "pusher:pong", "pusher:subscription_error", "pusher:cache_miss",
     "pusher:signin_success", SUCCEEDED, ADDED, REMOVED, COUNT, WATCHLIST}
@@ -26,7 +26,7 @@ WITH_CHANNEL = {SUCCEEDED, ADDED, REMOVED, COUNT, REFUSED, "pusher:cache_miss"}
 
 
 def judge(text):
-    """The frame in a text message, after the rules that hold for every frame (C30; reference, 1.4 and 1.7)."""
+    """The frame in a text message, after the rules that hold for every frame (C30; docs/protocol.md, 1.4 and 1.7)."""
     frame = json.loads(text)
     expect(isinstance(frame, dict) and isinstance(frame.get("event"), str) and frame["event"], "no event", text)
     expect("data" in frame, "no data", text)
@@ -233,7 +233,7 @@ class Client:
         self.connection.transport.abort()
 
     async def finish(self):
-        """Leaves, and checks what must be true of every connection at its end (reference, 1.7)."""
+        """Leaves, and checks what must be true of every connection at its end (docs/protocol.md, 1.7)."""
         fatal = [code for code in self.errors() if code is not None and not 4301 <= code <= 4302]
         if fatal and not self.left:
             # The close frame may still be on its way.

@@ -1,4 +1,4 @@
-"""Client events (C18; reference, 2.10)."""
+"""Client events (C18; docs/protocol.md, 2.10)."""
 
 import asyncio
 import time

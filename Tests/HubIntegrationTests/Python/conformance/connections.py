@@ -1,4 +1,4 @@
-"""Connections: handshake, versions, keep-alive, refusals (C01 to C07; reference, 1)."""
+"""Connections: handshake, versions, keep-alive, refusals (C01 to C07; docs/protocol.md, 1)."""
 
 import asyncio
 import json
@@ -7,7 +7,7 @@ import re
 from client import ADDED, REMOVED, SUCCEEDED, Client, Ending
 from hub import PATIENCE, Failed, equal, expect
 
-# What real libraries put into the URL (reference, 1.1).
+# Queries of real libraries (docs/protocol.md, 1.1).
 REAL_QUERIES = (
     "protocol=7&client=js&version=8.6.0&flash=false", "client=pusher-websocket-swift&version=10.1.10&protocol=7",
     "client=java-client&protocol=5&version=2.4.4", "protocol=5&client=pusher-dotnet-client&version=2.3.0",

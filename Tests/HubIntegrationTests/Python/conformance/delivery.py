@@ -1,4 +1,4 @@
-"""Who gets what, in which order and in which bytes (C19, C20; reference, 2.11 and 5.2)."""
+"""Who gets what, in which order and in which bytes (C19, C20; docs/protocol.md, 2.11 and 5.2)."""
 
 import json
 

@@ -1,5 +1,5 @@
 """PusherSwift 10.1 and pusher-websocket-java 2.4 as far as a server can tell them apart, and stricter: where the real library
-would crash, stay unconnected or lose something without a word, these raise `Crash` (reference, 1.4 to 1.7 and 7.1).
+would crash, stay unconnected or lose something without a word, these raise `Crash` (docs/protocol.md, 1.4 to 1.7 and 7.1).
 
 They are emulations, written from what is known of the libraries, not the libraries.
 """

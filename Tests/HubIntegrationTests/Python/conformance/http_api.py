@@ -1,4 +1,4 @@
-"""The HTTP API: signatures, shapes, limits (C23 to C25; reference, 4.4 and 5)."""
+"""The HTTP API: signatures, shapes, limits (C23 to C25; docs/protocol.md, 4.4 and 5)."""
 
 import asyncio
 import hashlib
@@ -10,7 +10,7 @@ from hub import Answer, App, Clock, equal, expect, signed_parameters, signed_tar
 VECTOR_TIME = 1353088179
 EVENT = '{"name":"foo","channels":["project-3"],"data":"{\\"some\\":\\"data\\"}"}'
 BATCH = ('{"batch":[{"channel":"a","name":"e","data":"{}"},{"channel":"presence-b","name":"e","data":"{}","info":"user_count"}]}')
-# Method, path, body, further parameters, digest (reference, 4.4).
+# Method, path, body, further parameters, digest (docs/protocol.md, 4.4).
 VECTORS = {
     "H1": ("POST", "/apps/3/events", EVENT, {}, "da454824c97ba181a32ccc17a72625ba02771f50b50e1e7430e47a1f3f457e6c"),
     "H2": ("GET", "/apps/3/channels", "", {}, "1cafa6382331c976588eb6bd3925a988e4158402be06c4626d0e97d2981f5382"),
@@ -25,7 +25,7 @@ VECTORS = {
 
 
 async def c23_vectors_and_skew(s):
-    """H1 to H7 as they stand in the reference, on a hub whose clock stands at their time; then 599 and 600 seconds off it."""
+    """H1 to H7 (docs/protocol.md, 4.4) on a hub whose clock stands at their time; then 599 and 600 seconds off it."""
     folder = s.suite.folder()
     folder.mkdir(parents=True)
     clock = Clock(folder)
@@ -123,7 +123,7 @@ async def c23_what_is_refused(s):
 
 
 async def c23_signed_arrays(s):
-    """PHP sends `k[0]=…` and signs the values joined; the reference gem signs `k[]=…`."""
+    """PHP sends `k[0]=…` and signs the values joined; the pusher-signature gem signs `k[]=…`."""
     app = s.hub.apps["main"]
     now = str(int(time.time()))
     fixed = f"auth_key={app.key}&auth_timestamp={now}&auth_version=1.0"

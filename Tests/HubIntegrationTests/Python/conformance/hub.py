@@ -62,7 +62,7 @@ class App:
         return f"{self.key}:" + self.hmac(f"{socket_id}::user::{user_data}")
 
 
-# The reference's vectors are made with this pair.
+# The vectors are made with this pair (docs/protocol.md, 4.2).
 VECTOR_KEY, VECTOR_SECRET = "278d425bdf160c739803", "7ad3773142a6692b25b8"
 
 

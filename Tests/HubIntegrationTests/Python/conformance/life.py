@@ -1,4 +1,4 @@
-"""Slow readers and restarts (C28, C29; reference, 1.7 and 2.11)."""
+"""Slow readers and restarts (C28, C29; docs/protocol.md, 1.7 and 2.11)."""
 
 import asyncio
 import signal

@@ -1,4 +1,4 @@
-"""Every frame of the hub, and every kind of nonsense of clients (C30, C31; reference, 1.4 and 1.7)."""
+"""Every frame of the hub, and every kind of nonsense of clients (C30, C31; docs/protocol.md, 1.4 and 1.7)."""
 
 import json
 import random

@@ -1,4 +1,4 @@
-"""Presence channels (C12 to C15; reference, 2.5)."""
+"""Presence channels (C12 to C15; docs/protocol.md, 2.5)."""
 
 import asyncio
 import json

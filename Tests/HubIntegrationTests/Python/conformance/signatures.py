@@ -1,4 +1,4 @@
-"""Signatures of subscriptions and sign-ins, and how a refused one is told (C09 to C11; reference, 2.4 to 2.6 and 4)."""
+"""Signatures of subscriptions and sign-ins, and how a refused one is told (C09 to C11; docs/protocol.md, 2.4 to 2.6 and 4)."""
 
 import functools
 import json
@@ -7,7 +7,7 @@ from client import SUCCEEDED, public
 from hub import App, equal, expect
 
 ZOE, ZOE_ESCAPED = '{"user_id":"10","user_info":{"name":"Zo\u00eb"}}', '{"user_id":"10","user_info":{"name":"Zo\\u00eb"}}'
-# Channel, or None for a sign-in; the string of data, or None; the digest for the socket id 1234.1234 (reference, 4.2).
+# Channel, or None for a sign-in; the string of data, or None; the digest for the socket id 1234.1234 (docs/protocol.md, 4.2).
 VECTORS = (
     ("private-foobar", None, "58df8b0c36d6982b82c3ecf6b4662e34fe8c25bba48f5369f135bf843651c3a4"),
     ("presence-foobar", '{"user_id":10,"user_info":{"name":"Mr. Channels"}}', "31935e7d86dba64c2a90aed31fdc61869f9b22ba9d8863bba239c03ca481bc80"),

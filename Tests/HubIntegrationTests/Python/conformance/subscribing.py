@@ -1,4 +1,4 @@
-"""Subscribing and unsubscribing (C08; reference, 2.1 and 2.3)."""
+"""Subscribing and unsubscribing (C08; docs/protocol.md, 2.1 and 2.3)."""
 
 import asyncio
 import json

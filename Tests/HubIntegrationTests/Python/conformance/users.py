@@ -1,4 +1,4 @@
-"""Users: signing in, events to a user, watchlists, ending a user's connections (C21, C22, C26; reference, 3)."""
+"""Users: signing in, events to a user, watchlists, ending a user's connections (C21, C22, C26; docs/protocol.md, 3 and 5.7)."""
 
 import json
 

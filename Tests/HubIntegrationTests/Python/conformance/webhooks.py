@@ -1,4 +1,4 @@
-"""Webhooks (C27; reference, 6): a receiver on this machine, and what must arrive there."""
+"""Webhooks (C27; docs/protocol.md, 6): a receiver on this machine, and what must arrive there."""
 
 import asyncio
 import json
