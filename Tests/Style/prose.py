@@ -22,7 +22,7 @@ WORDS_MAX = 25
 COLUMNS_MAX = 140
 PAGES = ["README.md", "docs/*.md", "loadtest/README.md"]
 # "e.g. This", "1.2 GB" and "…" end no sentence.
-END = re.compile(r"(?<=[.!?])(?<!e\.g\.)(?<!i\.e\.)[)*\"”]*\s+(?=[\"“(*]*[A-Z0-9`\[_])")
+END = re.compile(r"(?<=[.!?])(?<!e\.g\.)(?<!i\.e\.)[)*\"”]*\s+(?=[\"“(*]*(?:[A-Z0-9`\[_]|[\w/-]+\.md\b))")
 BULLET = re.compile(r"^\s*(?:[-*+]|\d+\.)\s+")
 
 
