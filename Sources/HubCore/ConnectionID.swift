@@ -5,6 +5,7 @@
 /// the slot next. The generation grows with every reuse and tells the two apart. Eight bytes, passed by value, valid
 /// on any thread; only the named loop can turn it back into a connection.
 package struct ConnectionID: Hashable, Sendable, CustomStringConvertible {
+    /// The loop in bits 56 to 63, the slot in bits 32 to 55, the generation below.
     package let rawValue: UInt64
 
     /// The most loops a process can have, and the most connections one loop can hold: both follow from the packing.

@@ -58,7 +58,7 @@ package struct HTTPResponse: Sendable {
         HTTPResponse(status: status, body: value.serialized())
     }
 
-    /// `{"error": sentence}`: what was wrong and what to change. A 503 passes: it says when to try again.
+    /// `{"error": sentence}`: the fault and the remedy. A 503 also carries `Retry-After`.
     package static func error(_ status: Int, _ sentence: String) -> HTTPResponse {
         var response = HTTPResponse.json(["error": .string(sentence)], status: status)
         if status == 503 { response.headers = [("Retry-After", "1")] }
@@ -70,6 +70,6 @@ package struct HTTPResponse: Sendable {
 package enum BodyLimit: Sendable {
     /// At most so many bytes; the transport's own bound holds in any case.
     case bytes(Int)
-    /// Nothing: the request is answered so.
+    /// No body: the request gets this response.
     case refused(HTTPResponse)
 }

@@ -1,11 +1,11 @@
-/// A frame within a joined write that loses its meaning with the next one of its line: an event of a cache channel.
+/// A frame within a joined write that the next frame of the same line replaces: an event of a cache channel.
 ///
-/// Only for whoever does not keep up: of what waits for them, the newest of each line is enough.
+/// Only slow readers lose frames: their queue keeps the newest of each line.
 package struct LatestOnlyFrame: Sendable, BitwiseCopyable {
-    /// Where the frame begins in the joined bytes, and where the next one does.
+    /// Offsets in the joined bytes: the first byte of this frame, and of the next.
     package let start: Int
     package let end: Int
-    /// Frames with the same line replace each other. Never 0; means something within one loop only.
+    /// Frames with the same line replace each other. Never 0; valid within one loop only.
     package let line: UInt32
 
     package init(start: Int, end: Int, line: UInt32) {
