@@ -1,4 +1,4 @@
-/// An RSA private key that signs as JSON Web Signatures want it (RFC 7518, 3.3): Google service accounts.
+/// An RSA private key for JSON Web Signatures (RFC 7518, 3.3), used for Google service accounts.
 package struct RS256PrivateKey: Sendable {
     private let key: AsymmetricKey
 
