@@ -32,7 +32,7 @@ static inline CURLcode tandem_curl_set_long(CURL *easy, CURLoption option, long 
 static inline CURLcode tandem_curl_set_offset(CURL *easy, CURLoption option, curl_off_t value) {
   return (curl_easy_setopt)(easy, option, value);
 }
-/* libcurl copies the string, except for CURLOPT_POSTFIELDS, which goes through tandem_curl_set_pointer. */
+/* libcurl copies the string, except for CURLOPT_POSTFIELDS, which tandem_curl_set_pointer sets. */
 static inline CURLcode tandem_curl_set_string(CURL *easy, CURLoption option, const char *value) {
   return (curl_easy_setopt)(easy, option, value);
 }

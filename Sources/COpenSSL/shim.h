@@ -26,8 +26,8 @@ static inline EVP_PKEY *tandem_openssl_generate_rsa(size_t bits) {
     return EVP_PKEY_Q_keygen(NULL, NULL, "RSA", bits);
 }
 
-/* SHA-256 and MD5 by the functions that work on plain values. OpenSSL 3 marks them deprecated in favour of EVP, whose
- * contexts take several allocations and look-ups for every message: more than the digests of a publish themselves. */
+/* SHA-256 and MD5 by the functions that work on plain values. OpenSSL 3 marks them deprecated in favour of EVP. An EVP
+ * context takes several allocations and look-ups per message, which cost more than the digests of a publish. */
 
 /* A key for HMAC-SHA-256: the states of the inner and the outer hash after the padded key (RFC 2104). Holds no
  * pointer. */

@@ -12,6 +12,7 @@ package struct HTTPRequest: Sendable {
     /// The peer's address without its port; empty when unknown.
     package var remoteAddress: String
 
+    /// A request whose parameters are given as decoded pairs.
     package init(
         method: String, path: String, query: [(name: String, value: String)] = [], headers: [String: String] = [:],
         body: [UInt8] = [], remoteAddress: String = ""
@@ -38,7 +39,9 @@ package struct HTTPRequest: Sendable {
 
 /// One HTTP response; the listener adds `Content-Length` and the connection headers.
 package struct HTTPResponse: Sendable {
+    /// The status code, such as 200.
     package var status: Int
+    /// The value of `Content-Type`.
     package var contentType: String
     package var body: [UInt8]
     /// Further headers, names as written.

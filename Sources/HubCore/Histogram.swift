@@ -2,7 +2,7 @@
 /// short search and two additions.
 package struct Histogram: Sendable, Equatable {
     /// The upper bound of each bucket except the last, in nanoseconds. A turn of a quiet loop stays below the first,
-    /// 0.1 ms. Everything here times out before the last, 10 s.
+    /// 0.1 ms. Everything measured here has been given up at the last, 10 s.
     package static let bounds: [UInt64] = [
         100_000, 250_000, 500_000, 1_000_000, 2_500_000, 5_000_000, 10_000_000, 25_000_000, 50_000_000, 100_000_000, 250_000_000,
         500_000_000, 1_000_000_000, 2_500_000_000, 5_000_000_000, 10_000_000_000,
@@ -15,6 +15,7 @@ package struct Histogram: Sendable, Equatable {
 
     package init() {}
 
+    /// The number of all durations.
     package var count: UInt64 { counts.reduce(0, +) }
 
     /// Counts one duration.

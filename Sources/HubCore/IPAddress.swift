@@ -46,6 +46,7 @@ package struct IPAddress: Hashable, Sendable {
         self.init(high: number(groups.prefix(4)), low: number(groups.dropFirst(4)))
     }
 
+    /// Whether the address is an IPv4 one, in either spelling.
     package var isIPv4: Bool { high == 0 && low >> 32 == 0xFFFF }
 
     /// This machine itself: 127.0.0.0/8 or ::1.

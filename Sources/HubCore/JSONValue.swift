@@ -16,6 +16,7 @@ package enum JSONValue: Hashable, Sendable {
         if case .object(let members) = self { members[key] } else { nil }
     }
 
+    /// The text of a string; nil for every other kind. Likewise the four below.
     package var stringValue: String? { if case .string(let value) = self { value } else { nil } }
     package var boolValue: Bool? { if case .bool(let value) = self { value } else { nil } }
     package var intValue: Int64? { if case .int(let value) = self { value } else { nil } }

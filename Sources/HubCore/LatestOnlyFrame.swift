@@ -2,8 +2,9 @@
 ///
 /// Only slow readers lose frames: their queue keeps the newest of each line.
 package struct LatestOnlyFrame: Sendable, BitwiseCopyable {
-    /// Offsets in the joined bytes: the first byte of this frame, and of the next.
+    /// The offset of the frame's first byte in the joined bytes.
     package let start: Int
+    /// The offset of the next frame.
     package let end: Int
     /// Frames with the same line replace each other. Never 0; valid within one loop only.
     package let line: UInt32

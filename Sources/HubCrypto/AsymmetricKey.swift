@@ -2,8 +2,8 @@ import COpenSSL
 
 /// One libcrypto key, private or public, freed with the last reference.
 ///
-/// `@unchecked Sendable`: the handle is set once, and libcrypto only reads a key while it signs or verifies with a
-/// context of the call's own, so any number of threads may do that at the same time.
+/// `@unchecked Sendable`: the handle is set once. libcrypto only reads a key while it signs or verifies with a context
+/// of the call's own. Any number of threads may do both at the same time.
 @safe final class AsymmetricKey: @unchecked Sendable {
     /// The two algorithms of JSON Web Signatures, and their demands on a key (RFC 7518, 3.3 and 3.4).
     enum Algorithm {

@@ -2,6 +2,7 @@ import COpenSSL
 
 /// A key that cannot be read or used, in a sentence for the operator. Never holds key material.
 package struct CryptoError: Error, Equatable, CustomStringConvertible {
+    /// The failure in one sentence.
     package let message: String
     package var description: String { message }
 

@@ -11,7 +11,7 @@ package struct RS256PrivateKey: Sendable {
         self.key = key
     }
 
-    /// A new key. Takes tens of milliseconds at 2048 bits and much longer beyond.
+    /// A new key. Takes tens of milliseconds at 2048 bits and much longer at more.
     package static func generate(bits: Int = 2048) -> RS256PrivateKey {
         RS256PrivateKey(key: .generate(.rs256, rsaBits: bits))
     }

@@ -65,6 +65,7 @@ package enum Hex {
 
 /// Base64 with the URL alphabet and without padding, as in JSON Web Tokens (RFC 7515, 2).
 package enum Base64URL {
+    /// The text of `bytes`, without padding.
     package static func encode(_ bytes: some Sequence<UInt8>) -> String {
         var output: [UInt8] = []
         output.reserveCapacity((bytes.underestimatedCount * 4 + 2) / 3)

@@ -86,8 +86,8 @@ package struct JSONError: Error, Equatable, CustomStringConvertible {
         return unsafe JSONSource(root: root, document: document)
     }
 
-    /// The raw token, with its quotes and escapes, of a top-level member that is a string; nil without such a member,
-    /// and for a member of another kind. The first member of that name counts, as in `JSONElement.find`.
+    /// The raw token, with its quotes and escapes, of a top-level member that is a string; nil for a missing member or
+    /// another kind. The first member of that name counts, as in `JSONElement.find`.
     package func rawString(ofMember name: String, of root: JSONElement) -> [UInt8]? {
         guard let member = source(of: root).member(name), member.element.kind == .string else { return nil }
         return member.bytes

@@ -84,8 +84,8 @@ import HubCore
         }
     }
 
-    /// Appends a JSON string literal with its quotes: a string's own token as sent, or any other value's compact text
-    /// as the content of a string. Returns the size of the literal's unescaped content in bytes.
+    /// Appends a JSON string literal with its quotes. A string keeps its own token as sent; any other value becomes a
+    /// string of its compact text. Returns the size of the literal's unescaped content in bytes.
     package func appendStringLiteral(to output: inout [UInt8]) -> Int {
         if let count = element.stringCount {
             unsafe output.append(contentsOf: text[start..<end])

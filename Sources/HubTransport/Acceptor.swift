@@ -3,8 +3,8 @@ internal import Glibc
 internal import HubCore
 internal import Synchronization
 
-/// The thread of the listening socket. It accepts, waits for the first bytes, and hands each descriptor to the loop
-/// with the fewest connections.
+/// The thread of the listening socket. Accepts, waits for the first bytes, and hands each descriptor to the loop with
+/// the fewest connections.
 ///
 /// Accepting on one thread balances the loops exactly, and refuses before TLS costs anything. Contexts of Debian's
 /// libwebsockets could not share a port anyway.
@@ -95,6 +95,7 @@ package final class Acceptor: Sendable {
 
         package init() {}
 
+        /// Connections accepted so far.
         package var acceptedCount: UInt64 { accepted.load(ordering: .relaxed) }
         /// Connections turned away because the process was out of descriptors or memory.
         package var refusedCount: UInt64 { refused.load(ordering: .relaxed) }

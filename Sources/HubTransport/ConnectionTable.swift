@@ -38,7 +38,7 @@ internal import CLibWebSockets
     }
 }
 
-/// The connections of one loop: slots in one block of memory, reused through a free list, told apart by generation.
+/// The connections of one loop: slots in one block of memory, reused via a free list, distinguished by generation.
 ///
 /// The block is sized for the descriptor limit; untouched pages of it cost nothing.
 @safe struct ConnectionTable: ~Copyable {

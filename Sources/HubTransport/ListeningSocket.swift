@@ -2,8 +2,8 @@ internal import CLibWebSockets
 internal import Glibc
 internal import Synchronization
 
-/// A bound and listening port, on which no connection is accepted yet. Taking the port comes before any step that a
-/// second process must not repeat.
+/// A bound and listening port, on which no connection is accepted yet. The port is taken before any step that a second
+/// process must not repeat.
 ///
 /// A peer that connects meanwhile waits in the kernel's backlog until an `Acceptor` starts.
 package final class ListeningSocket: Sendable {

@@ -20,7 +20,7 @@ package import HubCore
     /// The table's slots, at a fixed address.
     let connections: UnsafeMutablePointer<ConnectionState>
     var wheel = IdleWheel()
-    /// Send queues of the connections that are behind, by slot.
+    /// Send queues of the slow connections, by slot.
     var queues: [UInt32: SendQueue] = [:]
     var laggards = Laggards()
     let queuedMemory = QueuedMemory()
@@ -38,6 +38,7 @@ package import HubCore
     var counted: [UInt: String] = [:]
     /// Quarter seconds since the loop began (`LoopOptions.tickMilliseconds`).
     package private(set) var tick: UInt32 = 0
+    /// A copy of the counters. On the loop's thread.
     package var counters: Counters { unsafe tally }
     // Guard: the loop's thread. Unchecked: a dynamic exclusivity check would cost as much as delivering a small frame.
     @exclusivity(unchecked) var tally = Counters()
@@ -81,11 +82,13 @@ package import HubCore
         package var slowConsumers: UInt64 = 0
         /// PINGs sent by probes.
         package var pings: UInt64 = 0
-        /// Messages received, whole or in pieces, and their bytes.
+        /// Messages received, whole or in pieces.
         package var received: UInt64 = 0
+        /// Bytes of these messages.
         package var receivedBytes: UInt64 = 0
-        /// WebSocket connections opened, and how they ended.
+        /// WebSocket connections opened.
         package var opened: UInt64 = 0
+        /// WebSocket connections that ended this way, see `ConnectionEnd`; likewise the two below.
         package var closedByPeer: UInt64 = 0
         package var closedByServer: UInt64 = 0
         package var lost: UInt64 = 0

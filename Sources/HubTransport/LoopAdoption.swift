@@ -35,7 +35,7 @@ extension Loop {
 
 /// Descriptors in the order of arrival. Owned by one loop.
 struct Newcomers {
-    /// The mailbox's last batch; its storage goes back to the mailbox.
+    /// The mailbox's last batch; the storage returns to the mailbox.
     var arriving: [Newcomer] = []
     private var waiting: [Newcomer] = []
     private var head = 0

@@ -6,6 +6,7 @@ package struct UpgradeRequest {
     package let path: String
     /// The app's key, which is the path's last piece.
     package let key: String
+    /// The URL's parameters, decoded.
     package let query: HTTPQuery
     /// The `Origin` header; nil from native clients.
     package let origin: String?
@@ -21,7 +22,7 @@ package struct HTTPReply: Sendable, Hashable {
     let serial: UInt64
 }
 
-/// How a WebSocket connection ended.
+/// The end of a WebSocket connection.
 package enum ConnectionEnd: Sendable, Equatable {
     /// The peer sent a close frame; 1005: without a code.
     case closedByPeer(code: UInt16)

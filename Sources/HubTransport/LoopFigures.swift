@@ -7,12 +7,13 @@ package struct LoopFigures: Sendable {
     package var counters = Loop.Counters()
     /// WebSocket connections open now.
     package var connections = 0
-    /// The number of the next HTTP request, and the number below which all are answered. Requests are numbered by their
-    /// heads.
+    /// The number of the next HTTP request, counted by heads.
     package var nextRequest: UInt64 = 0
+    /// The number below which all HTTP requests are answered.
     package var answeredUpTo: UInt64 = 0
-    /// Slow connections, and the bytes of memory that wait for them.
+    /// Connections with unsent frames.
     package var behind = 0
+    /// Bytes of memory that wait for slow connections and unread answers.
     package var backlogBytes = 0
     /// Descriptors handed over and not adopted yet.
     package var newcomers = 0

@@ -14,15 +14,16 @@ package struct LoopOptions: Sendable {
     package var assembledBytesMax = 64 << 20
     /// Longest HTTP request body accepted, in bytes.
     package var bodyBytesMax = 1 << 20
-    /// Most bytes of all incomplete request bodies of all loops, and of one address. If either is exceeded, the next
-    /// request that adds to them gets 503.
+    /// Most bytes of all incomplete request bodies of all loops. If exceeded, the next request that adds to them gets
+    /// 503.
     package var unfinishedBodiesBytesMax = 64 << 20
+    /// Most bytes of all incomplete request bodies of one address. If exceeded, 503 as well.
     package var unfinishedBodiesBytesPerAddressMax = 16 << 20
     /// The trusted proxies for `X-Forwarded-For`.
     package var forwarding = Forwarding()
     /// The delegate is asked about each HTTP connection: `LoopDelegate.admitsConnection`.
     package var countsConnections = false
-    /// How long a handshake, a request head or a body may take, in seconds.
+    /// Seconds allowed for a handshake, a request head or a body.
     package var requestTimeoutSeconds = 10
     /// Ticks for which a close frame may wait for a peer that does not read. A slow peer needs time to reach it.
     var closeTicksMax: UInt32 = 160
@@ -36,8 +37,8 @@ package struct LoopOptions: Sendable {
     /// The most bytes libwebsockets hands to the kernel in one go: a whole flushed batch.
     static let writeBytesMax = 1 << 17
     /// Most bytes per read: more than a TLS record holds (16,384). A record's unread rest waits inside OpenSSL, where
-    /// the event loop cannot see it. On a foreign libuv loop libwebsockets returns to such a rest only once, so the end
-    /// of a longer body would wait for the next traffic.
+    /// the event loop cannot see it. On a foreign libuv loop libwebsockets returns to such a rest only once. A longer
+    /// body's end would then wait for the next traffic.
     static let readBytesMax: UInt32 = 16_384 + 512
     /// Bytes per piece of an answer. A reader that takes one piece per time-out, 3 KB a second, is not cut off.
     static let answerPieceBytes = 1 << 15

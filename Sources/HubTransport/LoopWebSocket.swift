@@ -132,7 +132,7 @@ extension Loop {
         guard let wsi = unsafe state.pointee.wsi else { return }
         guard let session = unsafe lws_wsi_user(wsi)?.assumingMemoryBound(to: LoopSession.self) else { return }
         unsafe state.pointee.isDeaf = true
-        // The rest of a frame goes first; `writable` calls this again.
+        // The rest of a frame is sent first; `writable` calls this again.
         if queues[slot] != nil {
             unsafe wheel.arm(slot, in: LoopOptions.closeAnswerTicks, now: tick, table: table.base)
             return
@@ -161,7 +161,7 @@ extension Loop {
         unsafe wheel.disarm(slot, table: table.base)
         dropQueue(slot)
         _ = assemblies.take(slot)
-        // Closing before the delegate is told, so that the delegate cannot write to a dead connection.
+        // Marked before the delegate's call, so that the delegate cannot write to a dead connection.
         let state = unsafe table.base + Int(slot)
         let end: ConnectionEnd =
             if unsafe state.pointee.peerCloseCode != 0 {

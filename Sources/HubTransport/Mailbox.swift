@@ -70,7 +70,7 @@ package final class Mailbox<Message: Sendable>: Sendable {
     /// returns, so a thread that knows of the post sees it.
     package var isOccupied: Bool { occupation.load(ordering: .acquiring) }
 
-    /// Takes everything posted so far. The inbox goes on with the storage of `messages`.
+    /// Takes everything posted so far. The inbox takes over the storage of `messages`.
     package func drain(into messages: inout [Message]) {
         messages.removeAll(keepingCapacity: true)
         inbox.withLock { inbox in

@@ -2,8 +2,8 @@ internal import HubCore
 
 /// The unsent frames of one slow connection, in order: references to shared batches, bounded in bytes and items.
 ///
-/// The rest of a frame that the kernel took only in part goes first. With TLS libwebsockets keeps the rest of a whole
-/// write. A queue exists only while its connection is behind.
+/// The rest of a frame that the kernel took only in part is sent first. With TLS libwebsockets keeps the rest of a
+/// whole write. A queue exists only while its connection is behind.
 struct SendQueue {
     /// A run of a batch's frames.
     struct Piece {
@@ -26,7 +26,7 @@ struct SendQueue {
     private(set) var queuedBytes = 0
     /// Bytes among these of a list that may exceed the bound.
     private var listBytes = 0
-    /// The rest of a frame that the kernel took in part; it goes before everything else.
+    /// The rest of a frame that the kernel took in part; sent before everything else.
     var held: [UInt8] = []
     /// With TLS: most bytes of an earlier write that libwebsockets may still hold.
     var libraryBytes = 0
@@ -42,7 +42,7 @@ struct SendQueue {
     private var heldBytes: Int { held.count + libraryBytes }
     /// Bytes of memory, besides the shared batches.
     var ownBytes: Int { waitingCount * Self.pieceBytes + heldBytes }
-    /// Bytes that the connection is behind.
+    /// Unsent bytes of the connection.
     var bytesBehind: Int { queuedBytes + heldBytes }
 
     private var waitingCount: Int { pieces.count - head - replaced }

@@ -2,7 +2,7 @@
 package enum BodyFraming: Equatable, Sendable {
     /// No body follows.
     case none
-    /// So many bytes follow, at least one.
+    /// A body of that many bytes follows, at least one.
     case length(Int)
     case chunked
 

@@ -46,6 +46,7 @@ package enum CloseFrame {
 
 /// A peer's breach of RFC 6455: the close code, and a sentence for the close frame's reason.
 package struct Violation: Error, Equatable, Sendable {
+    /// The close code: 1002 or 1007.
     package let code: UInt16
     package let reason: String
 

@@ -7,12 +7,12 @@ package struct FrameReader {
     package enum Event {
         /// A whole message. Text has been checked for UTF-8.
         case message(isBinary: Bool, Payload)
-        /// A frame of a message that goes on.
+        /// A frame of an unfinished message.
         case fragment
         case ping(Payload)
         case pong(Payload)
         case close(Payload)
-        /// The message exceeds the limit. Its rest is skipped.
+        /// The message exceeds the limit; its rest is skipped.
         case tooLong
         /// The peer broke the protocol; nothing more can be read.
         case violation(Violation)
@@ -23,7 +23,7 @@ package struct FrameReader {
         fileprivate let place: UnsafeRawBufferPointer
         fileprivate let assembled: [UInt8]?
 
-        /// Lends the bytes. They are valid until the next call of `FrameReader.next`.
+        /// Lends the bytes, which are valid until the next call of `FrameReader.next`.
         package func withBytes<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
             if let assembled { try unsafe assembled.withUnsafeBytes(body) } else { try unsafe body(place) }
         }

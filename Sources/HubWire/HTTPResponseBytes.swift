@@ -34,7 +34,7 @@ package enum HTTPResponseBytes {
     /// The connection's state after the answer.
     package enum Persistence: Sendable {
         case goesOn
-        /// An HTTP/1.0 peer, which must be told `keep-alive`.
+        /// An HTTP/1.0 peer, which needs the header `connection: keep-alive`.
         case goesOnAsSaid
         case ends
     }

@@ -23,7 +23,7 @@ internal import HubCore
         return try fields.head(method: method, target: place, isOld: isOld)
     }
 
-    /// The next line without its end; empty at the end of the head, and not beyond.
+    /// The next line without its end; empty at the end of the head. Must not be called after that..
     private mutating func nextLine() -> Range<Int> {
         let start = position
         var end = start

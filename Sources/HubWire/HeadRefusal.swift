@@ -3,11 +3,14 @@ package import HubCore
 /// The refusal of a request by its head: the answer's status, sentence and header. The connection closes after the
 /// answer, because the bytes that follow may be a body or another request.
 package struct HeadRefusal: Error, Equatable, Sendable {
+    /// The answer's status code.
     package let status: Int
+    /// The sentence of the answer's body.
     package let sentence: String
     /// A header that the status requires.
     package let header: Header?
 
+    /// A header by name and value.
     package struct Header: Equatable, Sendable {
         package let name: String
         package let value: String

@@ -8,7 +8,7 @@ package struct RequestHead: Sendable {
     package let framing: BodyFraming
     /// The connection may serve another request after this one.
     package let isPersistent: Bool
-    /// The peer speaks HTTP/1.0 and must be told when the connection stays open.
+    /// The peer speaks HTTP/1.0 and needs a header that says that the connection stays open.
     package let isOld: Bool
     /// The peer waits for `100 Continue` before it sends the body.
     package let expectsContinue: Bool

@@ -10,6 +10,7 @@ package struct RequestTarget: Sendable {
     /// Enough for a signed request, so that its parameters are read without growing an array.
     private static let parametersUsual = 8
 
+    /// Decodes a target as written in the request line; throws a refusal with 400.
     package init(_ target: UnsafeRawBufferPointer) throws(HeadRefusal) {
         let start = unsafe Self.pathStart(target)
         guard let start else {

@@ -27,7 +27,7 @@ package struct UpgradeOffer: Sendable, Equatable {
         }
         var answer = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
         answer += "Sec-WebSocket-Accept: \(Self.proof(of: key))\r\n"
-        // No common sub-protocol is no mistake: the connection goes on without one (RFC 6455, 4.2.2).
+        // No common sub-protocol is no mistake: the connection continues without one (RFC 6455, 4.2.2).
         if let spoken = protocols.first(where: Self.protocolsSpoken.contains) { answer += "Sec-WebSocket-Protocol: \(spoken)\r\n" }
         return Array((answer + "\r\n").utf8)
     }

@@ -90,7 +90,7 @@ package enum YAMLDocument {
             let column = before.reversed().prefix { !$0.isNewline }.count + 1
             return [YAMLMistake(file: file, line: line, column: column, message: "bad YAML: \(problem)")]
         case .memory:
-            // The library reports nesting beyond its own bound as a lack of memory.
+            // The library reports nesting that exceeds its own bound as a lack of memory.
             return [YAMLMistake(file: file, line: 1, column: 1, message: nestedTooDeeply)]
         default:
             return [YAMLMistake(file: file, line: 1, column: 1, message: "cannot be read as YAML")]

@@ -24,7 +24,7 @@ package struct YAMLMistake: Sendable, Equatable, CustomStringConvertible {
 
 /// All mistakes in the files read together; never empty.
 package struct YAMLError: Error, Equatable, CustomStringConvertible {
-    /// By file in the order read, then by line.
+    /// Sorted by file in the order read, then by line.
     package let mistakes: [YAMLMistake]
 
     package init(_ mistakes: [YAMLMistake]) {

@@ -74,8 +74,11 @@ package struct YAMLNode: Sendable, Equatable {
 
 /// A key with its value; the key has a place of its own.
 package struct YAMLEntry: Sendable, Equatable {
+    /// The key's text.
     package let key: String
+    /// Counted from 1.
     package let line: Int
+    /// Counted from 1.
     package let column: Int
     package let value: YAMLNode
 

@@ -1,7 +1,7 @@
 /// Reads typed values from one file's nodes and collects every mistake instead of stopping at the first.
 ///
-/// A method that notes a mistake returns nil; the caller goes on with a default and asks for the mistakes at the end. Used by one
-/// thread during one reading.
+/// A method that notes a mistake returns nil; the caller continues with a default and reads the mistakes at the end.
+/// Used by one thread during one reading.
 package final class YAMLReader {
     /// The file as mistakes name it.
     package let file: String
@@ -137,10 +137,12 @@ package final class YAMLReader {
 
 /// A map with known keys; its methods read one member each and name it `map.key` in mistakes.
 package struct YAMLMap {
+    /// The reader that collects the mistakes.
     package let reader: YAMLReader
     /// The map's name in mistakes.
     package let name: String
     package let node: YAMLNode
+    /// All members in the order written, unknown ones included.
     package let entries: [YAMLEntry]
 
     /// The member's value, when the key was written.

@@ -13,15 +13,15 @@ package struct ChannelName: Hashable, Sendable, CustomStringConvertible {
 
     private static let userPrefix = "#server-to-user-"
 
-    /// A name that anybody may use; nil when it breaks `rule`. Names that begin with `#` belong to the service.
+    /// A name open to everyone; nil when it breaks `rule`. Names that begin with `#` belong to the service.
     package init?(_ text: String) {
         guard !text.isEmpty, text.utf8.count <= Self.charactersMax, Self.isAllowed(text) else { return nil }
         self.text = text
         kind = ChannelKind(prefixOf: text)
     }
 
-    /// As `init(_:)`, but `#server-to-user-{id}` is also accepted: for publishing, and for subscribing after the caller
-    /// has made sure that the connection is signed in as exactly that user.
+    /// As `init(_:)`, but `#server-to-user-{id}` is accepted too. For publishing, and for subscribing after the caller
+    /// has checked that the connection is signed in as exactly that user.
     package init?(allowingServerToUser text: String) {
         // Nearly every name is accepted here, after one scan.
         if let name = ChannelName(text) {

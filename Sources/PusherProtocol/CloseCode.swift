@@ -23,7 +23,7 @@ package struct CloseCode: Hashable, Sendable {
         self.reason = reason
     }
 
-    /// The app takes no unencrypted connections; pusher-js comes back at once over TLS.
+    /// The app takes no unencrypted connections; pusher-js reconnects at once over TLS.
     package static let tlsOnly = CloseCode(code: 4000, reason: "Application only accepts TLS connections, reconnect using wss://")
     /// No app has the key in the URL.
     package static let applicationDoesNotExist = CloseCode(code: 4001, reason: "Application does not exist")

@@ -4,6 +4,7 @@ package import HubJSON
 /// A peer's data that breaks a rule, in a sentence for that peer. The sentence may quote the peer's data, so it belongs
 /// in the answer and not in a log.
 package struct ProtocolError: Error, Equatable, CustomStringConvertible {
+    /// A sentence for the peer.
     package let message: String
     package var description: String { message }
 

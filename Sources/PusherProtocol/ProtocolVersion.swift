@@ -1,6 +1,7 @@
 /// The protocol version that a client asks for in its URL. All accepted versions are treated alike; they differ only in
 /// parts that a client ignores.
 package struct ProtocolVersion: Hashable, Sendable {
+    /// The version's number, within `accepted`.
     package let number: Int
 
     /// The versions in use. Up to 3 the handshake's event had another name.

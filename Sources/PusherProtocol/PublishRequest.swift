@@ -12,8 +12,8 @@ package struct PublishLimits: Hashable, Sendable {
 
     package init() {}
 
-    /// Bytes of the largest body within the limits, for sizing buffers: every byte of the data may be escaped as `\u00XX`,
-    /// and room is left for members that other servers know.
+    /// Bytes of the largest body within the limits, for sizing buffers. Every byte of the data may be escaped as
+    /// `\u00XX`. Some room is left for members that other servers know.
     package var eventBodyBytesMax: Int {
         6 * (eventDataBytesMax + 4 * EventName.charactersMax) + channelsMax * (ChannelName.charactersMax * 4 + 4) + 4096
     }
@@ -28,6 +28,7 @@ package struct PublishLimits: Hashable, Sendable {
 package struct PublishError: Error, Equatable, CustomStringConvertible {
     /// 413 if a size limit is exceeded, else 400.
     package let status: Int
+    /// A sentence for the publisher.
     package let message: String
     package var description: String { message }
 

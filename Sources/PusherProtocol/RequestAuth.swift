@@ -125,7 +125,7 @@ package enum RequestAuth {
         }
     }
 
-    /// The end of the year 9999, beyond which there is no ISO text.
+    /// The end of the year 9999, the last with an ISO text.
     private static let timestampSecondsMax: Int64 = 253_402_300_799
 
     private static func moment(_ seconds: Int64) -> String {

@@ -3,8 +3,8 @@ import HubCrypto
 /// Signatures by which an application's backend lets a connection subscribe or sign in (protocol reference, 4.1):
 /// `key:hex(HMAC-SHA256(secret, string))`.
 ///
-/// The strings are signed as they were received, after the outer frame's JSON was unescaped, and never parsed and written
-/// anew: the same value in other bytes has another signature.
+/// The strings are signed as received, after the outer frame's JSON was unescaped. The texts are never parsed and
+/// written anew, because other bytes of the same value have another signature.
 package enum SubscriptionAuth {
     /// The auth value of a channel subscription.
     /// - Parameter channelData: nil or empty for none.

@@ -3,9 +3,9 @@
 
 /* simdjson's DOM parser for Swift: plain C, and no C++ exception crosses this border.
  *
- * A parsed document is simdjson's tape (its doc/tape.md): 64-bit words whose top byte is the kind and whose lower 56 bits
- * depend on it. Reading it takes a few shifts, so those readers are inline here and cost no call from Swift. They trust
- * the index they are given; HubJSON hands out only indices at which an element begins.
+ * A parsed document is simdjson's tape (its doc/tape.md): 64-bit words whose top byte is the kind and whose lower 56
+ * bits depend on it. Reading it takes a few shifts, so those readers are inline here and cost no call from Swift. The
+ * readers trust the index given; HubJSON hands out only indices at which an element begins.
  */
 
 #include <stdbool.h>
