@@ -58,8 +58,8 @@ internal import Glibc
             begun: count(SSL_CTRL_SESS_ACCEPT), completed: count(SSL_CTRL_SESS_ACCEPT_GOOD), resumed: count(SSL_CTRL_SESS_HIT))
     }
 
-    /// SSL_OP_NO_RENEGOTIATION, SSL_OP_CIPHER_SERVER_PREFERENCE and SSL_OP_PRIORITIZE_CHACHA of OpenSSL 3; the macros' casts keep Swift from
-    /// importing them.
+    /// SSL_OP_NO_RENEGOTIATION, SSL_OP_CIPHER_SERVER_PREFERENCE and SSL_OP_PRIORITIZE_CHACHA of OpenSSL 3; the macros'
+    /// casts keep Swift from importing them.
     private static let noRenegotiation: UInt64 = 1 << 30
     private static let serverPreference: UInt64 = 1 << 22
     private static let prioritizeChaCha: UInt64 = 1 << 21

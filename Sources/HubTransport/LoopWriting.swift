@@ -11,8 +11,8 @@ package import HubCore
 extension Loop {
     /// Writes joined frames to a group of connections: the fan-out loop.
     ///
-    /// `bytes` are whole WebSocket frames and belong to the caller; slow connections share one copy. `slots` are those
-    /// of open connections of this loop. Per delivery: no allocation, no reference counting, no lock, one write.
+    /// `bytes` are whole WebSocket frames and belong to the caller; slow connections share one copy. `slots` name open
+    /// connections of this loop. Per delivery: no allocation, no reference counting, no lock, one write.
     /// - Parameter latestOnly: the frames that a newer one of the same line replaces, in order.
     package func deliver(
         _ bytes: UnsafeRawBufferPointer, to slots: UnsafeBufferPointer<UInt32>,
