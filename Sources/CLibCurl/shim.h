@@ -32,7 +32,7 @@ static inline CURLcode tandem_curl_set_long(CURL *easy, CURLoption option, long 
 static inline CURLcode tandem_curl_set_offset(CURL *easy, CURLoption option, curl_off_t value) {
   return (curl_easy_setopt)(easy, option, value);
 }
-/* libcurl copies the string, except for CURLOPT_POSTFIELDS, which goes through tandem_curl_set_pointer. */
+/* libcurl copies the string, except for CURLOPT_POSTFIELDS, which tandem_curl_set_pointer sets. */
 static inline CURLcode tandem_curl_set_string(CURL *easy, CURLoption option, const char *value) {
   return (curl_easy_setopt)(easy, option, value);
 }
@@ -66,11 +66,11 @@ static inline int tandem_curl_uses_openssl(void) {
   return version != NULL && version->ssl_version != NULL && strncmp(version->ssl_version, "OpenSSL/", 8) == 0;
 }
 
-/* The sockets that one client has open, as far as they fit: libcurl tells of each as it opens and closes it. */
+/* One client's open sockets, up to the array's size; libcurl reports each opening and closing. */
 enum { tandem_curl_sockets_max = 16 };
 struct tandem_curl_sockets {
   unsigned int user_timeout_milliseconds;
-  /* All that were ever opened, whether or not they fit. */
+  /* Sockets opened so far, also those that did not fit. */
   unsigned long opened;
   int count;
   curl_socket_t open[tandem_curl_sockets_max];
@@ -81,7 +81,7 @@ static inline int tandem_curl_opened(void *context, curl_socket_t socket, curlso
   if(purpose != CURLSOCKTYPE_IPCXN) return CURL_SOCKOPT_OK;
   sockets->opened++;
 #ifdef TCP_USER_TIMEOUT
-  /* A refusal leaves the system's own, longer time-out: no reason to give the connection up. */
+  /* A failure leaves the system's longer time-out, so the connection is kept. */
   (void)setsockopt(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, &sockets->user_timeout_milliseconds,
                    sizeof(sockets->user_timeout_milliseconds));
 #endif
@@ -100,8 +100,8 @@ static inline int tandem_curl_closed(void *context, curl_socket_t socket) {
   return close(socket);
 }
 
-/* Corked, sockets gather what is written to them into full segments; uncorked, they send the rest. libcurl writes each frame of
- * HTTP/2 by itself, and a segment on its own costs more than everything else that is done for a small request. */
+/* Corked sockets gather writes into full segments; uncorking sends the rest. libcurl writes each HTTP/2 frame by
+ * itself, and a segment per frame costs more than all other work on a small request. */
 static inline void tandem_curl_cork(const struct tandem_curl_sockets *sockets, int is_corked) {
 #ifdef TCP_CORK
   for(int i = 0; i < sockets->count; i++)
@@ -109,8 +109,8 @@ static inline void tandem_curl_cork(const struct tandem_curl_sockets *sockets, i
 #endif
 }
 
-/* Has the handle's connections written down in `sockets`, which has to outlive them, and given its time-out: how long sent bytes
- * may stay unacknowledged before the kernel ends the connection. */
+/* Records the handle's connections in `sockets`, which must outlive them, and sets their user time-out. Sent bytes may
+ * stay unacknowledged for that long before the kernel ends the connection. */
 static inline CURLcode tandem_curl_set_sockets(CURL *easy, struct tandem_curl_sockets *sockets) {
   CURLcode code = (curl_easy_setopt)(easy, CURLOPT_SOCKOPTFUNCTION, tandem_curl_opened);
   if(code == CURLE_OK) code = (curl_easy_setopt)(easy, CURLOPT_SOCKOPTDATA, (void *)sockets);
@@ -121,8 +121,8 @@ static inline CURLcode tandem_curl_set_sockets(CURL *easy, struct tandem_curl_so
 
 typedef int (*tandem_curl_departure)(void *context, char *peer, char *own, int peer_port, int own_port);
 
-/* Has `departs` called whenever libcurl begins to send the handle's request; more than once when it repeats it by itself. Its answer is
- * CURL_PREREQFUNC_OK, or CURL_PREREQFUNC_ABORT for a request that is not to go. */
+/* Calls `departs` whenever libcurl begins to send the handle's request, also when libcurl repeats it. The callback
+ * returns CURL_PREREQFUNC_OK, or CURL_PREREQFUNC_ABORT to drop the request. */
 static inline CURLcode tandem_curl_set_departure(CURL *easy, tandem_curl_departure departs, void *context) {
   CURLcode code = (curl_easy_setopt)(easy, CURLOPT_PREREQFUNCTION, departs);
   if(code == CURLE_OK) code = (curl_easy_setopt)(easy, CURLOPT_PREREQDATA, context);

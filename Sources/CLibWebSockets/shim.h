@@ -20,7 +20,7 @@
 // A macro with arithmetic in it: bytes that framed lws_write() calls may overwrite in front of the payload.
 static const int tandem_lws_pre = LWS_PRE;
 
-// The union that libwebsockets takes a descriptor in. The connection is of its raw role: bytes in, bytes out.
+// Adopts a descriptor as a connection of libwebsockets' raw role: bytes in, bytes out.
 static inline struct lws *tandem_lws_adopt(struct lws_vhost *vhost, int descriptor, const char *protocol, bool tls) {
     lws_sock_file_fd_type either;
     either.sockfd = descriptor;
@@ -28,16 +28,16 @@ static inline struct lws *tandem_lws_adopt(struct lws_vhost *vhost, int descript
     return lws_adopt_descriptor_vhost(vhost, type, either, protocol, NULL);
 }
 
-// Raw bytes on an established connection: no framing, through TLS where there is TLS.
+// Writes raw bytes to an established connection: no framing, through TLS where there is TLS.
 static inline int tandem_lws_write_raw(struct lws *wsi, const void *bytes, size_t count) {
     return lws_write(wsi, (unsigned char *)bytes, count, LWS_WRITE_RAW);
 }
 
-// Says to the peer that nothing more will be sent, through TLS where there is TLS. What it still sends can be read.
+// Ends sending, through TLS where there is TLS. The peer's bytes can still be read.
 static inline void tandem_lws_finish_sending(struct lws *wsi) {
     SSL *tls = lws_get_ssl(wsi);
     if (tls && SSL_is_init_finished(tls)) {
-        // What an earlier call on this thread left would be taken for this connection's error.
+        // An entry left by an earlier call on this thread would be taken for this connection's error.
         ERR_clear_error();
         SSL_shutdown(tls);
         ERR_clear_error();
@@ -45,7 +45,7 @@ static inline void tandem_lws_finish_sending(struct lws *wsi) {
     shutdown(lws_get_socket_fd(wsi), SHUT_WR);
 }
 
-// Reads on, or leaves what comes in to the kernel.
+// Resumes reading, or leaves incoming bytes in the kernel.
 static inline void tandem_lws_read_on(struct lws *wsi, bool on) { lws_rx_flow_control(wsi, on ? 1 : 0); }
 
 // The descriptor of a connection without TLS; -1 with TLS.
@@ -53,8 +53,9 @@ static inline int tandem_lws_plain_descriptor(struct lws *wsi) {
     return lws_is_ssl(wsi) ? -1 : (int)lws_get_socket_fd(wsi);
 }
 
-// Hands bytes to the kernel, past the library, and never waits. Returns how many it took, or an errno as a negative number. The system call
-// itself: send() is a point at which a thread may be cancelled, and takes 46 of its 59 instructions for that. Nobody cancels a loop.
+// Hands bytes to the kernel, past the library, and never waits. Returns the number of bytes taken, or a negative
+// errno. Calls the system directly: send() is a cancellation point, which takes 46 of its 59 instructions. A loop's
+// thread is never cancelled.
 static inline long tandem_send(int descriptor, const void *bytes, size_t count) {
     long sent = syscall(SYS_sendto, descriptor, bytes, count, MSG_NOSIGNAL | MSG_DONTWAIT, NULL, 0);
     return sent < 0 ? -(long)errno : sent;
@@ -78,17 +79,18 @@ static inline void tandem_lws_note_poll(uv_handle_t *handle, void *found) {
     if (uv_handle_get_type(handle) == UV_POLL) *(struct lws **)found = (struct lws *)uv_handle_get_data(handle);
 }
 
-// The wake-up of a new context: a connection of the library's own, and the only one there is yet. NULL when there is none.
+// The wake-up connection of a new context, which has no other connection yet; NULL without one.
 static inline struct lws *tandem_lws_wake_up(uv_loop_t *loop) {
     struct lws *found = NULL;
     uv_walk(loop, tandem_lws_note_poll, &found);
     return found;
 }
 
-// For the time between lws_context_destroy() and the next turn of the loop. The former has closed the wake-up's descriptor
-// (lws_destroy_event_pipe), and libwebsockets 4.1.6 closes that number once more when libuv has closed the handle (lws_libuv_closewsi);
-// by then it may be another thread's socket or another loop's epoll, and libuv aborts a program whose loop has lost its own. No call
-// changes the number, so it is looked for in the connection; what the library's own getter returns proves that it was found.
+// Works around a double close; called between lws_context_destroy() and the next turn of the loop.
+// lws_context_destroy() closes the wake-up's descriptor (lws_destroy_event_pipe). libwebsockets 4.1.6 closes the same
+// number again after libuv has closed the handle (lws_libuv_closewsi). The number may then belong to another thread's
+// socket or another loop's epoll, and libuv aborts when a loop loses its epoll. The library has no setter, so the
+// number is searched in the connection's memory; the library's getter proves the hit.
 static inline void tandem_lws_forget_descriptor(struct lws *wsi) {
     int descriptor = lws_get_socket_fd(wsi);
     int *words = (int *)wsi;
@@ -100,14 +102,14 @@ static inline void tandem_lws_forget_descriptor(struct lws *wsi) {
     }
 }
 
-// What the acceptor saw of a connection, kept with it to its end.
+// Stores whether the acceptor saw a plain HTTP request, for the connection's life.
 static inline void tandem_lws_mark_request(struct lws *wsi, bool is_request) {
     lws_set_opaque_user_data(wsi, is_request ? (void *)1 : (void *)0);
 }
 
 static inline bool tandem_lws_is_request(struct lws *wsi) { return lws_get_opaque_user_data(wsi) != (void *)0; }
 
-// Milliseconds since bytes last came in on the socket, whatever they were; -1 when the kernel does not say.
+// Milliseconds since the socket last received bytes of any kind; -1 when unknown.
 static inline long tandem_lws_quiet_milliseconds(struct lws *wsi) {
     struct tcp_info facts;
     socklen_t size = sizeof facts;

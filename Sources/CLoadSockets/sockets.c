@@ -57,7 +57,7 @@ int tandem_load_bell_create(void) { return result(eventfd(0, EFD_CLOEXEC | EFD_N
 
 void tandem_load_bell_ring(int bell) {
     uint64_t one = 1;
-    /* Full means that it rings already. */
+    /* A full counter means that the bell rings already. */
     ssize_t written = write(bell, &one, sizeof one);
     (void)written;
 }

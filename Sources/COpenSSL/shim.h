@@ -26,10 +26,11 @@ static inline EVP_PKEY *tandem_openssl_generate_rsa(size_t bits) {
     return EVP_PKEY_Q_keygen(NULL, NULL, "RSA", bits);
 }
 
-/* SHA-256 and MD5 by the functions that work on plain values. OpenSSL 3 marks them deprecated in favour of EVP, whose
- * contexts take several allocations and look-ups for every message: more than the digests of a publish themselves. */
+/* SHA-256 and MD5 by the functions that work on plain values. OpenSSL 3 marks them deprecated in favour of EVP. An EVP
+ * context takes several allocations and look-ups per message, which cost more than the digests of a publish. */
 
-/* A key for HMAC-SHA-256: the states of the inner and the outer hash behind the padded key (RFC 2104). Holds no pointer. */
+/* A key for HMAC-SHA-256: the states of the inner and the outer hash after the padded key (RFC 2104). Holds no
+ * pointer. */
 typedef struct {
     SHA256_CTX inner;
     SHA256_CTX outer;
@@ -80,8 +81,8 @@ static inline void tandem_openssl_md5(const void *message, size_t count, unsigne
 
 #pragma GCC diagnostic pop
 
-/* OpenSSL marks the session of a connection that is freed without a TLS farewell as not to be resumed, and libcurl 7.88 says none over
- * HTTP/2: the sessions it keeps would all be useless. With this it keeps copies, which no connection's end touches. */
+/* Keeps copies of TLS sessions for libcurl. OpenSSL marks a session as not resumable when its connection is freed
+ * without close_notify, and libcurl 7.88 sends none over HTTP/2. A copy is not affected. */
 static int tandem_openssl_copy_session(SSL *connection, SSL_SESSION *session) {
     int (*keep)(SSL *, SSL_SESSION *) = (int (*)(SSL *, SSL_SESSION *))SSL_CTX_get_app_data(SSL_get_SSL_CTX(connection));
     SSL_SESSION *copy = keep != NULL ? SSL_SESSION_dup(session) : NULL;
@@ -90,7 +91,7 @@ static int tandem_openssl_copy_session(SSL *connection, SSL_SESSION *session) {
     return 0;
 }
 
-/* For a context whose new-session callback is set, and before the first connection is made of it. */
+/* Requires a context with a new-session callback. Call before the context's first connection. */
 static inline void tandem_openssl_keep_copies_of_sessions(void *context) {
     SSL_CTX *settings = (SSL_CTX *)context;
     SSL_CTX_set_app_data(settings, (void *)SSL_CTX_sess_get_new_cb(settings));
@@ -110,7 +111,7 @@ static inline void tandem_openssl_free_certificates(OPENSSL_STACK *certificates)
     sk_X509_pop_free((STACK_OF(X509) *)certificates, X509_free);
 }
 
-/* What to call a certificate in a message: its subject's common name, or else its first DNS name. Returns the length. */
+/* A certificate's name for messages: its subject's common name, or else its first DNS name. Returns the length. */
 static inline size_t tandem_openssl_certificate_name(X509 *certificate, char *text, size_t capacity) {
     int length = X509_NAME_get_text_by_NID(X509_get_subject_name(certificate), NID_commonName, text, (int)capacity);
     if (length > 0) return (size_t)length;

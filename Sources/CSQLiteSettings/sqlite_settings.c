@@ -3,6 +3,6 @@
 #include <sqlite3.h>
 
 void tandem_sqlite_without_memory_account(void) {
-  /* Refused once SQLite is at work, which is as good. */
+  /* SQLite refuses this after its start, which does no harm. */
   (void)sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
 }

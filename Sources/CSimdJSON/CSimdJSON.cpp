@@ -15,7 +15,7 @@ struct tandem_json_parser {
 
 namespace {
 
-/* What simdjson itself would take as the smallest document. */
+/* simdjson's own minimum capacity. */
 constexpr size_t capacity_min = 32;
 
 }  // namespace

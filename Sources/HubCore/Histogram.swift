@@ -1,29 +1,30 @@
-/// How often something took how long, in buckets that never change: what metrics show of durations. A plain value, owned by one
-/// thread; adding to it is a short search and three additions.
+/// Counts of durations in fixed buckets, for metrics. A plain value, owned by one thread. Noting a duration costs a
+/// short search and two additions.
 package struct Histogram: Sendable, Equatable {
-    /// The longest duration of each bucket but the last, in nanoseconds: from a tenth of a millisecond, which a turn of a quiet loop
-    /// stays below, to ten seconds, at which everything here has been given up.
+    /// The upper bound of each bucket except the last, in nanoseconds. A turn of a quiet loop stays below the first,
+    /// 0.1 ms. Everything measured here has been given up at the last, 10 s.
     package static let bounds: [UInt64] = [
         100_000, 250_000, 500_000, 1_000_000, 2_500_000, 5_000_000, 10_000_000, 25_000_000, 50_000_000, 100_000_000, 250_000_000,
         500_000_000, 1_000_000_000, 2_500_000_000, 5_000_000_000, 10_000_000_000,
     ]
 
-    /// By bucket, not added up; the last one has no bound.
+    /// Durations per bucket, not cumulative; the last bucket has no upper bound.
     package private(set) var counts = [UInt64](repeating: 0, count: Histogram.bounds.count + 1)
-    /// Of all durations, in nanoseconds.
+    /// Sum of all durations, in nanoseconds.
     package private(set) var sum: UInt64 = 0
 
     package init() {}
 
+    /// The number of all durations.
     package var count: UInt64 { counts.reduce(0, +) }
 
+    /// Counts one duration.
     package mutating func note(nanoseconds: UInt64) {
         counts[Self.bucket(of: nanoseconds)] += 1
         sum &+= nanoseconds
     }
 
-    /// The place of the first of `bounds` that holds the duration. Written out, because looking into that array costs more than all
-    /// comparisons.
+    /// The index of the bucket for a duration. Written out, because reading `bounds` costs more than all comparisons.
     private static func bucket(of nanoseconds: UInt64) -> Int {
         switch nanoseconds {
         case ...100_000: 0
@@ -46,7 +47,7 @@ package struct Histogram: Sendable, Equatable {
         }
     }
 
-    /// Adds what another thread has noted.
+    /// Adds another thread's histogram.
     package mutating func add(_ other: Histogram) {
         for index in counts.indices { counts[index] += other.counts[index] }
         sum &+= other.sum

@@ -2,10 +2,10 @@ import COpenSSL
 
 /// One libcrypto key, private or public, freed with the last reference.
 ///
-/// `@unchecked Sendable`: the handle is set once, and libcrypto only reads a key while it signs or verifies with a
-/// context of the call's own, so any number of threads may do that at the same time.
+/// `@unchecked Sendable`: the handle is set once. libcrypto only reads a key while it signs or verifies with a context
+/// of the call's own. Any number of threads may do both at the same time.
 @safe final class AsymmetricKey: @unchecked Sendable {
-    /// What the two algorithms of JSON Web Signatures ask of a key (RFC 7518, 3.3 and 3.4).
+    /// The two algorithms of JSON Web Signatures, and their demands on a key (RFC 7518, 3.3 and 3.4).
     enum Algorithm {
         case es256, rs256
 
@@ -85,7 +85,7 @@ import COpenSSL
         defer { unsafe EVP_MD_CTX_free(context) }
         let isValid = unsafe EVP_DigestVerifyInit(context, nil, EVP_sha256(), nil, handle) == 1
             && EVP_DigestVerify(context, signature, signature.count, message, message.count) == 1
-        // A refused signature may leave its reason behind; see CryptoError.fromLibrary.
+        // A refused signature may leave an entry in the error queue; see CryptoError.fromLibrary.
         ERR_clear_error()
         return isValid
     }

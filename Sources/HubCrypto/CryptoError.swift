@@ -1,7 +1,8 @@
 import COpenSSL
 
-/// A key that cannot be read or used, in a sentence for whoever configured it. Never holds key material.
+/// A key that cannot be read or used, in a sentence for the operator. Never holds key material.
 package struct CryptoError: Error, Equatable, CustomStringConvertible {
+    /// The failure in one sentence.
     package let message: String
     package var description: String { message }
 
@@ -11,8 +12,8 @@ package struct CryptoError: Error, Equatable, CustomStringConvertible {
 
     /// The failure of a libcrypto call, with libcrypto's own reason where it gave one.
     ///
-    /// Empties this thread's error queue: libwebsockets and libcurl ask the same queue what became of their TLS
-    /// operations, and an entry of ours left behind would be taken for theirs.
+    /// Empties this thread's error queue. libwebsockets and libcurl read the same queue after TLS operations and would
+    /// take our entry for theirs.
     static func fromLibrary(_ what: String) -> CryptoError {
         let code = ERR_peek_last_error()
         let reason = unsafe ERR_reason_error_string(code).map { unsafe String(cString: $0) }

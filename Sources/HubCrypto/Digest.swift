@@ -9,7 +9,7 @@ package enum Digest {
         return output
     }
 
-    /// Whether `digits` are the MD5 in lower-case hexadecimal, without making arrays of either.
+    /// Whether `digits` are the message's MD5 in lower-case hexadecimal. Allocates no array.
     package static func isMD5(_ digits: ArraySlice<UInt8>, of message: [UInt8]) -> Bool {
         unsafe withUnsafeTemporaryAllocation(of: UInt8.self, capacity: Int(MD5_DIGEST_LENGTH)) { output in
             unsafe tandem_openssl_md5(message, message.count, output.baseAddress)
@@ -17,17 +17,17 @@ package enum Digest {
         }
     }
 
-    /// As above, for bytes that are no array.
+    /// MD5, 16 bytes, of bytes in any sequence.
     package static func md5(_ message: some Sequence<UInt8>) -> [UInt8] { md5(Array(message)) }
 
-    /// SHA-1, 20 bytes. Only for the handshake of WebSockets, which proves nothing by it but that the server reads.
+    /// SHA-1, 20 bytes. Only for the WebSocket handshake, where it proves only that the server read the request.
     package static func sha1(_ message: [UInt8]) -> [UInt8] {
         var output = [UInt8](repeating: 0, count: Int(SHA_DIGEST_LENGTH))
         unsafe _ = SHA1(message, message.count, &output)
         return output
     }
 
-    /// SHA-256, 32 bytes, of bytes that are no array.
+    /// SHA-256, 32 bytes, of bytes in any sequence.
     package static func sha256(_ message: some Sequence<UInt8>) -> [UInt8] { sha256(Array(message)) }
 
     /// SHA-256, 32 bytes.
@@ -46,19 +46,19 @@ package enum HMAC {
     }
 }
 
-/// A secret made ready for HMAC-SHA-256: half of the work on a short message is done once. A plain value of some 200 bytes,
-/// as secret as the secret itself.
+/// A secret prepared for HMAC-SHA-256, which halves the work per short message. A plain value of some 200 bytes, as
+/// sensitive as the secret itself.
 package struct HMACKey: Sendable {
     private let key: tandem_openssl_hmac_key
 
-    /// Any length, zero included.
+    /// A secret of any length, zero included.
     package init(_ secret: [UInt8]) {
         var key = tandem_openssl_hmac_key()
         unsafe tandem_openssl_hmac_prepare(&key, secret, secret.count)
         self.key = key
     }
 
-    /// The UTF-8 of a text.
+    /// The secret is the text's UTF-8.
     package init(_ secret: String) { self.init(Array(secret.utf8)) }
 
     /// HMAC-SHA-256 of the message, 32 bytes.
@@ -68,7 +68,7 @@ package struct HMACKey: Sendable {
         return output
     }
 
-    /// Whether `digits` are the message's code in lower-case hexadecimal, without making arrays of either.
+    /// Whether `digits` are the message's code in lower-case hexadecimal. Allocates no array.
     package func isCode(_ digits: ArraySlice<UInt8>, of message: [UInt8]) -> Bool {
         unsafe withUnsafeTemporaryAllocation(of: UInt8.self, capacity: Int(SHA256_DIGEST_LENGTH)) { output in
             unsafe withUnsafePointer(to: key) { unsafe tandem_openssl_hmac($0, message, message.count, output.baseAddress) }
@@ -77,13 +77,13 @@ package struct HMACKey: Sendable {
     }
 }
 
-/// Compares without the time taken telling where the first difference is. The lengths are not secret.
+/// Compares in time that does not depend on the place of the first difference. The lengths are not secret.
 package func constantTimeEquals(_ a: [UInt8], _ b: [UInt8]) -> Bool {
     guard a.count == b.count else { return false }
     return unsafe CRYPTO_memcmp(a, b, a.count) == 0
 }
 
-/// As above, for bytes that are no arrays.
+/// As above, for any collections of bytes.
 package func constantTimeEquals(_ a: some Collection<UInt8>, _ b: some Collection<UInt8>) -> Bool {
     constantTimeEquals(Array(a), Array(b))
 }

@@ -1,6 +1,6 @@
 import COpenSSL
 
-/// A P-256 private key that signs as JSON Web Signatures want it (RFC 7518, 3.4): APNs provider tokens.
+/// A P-256 private key for JSON Web Signatures (RFC 7518, 3.4), used for APNs provider tokens.
 package struct ES256PrivateKey: Sendable {
     private let key: AsymmetricKey
 

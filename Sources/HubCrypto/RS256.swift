@@ -1,4 +1,4 @@
-/// An RSA private key that signs as JSON Web Signatures want it (RFC 7518, 3.3): Google service accounts.
+/// An RSA private key for JSON Web Signatures (RFC 7518, 3.3), used for Google service accounts.
 package struct RS256PrivateKey: Sendable {
     private let key: AsymmetricKey
 
@@ -11,7 +11,7 @@ package struct RS256PrivateKey: Sendable {
         self.key = key
     }
 
-    /// A new key. Takes tens of milliseconds at 2048 bits and much longer beyond.
+    /// A new key. Takes tens of milliseconds at 2048 bits and much longer at more.
     package static func generate(bits: Int = 2048) -> RS256PrivateKey {
         RS256PrivateKey(key: .generate(.rs256, rsaBits: bits))
     }

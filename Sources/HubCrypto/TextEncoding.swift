@@ -1,17 +1,17 @@
 import COpenSSL
 /// Lower-case hexadecimal, as every Pusher signature is written.
 package enum Hex {
-    /// Takes an array and no other sequence: an unspecialized loop over one costs more than the digest that is written here.
+    /// Takes arrays only: an unspecialized loop over another sequence costs more than the digest itself.
     package static func encode(_ bytes: [UInt8]) -> String {
         unsafe String(unsafeUninitializedCapacity: bytes.count * 2) { unsafe write(bytes, to: $0) }
     }
 
-    /// As `encode`, as ASCII bytes.
+    /// As `encode`, but as ASCII bytes.
     package static func digits(of bytes: [UInt8]) -> [UInt8] {
         unsafe [UInt8](unsafeUninitializedCapacity: bytes.count * 2) { output, count in count = unsafe write(bytes, to: output) }
     }
 
-    /// Whether `digits` are those of the bytes. The time taken does not tell where the first difference is.
+    /// Whether `digits` spell `bytes`. The time taken does not depend on the place of the first difference.
     static func isWritten(_ bytes: UnsafeBufferPointer<UInt8>, as digits: ArraySlice<UInt8>) -> Bool {
         guard digits.count == bytes.count * 2 else { return false }
         return unsafe withUnsafeTemporaryAllocation(of: UInt8.self, capacity: digits.count) { output in
@@ -32,7 +32,7 @@ package enum Hex {
         return bytes.count * 2
     }
 
-    /// The bytes behind the digits of either case; nil for an odd count or any other character.
+    /// Decodes digits of either case; nil for an odd count or any other character.
     package static func decode(_ text: some StringProtocol) -> [UInt8]? {
         var output: [UInt8] = []
         output.reserveCapacity(text.utf8.count / 2)
@@ -65,6 +65,7 @@ package enum Hex {
 
 /// Base64 with the URL alphabet and without padding, as in JSON Web Tokens (RFC 7515, 2).
 package enum Base64URL {
+    /// The text of `bytes`, without padding.
     package static func encode(_ bytes: some Sequence<UInt8>) -> String {
         var output: [UInt8] = []
         output.reserveCapacity((bytes.underestimatedCount * 4 + 2) / 3)

@@ -3,8 +3,8 @@ package import HubCore
 
 /// One value of a parsed document: sixteen bytes, no ownership.
 ///
-/// Valid until its parser parses again and while the parser lives. The first is checked at every access; the second is
-/// the caller's promise.
+/// Valid until its parser parses again, which every access checks, and while the parser lives, which the caller
+/// guarantees.
 @safe package struct JSONElement {
     package enum Kind: Sendable {
         case null, bool, int, double, string, array, object
@@ -22,7 +22,7 @@ package import HubCore
 
     var isRoot: Bool { index == 1 }
 
-    /// Integers beyond Int64 count as doubles.
+    /// Integers that do not fit Int64 count as doubles.
     package var kind: Kind {
         switch tag {
         case UInt8(ascii: "\""): .string
@@ -87,12 +87,12 @@ package import HubCore
         unsafe stringBytes.map { unsafe String(decoding: $0, as: UTF8.self) }
     }
 
-    /// Whether this is that string, without making one.
+    /// Whether this is the string `text`. Makes no copy.
     package func isString(_ text: StaticString) -> Bool {
         unsafe stringBytes.map { unsafe text.isEqual(to: $0) } ?? false
     }
 
-    /// Whether this is that string, without making one.
+    /// Whether this is the string `text`. Makes no copy.
     package func isString(_ text: String) -> Bool {
         guard let bytes = unsafe stringBytes, bytes.count == text.utf8.count else { return false }
         return unsafe bytes.elementsEqual(text.utf8)
@@ -110,8 +110,7 @@ package import HubCore
     /// The elements of an array; empty when this is no array.
     package var elements: JSONElements { children(of: UInt8(ascii: "[")) }
 
-    /// The value as it is exchanged inside Tandem. Of repeated names the first counts. Recursion is bounded by the
-    /// parser's depth.
+    /// The value as a `JSONValue`. Among repeated names the first counts. The parser's depth bounds the recursion.
     package var value: JSONValue {
         switch kind {
         case .null: return .null
@@ -138,7 +137,7 @@ package import HubCore
         return output
     }
 
-    /// As `minified`, into a buffer of the caller's.
+    /// As `minified`, but appended to the caller's buffer.
     package func appendMinified(to output: inout [UInt8]) {
         switch kind {
         case .null: output += "null".utf8
@@ -182,7 +181,7 @@ package import HubCore
 
     private func children(of tag: UInt8) -> JSONElements {
         guard self.tag == tag else { return JSONElements(upcoming: self, end: index) }
-        // The container's closing word is the last before what follows it.
+        // The container's closing word is the last one before the next element.
         return JSONElements(upcoming: sibling(at: index + 1), end: unsafe tandem_json_after(document, index) - 1)
     }
 

@@ -1,7 +1,6 @@
 import CSimdJSON
 
-/// Text that is no JSON document within the bounds, in a few words that fit behind "is not valid JSON: ". Never quotes
-/// the text.
+/// The reason why a text is no valid JSON document, as a phrase to follow "is not valid JSON: ". Never quotes the text.
 package struct JSONError: Error, Equatable, CustomStringConvertible {
     package let message: String
     package var description: String { message }
@@ -19,11 +18,11 @@ package struct JSONError: Error, Equatable, CustomStringConvertible {
 ///
 /// Stricter than the grammar in one point: numbers that fit neither 64-bit integers nor a double are refused.
 @safe package final class JSONParser {
-    /// How deeply arrays and objects may nest where a caller has no reason of its own. Real events nest a handful of
-    /// times, and whoever walks a document recursively relies on the bound.
+    /// The default depth of nested arrays and objects. Real events nest a handful of times, and recursive walks of a
+    /// document rely on the bound.
     package static let depthMaxDefault = 32
 
-    /// The largest capacity; simdjson itself ends at 4 GiB.
+    /// The largest capacity; simdjson's own limit is 4 GiB.
     package static let capacityBytesMax = 1 << 30
 
     /// Longer documents are refused unread.
@@ -33,7 +32,7 @@ package struct JSONError: Error, Equatable, CustomStringConvertible {
 
     /// - Parameters:
     ///   - capacityBytes: of the largest document accepted; 1 ... `capacityBytesMax`. Reserves about sixteen times as
-    ///     much address space, of which only what documents really need is ever touched.
+    ///     much address space; only the pages in use take memory.
     ///   - depthMax: nested arrays and objects, at least 1; an empty one inside the innermost is not counted.
     package init(capacityBytes: Int, depthMax: Int = JSONParser.depthMaxDefault) {
         precondition(
@@ -80,14 +79,15 @@ package struct JSONError: Error, Equatable, CustomStringConvertible {
         return try result.get()
     }
 
-    /// The text of the document that `parse` just returned as `root`, for what must be passed on as it was sent.
+    /// The source text of `root`, the document that `parse` returned last. For members that are passed on byte for
+    /// byte.
     package func source(of root: JSONElement) -> JSONSource {
         precondition(root.isRoot, "only a whole document has a source; ask that for its members")
         return unsafe JSONSource(root: root, document: document)
     }
 
-    /// The raw token, with its quotes and escapes, of a top-level member that is a string; nil when there is no such
-    /// member or it is something else. The first member of that name counts, as in `JSONElement.find`.
+    /// The raw token, with its quotes and escapes, of a top-level member that is a string; nil for a missing member or
+    /// another kind. The first member of that name counts, as in `JSONElement.find`.
     package func rawString(ofMember name: String, of root: JSONElement) -> [UInt8]? {
         guard let member = source(of: root).member(name), member.element.kind == .string else { return nil }
         return member.bytes

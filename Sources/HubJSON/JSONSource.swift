@@ -5,8 +5,8 @@ import HubCore
 /// The text of one value inside a parsed document, exactly as it was sent.
 ///
 /// A publisher's data has to reach subscribers byte for byte, so it is copied from the text and not written anew from
-/// the parsed value. The walk relies on the text being valid and on the members standing in the same order as in the
-/// parsed document, where names are already unescaped. Valid as long as the document's elements.
+/// the parsed value. The walk relies on valid text, and on the same order of members as in the parsed document, where
+/// names are already unescaped. Valid as long as the document's elements.
 @safe package struct JSONSource {
     /// The same value, parsed.
     package let element: JSONElement
@@ -16,7 +16,7 @@ import HubCore
 
     init(root: JSONElement, document: UnsafePointer<tandem_json_document>) {
         let text = unsafe UnsafeRawBufferPointer(start: document.pointee.text, count: document.pointee.text_count)
-        // Nothing but white space surrounds a document's value, so its end is found without walking through it.
+        // Only white space follows a document's value, so its end is found from the back.
         var end = text.count
         while end > 0, unsafe Self.isSpace(text[end - 1]) { end -= 1 }
         unsafe self.init(root, document, start: Self.skipSpace(text, 0), end: end)
@@ -84,8 +84,8 @@ import HubCore
         }
     }
 
-    /// Appends a JSON string literal with its quotes: a string's own token as sent, or any other value's compact text
-    /// as the content of a string. Returns the size of the literal's unescaped content in bytes.
+    /// Appends a JSON string literal with its quotes. A string keeps its own token as sent; any other value becomes a
+    /// string of its compact text. Returns the size of the literal's unescaped content in bytes.
     package func appendStringLiteral(to output: inout [UInt8]) -> Int {
         if let count = element.stringCount {
             unsafe output.append(contentsOf: text[start..<end])
@@ -113,7 +113,7 @@ import HubCore
         return position
     }
 
-    /// The position behind the value that begins at `start`.
+    /// The position after the value that begins at `start`.
     private static func skipValue(_ text: UnsafeRawBufferPointer, _ start: Int) -> Int {
         guard start < text.count else { return start }
         switch unsafe text[start] {
@@ -123,7 +123,7 @@ import HubCore
         }
     }
 
-    /// Looks at the quotes only: one ends the string when an even number of backslashes stands before it.
+    /// Looks at quotes only: a quote after an even number of backslashes ends the string.
     private static func skipString(_ text: UnsafeRawBufferPointer, _ start: Int) -> Int {
         guard let base = text.baseAddress else { return text.count }
         var position = start + 1

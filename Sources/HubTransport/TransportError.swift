@@ -1,4 +1,4 @@
-/// What the operating system or libwebsockets refused: one sentence that says what, where and what to do.
+/// A refusal by the operating system or libwebsockets: one sentence with mistake, place and remedy.
 package struct TransportError: Error, CustomStringConvertible {
     package let description: String
 

@@ -1,4 +1,4 @@
-/// Guesses which known name somebody meant.
+/// Finds the known name closest to a mistyped one.
 package enum NearestName {
     /// The known name with the fewest edits to `name`, if few enough to be a slip; the first of equals.
     package static func of(_ name: String, among known: [String]) -> String? {
@@ -6,7 +6,7 @@ package enum NearestName {
         var best: (name: String, edits: Int)?
         for candidate in known {
             let known = Array(candidate.lowercased().utf8.prefix(lengthMax))
-            // Somebody who wrote the beginning of a name meant the name.
+            // The beginning of a known name counts as one edit.
             let isBeginning = typed.count >= beginningMin && known.starts(with: typed)
             let edits = isBeginning ? 1 : distance(typed, known)
             if edits < best?.edits ?? Int.max { best = (candidate, edits) }
@@ -22,12 +22,12 @@ package enum NearestName {
         of(name, among: known).map { "; did you mean \"\($0)\"?" } ?? ";"
     }
 
-    /// From how many bytes on a beginning says enough.
+    /// Fewest bytes of a beginning that count as a match.
     private static let beginningMin = 3
-    /// Names are compared in full up to here; the comparison costs the product of both lengths.
+    /// Most bytes of a name that are compared; the cost is the product of both lengths.
     private static let lengthMax = 64
 
-    /// Insertions, deletions, replacements, and exchanges of neighbours: the slips of typing.
+    /// The number of insertions, deletions, replacements, and exchanges of neighbours between two names.
     private static func distance(_ a: [UInt8], _ b: [UInt8]) -> Int {
         var beforeLast = [Int](repeating: 0, count: b.count + 1)
         var last = Array(0...b.count)

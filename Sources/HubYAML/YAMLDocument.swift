@@ -34,7 +34,7 @@ package enum YAMLDocument {
     /// A bound that needs no parser: the library builds its nodes by recursion, so depth must be limited before it runs.
     ///
     /// Each level of a block needs a deeper indentation or an indicator on the line, and each level in flow style an
-    /// open bracket. Counting them with no regard to quotes can only count too many, which the generous factor allows for.
+    /// open bracket. A count that ignores quotes can only be too high, and the generous factor allows for that.
     private static func lineNestedTooDeeply(_ text: String) -> Int? {
         var line = 1
         var brackets = 0
@@ -66,7 +66,7 @@ package enum YAMLDocument {
         return nil
     }
 
-    /// Brackets, indicators on a line or spaces of indentation that no sensible file has.
+    /// More brackets, indicators on a line or spaces of indentation than any sensible file has.
     private static let roughDepthMax = YAMLLimits.depthMax * 4
 
     private static func mistakes(_ error: any Error, file: String) -> [YAMLMistake] {
@@ -90,7 +90,7 @@ package enum YAMLDocument {
             let column = before.reversed().prefix { !$0.isNewline }.count + 1
             return [YAMLMistake(file: file, line: line, column: column, message: "bad YAML: \(problem)")]
         case .memory:
-            // The library's answer to nesting beyond its own bound.
+            // The library reports nesting that exceeds its own bound as a lack of memory.
             return [YAMLMistake(file: file, line: 1, column: 1, message: nestedTooDeeply)]
         default:
             return [YAMLMistake(file: file, line: 1, column: 1, message: "cannot be read as YAML")]
@@ -98,7 +98,7 @@ package enum YAMLDocument {
     }
 }
 
-/// From the library's nodes to ours, within the bounds.
+/// Converts the library's nodes to ours, within the bounds.
 private struct Conversion {
     let file: String
     var mistake: YAMLMistake?

@@ -1,6 +1,6 @@
-/// One thing wrong in a file that an operator wrote: where it is, and what to write instead.
+/// One mistake in an operator's file: its place, and the correction.
 package struct YAMLMistake: Sendable, Equatable, CustomStringConvertible {
-    /// The file as its reader named it; for a setting from elsewhere, what it came from (`TANDEM_PORT`, `--port`).
+    /// The file as its reader named it, or the source of any other setting (`TANDEM_PORT`, `--port`).
     package let file: String
     /// Counted from 1; 0 when the mistake is not in a file.
     package let line: Int
@@ -22,9 +22,9 @@ package struct YAMLMistake: Sendable, Equatable, CustomStringConvertible {
     }
 }
 
-/// Everything wrong in the files read together; never empty.
+/// All mistakes in the files read together; never empty.
 package struct YAMLError: Error, Equatable, CustomStringConvertible {
-    /// By file in the order read, then by line.
+    /// Sorted by file in the order read, then by line.
     package let mistakes: [YAMLMistake]
 
     package init(_ mistakes: [YAMLMistake]) {
@@ -38,7 +38,7 @@ package struct YAMLError: Error, Equatable, CustomStringConvertible {
     }
 }
 
-/// The bounds of a YAML file; what lies beyond is a mistake like any other.
+/// The bounds of a YAML file; exceeding one is a mistake like any other.
 package enum YAMLLimits {
     /// The longest file in bytes: a thousand times the largest sensible one.
     package static let fileBytesMax = 1 << 20
@@ -46,6 +46,6 @@ package enum YAMLLimits {
     package static let depthMax = 32
     /// The most values in a file after its aliases are followed: aliases of aliases grow without bound.
     package static let nodesMax = 50_000
-    /// Beyond this many mistakes in a file, more of them help nobody.
+    /// Most mistakes noted per file.
     package static let mistakesMax = 100
 }

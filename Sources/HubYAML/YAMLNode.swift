@@ -2,9 +2,9 @@ package import HubCore
 
 /// A value of a YAML file with its place in it.
 package struct YAMLNode: Sendable, Equatable {
-    /// What stands there.
+    /// A scalar, a list or a map.
     package indirect enum Content: Sendable, Equatable {
-        /// `isPlain`: written without quotes, so that `true`, `12` and nothing at all have a meaning of their own.
+        /// `isPlain`: written without quotes, so `true`, `12` and the empty text are not strings.
         case scalar(text: String, isPlain: Bool)
         case list([YAMLNode])
         /// In the order written.
@@ -23,13 +23,13 @@ package struct YAMLNode: Sendable, Equatable {
         self.column = column
     }
 
-    /// Nothing was written after the key, or `null` or `~`.
+    /// Whether the value is empty, `null` or `~`.
     package var isNull: Bool {
         guard case .scalar(let text, isPlain: true) = content else { return false }
         return ["", "~", "null", "Null", "NULL"].contains(text)
     }
 
-    /// What stands here, for `expected …, found …`.
+    /// A description for messages: `expected …, found …`.
     package var kindName: String {
         switch content {
         case .list: return "a list"
@@ -68,14 +68,17 @@ package struct YAMLNode: Sendable, Equatable {
         return "\"\(shown)\(text.count > textShownMax ? "…" : "")\""
     }
 
-    /// How much of a wrong value an error shows, in characters.
+    /// Most characters of a wrong value in a message.
     private static let textShownMax = 40
 }
 
 /// A key with its value; the key has a place of its own.
 package struct YAMLEntry: Sendable, Equatable {
+    /// The key's text.
     package let key: String
+    /// Counted from 1.
     package let line: Int
+    /// Counted from 1.
     package let column: Int
     package let value: YAMLNode
 

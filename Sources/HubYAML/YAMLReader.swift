@@ -1,7 +1,7 @@
 /// Reads typed values from one file's nodes and collects every mistake instead of stopping at the first.
 ///
-/// A method that notes a mistake returns nil; the caller goes on with a default and asks for the mistakes at the end. Used by one
-/// thread during one reading.
+/// A method that notes a mistake returns nil; the caller continues with a default and reads the mistakes at the end.
+/// Used by one thread during one reading.
 package final class YAMLReader {
     /// The file as mistakes name it.
     package let file: String
@@ -9,7 +9,7 @@ package final class YAMLReader {
 
     package init(file: String) { self.file = file }
 
-    /// What was noted so far, by line.
+    /// The mistakes noted so far, by line and column.
     package var mistakes: [YAMLMistake] {
         noted.enumerated().sorted {
             ($0.element.line, $0.element.column, $0.offset) < ($1.element.line, $1.element.column, $1.offset)
@@ -20,15 +20,16 @@ package final class YAMLReader {
     /// Notes a mistake at a value.
     package func note(_ node: YAMLNode, _ message: String) { note(line: node.line, column: node.column, message) }
 
-    /// Notes a mistake at a place; beyond `YAMLLimits.mistakesMax` nothing more is noted.
+    /// Notes a mistake at a place; after `YAMLLimits.mistakesMax` it is dropped.
     package func note(line: Int, column: Int, _ message: String) {
         guard noted.count < YAMLLimits.mistakesMax else { return }
         let mistake = YAMLMistake(file: file, line: line, column: column, message: message)
-        // An event's defaults are read once for each of its variants; their mistakes are told once.
+        // An event's defaults are read once per variant; their mistakes are noted once.
         if !noted.contains(mistake) { noted.append(mistake) }
     }
 
-    /// - Parameter name: what the value is called in a mistake (`listen.port`); so in all methods below.
+    /// Text. Nothing, or an unquoted `true` or `false`, is a mistake.
+    /// - Parameter name: the value's name in mistakes (`listen.port`), here and in all methods below.
     package func string(_ node: YAMLNode, _ name: String) -> String? {
         guard case .scalar(let text, let isPlain) = node.content, !node.isNull else { return mismatch(node, name, "text") }
         if isPlain, YAMLScalar.bool(text) != nil { return mismatch(node, name, "text", "; put it in quotes") }
@@ -61,7 +62,7 @@ package final class YAMLReader {
         return value
     }
 
-    /// Greater than zero.
+    /// A duration greater than zero, such as `15s`.
     package func duration(_ node: YAMLNode, _ name: String) -> Duration? {
         guard case .scalar(let text, _) = node.content, let value = YAMLScalar.duration(text) else {
             return mismatch(node, name, "a duration such as 250ms, 15s, 5m, 2h or 3d")
@@ -99,7 +100,7 @@ package final class YAMLReader {
         return value
     }
 
-    /// The elements of a list; one value alone is not a list of it.
+    /// The elements of a list; a single value is no list.
     package func list(_ node: YAMLNode, _ name: String) -> [YAMLNode]? {
         guard case .list(let nodes) = node.content else { return mismatch(node, name, "a list") }
         return nodes
@@ -136,23 +137,25 @@ package final class YAMLReader {
 
 /// A map with known keys; its methods read one member each and name it `map.key` in mistakes.
 package struct YAMLMap {
+    /// The reader that collects the mistakes.
     package let reader: YAMLReader
-    /// What mistakes call the map.
+    /// The map's name in mistakes.
     package let name: String
     package let node: YAMLNode
+    /// All members in the order written, unknown ones included.
     package let entries: [YAMLEntry]
 
     /// The member's value, when the key was written.
     package subscript(key: String) -> YAMLNode? { entries.first { $0.key == key }?.value }
 
-    /// The member's value; its absence is noted with what to write.
+    /// The member's value; a missing one is noted along with `fix`.
     package func required(_ key: String, _ fix: String) -> YAMLNode? {
         if let node = self[key] { return node }
         reader.note(node, "\(name) has no \(key): \(fix)")
         return nil
     }
 
-    /// The member as text that is not empty; nil also when the key was not written. So for all below.
+    /// The member as text that is not empty; nil also when the key is missing, here and in all methods below.
     package func string(_ key: String) -> String? { self[key].flatMap { reader.nonEmptyString($0, path(key)) } }
     package func bool(_ key: String) -> Bool? { self[key].flatMap { reader.bool($0, path(key)) } }
     package func int(_ key: String, in range: ClosedRange<Int> = 0...Int.max) -> Int? {
@@ -167,9 +170,9 @@ package struct YAMLMap {
     /// The member as a map with known keys, called by its whole path in mistakes.
     package func map(_ key: String, keys: [String]) -> YAMLMap? { self[key].flatMap { reader.map($0, path(key), keys: keys) } }
 
-    /// `listen.port`; the file's own top level has no name worth writing.
+    /// The member's path, such as `listen.port`; the top level adds no name.
     package func path(_ key: String) -> String { name == YAMLMap.topLevel ? key : "\(name).\(key)" }
 
-    /// What the outermost map is called in mistakes.
+    /// The outermost map's name in mistakes.
     package static let topLevel = "the file"
 }

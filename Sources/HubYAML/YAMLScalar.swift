@@ -1,4 +1,4 @@
-/// What a piece of text means: the same rules for values in files, in the environment and on the command line.
+/// Parsing of scalars, by the same rules in files, in the environment and on the command line.
 package enum YAMLScalar {
     /// `true` or `false`, and no other spelling.
     package static func bool(_ text: String) -> Bool? {
@@ -59,7 +59,7 @@ package enum YAMLScalar {
         return overflow ? nil : Int(exactly: total)
     }
 
-    /// A hundred years: beyond it, adding to a clock could overflow.
+    /// A hundred years; adding more to a clock could overflow.
     private static let durationMillisecondsMax: Int64 = 100 * 366 * 86_400_000
 
     private static func numberAndUnit(_ text: String) -> (number: Int64, unit: Substring)? {

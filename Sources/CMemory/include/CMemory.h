@@ -1,4 +1,4 @@
 #pragma once
 
-/// Gives memory that is free back to the system. Takes some milliseconds; from any thread.
+/// Returns free memory to the system. Takes some milliseconds; from any thread.
 void tandem_memory_trim(void);

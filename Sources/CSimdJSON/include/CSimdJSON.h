@@ -3,9 +3,9 @@
 
 /* simdjson's DOM parser for Swift: plain C, and no C++ exception crosses this border.
  *
- * A parsed document is simdjson's tape (its doc/tape.md): 64-bit words whose top byte is the kind and whose lower 56 bits
- * depend on it. Reading it takes a few shifts, so those readers are inline here and cost no call from Swift. They trust
- * the index they are given; HubJSON hands out only indices at which an element begins.
+ * A parsed document is simdjson's tape (its doc/tape.md): 64-bit words whose top byte is the kind and whose lower 56
+ * bits depend on it. Reading it takes a few shifts, so those readers are inline here and cost no call from Swift. The
+ * readers trust the index given; HubJSON hands out only indices at which an element begins.
  */
 
 #include <stdbool.h>
@@ -17,8 +17,8 @@
 extern "C" {
 #endif
 
-/* What the readers need of a parser. Owned by the parser, valid until it is destroyed; every parse changes `tape`,
- * `strings`, `text` and `generation`. */
+/* A parsed document for the readers below. Owned by the parser, valid until the parser is destroyed; every parse
+ * changes `tape`, `strings`, `text` and `generation`. */
 typedef struct {
     const uint64_t *tape;
     const uint8_t *strings;
@@ -76,7 +76,7 @@ static inline const uint8_t *tandem_json_string(const tandem_json_document *docu
     return document->strings + (document->tape[index] & 0x00FFFFFFFFFFFFFFULL) + sizeof(uint32_t);
 }
 
-/* The index behind an element, which is also where the next one of the same container begins. */
+/* The index after an element, where the next one of the same container begins. */
 static inline uint32_t tandem_json_after(const tandem_json_document *document, uint32_t index) {
     switch (tandem_json_kind(document, index)) {
     case '{':

@@ -1,5 +1,5 @@
-/// WebSocket framing of what the server sends (RFC 6455, 5.2): unmasked, never fragmented, so the bytes are the same for
-/// every subscriber and are made once.
+/// WebSocket framing of the server's messages (RFC 6455, 5.2). Frames are unmasked and never fragmented, so the same
+/// bytes serve every subscriber.
 package enum Frame {
     /// The longest header of an unmasked frame, in bytes.
     package static let headerBytesMax = 10
@@ -40,8 +40,8 @@ package enum Frame {
         return unsafe UnsafeRawBufferPointer(rebasing: frame.dropFirst(headerByteCount))
     }
 
-    /// Where the first frame ends that ends at `count` or behind it; `frames` are whole frames of a server, joined. Takes time in
-    /// proportion to the frames before that place.
+    /// The first frame boundary at or after `count` bytes. `frames` holds whole server frames, joined. The time is
+    /// linear in the number of frames before the boundary.
     package static func boundary(in frames: UnsafeRawBufferPointer, atOrBehind count: Int) -> Int {
         var end = 0
         while end < count {
@@ -61,7 +61,7 @@ package enum Frame {
         return end
     }
 
-    /// What stands before a payload of so many bytes.
+    /// Appends the header of a frame with a payload of `count` bytes.
     package static func appendHeader(payloadByteCount count: Int, to output: inout [UInt8]) {
         unsafe withUnsafeTemporaryAllocation(byteCount: headerBytesMax, alignment: 1) { header in
             let written = unsafe writeHeader(payloadByteCount: count, to: header)

@@ -1,7 +1,9 @@
-/// An IPv4 or IPv6 address, read from text and bytes alone. IPv4 is kept in its place inside of IPv6 (RFC 4291, 2.5.5.2), so that
-/// both spellings of it are one value.
+/// An IPv4 or IPv6 address, parsed without a resolver. IPv4 is stored as an IPv4-mapped IPv6 address (RFC 4291,
+/// 2.5.5.2), so both spellings are one value.
 package struct IPAddress: Hashable, Sendable {
+    /// The address's first 64 bits.
     package let high: UInt64
+    /// The address's last 64 bits.
     package let low: UInt64
 
     private static let ipv4Prefix: UInt64 = 0xFFFF << 32
@@ -20,7 +22,7 @@ package struct IPAddress: Hashable, Sendable {
         }
     }
 
-    /// As people and sockets write it: dotted decimals, or hexadecimal groups (RFC 4291, 2.2), with or without a zone. No port and no brackets.
+    /// Dotted decimals, or hexadecimal groups (RFC 4291, 2.2), with or without a zone. No port and no brackets.
     package init?(_ text: some StringProtocol) {
         let text = text.prefix { $0 != "%" }
         if !text.contains(":") {
@@ -44,16 +46,17 @@ package struct IPAddress: Hashable, Sendable {
         self.init(high: number(groups.prefix(4)), low: number(groups.dropFirst(4)))
     }
 
+    /// Whether the address is an IPv4 one, in either spelling.
     package var isIPv4: Bool { high == 0 && low >> 32 == 0xFFFF }
 
     /// This machine itself: 127.0.0.0/8 or ::1.
     package var isLoopback: Bool { isIPv4 ? (low >> 24) & 0xFF == 127 : high == 0 && low == 1 }
 
-    /// The key that counts a peer: an IPv4 address, or the first 64 bits of an IPv6 address, because whoever
-    /// has one of those has all 2^64 addresses behind it.
+    /// The key for counting a peer: an IPv4 address, or the first 64 bits of an IPv6 address. The owner of an IPv6
+    /// address usually has its whole /64.
     package var neighbourhood: IPAddress { isIPv4 ? self : IPAddress(high: high, low: 0) }
 
-    /// The groups before and behind a `::`; no second half without one.
+    /// The groups before and after a `::`; without a `::` the second half is nil.
     private static func halves(_ text: some StringProtocol) -> ([UInt16], [UInt16]?)? {
         let bytes = Array(text.utf8)
         let colon = UInt8(ascii: ":")
@@ -125,7 +128,7 @@ package struct IPNetwork: Hashable, Sendable {
     /// Bits out of 128, also for an IPv4 network.
     private let bits: Int
 
-    /// Nil when it is none, and when bits behind the prefix are set, because then one of both is a mistake.
+    /// Nil when the text is no network, or when bits after the prefix are set: then address or length is a mistake.
     package init?(_ text: String) {
         let parts = text.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
         guard !text.contains("%"), let address = IPAddress(parts[0]) else { return nil }

@@ -1,11 +1,12 @@
-/// A frame within a joined write that loses its meaning with the next one of its line: an event of a cache channel.
+/// A frame within a joined write that the next frame of the same line replaces: an event of a cache channel.
 ///
-/// Only for whoever does not keep up: of what waits for them, the newest of each line is enough.
+/// Only slow readers lose frames: their queue keeps the newest of each line.
 package struct LatestOnlyFrame: Sendable, BitwiseCopyable {
-    /// Where the frame begins in the joined bytes, and where the next one does.
+    /// The offset of the frame's first byte in the joined bytes.
     package let start: Int
+    /// The offset of the next frame.
     package let end: Int
-    /// Frames with the same line replace each other. Never 0; means something within one loop only.
+    /// Frames with the same line replace each other. Never 0; valid within one loop only.
     package let line: UInt32
 
     package init(start: Int, end: Int, line: UInt32) {

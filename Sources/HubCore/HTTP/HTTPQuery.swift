@@ -1,12 +1,13 @@
-/// The decoded parameters of a request in the order received: all bytes in one piece, and where each parameter stands in it.
+/// A request's decoded parameters in the order received: all bytes in one array, and offsets into it.
 ///
-/// A publish has five, which are only compared and signed. So a parameter becomes text where it is asked for, and the bytes stand as a
-/// signature wants them, `name=value&name=value`.
+/// A publish has five parameters, which are only compared and signed. A parameter therefore becomes a `String` only on
+/// request. The bytes keep the form that is signed, `name=value&name=value`.
 package struct HTTPQuery: Sendable {
+    /// All parameters, joined as `name=value&name=value`.
     package private(set) var bytes: [UInt8] = []
     private var places: [Place] = []
 
-    /// Offsets in `bytes`. The value begins behind the `=`; a name may hold others.
+    /// Offsets in `bytes`. The value begins after the `=` at `equals`; a name may hold further ones.
     private struct Place {
         let start: Int
         let equals: Int
@@ -19,12 +20,13 @@ package struct HTTPQuery: Sendable {
         for parameter in parameters { append(name: parameter.name.utf8, value: parameter.value.utf8) }
     }
 
-    /// Room for so much, so that appending does not grow anything.
+    /// Reserves room, so that appending does not reallocate.
     package mutating func reserve(parameters: Int, bytes count: Int) {
         places.reserveCapacity(parameters)
         bytes.reserveCapacity(count)
     }
 
+    /// Appends one decoded parameter.
     package mutating func append(name: some Collection<UInt8>, value: some Collection<UInt8>) {
         if !places.isEmpty { bytes.append(UInt8(ascii: "&")) }
         let start = bytes.count
@@ -34,7 +36,7 @@ package struct HTTPQuery: Sendable {
         places.append(Place(start: start, equals: start + name.count, end: bytes.count))
     }
 
-    /// Appends a parameter as it is written. Without an `=` it has no value.
+    /// Appends one parameter, written as `name=value`. Without an `=` the value is empty.
     package mutating func append(_ parameter: UnsafeRawBufferPointer) {
         if !places.isEmpty { bytes.append(UInt8(ascii: "&")) }
         let start = bytes.count
@@ -47,7 +49,7 @@ package struct HTTPQuery: Sendable {
         }
     }
 
-    /// The last parameter's value goes on. There has to be one.
+    /// Extends the last parameter's value. At least one parameter must exist.
     package mutating func appendToLastValue(_ more: some Sequence<UInt8>) {
         bytes += more
         places[places.count - 1].end = bytes.count
@@ -58,13 +60,13 @@ package struct HTTPQuery: Sendable {
         bytes(name).map { String(decoding: $0, as: UTF8.self) }
     }
 
-    /// As `value`, as it came in.
+    /// As `value`, but as bytes.
     package func bytes(_ name: StaticString) -> ArraySlice<UInt8>? {
         let place = unsafe bytes.withUnsafeBufferPointer { bytes in places.first { unsafe Self.isName(name, at: $0, in: bytes) } }
         return place.map { bytes[$0.equals + 1..<$0.end] }
     }
 
-    /// Appends all parameters but those of that name, in their order.
+    /// Appends all parameters except those called `name`, in order.
     package func appendPairs(without name: StaticString, to text: inout [UInt8]) {
         unsafe bytes.withUnsafeBufferPointer { bytes in
             var isFirst = true
@@ -76,7 +78,7 @@ package struct HTTPQuery: Sendable {
         }
     }
 
-    /// Whether all parameters but those of that name stand in the order of their names' bytes.
+    /// Whether all parameters, except those called `name`, are sorted by the bytes of their names.
     package func isSorted(without name: StaticString) -> Bool {
         unsafe bytes.withUnsafeBufferPointer { bytes in
             var last = unsafe UnsafeBufferPointer<UInt8>(start: nil, count: 0)
@@ -89,7 +91,7 @@ package struct HTTPQuery: Sendable {
         }
     }
 
-    /// No name has a capital letter, nor anything beyond ASCII that may be one.
+    /// Whether every name is ASCII without capital letters.
     package var isInLowerCase: Bool {
         unsafe bytes.withUnsafeBufferPointer { bytes in
             for place in places {
@@ -110,7 +112,7 @@ package struct HTTPQuery: Sendable {
 extension HTTPQuery: RandomAccessCollection {
     package var startIndex: Int { 0 }
     package var endIndex: Int { places.count }
-    // Of its own, because a caller in another module would otherwise count by way of the protocol.
+    // Declared here because callers in other modules would otherwise count via the protocol's default.
     package var count: Int { places.count }
     package var isEmpty: Bool { places.isEmpty }
 

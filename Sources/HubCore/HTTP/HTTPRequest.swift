@@ -12,6 +12,7 @@ package struct HTTPRequest: Sendable {
     /// The peer's address without its port; empty when unknown.
     package var remoteAddress: String
 
+    /// A request whose parameters are given as decoded pairs.
     package init(
         method: String, path: String, query: [(name: String, value: String)] = [], headers: [String: String] = [:],
         body: [UInt8] = [], remoteAddress: String = ""
@@ -38,7 +39,9 @@ package struct HTTPRequest: Sendable {
 
 /// One HTTP response; the listener adds `Content-Length` and the connection headers.
 package struct HTTPResponse: Sendable {
+    /// The status code, such as 200.
     package var status: Int
+    /// The value of `Content-Type`.
     package var contentType: String
     package var body: [UInt8]
     /// Further headers, names as written.
@@ -58,7 +61,7 @@ package struct HTTPResponse: Sendable {
         HTTPResponse(status: status, body: value.serialized())
     }
 
-    /// `{"error": sentence}`: what was wrong and what to change. A 503 passes: it says when to try again.
+    /// `{"error": sentence}`: the fault and the remedy. A 503 also carries `Retry-After`.
     package static func error(_ status: Int, _ sentence: String) -> HTTPResponse {
         var response = HTTPResponse.json(["error": .string(sentence)], status: status)
         if status == 503 { response.headers = [("Retry-After", "1")] }
@@ -70,6 +73,6 @@ package struct HTTPResponse: Sendable {
 package enum BodyLimit: Sendable {
     /// At most so many bytes; the transport's own bound holds in any case.
     case bytes(Int)
-    /// Nothing: the request is answered so.
+    /// No body: the request gets this response.
     case refused(HTTPResponse)
 }

@@ -1,7 +1,7 @@
-/// Text that equals another byte by byte only: an id.
+/// An id, compared byte by byte.
 ///
-/// Clients, signatures and databases compare ids so. To Swift's `String`, `é` of one scalar equals `é` of two, and whoever signs in
-/// under the one would be taken for the other.
+/// Clients, signatures and databases compare ids by bytes. Swift's `String` treats `é` of one scalar as equal to `é` of
+/// two, so one user could pass for another.
 package struct ExactText: Hashable, Sendable, CustomStringConvertible {
     package let text: String
 

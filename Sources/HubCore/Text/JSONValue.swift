@@ -1,7 +1,7 @@
-/// A JSON document as a value: what definitions, sessions and notifications carry around.
+/// A JSON document as a value, used by definitions, sessions and notifications.
 ///
-/// The publish path never makes one; it works on the parsed bytes. Objects do not remember the order of their members,
-/// which JSON says has no meaning; they are written in key order, so equal values give equal bytes.
+/// The publish path never makes one; it works on the parsed bytes. Objects do not keep the order of members, which has
+/// no meaning in JSON. Members are written in key order, so equal values give equal bytes.
 package enum JSONValue: Hashable, Sendable {
     case null
     case bool(Bool)
@@ -16,6 +16,7 @@ package enum JSONValue: Hashable, Sendable {
         if case .object(let members) = self { members[key] } else { nil }
     }
 
+    /// The text of a string; nil for every other kind. Likewise the four below.
     package var stringValue: String? { if case .string(let value) = self { value } else { nil } }
     package var boolValue: Bool? { if case .bool(let value) = self { value } else { nil } }
     package var intValue: Int64? { if case .int(let value) = self { value } else { nil } }
@@ -72,7 +73,7 @@ extension JSONValue: ExpressibleByStringLiteral, ExpressibleByIntegerLiteral, Ex
     }
 }
 
-/// Writing JSON strings: the one place that knows what has to be escaped (RFC 8259, 7).
+/// Escaping of JSON strings, in one place (RFC 8259, 7).
 package enum JSONText {
     /// Appends `text` as a JSON string with its quotes. `text` is UTF-8; everything but the quote, the backslash and
     /// control characters is written as it is.

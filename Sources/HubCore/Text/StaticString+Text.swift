@@ -1,8 +1,8 @@
 extension StaticString {
-    /// Whether these are the text's bytes.
+    /// Whether `bytes` are the text's bytes.
     ///
-    /// By hand, because the standard library's comparison of sequences takes four times the instructions, and a publish compares a dozen
-    /// short names.
+    /// Compared by hand: the standard library's comparison of sequences takes four times the instructions, and a
+    /// publish compares a dozen short names.
     package func isEqual(to bytes: UnsafeBufferPointer<UInt8>) -> Bool {
         let count = utf8CodeUnitCount
         guard bytes.count == count else { return false }

@@ -1,7 +1,7 @@
 /// The clock seam: nothing below the composition root reads the system's clocks itself.
 ///
-/// Two clocks, because they answer different questions. The monotonic one never jumps and measures time-outs; the wall
-/// clock is what signatures, tokens and records are stamped with, and an operator may set it.
+/// The monotonic clock never jumps and measures time-outs. The wall clock stamps signatures, tokens and records, and an
+/// operator may set it.
 package protocol TimeSource: Sendable {
     /// Nanoseconds on a clock that only grows; its zero has no meaning.
     var monotonicNanoseconds: UInt64 { get }

@@ -1,6 +1,6 @@
 extension Timestamp {
-    /// The moment that a text names: `2026-01-09T01:00:00Z`, with any number of decimals behind the seconds, of which three count,
-    /// and `+02:00` in place of the `Z` for another time zone (RFC 3339, without leap seconds).
+    /// Parses RFC 3339 without leap seconds: `2026-01-09T01:00:00Z`, or `+02:00` instead of the `Z`. The seconds may
+    /// have any number of decimals, of which three count.
     /// - Returns: milliseconds since 1970, for the years 1970 to 9999; nil for every other text.
     package static func milliseconds(iso8601 text: String) -> Int64? {
         var rest = Substring(text).utf8
@@ -36,7 +36,7 @@ extension Timestamp {
         }
     }
 
-    /// Milliseconds behind the seconds; 0 when there is no point, nil when nothing follows it.
+    /// The fraction of a second in milliseconds; 0 without a decimal point, nil when no digit follows the point.
     private static func fraction(_ rest: inout Substring.UTF8View) -> Int64? {
         guard take(&rest, ".") else { return 0 }
         var (milliseconds, weight, count): (Int64, Int64, Int) = (0, 100, 0)

@@ -3,34 +3,35 @@ internal import Glibc
 internal import HubCore
 internal import Synchronization
 
-/// The thread behind the listening socket: accepts, waits for the first words, and hands each descriptor to the loop that holds fewest.
+/// The thread of the listening socket. Accepts, waits for the first bytes, and hands each descriptor to the loop with
+/// the fewest connections.
 ///
-/// Accepting here and not in the loops balances them exactly, refuses before TLS costs anything, and is necessary: contexts
-/// of Debian's libwebsockets cannot share a port.
+/// Accepting on one thread balances the loops exactly, and refuses before TLS costs anything. Contexts of Debian's
+/// libwebsockets could not share a port anyway.
 package final class Acceptor: Sendable {
-    /// The port in use; the system's choice when 0 was asked for.
+    /// The port in use; chosen by the system for port 0.
     package let port: Int
     private let socket: ListeningSocket
     private let wakeWrite: Int32
     private let thread: Mutex<ServiceThread?>
     private let counts: Counts
 
-    /// How long accepting pauses when the process is out of descriptors, in milliseconds.
+    /// Pause of accepting when the process is out of descriptors, in milliseconds.
     static let exhaustedPauseMilliseconds: Int32 = 100
-    /// Connections accepted before those who have spoken meanwhile are looked at again.
+    /// Connections accepted before waiting ones are checked for first bytes again.
     private static let acceptedAtOnceMax = 64
     private static let eventsMax = 256
-    /// Descriptors that newcomers do not get, so that the hub goes on when they have all others: the store's readers, gateways, webhooks,
-    /// and files that are read again. A quarter where there are few.
+    /// Descriptors reserved for the hub itself: the store's readers, gateways, webhooks, and reloaded files. At most a
+    /// quarter of the process's limit is reserved.
     static let descriptorsKeptMax = 64
 
-    /// Starts accepting; whoever came before waits in the socket's backlog.
+    /// Starts accepting; earlier peers wait in the socket's backlog.
     /// - Parameters:
-    ///   - socket: the acceptor's from now on, which closes it.
-    ///   - quietSeconds: how long a peer may say nothing at first.
-    ///   - proxy: nil: nobody speaks the PROXY protocol. Otherwise each connection has to begin with it, and the time for its header and
-    ///     the first words together is the quiet time.
-    ///   - counts: what has been accepted and what not is added there.
+    ///   - socket: owned, and closed, by the acceptor from now on.
+    ///   - quietSeconds: how long a new peer may send nothing.
+    ///   - proxy: nil without the PROXY protocol. Otherwise each connection must begin with a PROXY header, and the
+    ///     quiet time covers header and first bytes together.
+    ///   - counts: gets the numbers of accepted and refused connections.
     package init(
         _ socket: ListeningSocket, loops: [LoopHandle], quietSeconds: Int, proxy: ProxyDoor? = nil, counts: Counts = Counts()
     ) throws(TransportError) {
@@ -83,10 +84,10 @@ package final class Acceptor: Sendable {
         Glibc.close(wakeWrite)
     }
 
-    /// Connections that were accepted and have said nothing yet. Any thread.
+    /// Accepted connections that have sent nothing yet. Any thread.
     package var waitingCount: Int { counts.waitingCount }
 
-    /// What the acceptor has done since it began, and holds. Its thread writes, any thread reads.
+    /// Counters of the acceptor since its start. The acceptor's thread writes, any thread reads.
     package final class Counts: Sendable {
         fileprivate let accepted = Atomic<UInt64>(0)
         fileprivate let refused = Atomic<UInt64>(0)
@@ -94,14 +95,15 @@ package final class Acceptor: Sendable {
 
         package init() {}
 
+        /// Connections accepted so far.
         package var acceptedCount: UInt64 { accepted.load(ordering: .relaxed) }
         /// Connections turned away because the process was out of descriptors or memory.
         package var refusedCount: UInt64 { refused.load(ordering: .relaxed) }
-        /// Connections that have said nothing yet.
+        /// Connections that have sent nothing yet.
         package var waitingCount: Int { waiting.load(ordering: .relaxed) }
     }
 
-    /// What the acceptor's thread works with.
+    /// The state of the acceptor's thread.
     private struct Reception: ~Copyable {
         let listener: Int32
         let wake: Int32
@@ -110,12 +112,13 @@ package final class Acceptor: Sendable {
         let proxy: ProxyDoor?
         let counts: Counts
         var vestibule: Vestibule
-        // Kept even apart from each other: a hundred publishers are more work than a hundred idle sockets.
+        // Balanced separately, because a hundred publishers are more work than a hundred idle sockets.
         var requests = Placement()
         var others = Placement()
-        /// Numbers from this on are kept for the hub itself.
+        /// Descriptor numbers from here on are reserved for the hub itself.
         let descriptorsEnd: Int32
-        /// Given up for a moment when descriptors run out, so that the waiting peer can be accepted and told to go.
+        /// A spare descriptor, released for a moment when descriptors run out, so that a waiting peer can be accepted
+        /// and closed.
         var spare: Int32
 
         init(
@@ -165,7 +168,7 @@ package final class Acceptor: Sendable {
             let now = Self.now
             for _ in 0..<acceptedAtOnceMax {
                 let descriptor = tandem_accept(listener)
-                // The system gives out the lowest number that is free, so that below this one none is.
+                // The system returns the lowest free number, so no lower one is free.
                 if descriptor >= descriptorsEnd {
                     Glibc.close(descriptor)
                     counts.refused.add(1, ordering: .relaxed)
@@ -201,7 +204,7 @@ package final class Acceptor: Sendable {
             if words != .none || !vestibule.admit(descriptor, now: now, address: address) { place(descriptor, words, address) }
         }
 
-        /// - Parameter isEnd: nothing more will come.
+        /// - Parameter isEnd: the peer has finished sending.
         private mutating func spoke(_ descriptor: Int32, isEnd: Bool) {
             guard vestibule.contains(descriptor) else { return }
             if vestibule.needsHeader(descriptor) {

@@ -1,15 +1,16 @@
 package import HubCore
 
-/// Whose word counts for where a request is from: `X-Forwarded-For` is believed of trusted proxies only.
+/// The rule for a request's address: `X-Forwarded-For` counts from trusted proxies only.
 package struct Forwarding: Sendable {
+    /// Networks of trusted proxies.
     package var trusted: [IPNetwork] = []
-    /// Told of each peer that sends the header and is not trusted.
+    /// Called for each untrusted peer that sends the header.
     package var noteStranger: @Sendable (_ peer: String) -> Void = { _ in }
 
     package init() {}
 
-    /// The address that a request counts for: the right-most hop that is no trusted proxy. What a client writes into the header itself
-    /// stands left of what the first trusted proxy saw, and is not looked at.
+    /// The address that a request counts for: the right-most hop that is no trusted proxy. Entries written by the
+    /// client itself stand further left and are not read.
     /// - Parameters:
     ///   - peer: the other end of the connection.
     ///   - header: `X-Forwarded-For`, all its lines joined by commas.
@@ -20,7 +21,7 @@ package struct Forwarding: Sendable {
         }
         var found = peer
         for hop in header.utf8.split(separator: UInt8(ascii: ","), omittingEmptySubsequences: false).reversed() {
-            // An unreadable hop ends the walk: the proxy that passed it on is the last one that is known.
+            // An unreadable hop ends the walk: the proxy that passed it on is the last known one.
             guard let address = Self.hop(hop) else { return found }
             found = address.description
             if !isTrusted(address) { return found }
@@ -30,7 +31,7 @@ package struct Forwarding: Sendable {
 
     private func isTrusted(_ address: IPAddress) -> Bool { trusted.contains { $0.contains(address) } }
 
-    /// One element: an address, with a port behind it where a proxy writes one, IPv6 in brackets then.
+    /// One element: an address with or without a port; IPv6 with a port stands in brackets.
     private static func hop(_ bytes: Substring.UTF8View) -> IPAddress? {
         let blanks: Set<UInt8> = [0x20, 0x09]
         let text = String(decoding: bytes.drop { blanks.contains($0) }, as: UTF8.self)

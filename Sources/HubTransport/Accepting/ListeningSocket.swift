@@ -2,17 +2,17 @@ internal import CLibWebSockets
 internal import Glibc
 internal import Synchronization
 
-/// A port that is ours before anything is done that a second process must not do as well: bound and listening, and nobody is accepted yet.
+/// A bound and listening port, on which no connection is accepted yet. The port is taken before any step that a second
+/// process must not repeat.
 ///
-/// A peer that connects meanwhile waits in the kernel's backlog, and is taken in when an `Acceptor` starts.
+/// A peer that connects meanwhile waits in the kernel's backlog until an `Acceptor` starts.
 package final class ListeningSocket: Sendable {
-    /// The port in use; the system's choice when 0 was asked for.
+    /// The port in use; chosen by the system for port 0.
     package let port: Int
     let descriptor: Int32
     private let isClosed = Atomic<Bool>(false)
 
-    /// Connections the kernel keeps for us until they are accepted; it takes no more than `net.core.somaxconn`, which is the
-    /// operator's to raise.
+    /// The length of the kernel's backlog. The kernel caps it at `net.core.somaxconn`, which the operator may raise.
     static let backlog: Int32 = 65_535
 
     /// Binds and listens.
@@ -25,7 +25,7 @@ package final class ListeningSocket: Sendable {
 
     deinit { close() }
 
-    /// Connections that nobody accepted are reset. Safe to call again.
+    /// Closes the socket and resets connections that were not accepted. Safe to call again.
     package func close() {
         if !isClosed.exchange(true, ordering: .acquiringAndReleasing) { Glibc.close(descriptor) }
     }

@@ -2,9 +2,9 @@ internal import CLibWebSockets
 internal import Glibc
 package import HubCore
 
-/// Whom the PROXY protocol is taken from, before anything else on a connection.
+/// The peers that may connect where each connection must begin with a PROXY protocol header.
 package struct ProxyDoor: Sendable {
-    /// Empty: everybody who can connect.
+    /// Networks of proxies; empty allows every peer.
     package var trusted: [IPNetwork]
 
     package init(trusted: [IPNetwork]) {
@@ -16,19 +16,19 @@ package struct ProxyDoor: Sendable {
     }
 }
 
-/// The PROXY protocol's header, versions 1 and 2, in which a proxy says whose connection it passes on
+/// The PROXY protocol's header, versions 1 and 2, in which a proxy names the peer of the connection
 /// (https://www.haproxy.org/download/2.8/doc/proxy-protocol.txt).
 enum ProxyHeader: Equatable {
-    /// More has to come.
+    /// More bytes are needed.
     case incomplete
-    /// No such header, or the peer is gone: the connection has no meaning.
+    /// No such header, or the peer is gone.
     case invalid
-    /// The whole header, so many bytes of it. No address: the proxy speaks for itself, or does not know.
+    /// A whole header, and its length. No address: the proxy connects for itself, or does not know the peer.
     case complete(bytes: Int, IPAddress?)
 
     /// The longest line of version 1, its end included.
     static let lineBytesMax = 107
-    /// Bytes in version 2: addresses and a proxy's notes after them. The protocol's own advice is to stay within 536.
+    /// Most bytes of a header of version 2, with addresses and extensions. The protocol itself recommends at most 536.
     static let blockBytesMax = 1024
 
     private static let line = Array("PROXY ".utf8)
@@ -36,7 +36,8 @@ enum ProxyHeader: Equatable {
     /// Bytes after the signature: version and command, family, and a length of two bytes.
     private static let fixedBytes = 16
 
-    /// Looks at what has come; takes the header, and nothing behind it, when all of it is there. What is not taken waits in the kernel.
+    /// Peeks at the bytes received, and takes exactly the header once it is complete. All other bytes stay in the
+    /// kernel.
     static func take(_ descriptor: Int32) -> ProxyHeader {
         let header = peek(descriptor)
         guard case .complete(let count, _) = header else { return header }
@@ -54,7 +55,7 @@ enum ProxyHeader: Equatable {
         return count < 0 && (errno == EAGAIN || errno == EINTR) ? .incomplete : .invalid
     }
 
-    /// Reads what a connection begins with.
+    /// Parses the first bytes of a connection.
     static func read(_ bytes: [UInt8]) -> ProxyHeader {
         if bytes.starts(with: line) || line.starts(with: bytes) { return readLine(bytes) }
         if bytes.starts(with: signature) || signature.starts(with: bytes) { return readBlock(bytes) }
@@ -91,7 +92,7 @@ enum ProxyHeader: Equatable {
     }
 }
 
-/// The address of the other end of a socket; nil when the system does not say.
+/// The address of a socket's peer; nil when unknown.
 func peerAddress(_ descriptor: Int32) -> IPAddress? {
     var storage = sockaddr_storage()
     var length = socklen_t(MemoryLayout<sockaddr_storage>.size)

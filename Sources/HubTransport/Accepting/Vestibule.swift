@@ -2,15 +2,15 @@ internal import CLibWebSockets
 internal import Glibc
 internal import HubCore
 
-/// What a connection's first bytes let one see of it.
+/// The kind of a connection, as far as its first bytes show.
 enum FirstWords: Equatable {
-    /// Nothing has come yet.
+    /// No byte has arrived yet.
     case none
     /// The peer is gone, or the socket failed.
     case ended
-    /// A request that asks for nothing below `/app/`: a publisher's.
+    /// A request for nothing below `/app/`: a publisher's.
     case request
-    /// An upgrade, or TLS, behind which nobody can see.
+    /// An upgrade, or TLS, which hides its content.
     case other
 
     /// `/app/`
@@ -18,7 +18,7 @@ enum FirstWords: Equatable {
     /// Enough for the longest prefix that a reverse proxy leaves before `/app/`.
     private static let peekedBytes = 256
 
-    /// Looks without taking. One system call.
+    /// Peeks at the first bytes. One system call.
     static func peek(_ descriptor: Int32) -> FirstWords {
         var count = 0
         let bytes = unsafe [UInt8](unsafeUninitializedCapacity: peekedBytes) { buffer, initialized in
@@ -29,13 +29,13 @@ enum FirstWords: Equatable {
         return count < 0 && (errno == EAGAIN || errno == EINTR) ? .none : .ended
     }
 
-    /// Wrong only where it costs nothing but evenness.
+    /// Judges the first bytes. A wrong answer only makes the loops less even.
     static func judge(_ bytes: [UInt8]) -> FirstWords {
         let space = UInt8(ascii: " ")
         guard let first = bytes.first, first >= UInt8(ascii: "A"), first <= UInt8(ascii: "Z"), let verbEnd = bytes.firstIndex(of: space) else {
             return .other
         }
-        // The last five bytes as one number: each connection passes here.
+        // The last five bytes as one number, for speed: each connection passes here.
         var last: UInt64 = 0
         for index in (verbEnd + 1)..<bytes.count {
             let byte = bytes[index]
@@ -47,26 +47,26 @@ enum FirstWords: Equatable {
     }
 }
 
-/// Where accepted connections wait until they say something: in front of the loops, at the cost of a descriptor each.
+/// The waiting room of accepted connections that have sent nothing yet, at the cost of a descriptor each.
 ///
-/// When thousands come at once, most say nothing for a while: their machines are as busy as ours. A loop would keep libwebsockets' state
-/// for each of them, and their time-outs in one sorted list, which is quadratic; and when their requests then come together, there would be
-/// nothing left to put off. Owned by the acceptor's thread.
+/// When thousands connect at once, most send nothing for a while. A loop would keep libwebsockets' state for each of
+/// them, and their time-outs in one sorted list, at quadratic cost. Requests that then arrive together could no longer
+/// be put off. Owned by the acceptor's thread.
 struct Vestibule: ~Copyable {
     private let epoll: Int32
     private let quietMilliseconds: Int64
     private var serials: [Int32: UInt64] = [:]
-    /// Proxies that have not named a peer yet, and the names that the others gave.
+    /// Connections whose PROXY header has not arrived, and the addresses from the headers of others.
     private var headerless: Set<Int32> = []
     private var addresses: [Int32: IPAddress] = [:]
-    /// In the order of coming, which is that of their deadlines; some have gone on since.
+    /// In the order of arrival, which is also that of the deadlines; some connections have left since.
     private var order: [(descriptor: Int32, serial: UInt64, deadline: Int64)] = []
     private var head = 0
     private var lastSerial: UInt64 = 0
 
     /// - Parameters:
-    ///   - epoll: tells when somebody speaks; belongs to the caller.
-    ///   - quietMilliseconds: how long a peer may say nothing.
+    ///   - epoll: reports incoming bytes; belongs to the caller.
+    ///   - quietMilliseconds: how long a peer may send nothing.
     init(epoll: Int32, quietMilliseconds: Int64) {
         self.epoll = epoll
         self.quietMilliseconds = quietMilliseconds
@@ -74,12 +74,12 @@ struct Vestibule: ~Copyable {
 
     var count: Int { serials.count }
 
-    /// False: the system cannot watch it; it stays the caller's.
+    /// Lets a descriptor wait. False when the system cannot watch it, which leaves it to the caller.
     /// - Parameters:
-    ///   - needsHeader: a proxy's header has to come first.
-    ///   - address: what that header said.
+    ///   - needsHeader: a proxy's header must come first.
+    ///   - address: the address in that header.
     mutating func admit(_ descriptor: Int32, now: Int64, needsHeader: Bool = false, address: IPAddress? = nil) -> Bool {
-        // Told once of each arrival: half a header stays in the kernel, and is no news again.
+        // Edge-triggered: half a header stays in the kernel and must not be reported again.
         var event = unsafe epoll_event(events: EPOLLIN.rawValue | EPOLLRDHUP.rawValue | EPOLLET.rawValue, data: epoll_data(fd: descriptor))
         guard unsafe epoll_ctl(epoll, EPOLL_CTL_ADD, descriptor, &event) == 0 else { return false }
         if needsHeader { headerless.insert(descriptor) }
@@ -94,13 +94,13 @@ struct Vestibule: ~Copyable {
 
     func needsHeader(_ descriptor: Int32) -> Bool { headerless.contains(descriptor) }
 
-    /// The header is there; the first words are what is waited for now, until the same deadline.
+    /// Notes a complete header. The first bytes are awaited until the same deadline.
     mutating func tookHeader(_ descriptor: Int32, _ address: IPAddress?) {
         headerless.remove(descriptor)
         addresses[descriptor] = address
     }
 
-    /// It goes on to a loop, or is closed by the caller. Returns whose connection it is, where a proxy said so.
+    /// Releases a descriptor, for a loop or for the caller to close. Returns the peer named by a proxy.
     mutating func release(_ descriptor: Int32) -> IPAddress? {
         epoll_ctl(epoll, EPOLL_CTL_DEL, descriptor, nil)
         return forget(descriptor)
@@ -113,7 +113,7 @@ struct Vestibule: ~Copyable {
         return addresses.removeValue(forKey: descriptor)
     }
 
-    /// Closes whoever has been quiet for too long; the deadline that comes next, nil when nobody waits.
+    /// Closes connections that were quiet for too long. Returns the next deadline; nil when none waits.
     mutating func closeQuiet(now: Int64) -> Int64? {
         while head < order.count {
             let (descriptor, serial, deadline) = order[head]

@@ -1,18 +1,18 @@
 internal import CLibWebSockets
 
-/// What the loop keeps of one WebSocket connection: trivial, in raw memory, found by its slot.
+/// The loop's state of one WebSocket connection: trivial, in raw memory, found by slot.
 ///
 /// The fan-out loop reads `descriptor` and `condition` and nothing else, so they stand in the first sixteen bytes.
 @safe struct ConnectionState {
-    /// Set from established to closed. Only this table keeps it.
+    /// Set while the connection is established. Only this table keeps the pointer.
     var wsi: OpaquePointer?
-    /// The socket of a plain connection, the library's from established to closed; -1 with TLS.
+    /// The socket of a plain connection, owned by the library; -1 with TLS.
     var descriptor: Int32
     var condition: Condition
-    /// Nothing that comes in is read any more.
+    /// Incoming bytes are ignored.
     var isDeaf: Bool
     var generation: UInt32
-    /// Tick of the loop's clock at which bytes last came in.
+    /// Tick of the loop's clock of the last received bytes.
     var lastInboundTick: UInt32
     /// Tick at which the PING that awaits its PONG was sent, or closing began.
     var pingTick: UInt32
@@ -23,7 +23,7 @@ internal import CLibWebSockets
     var wheelNext: UInt32
     var wheelPrevious: UInt32
     var wheelBucket: UInt16
-    /// Of the close frame that the peer sent; 0: none yet.
+    /// The code of the peer's close frame; 0 before one.
     var peerCloseCode: UInt16
 
     enum Condition: UInt8 {
@@ -31,14 +31,14 @@ internal import CLibWebSockets
         case free
         /// Takes writes at once.
         case open
-        /// Has a `SendQueue`: an earlier write was taken in part only, and everything new goes behind it.
+        /// Has a `SendQueue`: the kernel took an earlier write only in part, and new frames are queued.
         case behind
-        /// A close frame was asked for, or the connection failed: nothing more is written.
+        /// A close frame was requested, or the connection failed: nothing more is written.
         case closing
     }
 }
 
-/// The connections of one loop: slots in one block of memory, reused through a free list, told apart by generation.
+/// The connections of one loop: slots in one block of memory, reused via a free list, distinguished by generation.
 ///
 /// The block is sized for the descriptor limit; untouched pages of it cost nothing.
 @safe struct ConnectionTable: ~Copyable {
@@ -59,7 +59,7 @@ internal import CLibWebSockets
         unsafe base.deallocate()
     }
 
-    /// A slot for a new connection, or nil when every one is taken.
+    /// A slot for a new connection, or nil when the table is full.
     /// - Parameter descriptor: the socket when the connection is plain, -1 otherwise.
     mutating func insert(_ wsi: OpaquePointer, descriptor: Int32, tick: UInt32) -> UInt32? {
         let slot: UInt32
@@ -92,12 +92,12 @@ internal import CLibWebSockets
         count -= 1
     }
 
-    /// The slot's state when it is in use by that generation.
+    /// The slot's state, if that generation uses the slot.
     func lookup(slot: Int, generation: UInt32) -> UnsafeMutablePointer<ConnectionState>? {
         guard slot < used, unsafe base[slot].condition != .free, unsafe base[slot].generation == generation else { return nil }
         return unsafe base + slot
     }
 
-    /// Slots that were ever used: the range to walk when every connection is meant.
+    /// Slots used so far: the range for walks over all connections.
     var usedSlots: Range<UInt32> { 0..<UInt32(used) }
 }

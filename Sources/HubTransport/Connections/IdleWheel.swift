@@ -1,13 +1,13 @@
-/// Which connections to look at in which tick: a hashed wheel, so that a hundred thousand time-outs cost one list walk per
-/// tick and arming one costs a few stores.
+/// A hashed wheel of the connections to check per tick. A hundred thousand time-outs cost one list walk per tick, and
+/// arming one costs a few stores.
 ///
-/// libwebsockets' own timers are one sorted list, where the same would be quadratic. A connection is in one bucket at a
-/// time. Longer waits than the wheel's span are met by looking earlier and arming again.
+/// libwebsockets' own timers are one sorted list, at quadratic cost. A connection is in one bucket at a time. A wait
+/// longer than the wheel's span is checked early and armed again.
 struct IdleWheel {
     static let bucketCount = 512
     private var heads = [UInt32](repeating: ConnectionTable.none, count: bucketCount)
 
-    /// Arms or re-arms `slot` to be looked at `ticks` from now, at least one and at most the wheel's span.
+    /// Arms or re-arms `slot` to be checked `ticks` from now, at least one and at most the wheel's span.
     mutating func arm(_ slot: UInt32, in ticks: UInt32, now: UInt32, table: UnsafeMutablePointer<ConnectionState>) {
         unsafe disarm(slot, table: table)
         let ahead = min(max(ticks, 1), UInt32(Self.bucketCount - 1))

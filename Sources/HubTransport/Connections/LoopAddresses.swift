@@ -1,9 +1,10 @@
 internal import CLibWebSockets
 package import HubCore
 
-/// Where connections and requests are from, and how many each address has.
+/// Addresses of connections and requests, and the connections per address.
 extension Loop {
-    /// The address that the request counts for, as text without a port; empty when unknown. While the exchange is open.
+    /// The address that the request counts for, as text without a port; empty when unknown. Valid while the exchange is
+    /// open.
     package func remoteAddress(of reply: HTTPReply) -> String {
         assertOnThread()
         guard let connection = http.connection(of: reply), let exchange = connection.exchange else { return "" }
@@ -36,8 +37,8 @@ extension Loop {
 
     // MARK: Counting
 
-    /// Counts an HTTP connection for the address of its request. One straight from its peer counts until it ends. One of a trusted
-    /// proxy, which sends the requests of many over it, counts for each of them until that is answered. False: the address has too many.
+    /// Counts an HTTP connection for the address of its request. A direct connection counts until it ends. A trusted
+    /// proxy's connection counts for each request's address until the answer. False when the address has too many.
     func countConnection(_ wsi: OpaquePointer, _ request: HTTPRequest) -> Bool {
         guard options.countsConnections, let delegate else { return true }
         let address = unsafe remoteAddress(of: wsi, request)
@@ -52,7 +53,7 @@ extension Loop {
         if let address = counted.removeValue(forKey: UInt(bitPattern: wsi)) { delegate?.connectionLeft(address) }
     }
 
-    /// The request is over.
+    /// Ends the count of a forwarded request.
     func uncountForwarded(_ wsi: OpaquePointer, _ request: HTTPRequest) {
         guard options.countsConnections, request.headers[Self.forwardedFor] != nil else { return }
         unsafe uncountConnection(wsi)

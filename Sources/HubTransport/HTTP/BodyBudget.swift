@@ -1,8 +1,8 @@
 internal import HubCore
 internal import Synchronization
 
-/// Bytes of all request bodies that have come in part, over all loops: a total, and a share for each address. A body that
-/// comes whole with one read is never counted.
+/// The budget for incomplete request bodies of all loops: a total in bytes, and a share per address. A body received
+/// whole in one read is never counted.
 final class BodyBudget: Sendable {
     private struct Account {
         var bytes = 0
@@ -23,7 +23,7 @@ final class BodyBudget: Sendable {
     /// Addresses with an unfinished body.
     var peerCount: Int { account.withLock { $0.byPeer.count } }
 
-    /// Adds to what the peer has, or says that there is no room. Any thread.
+    /// Charges bytes to a peer; false without room. Any thread.
     fileprivate func add(_ count: Int, for peer: IPAddress) -> Bool {
         account.withLock { account in
             let own = account.byPeer[peer] ?? 0
@@ -44,19 +44,19 @@ final class BodyBudget: Sendable {
     }
 }
 
-/// One unfinished body's bytes of the budget; they are given back when this ends.
+/// One unfinished body's share of the budget, returned by `deinit`.
 final class BodyCharge {
     private let budget: BodyBudget
     private let peer: IPAddress
     private var bytes = 0
 
-    /// - Parameter address: as text; those that are none share one account.
+    /// - Parameter address: as text; all invalid ones share one account.
     init(_ budget: BodyBudget, address: String) {
         self.budget = budget
         peer = (IPAddress(address) ?? IPAddress(high: 0, low: 0)).neighbourhood
     }
 
-    /// The body has so many bytes now. False: there is no room for them.
+    /// Raises the charge to `count` bytes. False without room.
     func grow(to count: Int) -> Bool {
         guard count > bytes else { return true }
         guard budget.add(count - bytes, for: peer) else { return false }

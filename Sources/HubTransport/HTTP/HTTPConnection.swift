@@ -1,19 +1,19 @@
 internal import HubCore
 internal import HubWire
 
-/// One HTTP connection: what has come in and is not read yet, and the request under way.
+/// One HTTP connection: the unread bytes, and the current request.
 @safe final class HTTPConnection {
     let wsi: OpaquePointer
     let session: UnsafeMutablePointer<LoopSession>
-    /// Bytes of a request that has come in part, or that came while another was under way.
+    /// Bytes of an incomplete request, or of one received during another.
     var input: [UInt8] = []
-    /// Of these, what is known to hold no end of a head.
+    /// Bytes of `input` that are known to hold no end of a head.
     var scanned = 0
-    /// The request under way. Requests are served one behind the other.
+    /// The current request. Requests are served one after the other.
     var exchange: HTTPExchange?
-    /// The tick at which the next head has to be complete.
+    /// The tick by which the next head must be complete.
     var deadline: UInt32
-    /// False: what comes in is left to the kernel.
+    /// False while incoming bytes are left in the kernel.
     var isReading = true
 
     init(_ wsi: OpaquePointer, _ session: UnsafeMutablePointer<LoopSession>, deadline: UInt32) {
@@ -23,7 +23,7 @@ internal import HubWire
     }
 }
 
-/// The HTTP connections of one loop, by index; a serial number of each request tells those of one index apart.
+/// The HTTP connections of one loop, by index; serial numbers tell the requests of one index apart.
 struct HTTPConnections {
     private var entries: [HTTPConnection?] = []
     private var free: [Int] = []
@@ -43,7 +43,7 @@ struct HTTPConnections {
         return nextSerial
     }
 
-    /// Requests of a lower number have come and are answered.
+    /// All requests with a lower number are answered.
     var answeredUpTo: UInt64 {
         entries.reduce(nextSerial) { least, entry in
             guard let exchange = entry?.exchange, !exchange.isAnswered else { return least }
@@ -51,7 +51,7 @@ struct HTTPConnections {
         }
     }
 
-    /// The number that the next request gets.
+    /// The number of the next request.
     var nextNumber: UInt64 { nextSerial }
 
     var isEmpty: Bool { entries.count == free.count }

@@ -1,9 +1,9 @@
 internal import HubCore
 internal import HubWire
 
-/// One HTTP request on its way in and its answer on its way out: the head read, the body growing under its bound.
+/// One HTTP request and its answer: the head is read, and the body grows under its bound.
 final class HTTPExchange {
-    /// What one piece of body led to.
+    /// The result of one piece of body.
     enum Progress: Equatable {
         case incomplete
         case complete
@@ -13,7 +13,7 @@ final class HTTPExchange {
     let serial: UInt64
     var request: HTTPRequest
     let framing: BodyFraming
-    /// Of the connection, behind the answer.
+    /// The connection's state after the answer.
     var persistence: HTTPResponseBytes.Persistence
     private let bodyBytesMax: Int
     private var chunks = ChunkedBody()
@@ -21,13 +21,13 @@ final class HTTPExchange {
     var isDispatched = false
     /// The delegate has answered; a second answer is ignored.
     var isAnswered = false
-    /// It is known that the body may come in pieces; see `LoopDelegate.bodyLimit`.
+    /// The delegate has judged the body; see `LoopDelegate.bodyLimit`.
     var isJudged = false
-    /// Its body's share of the bound of all unfinished ones.
+    /// The body's share of the budget for unfinished bodies.
     var charge: BodyCharge?
-    /// The part of the answer that its reader has not taken.
+    /// The answer while it is not fully sent.
     var pending: PendingAnswer?
-    /// The tick of the loop's clock at which the body has to be there.
+    /// The tick of the loop's clock by which the body must be complete.
     let deadline: UInt32
 
     init(serial: UInt64, _ head: RequestHead, bodyBytesMax: Int, deadline: UInt32) {
@@ -41,7 +41,7 @@ final class HTTPExchange {
 
     static func tooLong(_ bytesMax: Int) -> String { "the request body may have at most \(bytesMax) bytes" }
 
-    /// Takes the next bytes of the body, and leaves what follows it.
+    /// Takes the next bytes of the body, and leaves the bytes after the body.
     func receive(_ bytes: inout UnsafeRawBufferPointer) -> Progress {
         switch framing {
         case .none: return .complete

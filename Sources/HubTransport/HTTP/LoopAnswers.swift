@@ -2,16 +2,16 @@ internal import CLibWebSockets
 internal import HubCore
 internal import HubWire
 
-/// The rest of an answer that its reader has not taken.
+/// An answer that is not fully sent.
 struct PendingAnswer {
     let bytes: [UInt8]
     var sent: Int
-    /// The tick at which the next piece has to be taken.
+    /// The tick by which the next piece must be taken.
     var deadline: UInt32
 }
 
-/// Answers, written a piece at a time, so that it is known how much of each is still unread: it counts as what waits for sockets does
-/// (`LoopOptions.sendQueueBytesTotalMax`), and a reader that takes no piece within `requestTimeoutSeconds` is cut off.
+/// Answers are written in pieces, so that the progress of each reader is known. A pending answer counts in full against
+/// `LoopOptions.sendQueueBytesTotalMax`. A reader that takes no piece within `requestTimeoutSeconds` is cut off.
 extension Loop {
     /// Begins an answer. False: the connection ends.
     func begin(_ bytes: [UInt8], _ index: Int, _ connection: HTTPConnection, _ exchange: HTTPExchange) -> Bool {
@@ -24,7 +24,7 @@ extension Loop {
         return true
     }
 
-    /// The reader may have taken something. False: the connection ends.
+    /// Continues an answer when the socket takes more. False: the connection ends.
     func answerWritable(_ session: UnsafeMutablePointer<LoopSession>) -> Bool {
         let doorPlusOne = unsafe Int(session.pointee.doorPlusOne)
         guard doorPlusOne != 0, let connection = http[doorPlusOne - 1] else { return true }
@@ -42,7 +42,8 @@ extension Loop {
         return true
     }
 
-    /// Writes pieces until the kernel takes one in part only; the library keeps its rest. Returns how far; nil: the socket is dead.
+    /// Writes pieces until the kernel takes one only in part, of which the library keeps the rest. Returns the bytes
+    /// handed over; nil when the socket is dead.
     private func writePieces(_ bytes: [UInt8], from start: Int, _ wsi: OpaquePointer) -> Int? {
         unsafe bytes.withUnsafeBytes { bytes in
             var sent = start
@@ -55,7 +56,7 @@ extension Loop {
         }
     }
 
-    /// All of it is the kernel's: the connection goes on with its next request, or ends.
+    /// Ends a fully written answer: the connection continues with its next request, or ends.
     private func conclude(_ connection: HTTPConnection, _ exchange: HTTPExchange) -> Bool {
         endExchange(connection)
         if exchange.persistence == .ends {
@@ -67,7 +68,7 @@ extension Loop {
         return true
     }
 
-    /// Cuts off whoever has not taken a piece in time. Once a tick.
+    /// Cuts off readers that took no piece in time. Once per tick.
     func cutOffIdleReaders() {
         for index in http.indices {
             guard let connection = http[index], let pending = connection.exchange?.pending, isPast(pending.deadline) else { continue }

@@ -1,13 +1,13 @@
 internal import HubCore
 internal import HubWire
 
-/// Bodies that come in pieces: who may send one, and what they all may take.
+/// Bodies received in pieces: the permission for each, and the bound for all.
 ///
-/// Whether a body is taken is asked from the request's head (`LoopDelegate.bodyLimit`) before any of it is kept: at once where it could be
-/// long or its sender waits for the word, and otherwise when it does not come whole with one read, or a tick later. A body that does, as
-/// nearly all do, costs nothing here.
+/// The delegate judges a body by the request's head (`LoopDelegate.bodyLimit`) before any of it is kept. A long or
+/// chunked body, and one whose sender waits for `100 Continue`, is judged at once. A short body is judged only when it
+/// does not arrive whole in one read, or a tick later. Nearly all bodies arrive whole and cost nothing here.
 extension Loop {
-    /// The most bytes that the body may have, asked at once where it could be long.
+    /// The body's limit; the delegate is asked at once where the body could be long.
     func judgeHead(_ head: RequestHead) -> BodyLimit {
         if case .length(let length) = head.framing, length > options.bodyBytesMax { return .tooLong(options.bodyBytesMax) }
         guard Self.isAskedAtOnce(head) else { return .bytes(options.bodyBytesMax) }
@@ -28,7 +28,7 @@ extension Loop {
         }
     }
 
-    /// A piece has come, and more is to follow. False: the connection ends.
+    /// Keeps a piece of an incomplete body. False: the connection ends.
     func keepBody(_ index: Int, _ connection: HTTPConnection, _ exchange: HTTPExchange) -> Bool {
         guard !exchange.request.body.isEmpty else { return true }
         if let refusal = judge(exchange) { return refuse(index, connection, refusal) }
@@ -37,7 +37,7 @@ extension Loop {
         return charge.grow(to: exchange.request.body.count) || refuse(index, connection, .overloaded)
     }
 
-    /// Asks about those whose bodies are still on the way. Once a tick.
+    /// Judges requests whose bodies are incomplete. Once per tick.
     func judgeWaitingHeads() {
         for index in http.indices {
             guard let connection = http[index], let exchange = connection.exchange, !exchange.isDispatched else { continue }
@@ -46,16 +46,16 @@ extension Loop {
         }
     }
 
-    /// Why the body is not taken; nil: it is, or was asked about before.
+    /// The refusal of a body; nil when it is accepted, or was judged before.
     private func judge(_ exchange: HTTPExchange) -> HTTPResponse? {
         if exchange.isJudged { return nil }
         exchange.isJudged = true
-        // None of these is longer than anybody's limit.
+        // Bodies judged here are shorter than any limit.
         guard case .refused(let response)? = delegate?.bodyLimit(of: exchange.request) else { return nil }
         return response
     }
 
-    /// Answers at once, drops what has come, and throws away for a moment what the peer still sends. False: the connection ends.
+    /// Answers at once, drops the bytes received, and discards further ones for a moment. False: the connection ends.
     func refuse(_ index: Int, _ connection: HTTPConnection, _ response: HTTPResponse) -> Bool {
         endExchange(connection)
         return refuseHead(index, connection, response)

@@ -2,15 +2,15 @@ internal import CLibWebSockets
 package import HubCore
 internal import HubWire
 
-/// HTTP connections: the front door. Heads are read here, requests served one behind the other, and upgrades judged.
+/// HTTP connections: heads are read here, requests served one after the other, and upgrades judged.
 extension Loop {
-    /// Several lines of it are one, joined by commas.
+    /// Several lines of this header are joined by commas.
     static let forwardedFor = "x-forwarded-for"
 
-    /// Bytes came in on a connection that is not upgraded. False: it ends at once.
+    /// Takes bytes of a connection that is not upgraded. False: the connection ends at once.
     func receivedRequests(_ wsi: OpaquePointer, _ session: UnsafeMutablePointer<LoopSession>, _ bytes: UnsafeRawBufferPointer) -> Bool {
         if unsafe session.pointee.doorPlusOne == 0 {
-            // The library's time-out for the TLS handshake.
+            // Ends the library's time-out for the TLS handshake.
             unsafe tandem_lws_no_timeout(wsi)
             let index = unsafe http.insert(HTTPConnection(wsi, session, deadline: bodyDeadline))
             unsafe session.pointee.doorPlusOne = UInt32(index + 1)
@@ -26,7 +26,7 @@ extension Loop {
         return unsafe serve(index, connection, &rest)
     }
 
-    /// Serves what has come in already.
+    /// Serves the bytes received already.
     func serveInput(_ index: Int, _ connection: HTTPConnection) -> Bool {
         let input = connection.input
         connection.input = []
@@ -36,8 +36,8 @@ extension Loop {
         }
     }
 
-    /// Reads and serves requests until bytes are missing or an answer is waited for; what is not used is kept. False: the connection
-    /// ends at once.
+    /// Reads and serves requests until bytes are missing or an answer is pending; unused bytes are kept. False: the
+    /// connection ends at once.
     private func serve(_ index: Int, _ connection: HTTPConnection, _ rest: inout UnsafeRawBufferPointer) -> Bool {
         while http[index] === connection {
             if let exchange = connection.exchange {
@@ -67,7 +67,7 @@ extension Loop {
         return true
     }
 
-    /// A request that comes too early waits in the kernel, but for the bytes that were read with its elder.
+    /// Resumes or stops reading. An early request waits in the kernel, except for bytes read along with the one before.
     func readOn(_ connection: HTTPConnection, _ isReading: Bool) {
         guard connection.isReading != isReading else { return }
         connection.isReading = isReading
@@ -76,7 +76,7 @@ extension Loop {
 
     // MARK: Upgrades
 
-    /// Judges a handshake. Refusals are answers; a connection that is let in has frames behind its head.
+    /// Judges a handshake. A refusal is an HTTP answer. The bytes after an accepted head are frames.
     private func upgrade(
         _ index: Int, _ connection: HTTPConnection, _ head: RequestHead, _ offer: UpgradeOffer, _ key: String,
         _ rest: UnsafeRawBufferPointer
@@ -103,7 +103,7 @@ extension Loop {
 
     // MARK: Requests
 
-    /// A request's head is there.
+    /// Begins a request whose head is complete.
     private func begin(_ index: Int, _ connection: HTTPConnection, _ head: RequestHead, hasBody: Bool) -> Bool {
         guard unsafe countConnection(connection.wsi, head.request) else { return refuseHead(index, connection, .tooManyConnections) }
         let limit: Int
@@ -138,16 +138,16 @@ extension Loop {
         return answer(index, connection, exchange, response)
     }
 
-    /// Answers an exchange that was left open. Nothing happens when its connection is gone.
+    /// Answers an open exchange. No effect when its connection is gone.
     package func respond(_ reply: HTTPReply, _ response: HTTPResponse) {
         assertOnThread()
         guard let connection = http.connection(of: reply), let exchange = connection.exchange, !exchange.isAnswered else { return }
         guard answer(reply.exchange, connection, exchange, response) else { return unsafe end(connection.wsi) }
-        // Served at the end of this turn, and not inside of whatever calls this.
+        // The next request is served at the end of this turn, not inside the caller.
         if connection.exchange == nil, !connection.input.isEmpty { resuming.append(reply.exchange) }
     }
 
-    /// Goes on with requests that waited for the answers of this turn.
+    /// Serves requests that waited for the answers of this turn.
     func resumeRequests() {
         while let index = resuming.popLast() {
             guard http.indices.contains(index), let connection = http[index], connection.exchange == nil else { continue }
@@ -174,7 +174,8 @@ extension Loop {
 
     // MARK: Ending
 
-    /// The head is enough to refuse the request. The connection ends behind the answer, because what follows may be its body.
+    /// Refuses a request by its head. The connection ends after the answer, because the bytes that follow may be the
+    /// body.
     func refuseHead(_ index: Int, _ connection: HTTPConnection, _ response: HTTPResponse) -> Bool {
         count(response)
         guard unsafe write(HTTPResponseBytes.encode(response, isHead: false, behind: .ends), to: connection.wsi) else { return false }
@@ -182,7 +183,7 @@ extension Loop {
         return true
     }
 
-    /// The last answer is written.
+    /// Ends the connection after its last answer.
     func sayFarewell(_ connection: HTTPConnection) {
         let (wsi, session) = unsafe (connection.wsi, connection.session)
         readOn(connection, true)
@@ -190,7 +191,7 @@ extension Loop {
         unsafe beginEnding(wsi, session)
     }
 
-    /// The connection is none of HTTP any more: it is gone, ends, or was upgraded.
+    /// Removes a connection from HTTP because it is gone, ends, or was upgraded.
     func leave(_ session: UnsafeMutablePointer<LoopSession>) {
         let doorPlusOne = unsafe session.pointee.doorPlusOne
         guard doorPlusOne != 0, let connection = http[Int(doorPlusOne) - 1] else { return }
@@ -199,7 +200,7 @@ extension Loop {
         http.remove(Int(doorPlusOne) - 1)
     }
 
-    /// The request is over.
+    /// Ends the current request.
     func endExchange(_ connection: HTTPConnection) {
         guard let exchange = connection.exchange else { return }
         queuedMemory.bytes -= exchange.pending?.bytes.count ?? 0
@@ -209,7 +210,7 @@ extension Loop {
 }
 
 extension HTTPResponse {
-    /// The address has as many connections as it may have.
+    /// The address has reached its limit of connections.
     fileprivate static var tooManyConnections: HTTPResponse {
         var response = HTTPResponse.error(429, "too many connections from this address: end others first, or use them for more requests")
         response.headers = [("Retry-After", "1")]

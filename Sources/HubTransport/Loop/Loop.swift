@@ -4,9 +4,9 @@ package import HubCore
 
 /// One service thread: a libwebsockets context on a libuv loop, its connections, and the writes to them.
 ///
-/// libwebsockets' rule is that a context is touched by its own thread only; so a loop is made, used and destroyed on its
-/// thread, every entry checks it, and others reach it through `LoopHandle` and a `Mailbox`. It has no listening socket: the
-/// acceptor hands it descriptors (Debian's build cannot share a port between contexts).
+/// libwebsockets allows only one thread to touch a context. A loop is therefore made, used and destroyed on its thread,
+/// and every entry checks the thread. Other threads reach a loop via `LoopHandle` and a `Mailbox`. A loop has no
+/// listening socket: the acceptor hands over descriptors, because Debian's build cannot share a port between contexts.
 @safe package final class Loop {
     package let index: Int
     package let options: LoopOptions
@@ -17,35 +17,36 @@ package import HubCore
     let thread = pthread_self()
     let native: LoopNative
     var table: ConnectionTable
-    /// The table's slots, which stay where they are.
+    /// The table's slots, at a fixed address.
     let connections: UnsafeMutablePointer<ConnectionState>
     var wheel = IdleWheel()
-    /// Send queues of the connections that are behind, by slot.
+    /// Send queues of the slow connections, by slot.
     var queues: [UInt32: SendQueue] = [:]
     var laggards = Laggards()
     let queuedMemory = QueuedMemory()
     var assemblies = Assemblies()
     var http = HTTPConnections()
-    /// Indices of HTTP connections whose next request has come already.
+    /// Indices of HTTP connections whose next request has arrived already.
     var resuming: [Int] = []
-    /// Connections that wait for their peers to go, by the library's pointer to each, and until when.
+    /// Ending connections and their deadlines, by the library's pointer to each.
     var endings: [UInt: Ending] = [:]
     /// Shared by all loops.
     let bodies: BodyBudget
-    /// Peers of connections whose proxies named them, by the library's pointer to each.
+    /// Peers named by proxies, by the library's pointer to each connection.
     var peers: [UInt: String] = [:]
-    /// The addresses that HTTP connections count for, likewise.
+    /// The addresses that HTTP connections count for, by the same pointers.
     var counted: [UInt: String] = [:]
     /// Quarter seconds since the loop began (`LoopOptions.tickMilliseconds`).
     package private(set) var tick: UInt32 = 0
+    /// A copy of the counters. On the loop's thread.
     package var counters: Counters { unsafe tally }
-    // Guard: the loop's thread. Checked, each look at it would cost a small write as much as a delivery.
+    // Guard: the loop's thread. Unchecked: a dynamic exclusivity check would cost as much as delivering a small frame.
     @exclusivity(unchecked) var tally = Counters()
-    /// How long its turns took: `turnBegins`.
+    /// Durations of the turns; see `turnBegins`.
     var turns = Histogram()
-    /// When the turn that is under way began, in nanoseconds of the monotonic clock; 0 between two turns.
+    /// The start of the current turn, in nanoseconds of the monotonic clock; 0 between two turns.
     ///
-    /// Read at every call of the library's. Nobody holds on to it while it changes, and the check for that would cost more than all
+    /// Read at every call from the library. Accesses never overlap, and the exclusivity check would cost more than all
     /// counting.
     @exclusivity(unchecked) package private(set) var turnBeganAt: UInt64 = 0
     private var due: [UInt32] = []
@@ -53,11 +54,11 @@ package import HubCore
     private var isStopping = false
     /// The library has been given a time-out outside of its own callbacks; see `LoopNative.noticeTimeouts`.
     var hasNewTimeouts = false
-    /// Answers to requests of this turn are written in the next one.
+    /// Requests were answered in this turn, so `turnEnds` puts the fan-out off.
     var hasAnswersWaiting = false
-    /// Turns for which what is to be sent has waited.
+    /// Turns for which the fan-out has been put off.
     private var turnsPutOff = 0
-    /// What is to be sent waits no longer than this for publishers that come in the wake of others, even where they never end.
+    /// Most turns for which the fan-out waits for further publishes.
     private static let turnsPutOffMax = 4
     private var takenCount = 0
     private var stoppingTicks = 0
@@ -67,30 +68,34 @@ package import HubCore
     /// The first byte of a probe's payload; other payloads are the delegate's.
     package static let probeMark = UInt8(ascii: "t")
 
-    /// What a loop has done since it began. Plain numbers, read on the loop's thread.
+    /// Counters of a loop since its start. Plain numbers, read on the loop's thread.
     package struct Counters: Sendable {
         /// Frames or batches accepted for one connection, whether written at once or queued.
         package var deliveries: UInt64 = 0
-        /// Writes that were begun at once, whether straight to the socket or by the library.
+        /// Writes begun at once, straight to the socket or by the library.
         package var writes: UInt64 = 0
-        /// Writes past the library that the kernel took in part only, or not at all.
+        /// Direct writes that the kernel took only in part, or not at all.
         package var cutWrites: UInt64 = 0
-        /// Of what was accepted for connections, without TLS.
+        /// Bytes accepted for connections, without TLS overhead.
         package var bytes: UInt64 = 0
+        /// Connections closed because they did not read fast enough.
         package var slowConsumers: UInt64 = 0
+        /// PINGs sent by probes.
         package var pings: UInt64 = 0
-        /// Messages that came in, whole or in pieces, and their bytes.
+        /// Messages received, whole or in pieces.
         package var received: UInt64 = 0
+        /// Bytes of these messages.
         package var receivedBytes: UInt64 = 0
-        /// WebSocket connections that began, and how they ended.
+        /// WebSocket connections opened.
         package var opened: UInt64 = 0
+        /// WebSocket connections that ended this way, see `ConnectionEnd`; likewise the two below.
         package var closedByPeer: UInt64 = 0
         package var closedByServer: UInt64 = 0
         package var lost: UInt64 = 0
         /// Answers to HTTP requests, by the hundreds of their status.
         package var responses = [UInt64](repeating: 0, count: 6)
 
-        /// A batch was accepted for so many connections: one access for all of it.
+        /// Counts a batch accepted for `count` connections, in one access.
         mutating func delivered(_ count: Int, queued: Int, bytes size: Int) {
             deliveries &+= UInt64(count)
             writes &+= UInt64(count - queued)
@@ -124,8 +129,9 @@ package import HubCore
         unsafe table.lookup(slot: connection.slot, generation: connection.generation)
     }
 
-    /// From now on sends a PING after `pingAfter` of inbound silence and reports the connection silent when nothing came
-    /// in for `pongWithin` more. Both are rounded up to ticks. Anything inbound proves life, PINGs and PONGs included.
+    /// Sends a PING after `pingAfter` of inbound silence, from now on. Reports the connection silent when nothing
+    /// arrives for `pongWithin` more. Both are rounded up to ticks. Anything inbound proves life, PINGs and PONGs
+    /// included.
     package func probe(_ connection: ConnectionID, pingAfter: Duration, pongWithin: Duration) {
         assertOnThread()
         guard let state = unsafe state(connection) else { return }
@@ -142,8 +148,8 @@ package import HubCore
 
     // MARK: Turns
 
-    /// A turn is what a loop does between two waits. It counts from its first event that is heard of here, so without what the library
-    /// read and decrypted before that one.
+    /// Starts the clock of a turn, the loop's work between two waits. The clock starts with the first event seen here,
+    /// so it leaves out bytes that the library read and decrypted before.
     @inline(__always) func turnBegins() {
         if unsafe turnBeganAt == 0 { unsafe turnBeganAt = uv_hrtime() }
     }
@@ -168,8 +174,8 @@ package import HubCore
 
     func turnEnds() {
         resumeRequests()
-        // Publishers before subscribers: while the events go out, the next requests of those who publish without a pause arrive
-        // together, and share a write. The other way round half of them are always a turn behind the others.
+        // Answers come before the fan-out. If answers were written after it, busy publishers would split into two
+        // alternating halves, and only half of the frames could share a write.
         if hasAnswersWaiting, turnsPutOff < Self.turnsPutOffMax {
             hasAnswersWaiting = false
             turnsPutOff += 1
@@ -191,8 +197,8 @@ package import HubCore
         delegate?.loopTurnWritten(at: now)
     }
 
-    /// The loop looks once at everything that is ready, and then ends its next turn. From `LoopDelegate.loopTurnEnds`, for one that has
-    /// more to write than a turn should take.
+    /// Begins the next turn without waiting. Called from `LoopDelegate.loopTurnEnds` when more is to be written than a
+    /// turn should take.
     package func comeBackAtOnce() {
         assertOnThread()
         native.hurry()
@@ -204,10 +210,10 @@ package import HubCore
             handle.released(isRequest: newcomer.isRequest)
             return
         }
-        // A peer that says nothing more has to time out, too.
+        // A peer that sends nothing more must time out, too.
         hasNewTimeouts = true
-        // On failure the library closes the descriptor. It reports the end of what it had taken, possibly only later, when a TLS
-        // handshake fails at its first byte; what it had not taken it does not report.
+        // On failure the library closes the descriptor. The library reports an end only for a descriptor that it had
+        // taken, possibly later, when a TLS handshake fails at its first byte.
         let takenBefore = takenCount
         if let wsi = unsafe native.adopt(newcomer.descriptor) {
             unsafe tandem_lws_mark_request(wsi, newcomer.isRequest)
@@ -240,7 +246,7 @@ package import HubCore
         }
     }
 
-    /// Whole ticks since bytes last came in; nil when the kernel does not say. One system call.
+    /// Whole ticks since the last received bytes; nil when unknown. One system call.
     private func quietTicks(_ state: UnsafeMutablePointer<ConnectionState>) -> UInt32? {
         let milliseconds = unsafe tandem_lws_quiet_milliseconds(state.pointee.wsi)
         return milliseconds < 0 ? nil : UInt32(clamping: milliseconds / Int(LoopOptions.tickMilliseconds))
@@ -256,8 +262,8 @@ package import HubCore
             let waited = unsafe tick &- state.pointee.pingTick
             let within = unsafe UInt32(state.pointee.pongWithinTicks)
             if waited >= within {
-                // While the library holds a rest of ours (TLS) it reads nothing; only the kernel knows that something came. A
-                // dead peer has been quiet for both waits, less what the first one was short by within its tick.
+                // With TLS the library reads nothing while it holds unsent bytes; only the kernel knows of incoming
+                // ones. A dead peer has been quiet for both waits, less a fraction of a tick.
                 let quiet = unsafe quietTicks(state)
                 if let quiet, quiet + 1 < waited + after {
                     unsafe state.pointee.lastInboundTick = tick &- quiet

@@ -1,16 +1,16 @@
 internal import Glibc
 
-/// Newcomers: the descriptors that the acceptor handed over, taken in a few at a time.
+/// Adoption of the descriptors that the acceptor handed over, a few per turn.
 ///
-/// When thousands of clients come back at once, each of them costs a handshake, an upgrade and its subscriptions, and all that is ready
-/// at the same time is handled in one turn of the loop. A bounded number for each turn keeps turns short, so that publishes and
-/// established connections have theirs between them; who waits here has been accepted and waits some milliseconds longer.
+/// Each new client costs a handshake, an upgrade and its subscriptions, and one turn handles everything that is ready.
+/// When thousands reconnect at once, a bound per turn keeps turns short for publishes and established connections. A
+/// newcomer has been accepted and only waits some milliseconds longer.
 extension Loop {
-    /// Takes what was handed over and has its turn. Called when the loop is woken.
+    /// Adopts newcomers, up to the bound per turn. Called when the loop is woken.
     func adoptNewcomers() {
         handle.adoptions.drain(into: &newcomers.arriving)
         newcomers.take()
-        // Behind the drain: a descriptor that was handed over after a replacement is not adopted before it.
+        // After the drain: a descriptor that was handed over after a replacement must not be adopted before it.
         if let certificate = handle.takeCertificate() { native.use(certificate) }
         var left = LoopOptions.adoptionsPerTurnMax
         while left > 0, let newcomer = newcomers.next() {
@@ -19,12 +19,12 @@ extension Loop {
         }
     }
 
-    /// At the end of a turn: whoever still waits is next in the following one, which begins at once.
+    /// Wakes the loop again at the end of a turn while newcomers wait.
     func recallNewcomers() {
         if !newcomers.isEmpty { handle.waker.wake() }
     }
 
-    /// The loop ends: who waits is turned away.
+    /// Closes the waiting newcomers when the loop ends.
     func dismissNewcomers() {
         while let newcomer = newcomers.next() {
             Glibc.close(newcomer.descriptor)
@@ -33,9 +33,9 @@ extension Loop {
     }
 }
 
-/// Descriptors in the order of their coming. Owned by one loop.
+/// Descriptors in the order of arrival. Owned by one loop.
 struct Newcomers {
-    /// What the mailbox gave last; its storage goes back there.
+    /// The mailbox's last batch; the storage returns to the mailbox.
     var arriving: [Newcomer] = []
     private var waiting: [Newcomer] = []
     private var head = 0
@@ -43,7 +43,7 @@ struct Newcomers {
     var isEmpty: Bool { head == waiting.count }
     var count: Int { waiting.count - head }
 
-    /// Puts what arrived behind those who wait.
+    /// Appends the arrived newcomers to the waiting ones.
     mutating func take() {
         waiting += arriving
         arriving.removeAll(keepingCapacity: true)

@@ -1,11 +1,11 @@
 internal import CLibWebSockets
 internal import HubCore
 
-/// The one function libwebsockets calls, for every reason: finds the loop, names the call, returns an integer.
+/// libwebsockets' callback for every reason: finds the loop and forwards the call.
 ///
-/// libwebsockets' contract: a context is served by one thread, and calls back only on it. The loop is the context's user
-/// pointer, borrowed: it destroys the context, so it outlives every call. Connections are of the library's raw role: it reads
-/// and writes bytes, through TLS where there is TLS, and every byte's meaning is ours (`HubWire`).
+/// One thread serves a context, and the library calls back on that thread only. The loop is the context's user pointer,
+/// borrowed: the loop destroys the context, so it outlives every call. Connections have the library's raw role. The
+/// library reads and writes bytes, with or without TLS, and `HubWire` gives them a meaning.
 let loopCallback:
     @convention(c) (
         OpaquePointer?, lws_callback_reasons, UnsafeMutableRawPointer?, UnsafeMutableRawPointer?, Int
@@ -18,7 +18,7 @@ let loopCallback:
         switch reason {
         case LWS_CALLBACK_WSI_CREATE: loop.descriptorTaken()
         case LWS_CALLBACK_WSI_DESTROY: unsafe loop.descriptorEnded(wsi)
-        // The one call in which the session pointer is something else: the TLS context in the making.
+        // In this call only, the session pointer is the new TLS context.
         case LWS_CALLBACK_OPENSSL_LOAD_EXTRA_SERVER_VERIFY_CERTS:
             if let session = unsafe session { return unsafe loop.native.configureTLS(OpaquePointer(session)) ? 0 : -1 }
         default: break
@@ -35,17 +35,17 @@ let loopCallback:
         }
     }
 
-/// What libwebsockets keeps for us beside each of its connections. All zero when new.
+/// Our data in each of libwebsockets' connections. All zero when new.
 struct LoopSession {
     /// Slot in the connection table, plus one; 0 before the upgrade is complete.
     var slotPlusOne: UInt32
     /// Index of the HTTP connection, plus one; 0 before its first byte, and once it is upgraded.
     var doorPlusOne: UInt32
-    /// The last word is said: what still comes is thrown away.
+    /// The connection is ending, and incoming bytes are discarded.
     var isEnding: Bool
 }
 
-/// What comes in on a connection, by what the connection has become.
+/// Dispatch of a connection's events by its state: HTTP, WebSocket, or ending.
 extension Loop {
     /// False: the connection ends at once.
     func received(_ wsi: OpaquePointer, _ session: UnsafeMutablePointer<LoopSession>, _ bytes: UnsafeMutableRawBufferPointer) -> Bool {
@@ -57,7 +57,7 @@ extension Loop {
         return unsafe receivedRequests(wsi, session, UnsafeRawBufferPointer(bytes))
     }
 
-    /// The socket takes more. The library calls also without need.
+    /// The socket may take more. The library also calls without need.
     func writable(_ wsi: OpaquePointer, _ session: UnsafeMutablePointer<LoopSession>) -> Bool {
         if unsafe session.pointee.isEnding {
             unsafe finishSending(wsi)

@@ -1,15 +1,16 @@
 internal import HubCore
 
-/// Time limits of HTTP connections: for a head, a body, the reading of an answer, and between two requests. Looked at once a tick.
+/// Time limits of HTTP connections: for a head, a body, the reading of an answer, and between two requests. Checked
+/// once per tick.
 extension Loop {
-    /// The tick at which a head or a body has to be complete that begins now.
+    /// The tick by which a head or body that begins now must be complete.
     var bodyDeadline: UInt32 { deadline(seconds: options.requestTimeoutSeconds) }
 
-    /// The tick at which the next request has to have begun.
+    /// The tick by which the next request must begin.
     var idleDeadline: UInt32 { deadline(seconds: LoopOptions.keepAliveSeconds) }
 
     private func deadline(seconds: Int) -> UInt32 {
-        // One more, because the tick that is under way may be nearly over: nobody gets less than was promised.
+        // One more tick, because the current one may be nearly over.
         tick &+ UInt32(seconds) * UInt32(1000 / LoopOptions.tickMilliseconds) &+ 1
     }
 
@@ -26,7 +27,7 @@ extension Loop {
         endLingerers()
     }
 
-    /// Answers 408 to whoever is late with a body, and ends the connection behind it.
+    /// Answers 408 to late bodies, and then ends the connection.
     private func refuseLateBodies() {
         for index in http.indices {
             guard let connection = http[index], let exchange = connection.exchange, !exchange.isDispatched else { continue }

@@ -1,11 +1,12 @@
 package import HubCore
 
-/// What a WebSocket upgrade asked for.
+/// The request of a WebSocket upgrade.
 package struct UpgradeRequest {
     /// Percent-decoded, without the query.
     package let path: String
     /// The app's key, which is the path's last piece.
     package let key: String
+    /// The URL's parameters, decoded.
     package let query: HTTPQuery
     /// The `Origin` header; nil from native clients.
     package let origin: String?
@@ -14,14 +15,14 @@ package struct UpgradeRequest {
 }
 
 
-/// Names one HTTP exchange whose answer comes later. Valid on any thread; answering one that has ended does nothing.
+/// Names one HTTP exchange that is answered later. Valid on any thread; answering an ended exchange does nothing.
 package struct HTTPReply: Sendable, Hashable {
     package let loop: Int
     let exchange: Int
     let serial: UInt64
 }
 
-/// How a WebSocket connection ended.
+/// The end of a WebSocket connection.
 package enum ConnectionEnd: Sendable, Equatable {
     /// The peer sent a close frame; 1005: without a code.
     case closedByPeer(code: UInt16)
@@ -31,44 +32,46 @@ package enum ConnectionEnd: Sendable, Equatable {
     case lost
 }
 
-/// What happens on one loop's connections: the engine above implements it. Every call is made on the loop's own thread, and
-/// none may block.
+/// Events of one loop's connections. Every call is made on the loop's own thread, and none may block.
 package protocol LoopDelegate: AnyObject {
     /// A WebSocket upgrade is complete; the first frame may be sent. To refuse, send an error and close.
     func connectionOpened(_ connection: ConnectionID, request: UpgradeRequest)
-    /// A whole text message, which is UTF-8. The bytes are the transport's and end with the call.
+    /// A whole text message, which is UTF-8. The bytes are valid during the call only.
     func connection(_ connection: ConnectionID, received text: UnsafeRawBufferPointer)
-    /// A whole binary message. The bytes end with the call.
+    /// A whole binary message. The bytes are valid during the call only.
     func connection(_ connection: ConnectionID, receivedBinary bytes: UnsafeRawBufferPointer)
-    /// A frame came of which no other call tells: a fragment of a message that goes on, a PING, or a PONG to no PING of the loop's.
+    /// A frame that no other call reports: a fragment of an unfinished message, a PING, or a probe's PONG without a
+    /// PING.
     func connectionReceivedFrame(_ connection: ConnectionID)
     /// A message grew past `LoopOptions.messageBytesMax`; it is dropped, and the delegate is expected to close.
     func connectionReceivedTooMuch(_ connection: ConnectionID)
     /// No PONG came in the time given to `Loop.probe`; the delegate is expected to close with 4201.
     func connectionIsSilent(_ connection: ConnectionID)
-    /// The send queue's bound was exceeded; what waited is about to be dropped. The delegate is expected to close with 4100;
-    /// the transport does it when the delegate has not.
+    /// The send queue's bound was exceeded; the queue is about to be dropped. The delegate is expected to close with
+    /// 4100; otherwise the transport does.
     func connectionIsSlow(_ connection: ConnectionID)
-    /// A PONG with a payload came; that of the loop's own probes is not reported. The bytes end with the call.
+    /// A PONG arrived; those of the loop's own probes are not reported. The bytes are valid during the call only.
     func connection(_ connection: ConnectionID, receivedPong payload: UnsafeRawBufferPointer)
     /// The connection is gone; its id will never be valid again.
     func connectionClosed(_ connection: ConnectionID, end: ConnectionEnd)
 
-    /// The body that may follow this head. Asked before any of a body is kept that does not come whole with one read.
+    /// The limit of the body that may follow this head. Asked before any part is kept of a body that does not arrive
+    /// whole in one read.
     func bodyLimit(of head: HTTPRequest) -> BodyLimit
-    /// Counts an HTTP connection from the address, or says that it has too many. Only with `LoopOptions.countsConnections`.
+    /// Counts an HTTP connection from the address, or returns false when the address has too many. Only with
+    /// `LoopOptions.countsConnections`.
     func admitsConnection(from address: String) -> Bool
-    /// A connection that was admitted so counts no longer.
+    /// Ends the count of an admitted connection.
     func connectionLeft(_ address: String)
 
-    /// A whole HTTP request. Return the answer, or nil and give it to `Loop.respond` later.
+    /// A whole HTTP request. Return the answer, or nil and answer via `Loop.respond` later.
     func request(_ request: HTTPRequest, reply: HTTPReply) -> HTTPResponse?
 
-    /// Another thread asked for attention: drain the mailboxes.
+    /// Another thread woke the loop: drain the mailboxes.
     func loopWoken()
-    /// Everything that was ready has been handled; the loop is about to wait. The place to flush what this turn collected.
+    /// All ready events are handled, and the loop is about to wait. The delegate flushes the turn's output here.
     func loopTurnEnds()
-    /// Behind `loopTurnEnds`: what this turn wrote is written.
+    /// Follows `loopTurnEnds`, after this turn's writes.
     /// - Parameter now: nanoseconds of the monotonic clock.
     func loopTurnWritten(at now: UInt64)
 }

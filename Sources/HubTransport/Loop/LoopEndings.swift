@@ -1,15 +1,16 @@
 internal import CLibWebSockets
 
-/// When a connection that is ending is cut off, as ticks of the loop's clock.
+/// The deadlines of an ending connection, in ticks of the loop's clock.
 struct Ending {
     var deadline: UInt32
     let latest: UInt32
 }
 
-/// Connections that have said their last word and wait for the peer to go: what they still send is thrown away. A socket that is closed
-/// with unread bytes in it resets its connection, and the peer may never read the last word (RFC 9112, 9.6; RFC 6455, 7.1.1).
+/// Ending connections: all is sent, and incoming bytes are discarded until the peer ends the connection. Closing a
+/// socket with unread bytes resets the connection, and the peer may lose the last bytes sent (RFC 9112, 9.6; RFC 6455,
+/// 7.1.1).
 extension Loop {
-    /// Nothing more is sent once the library has sent what it holds; the connection ends when the peer ends it, or after a moment.
+    /// Ends sending once the library has sent its bytes. The connection ends when the peer ends it, or at the deadline.
     func beginEnding(_ wsi: OpaquePointer, _ session: UnsafeMutablePointer<LoopSession>) {
         unsafe session.pointee.isEnding = true
         endings[UInt(bitPattern: wsi)] = Ending(deadline: tick &+ LoopOptions.lingerTicks, latest: bodyDeadline)
@@ -24,19 +25,19 @@ extension Loop {
         }
     }
 
-    /// The peer is still sending: it has a moment more for it, but no longer than a request may take.
+    /// Extends the deadline of a peer that is still sending, at most to the time limit of a request.
     func goesOnSending(_ wsi: OpaquePointer) {
         endings[UInt(bitPattern: wsi)]?.deadline = tick &+ LoopOptions.lingerTicks
     }
 
-    /// Cuts off who has had time enough. Once a tick.
+    /// Cuts off connections past their deadline. Once per tick.
     func endLingerers() {
         for (key, ending) in endings where isPast(ending.deadline) || isPast(ending.latest) {
             if let wsi = unsafe OpaquePointer(bitPattern: key) { unsafe end(wsi) }
         }
     }
 
-    /// Ends a connection without another word.
+    /// Ends a connection without sending anything more.
     func end(_ wsi: OpaquePointer) {
         unsafe tandem_lws_kill(wsi)
         hasNewTimeouts = true

@@ -2,34 +2,38 @@ internal import CLibWebSockets
 internal import Glibc
 package import HubCore
 
-/// What one loop has done and holds: a copy of its plain numbers, for metrics.
+/// Counters and gauges of one loop, copied for metrics.
 package struct LoopFigures: Sendable {
     package var counters = Loop.Counters()
     /// WebSocket connections open now.
     package var connections = 0
-    /// HTTP requests are numbered as their heads come: the number of the next one, and the number below which all have their answer.
+    /// The number of the next HTTP request, counted by heads.
     package var nextRequest: UInt64 = 0
+    /// The number below which all HTTP requests are answered.
     package var answeredUpTo: UInt64 = 0
-    /// Connections that do not keep up, and the memory of everything that waits for them.
+    /// Connections with unsent frames.
     package var behind = 0
+    /// Bytes of memory that wait for slow connections and unread answers.
     package var backlogBytes = 0
-    /// Descriptors that were handed over and wait for their turn.
+    /// Descriptors handed over and not adopted yet.
     package var newcomers = 0
+    /// Durations of the loop's turns.
     package var turns = Histogram()
-    /// What the loop's thread has used of a core, in nanoseconds.
+    /// CPU time of the loop's thread, in nanoseconds.
     package var cpuNanoseconds: UInt64 = 0
     package var handshakes = Handshakes()
 
-    /// TLS handshakes since the start. What has begun and is not completed failed, or is under way.
+    /// TLS handshakes since the start. A begun handshake that is not completed has failed, or is under way.
     package struct Handshakes: Sendable {
         package var begun: UInt64 = 0
         package var completed: UInt64 = 0
-        /// Of these, those with a session of before.
+        /// Completed handshakes that resumed a session.
         package var resumed: UInt64 = 0
     }
 }
 
 extension Loop {
+    /// A copy of the loop's numbers. On the loop's thread.
     package var figures: LoopFigures {
         assertOnThread()
         var time = timespec()

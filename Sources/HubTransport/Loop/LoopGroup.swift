@@ -9,7 +9,7 @@ package final class LoopGroup: Sendable {
     private let bodies: BodyBudget
     private let threads = Mutex<[ServiceThread]>([])
 
-    /// Makes the loops without running them, so that what they talk to can be made from their handles.
+    /// Makes the loops without running them, so that other parts can be built with their handles.
     package init(count: Int, options: LoopOptions) throws(TransportError) {
         var handles: [LoopHandle] = []
         var natives: [LoopNative] = []
@@ -24,11 +24,11 @@ package final class LoopGroup: Sendable {
         bodies = BodyBudget(bytesMax: options.unfinishedBodiesBytesMax, bytesPerPeerMax: options.unfinishedBodiesBytesPerAddressMax)
     }
 
-    /// Bytes of the bodies that have come in part. Any thread.
+    /// Bytes of incomplete request bodies. Any thread.
     package var unfinishedBodiesBytes: Int { bodies.bytes }
 
-    /// Starts every loop with the delegate that `makeDelegate` returns for it on its own thread; returns when all of them run.
-    /// When one cannot, those that do are ended again. Call once.
+    /// Starts every loop with the delegate that `makeDelegate` returns on the loop's thread. Returns when all loops
+    /// run. If one fails, the running ones are ended. Call once.
     package func start(makeDelegate: @escaping @Sendable (Loop) -> any LoopDelegate) throws(TransportError) {
         let limit = Self.descriptorLimit()
         let capacity = min(options.connectionsMax ?? limit, limit)
@@ -65,13 +65,14 @@ package final class LoopGroup: Sendable {
         loop.delegate = nil
     }
 
-    /// Answers TLS handshakes with this certificate from now on; established connections go on as they are. Any thread. Nothing
-    /// happens on plain loops.
+    /// Answers TLS handshakes with this certificate from now on; established connections are not affected. Any thread.
+    /// No effect without TLS.
     package func replace(_ certificate: ServerCertificate) {
         for handle in handles { handle.replace(certificate) }
     }
 
-    /// Ends every connection without a word, then the loops. Returns when their threads have ended; safe to call again.
+    /// Ends every connection without a close frame, then the loops. Returns when their threads have ended; safe to call
+    /// again.
     package func stop() {
         for handle in handles { handle.stop() }
         let ended = threads.withLock { threads in
@@ -81,7 +82,7 @@ package final class LoopGroup: Sendable {
         for thread in ended { thread.join() }
     }
 
-    /// How many descriptors the process may have, after raising the soft limit to the hard one.
+    /// The process's descriptor limit, after raising the soft limit to the hard one.
     package static func descriptorLimit() -> Int {
         var limit = rlimit()
         guard unsafe getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return 1024 }
@@ -95,7 +96,7 @@ package final class LoopGroup: Sendable {
     }
 }
 
-/// One thread waits, another says how starting went.
+/// A starting thread's signal of success or failure to a waiting one.
 @safe final class StartSignal: @unchecked Sendable {
     // Guard: the semaphore orders the write of `failure` before its read.
     private let semaphore: UnsafeMutablePointer<sem_t>

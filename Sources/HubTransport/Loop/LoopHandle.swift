@@ -1,7 +1,7 @@
 internal import HubCore
 internal import Synchronization
 
-/// What other threads may hold of a loop: hand it descriptors, wake it, ask it to stop.
+/// The handle of a loop for other threads: hands over descriptors, wakes, and stops.
 package final class LoopHandle: Sendable {
     package let index: Int
     package let waker: LoopWaker
@@ -17,28 +17,28 @@ package final class LoopHandle: Sendable {
         adoptions = Mailbox(waker: waker)
     }
 
-    /// Connections handed to the loop that have not ended: what the acceptor balances by.
+    /// Connections handed to the loop that have not ended. The acceptor balances by this number.
     package var load: Int { held.load(ordering: .relaxed) }
-    /// Of these, the ones that began with a plain HTTP request.
+    /// The part of `load` that began with a plain HTTP request.
     package var requestLoad: Int { heldRequests.load(ordering: .relaxed) }
 
     var isStopRequested: Bool { stopRequested.load(ordering: .acquiring) }
 
     /// Gives the loop an accepted, non-blocking descriptor; the loop owns it from here on.
-    /// - Parameter address: whose connection it is, where a proxy said so.
+    /// - Parameter address: the peer named by a proxy; nil without one.
     func hand(over descriptor: Int32, isRequest: Bool = false, address: IPAddress? = nil) {
         held.add(1, ordering: .relaxed)
         if isRequest { heldRequests.add(1, ordering: .relaxed) }
         adoptions.post(Newcomer(descriptor: descriptor, isRequest: isRequest, address: address))
     }
 
-    /// Connections that are handed over after this call are answered with the certificate.
+    /// Connections handed over after this call get the certificate.
     func replace(_ certificate: ServerCertificate) {
         newCertificate.withLock { $0 = certificate }
         waker.wake()
     }
 
-    /// What `replace` left, once.
+    /// Takes the certificate left by `replace`.
     func takeCertificate() -> ServerCertificate? {
         newCertificate.withLock { certificate in
             defer { certificate = nil }
@@ -60,8 +60,8 @@ package final class LoopHandle: Sendable {
 /// An accepted descriptor on its way to a loop.
 struct Newcomer: Sendable {
     let descriptor: Int32
-    /// It began with a plain HTTP request; see `FirstWords`.
+    /// The connection began with a plain HTTP request; see `FirstWords`.
     let isRequest: Bool
-    /// Whose connection it is, where a proxy said so.
+    /// The peer named by a proxy; nil without one.
     let address: IPAddress?
 }

@@ -2,28 +2,29 @@ internal import CLibWebSockets
 internal import Glibc
 internal import Synchronization
 
-/// The C side of one loop: libuv's loop and handles, and the libwebsockets context on it. Owns every pointer it hands out
-/// and ends them in `close()`; made on the starting thread, used on the loop's.
+/// The C side of one loop: libuv's loop and handles, and the libwebsockets context on it. Owns every pointer and frees
+/// it in `close()`. Made on the starting thread, used on the loop's.
 @safe final class LoopNative: @unchecked Sendable {
-    // Guard: handed from the starting thread to the loop's thread before anything runs, and touched by that one only.
+    // Guard: handed from the starting thread to the loop's thread before anything runs, and then touched by the latter
+    // only.
     private let loop: UnsafeMutablePointer<uv_loop_t>
     let async: UnsafeMutablePointer<uv_async_t>
     private let prepare: UnsafeMutablePointer<uv_prepare_t>
     private let timer: UnsafeMutablePointer<uv_timer_t>
-    /// While it runs, the loop does not sleep in front of its next turn.
+    /// While this handle runs, the loop does not sleep before its next turn.
     private let idle: UnsafeMutablePointer<uv_idle_t>
     private let protocols: UnsafeMutablePointer<lws_protocols>
     private let retry: UnsafeMutablePointer<lws_retry_bo_t>
     private var names: [UnsafeMutablePointer<CChar>] = unsafe []
     private var context: OpaquePointer?
-    /// Nil: plain.
+    /// Nil without TLS.
     private var tls: LoopTLS?
-    /// What wakes the context up: to the library a connection of its own. Valid until the context has ended.
+    /// The context's wake-up, one of the library's own connections. Valid until the context has ended.
     private var wakeUp: OpaquePointer?
-    /// Turns that the handles of an ended context get to close in; they need three.
+    /// Most turns for the handles of an ended context to close; three are needed.
     private static let closingTurnsMax = 100
 
-    /// The library's name for how connections are called back.
+    /// The library's name for our callback.
     private static let protocolName: StaticString = "tandem"
 
     init() throws(TransportError) {
@@ -69,8 +70,9 @@ internal import Synchronization
         unsafe entry.tx_packet_size = LoopOptions.writeBytesMax
         unsafe protocols.initialize(to: entry)
         unsafe (protocols + 1).initialize(to: lws_protocols())
-        // Off, by a policy of zeros: liveness is the idle wheel's. However far away such a timer is, the library puts it into one sorted
-        // list at every frame that comes in, and walks past those of all other connections.
+        // A policy of zeros switches the library's liveness timers off; the idle wheel checks liveness. At every
+        // incoming frame the library would insert such a timer into one sorted list, past those of all other
+        // connections.
         unsafe retry.initialize(to: lws_retry_bo_t())
 
         var info = unsafe lws_context_creation_info()
@@ -79,15 +81,15 @@ internal import Synchronization
         unsafe info.user = unsafe user
         unsafe info.retry_and_idle_policy = unsafe UnsafePointer(retry)
         unsafe info.options = UInt64(LWS_SERVER_OPTION_LIBUV) | UInt64(LWS_SERVER_OPTION_DISABLE_IPV6)
-        // For TLS handshakes, and peers that say nothing behind theirs. All other time limits are the loop's.
+        // Covers TLS handshakes, and peers that send nothing after theirs. All other time limits are the loop's.
         unsafe info.timeout_secs = UInt32(owner.options.requestTimeoutSeconds + 1)
         unsafe info.pt_serv_buf_size = LoopOptions.readBytesMax + UInt32(tandem_lws_pre)
         unsafe info.fd_limit_per_thread = UInt32(capacity)
-        // Nothing here speaks HTTP/2: one request per connection at a time is what publishers' libraries do.
+        // HTTP/2 is not supported: publishers' libraries send one request per connection at a time.
         unsafe info.alpn = unsafe UnsafePointer(persistent("http/1.1"))
         if let certificate = owner.options.certificate {
             tls = LoopTLS(certificate: certificate)
-            // A TLS context without a certificate of its own: `configureTLS` is called for it while the library makes it.
+            // The TLS context gets no certificate here; the library calls `configureTLS` while it makes the context.
             unsafe info.options |= UInt64(LWS_SERVER_OPTION_DO_SSL_GLOBAL_INIT) | UInt64(LWS_SERVER_OPTION_CREATE_VHOST_SSL_CTX)
         }
         unsafe makeContext(&info)
@@ -111,27 +113,28 @@ internal import Synchronization
         unsafe tls?.configure(context) ?? false
     }
 
-    /// Handshakes that begin from now on get this certificate. Nothing happens on a plain loop.
+    /// Sets the certificate of future handshakes. No effect without TLS.
     func use(_ certificate: ServerCertificate) {
         tls?.use(certificate)
     }
 
-    /// Of a plain loop: none.
+    /// Counts of TLS handshakes; zeros without TLS.
     var handshakes: LoopFigures.Handshakes { tls?.handshakes ?? LoopFigures.Handshakes() }
 
-    /// Makes a connection of an accepted descriptor; nil when the library could not, which then closed it.
+    /// Makes a connection of an accepted descriptor; nil when the library failed and closed the descriptor.
     func adopt(_ descriptor: Int32) -> OpaquePointer? {
         guard let context = unsafe context, let vhost = unsafe lws_get_vhost_by_name(context, "default") else { return nil }
         return unsafe tandem_lws_adopt(vhost, descriptor, protocols.pointee.name, tls != nil)
     }
 
-    /// Makes the library look at its time-outs again. It plans its next wake-up only behind its own I/O callbacks, so one that
-    /// was set from a timer, a mailbox or the end of a turn would wait for the next traffic of anybody on this loop.
+    /// Makes the library check its time-outs again. The library plans its next wake-up only after its own I/O
+    /// callbacks. Otherwise a time-out set from a timer, a mailbox or the end of a turn would wait for the loop's next
+    /// traffic.
     func noticeTimeouts() {
         if let context = unsafe context { unsafe lws_cancel_service(context) }
     }
 
-    /// The next turn begins without waiting for anything. From the end of a turn.
+    /// Begins the next turn without waiting. Called at the end of a turn.
     func hurry() {
         unsafe uv_idle_start(idle) { handle in unsafe _ = uv_idle_stop(handle) }
     }
@@ -145,11 +148,11 @@ internal import Synchronization
         unsafe uv_stop(loop)
     }
 
-    /// Ends the context and the handles. On the loop's thread, with nothing left to tell anybody.
+    /// Ends the context and the handles. On the loop's thread, after its last turn.
     ///
-    /// On a foreign libuv loop the library is asked twice (libwebsockets' issue 1969): the first call begins to close what is on the
-    /// loop, which takes turns of it; the second frees the rest. In between the number of its wake-up, which the first call has closed,
-    /// has to be taken out of its memory: see `tandem_lws_forget_descriptor`.
+    /// On a foreign libuv loop the library is destroyed by two calls (libwebsockets' issue 1969). The first begins to
+    /// close its handles, which takes turns of the loop; the second frees the rest. In between, the wake-up's
+    /// descriptor, which the first call has closed, must be cleared: see `tandem_lws_forget_descriptor`.
     func close() {
         if let context = unsafe context {
             unsafe lws_context_destroy(context)
@@ -162,7 +165,8 @@ internal import Synchronization
             unsafe uv_close(handle.assumingMemoryBound(to: uv_handle_t.self), nil)
         }
         for _ in 0..<Self.closingTurnsMax where unsafe uv_run(loop, UV_RUN_NOWAIT) == 0 { break }
-        // A handle that stayed on the loop would be used after it was freed: then all of it is left alone, at the end of a process.
+        // A handle left on the loop would be used after it was freed. Everything is leaked in that case, at the end of
+        // the process.
         guard unsafe uv_loop_close(loop) == 0 else { return assertionFailure("libwebsockets left a handle on its loop") }
         if let context = unsafe context { unsafe lws_context_destroy(context) }
         unsafe context = nil
@@ -186,7 +190,7 @@ internal import Synchronization
     }
 }
 
-/// Where libwebsockets' own complaints go: one sink for the process, because the library has one.
+/// The sink of libwebsockets' log: one per process, because the library has one.
 package enum TransportLog {
     private static let sink = Mutex<(@Sendable (String) -> Void)?>(nil)
 

@@ -1,7 +1,7 @@
 internal import CLibWebSockets
 internal import Synchronization
 
-/// Wakes one loop from any thread; wakes before the loop has looked are folded into one.
+/// Wakes one loop from any thread; several wakes before the loop runs count as one.
 @safe package final class LoopWaker: @unchecked Sendable {
     // Guard: the pointer is written once before the loop's thread starts, and `uv_async_send` is libuv's one call that
     // is legal from any thread. `closed` keeps late callers away from a handle that is gone.
@@ -12,7 +12,7 @@ internal import Synchronization
         unsafe self.async = unsafe async
     }
 
-    /// Never blocks for longer than another wake takes. Nothing happens once the loop has ended.
+    /// Never blocks for longer than another wake takes. No effect once the loop has ended.
     package func wake() {
         closed.withLock { closed in
             if !closed { unsafe uv_async_send(async) }
@@ -25,10 +25,10 @@ internal import Synchronization
     }
 }
 
-/// The only door into a loop: messages are appended under a lock and taken out all at once, in order, per wake.
+/// The only way into a loop: messages are appended under a lock and drained all at once, in order, per wake.
 ///
-/// Posts by one thread are received in the order of posting; that is what presence snapshots and their deltas, and role
-/// assignments and the publishes behind them, rely on.
+/// Posts by one thread arrive in the order of posting. Presence snapshots and their deltas rely on this order, as do
+/// role assignments and the publishes after them.
 package final class Mailbox<Message: Sendable>: Sendable {
     private let inbox = Mutex<[Message]>([])
     private let occupation = Atomic(false)
@@ -43,7 +43,8 @@ package final class Mailbox<Message: Sendable>: Sendable {
         self.wake = wake
     }
 
-    /// Appends a message that must not be lost: those are bounded by what causes them, one or two per connection or reply.
+    /// Appends a message that must not be lost. Such messages are bounded by their causes, one or two per connection or
+    /// reply.
     package func post(_ message: Message) {
         let first = inbox.withLock { inbox in
             inbox.append(message)
@@ -53,7 +54,7 @@ package final class Mailbox<Message: Sendable>: Sendable {
         if first { wake() }
     }
 
-    /// Appends a message unless `limit` are waiting already; false: not taken, and the sender has to say so.
+    /// Appends a message unless `limit` are waiting already; false when not taken, which the sender must report.
     package func offer(_ message: Message, limit: Int) -> Bool {
         let (taken, first) = inbox.withLock { inbox in
             if inbox.count >= limit { return (false, false) }
@@ -65,11 +66,11 @@ package final class Mailbox<Message: Sendable>: Sendable {
         return taken
     }
 
-    /// Whether something is to be had: a look without the lock, for who comes by with every request. Whoever has heard of a post, by
-    /// whatever way, is told of it, because the mark is there before the post returns.
+    /// Whether messages wait: a check without the lock, cheap enough for every request. The mark is set before a post
+    /// returns, so a thread that knows of the post sees it.
     package var isOccupied: Bool { occupation.load(ordering: .acquiring) }
 
-    /// Everything posted so far. `spare` is an empty array whose storage the inbox goes on with.
+    /// Takes everything posted so far. The inbox takes over the storage of `messages`.
     package func drain(into messages: inout [Message]) {
         messages.removeAll(keepingCapacity: true)
         inbox.withLock { inbox in

@@ -1,11 +1,11 @@
 internal import COpenSSL
 internal import Glibc
 
-/// Reads certificates and keys in PEM, and says what is wrong with those that cannot be read.
+/// Reads certificates and keys in PEM, and explains failures.
 enum CertificateFile {
     /// The whole file, under a bound.
     static func read(_ path: String, as culprit: CertificateError.Culprit) throws(CertificateError) -> [UInt8] {
-        // Not blocking, because the name could be a pipe's that nobody writes to.
+        // Non-blocking, because the path could be a pipe without a writer.
         let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard descriptor >= 0 else { throw unreadable(path, culprit) }
         defer { close(descriptor) }
@@ -33,7 +33,7 @@ enum CertificateFile {
         defer { unsafe BIO_free(bio) }
         var chain: [OpaquePointer] = unsafe []
         while let certificate = unsafe PEM_read_bio_X509(bio, nil, refusePassword, nil) { unsafe chain.append(certificate) }
-        // Nothing more that looks like PEM is how a good file ends.
+        // The end of a good file: no further PEM block begins.
         let isEnd = ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE
         if isEnd, unsafe !chain.isEmpty {
             ERR_clear_error()
@@ -68,14 +68,14 @@ enum CertificateFile {
             .key, "\(path) holds no private key that can be read: it has to be in PEM, beginning with -----BEGIN PRIVATE KEY-----")
     }
 
-    /// OpenSSL asks at the terminal when nobody else answers.
+    /// Refuses OpenSSL's question for a password, which would otherwise go to the terminal.
     private static let refusePassword:
         @convention(c) (UnsafeMutablePointer<CChar>?, Int32, Int32, UnsafeMutableRawPointer?) -> Int32 = { _, _, _, asked in
             unsafe asked?.assumingMemoryBound(to: Bool.self).pointee = true
             return -1
         }
 
-    /// The subject's common name, or the first name it is valid for.
+    /// The subject's common name, or the first DNS name.
     static func name(_ certificate: OpaquePointer) -> String {
         unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 256) { buffer in
             guard let base = buffer.baseAddress else { return "" }
@@ -84,7 +84,7 @@ enum CertificateFile {
         }
     }
 
-    /// Since 1970; 0 for a time that cannot be read.
+    /// Seconds since 1970; 0 for an unreadable time.
     static func seconds(_ time: UnsafePointer<ASN1_TIME>?) -> Int64 {
         var parts = unsafe tm()
         guard unsafe ASN1_TIME_to_tm(time, &parts) == 1 else { return 0 }

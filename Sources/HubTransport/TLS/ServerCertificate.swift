@@ -2,38 +2,40 @@ internal import COpenSSL
 internal import Glibc
 internal import HubCore
 
-/// The certificate chain and private key that TLS handshakes are answered with: read once, checked, and shared by all loops.
+/// The certificate chain and private key for TLS handshakes: read once, checked, and shared by all loops.
 ///
-/// The files are read here and not by libwebsockets, which only logs what is wrong with them and then refuses every handshake.
+/// The files are read here, because libwebsockets only logs mistakes in them and then refuses every handshake.
 @safe package final class ServerCertificate: @unchecked Sendable {
     // Guard: nothing is written after `init`. OpenSSL counts references to these objects atomically and locks what it caches
     // in them.
     private let leaf: OpaquePointer
     private let key: OpaquePointer
-    /// What stands behind the first certificate, in the file's order: OpenSSL's stack, which owns its items.
+    /// The certificates after the first, in the file's order, in an OpenSSL stack that owns its items.
     private let intermediates: OpaquePointer
-    /// Names and encrypts session tickets. Common to all loops, because who comes back may come to another one; and replaced
-    /// together with the certificate, so that nobody resumes a session that was begun under the former one.
+    /// Keys that name and encrypt session tickets. Shared by all loops, because a client may return to another loop.
+    /// Replaced along with the certificate, so that no session of the former one is resumed.
     private let ticketKeys: [UInt8]
 
     /// The subject's common name, or the first DNS name; empty when it has neither.
     package let name: String
+    /// Certificates after the first.
     package let intermediateCount: Int
-    /// In seconds since 1970.
+    /// Seconds since 1970.
     package let validFrom: Int64
+    /// Seconds since 1970.
     package let expiresAt: Int64
-    /// The issuer of each certificate of the chain is the next one's subject.
+    /// Whether the issuer of each certificate of the chain is the next one's subject.
     private let isOrdered: Bool
 
-    /// More than any chain with its key needs; beyond it the file is something else.
+    /// Most bytes of a file: more than any chain with its key needs.
     static let fileBytesMax = 1 << 20
     /// OpenSSL's size of all ticket keys together: a name, a MAC key and a cipher key.
     private static let ticketKeyBytes = 80
 
     /// Reads and checks both files.
-    /// - Throws: what is wrong with which of them, and what to do about it.
+    /// - Throws: the faulty file, the mistake, and the remedy.
     package static func load(certificatePath: String, keyPath: String) throws(CertificateError) -> ServerCertificate {
-        // The queue is the thread's, and what an earlier user left there would be taken for a reason.
+        // The error queue belongs to the thread, and an older entry would be taken for the reason.
         ERR_clear_error()
         defer { ERR_clear_error() }
         let certificates = try CertificateFile.read(certificatePath, as: .certificate)
@@ -78,7 +80,7 @@ internal import HubCore
         unsafe tandem_openssl_free_certificates(intermediates)
     }
 
-    /// Whatever a handshake would refuse is refused now: a key that is too short, a signature that is too weak.
+    /// Refuses early what a handshake would refuse: too short a key, or too weak a signature.
     private func checkStrength(_ path: String) throws(CertificateError) {
         guard let context = unsafe SSL_CTX_new(TLS_server_method()) else { preconditionFailure("out of memory") }
         defer { unsafe SSL_CTX_free(context) }
@@ -88,7 +90,7 @@ internal import HubCore
         }
     }
 
-    /// What an operator ought to know though the certificate can be used.
+    /// Warnings for the operator about a usable certificate.
     /// - Parameter now: seconds since 1970.
     package func warnings(now: Int64) -> [String] {
         var warnings: [String] = []
@@ -116,7 +118,7 @@ internal import HubCore
 
     /// Gives one handshake this chain and key. On the loop's thread, from OpenSSL's certificate callback.
     func present(in session: OpaquePointer) -> Bool {
-        // First, because a certificate of another key type would stand beside the former one and not replace it.
+        // Cleared first, because a certificate of another key type would be added to the former one, not replace it.
         unsafe SSL_certs_clear(session)
         return unsafe SSL_use_cert_and_key(session, leaf, key, intermediates, 1) == 1
     }
@@ -128,12 +130,12 @@ internal import HubCore
     }
 }
 
-/// Why a certificate or its key cannot be used: one sentence that says what, where and what to do.
+/// The reason why a certificate or its key cannot be used: one sentence with mistake, place and remedy.
 package struct CertificateError: Error, CustomStringConvertible {
-    /// Which setting to change.
+    /// The setting to change.
     package enum Culprit: Sendable {
         case certificate, key
-        /// Each is good, and they do not belong together.
+        /// Both are valid, but do not belong together.
         case pair
     }
 

@@ -1,9 +1,9 @@
 internal import HubWire
 
-/// Messages and frames of one loop that have come in part, by slot.
+/// Incomplete messages and frames of one loop, by slot.
 struct Assemblies {
     private var readers: [UInt32: FrameReader] = [:]
-    /// Of all of them.
+    /// Bytes held for all slots.
     private(set) var bytes = 0
 
     var isEmpty: Bool { readers.isEmpty }
@@ -15,7 +15,7 @@ struct Assemblies {
         return reader
     }
 
-    /// Only where there is none.
+    /// The slot must not have a reader yet.
     mutating func keep(_ reader: FrameReader, _ slot: UInt32) {
         bytes += reader.heldBytes
         readers[slot] = reader

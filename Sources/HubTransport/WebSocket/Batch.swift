@@ -1,12 +1,11 @@
 internal import HubCore
 
-/// Frames that some slow connections still have to get: one copy, shared by all of them.
+/// Frames that wait for slow connections: one copy, shared by all of them.
 ///
-/// Made only when the first of a channel's subscribers cannot take a write at once; whoever keeps up never causes one.
-/// Belongs to one loop. Freed with its last reference.
+/// Made only when the first connection cannot take a write at once. Belongs to one loop. Freed with its last reference.
 @safe final class Batch {
     let bytes: UnsafeRawBufferPointer
-    /// Those of its frames that a newer one of their line makes needless, in order.
+    /// The batch's latest-only frames, in order.
     let latestOnly: [LatestOnlyFrame]
     private let memory: QueuedMemory
 
@@ -26,8 +25,8 @@ internal import HubCore
     }
 }
 
-/// What waits on one loop for connections that are behind, in bytes of memory: each batch once however many wait for it, what the
-/// library holds, and the entries of the queues. Belongs to the loop.
+/// Bytes of memory that wait on one loop for slow connections. Counts each batch once, the library's buffers, the
+/// queues' entries, and pending answers. Belongs to the loop.
 final class QueuedMemory {
     var bytes = 0
 }

@@ -1,24 +1,24 @@
-/// The connections of one loop that are behind, sorted by how far: who is furthest is found without a look at the others.
+/// The slow connections of one loop, sorted by bytes behind. The furthest is found without scanning the others.
 ///
-/// Kept in classes of which each ends an eighth of a power of two above its beginning. A connection changes its class after an eighth
-/// more or less, so most bytes that come and go cost nothing here; of two in one class either may count as the furthest.
+/// Connections are kept in classes, eight per power of two. Most changes in bytes stay within a class and cost nothing
+/// here. Within one class any connection may count as the furthest.
 struct Laggards {
     private var classes: [Set<UInt32>] = Array(repeating: [], count: Self.wordCount * 64)
-    /// A bit for each class that has somebody.
+    /// A bit per class, set while the class is not empty.
     private var occupied: [UInt64] = Array(repeating: 0, count: Self.wordCount)
-    /// Words that were looked at to find somebody: what it costs.
+    /// Words scanned by `furthest` so far, as a measure of its cost.
     private(set) var looks = 0
 
     private static let wordCount = 8
 
-    /// The class of so many bytes; 0: not behind at all.
+    /// The class of a number of bytes; 0 means not behind.
     static func rank(_ bytes: Int) -> Int {
         guard bytes >= 8 else { return max(0, bytes) }
         let exponent = Int.bitWidth - 1 - bytes.leadingZeroBitCount
         return (exponent - 2) * 8 + (bytes >> (exponent - 3)) & 7
     }
 
-    /// A connection was so many bytes behind, and is behind by so many now.
+    /// Moves a connection from `before` to `after` bytes behind.
     mutating func move(_ slot: UInt32, from before: Int, to after: Int) {
         let (former, rank) = (Self.rank(before), Self.rank(after))
         guard former != rank else { return }
@@ -32,7 +32,7 @@ struct Laggards {
         }
     }
 
-    /// One of those furthest behind, and their class.
+    /// A connection of the highest class, and that class.
     mutating func furthest() -> (slot: UInt32, rank: Int)? {
         for word in occupied.indices.reversed() {
             looks += 1

@@ -4,12 +4,12 @@ internal import HubWire
 
 /// WebSocket connections: from the upgrade to the last frame (RFC 6455).
 extension Loop {
-    /// The connection is one of frames from now on. False: the table is full.
+    /// Turns the connection into a WebSocket. False: the table is full.
     func upgraded(_ wsi: OpaquePointer, _ session: UnsafeMutablePointer<LoopSession>) -> Bool {
         guard let slot = unsafe table.insert(wsi, descriptor: tandem_lws_plain_descriptor(wsi), tick: tick) else { return false }
         unsafe session.pointee.slotPlusOne = slot + 1
         unsafe tally.opened += 1
-        // Requests before the upgrade were counted, and the engine counts it from here on.
+        // The count of HTTP connections ends here; the engine counts the WebSocket from now on.
         unsafe uncountConnection(wsi)
         return true
     }
@@ -23,7 +23,7 @@ extension Loop {
                 forwardedFor: request.headers[Self.forwardedFor]))
     }
 
-    /// Bytes came in. False: the connection ends at once.
+    /// Takes received bytes. False: the connection ends at once.
     func receivedFrames(_ slot: UInt32, _ bytes: UnsafeMutableRawBufferPointer) -> Bool {
         let state = unsafe table.base + Int(slot)
         unsafe state.pointee.lastInboundTick = tick
@@ -33,7 +33,7 @@ extension Loop {
         var input = unsafe bytes
         while let event = unsafe reader.next(&input, messageBytesMax: options.messageBytesMax) {
             unsafe handle(event, slot, state)
-            // The delegate may have closed it, or the peer has; then nobody hears what follows.
+            // The delegate or the peer may have closed the connection; further events are dropped then.
             let isOver = unsafe state.pointee.generation != generation || state.pointee.condition == .free || state.pointee.isDeaf
             if isOver { return true }
         }
@@ -41,7 +41,7 @@ extension Loop {
         return true
     }
 
-    /// What came in part is kept, under the bound of all that is kept so.
+    /// Keeps a reader that holds incomplete frames, under the loop's bound.
     private func keepReader(_ reader: FrameReader, _ slot: UInt32) {
         if reader.isIdle { return }
         if assemblies.bytes + reader.heldBytes > options.assembledBytesMax {
@@ -52,7 +52,7 @@ extension Loop {
     }
 
     private func handle(_ event: FrameReader.Event, _ slot: UInt32, _ state: UnsafeMutablePointer<ConnectionState>) {
-        // Behind the error that it is being closed for, only the peer's own close frame has a meaning.
+        // While the connection is closing, only the peer's close frame and violations matter.
         let isClosing = unsafe state.pointee.condition == .closing
         switch event {
         case .close(let payload): unsafe payload.withBytes { unsafe peerCloses(slot, state, $0) }
@@ -80,7 +80,7 @@ extension Loop {
 
     private func receivedPong(_ slot: UInt32, _ state: UnsafeMutablePointer<ConnectionState>, _ payload: UnsafeRawBufferPointer) {
         if unsafe payload.first == Self.probeMark {
-            // Each PING of the loop is answered once.
+            // Each PING of the loop counts one PONG; further ones are reported as plain frames.
             if unsafe state.pointee.pingTick == 0 { delegate?.connectionReceivedFrame(id(slot)) }
             unsafe state.pointee.pingTick = 0
             return
@@ -90,10 +90,9 @@ extension Loop {
 
     // MARK: Closing
 
-    /// Sends a close frame with code and reason behind everything written so far, and ends the connection when the peer has
-    /// answered it, or within a second. Nothing more is written to it. `reason` is cut to the 123 bytes that a close frame can
-    /// hold (RFC 6455, 5.5).
-    /// - Parameter farewell: whole frames that go right before the close frame, also past a full send queue.
+    /// Sends a close frame after everything written so far. The connection ends when the peer answers, or within a
+    /// second; nothing more is written. `reason` is cut to the 123 bytes that a close frame can hold (RFC 6455, 5.5).
+    /// - Parameter farewell: whole frames sent right before the close frame, even with a full send queue.
     package func close(_ connection: ConnectionID, code: UInt16, reason: String, farewell: [UInt8] = []) {
         assertOnThread()
         guard let state = unsafe state(connection), unsafe state.pointee.condition != .closing else { return }
@@ -104,7 +103,7 @@ extension Loop {
         unsafe wheel.arm(slot, in: LoopOptions.closeAnswerTicks, now: tick, table: table.base)
     }
 
-    /// The peer's close frame is answered with its code (RFC 6455, 5.5.1), and the server is the one to end the socket.
+    /// Answers the peer's close frame with the same code (RFC 6455, 5.5.1). The server then ends the socket.
     private func peerCloses(_ slot: UInt32, _ state: UnsafeMutablePointer<ConnectionState>, _ payload: UnsafeRawBufferPointer) {
         switch unsafe CloseFrame.judge(payload) {
         case .failure(let violation): unsafe fail(slot, state, violation)
@@ -120,19 +119,20 @@ extension Loop {
         }
     }
 
-    /// The peer broke the protocol: it is told how, and nothing more is read (RFC 6455, 7.1.7).
+    /// Closes with the violation's code, and reads nothing more (RFC 6455, 7.1.7).
     private func fail(_ slot: UInt32, _ state: UnsafeMutablePointer<ConnectionState>, _ violation: Violation) {
         close(id(slot), code: violation.code, reason: violation.reason)
         unsafe state.pointee.isDeaf = true
         unsafe endFrames(slot, state)
     }
 
-    /// Both sides have said their last word, or one of them will not: once it is written, the connection is gone for everybody here.
+    /// Ends a WebSocket after both close frames, or without the peer's. Once pending bytes are written, the connection
+    /// leaves the table.
     func endFrames(_ slot: UInt32, _ state: UnsafeMutablePointer<ConnectionState>) {
         guard let wsi = unsafe state.pointee.wsi else { return }
         guard let session = unsafe lws_wsi_user(wsi)?.assumingMemoryBound(to: LoopSession.self) else { return }
         unsafe state.pointee.isDeaf = true
-        // The rest of a frame goes first; `writable` comes back here.
+        // The rest of a frame is sent first; `writable` calls this again.
         if queues[slot] != nil {
             unsafe wheel.arm(slot, in: LoopOptions.closeAnswerTicks, now: tick, table: table.base)
             return
@@ -141,7 +141,7 @@ extension Loop {
         unsafe beginEnding(wsi, session)
     }
 
-    /// A closing connection's time is up: its socket's end is sent, or, where even the close frame finds no room, it is cut off.
+    /// Ends a closing connection whose time is up. A connection that has no room even for the close frame is cut off.
     func closingDue(_ slot: UInt32, _ state: UnsafeMutablePointer<ConnectionState>) {
         let waited = unsafe tick &- state.pointee.pingTick
         if queues[slot] != nil, waited < options.closeTicksMax {
@@ -153,7 +153,7 @@ extension Loop {
         }
     }
 
-    /// The connection is gone for everybody here; its socket may still be ending.
+    /// Removes a connection from the table and reports its end; the socket may still be ending.
     func closed(_ session: UnsafeMutablePointer<LoopSession>) {
         guard let slot = unsafe slot(of: session) else { return }
         unsafe session.pointee.slotPlusOne = 0
@@ -161,7 +161,7 @@ extension Loop {
         unsafe wheel.disarm(slot, table: table.base)
         dropQueue(slot)
         _ = assemblies.take(slot)
-        // Closed before the delegate hears of it, so that nothing it does can write to a dead connection.
+        // Marked before the delegate's call, so that the delegate cannot write to a dead connection.
         let state = unsafe table.base + Int(slot)
         let end: ConnectionEnd =
             if unsafe state.pointee.peerCloseCode != 0 {

@@ -2,17 +2,18 @@ internal import CLibWebSockets
 internal import Glibc
 package import HubCore
 
-/// Writing to WebSocket connections: straight to the socket where there is no TLS, by the library where there is.
+/// Writing to WebSocket connections: straight to the socket without TLS, by the library with TLS.
 ///
-/// All bytes of a connection are ours, so nothing of the library's can get between them. What the kernel does not take of a write waits in
-/// the connection's `SendQueue`: the rest of the frame that was cut as bytes of its own, whole frames behind it as references to one copy.
-/// Through TLS the library keeps the rest of a write, because OpenSSL wants it again as it was. `RawWriteTests` proves both.
+/// All bytes of a connection are ours; the library writes none in between. Bytes that the kernel does not take wait in
+/// the connection's `SendQueue`. The rest of a cut frame is copied; whole frames after it are references to one copy.
+/// With TLS the library keeps the rest of a write, because OpenSSL needs the same bytes again. `RawWriteTests` proves
+/// both.
 extension Loop {
-    /// Writes joined frames to every subscriber of one channel: the fan-out loop.
+    /// Writes joined frames to a group of connections: the fan-out loop.
     ///
-    /// `bytes` are whole WebSocket frames and belong to the caller; whoever cannot take them now shares one copy. `slots` are
-    /// slots of open connections of this loop. Per delivery: no allocation, no reference counting, no lock, one write.
-    /// - Parameter latestOnly: which of the frames a newer one of their line makes needless, in order.
+    /// `bytes` are whole WebSocket frames and belong to the caller; slow connections share one copy. `slots` name open
+    /// connections of this loop. Per delivery: no allocation, no reference counting, no lock, one write.
+    /// - Parameter latestOnly: the frames that a newer one of the same line replaces, in order.
     package func deliver(
         _ bytes: UnsafeRawBufferPointer, to slots: UnsafeBufferPointer<UInt32>,
         latestOnly: UnsafeBufferPointer<LatestOnlyFrame> = unsafe UnsafeBufferPointer(start: nil, count: 0)
@@ -40,8 +41,10 @@ extension Loop {
         unsafe tally.delivered(slots.count, queued: queued, bytes: count)
     }
 
-    /// Writes whole frames to one connection, behind everything sent to it before. Nothing happens when it is gone.
-    /// - Parameter isList: one frame that may be longer than what may wait for a connection; one such may wait for it at a time.
+    /// Writes whole frames to one connection, after everything sent to it before. No effect when the connection is
+    /// gone.
+    /// - Parameter isList: one frame that may exceed the bound of the connection's queue; one such frame may wait at a
+    ///   time.
     package func send(_ frames: [UInt8], to connection: ConnectionID, isList: Bool = false) {
         assertOnThread()
         guard let state = unsafe state(connection) else { return }
@@ -57,7 +60,7 @@ extension Loop {
         }
     }
 
-    /// What one call of `deliver` hands out; the copy is made for the first who has to wait.
+    /// The bytes of one call of `deliver`; the first slow connection makes the shared copy.
     @safe struct Delivery {
         let bytes: UnsafeRawBufferPointer
         let latestOnly: UnsafeBufferPointer<LatestOnlyFrame>
@@ -65,7 +68,7 @@ extension Loop {
         var batch: Batch?
     }
 
-    /// The kernel took only part of a write, or nothing (`sent` is an errno then).
+    /// Continues after a cut write. `sent` is a number of bytes, or a negative errno.
     private func goOn(
         _ delivery: inout Delivery, behind sent: Int, for slot: UInt32, _ state: UnsafeMutablePointer<ConnectionState>
     ) {
@@ -74,7 +77,7 @@ extension Loop {
         if unsafe end < delivery.bytes.count { unsafe queue(&delivery, from: end, for: slot, state) }
     }
 
-    /// Keeps the rest of the frame that was cut. Returns where the next one begins; nil: the socket is dead.
+    /// Keeps the rest of a cut frame. Returns the start of the next frame; nil when the socket is dead.
     private func keepRest(
         of bytes: UnsafeRawBufferPointer, behind sent: Int, for slot: UInt32, _ state: UnsafeMutablePointer<ConnectionState>
     ) -> Int? {
@@ -88,7 +91,7 @@ extension Loop {
 
     private static func isFull(_ sent: Int) -> Bool { [EAGAIN, EWOULDBLOCK, EINTR].contains(Int32(-sent)) }
 
-    /// The bytes go before everything else that is to be sent.
+    /// Holds bytes that go before everything queued.
     private func hold(_ rest: [UInt8], _ slot: UInt32, _ state: UnsafeMutablePointer<ConnectionState>) {
         changeQueue(slot) { $0.held = rest }
         if unsafe state.pointee.condition == .open { unsafe state.pointee.condition = .behind }
@@ -101,12 +104,12 @@ extension Loop {
         keepBound(slot)
     }
 
-    /// False: the library refused; the socket is dead.
+    /// Writes by the library. False: the socket is dead.
     private func writeByLibrary(_ bytes: UnsafeRawBufferPointer, _ state: UnsafeMutablePointer<ConnectionState>) -> Bool {
         unsafe Int(tandem_lws_write_raw(state.pointee.wsi, bytes.baseAddress, bytes.count)) >= bytes.count
     }
 
-    /// After a write by the library of so many bytes: whatever it could not send is memory of a connection that is behind.
+    /// Marks a connection as slow when the library holds a rest of its last write, of at most `count` bytes.
     private func noteHeld(_ count: Int, for slot: UInt32, _ state: UnsafeMutablePointer<ConnectionState>) {
         guard unsafe lws_partial_buffered(state.pointee.wsi) != 0 else { return }
         changeQueue(slot) { $0.libraryBytes = count }
@@ -114,7 +117,7 @@ extension Loop {
         unsafe lws_callback_on_writable(state.pointee.wsi)
     }
 
-    /// The slow way: the connection has not taken all of an earlier write yet.
+    /// Queues frames for a slow connection.
     private func queue(
         _ delivery: inout Delivery, from start: Int, for slot: UInt32, _ state: UnsafeMutablePointer<ConnectionState>
     ) {
@@ -131,7 +134,8 @@ extension Loop {
         }
     }
 
-    /// Closes those who are furthest behind until so many bytes fit under the loop's bound. False: the one that asks is among them.
+    /// Closes the connections furthest behind until `needed` bytes fit under the loop's bound. False when `slot` is
+    /// among them.
     private func makeRoom(_ needed: Int, for slot: UInt32) -> Bool {
         while queuedMemory.bytes + needed > options.sendQueueBytesTotalMax {
             guard let furthest = laggards.furthest(), furthest.rank > Laggards.rank(queues[slot]?.bytesBehind ?? 0) else { return false }
@@ -140,13 +144,14 @@ extension Loop {
         return true
     }
 
-    /// The rest of a frame waits, however long it is: somebody may have to go for it.
+    /// Restores the loop's bound after the rest of a frame was kept, whatever its length.
     private func keepBound(_ slot: UInt32) {
         while queuedMemory.bytes > options.sendQueueBytesTotalMax, queues[slot] != nil, !makeRoom(0, for: slot) { giveUp(slot) }
     }
 
-    /// A slow consumer is closed with 4100. Its queue is dropped, but for the rest of the frame that was cut, which goes before the close frame.
-    /// A second call finds it closing: then that rest is dropped as well, and the connection ends without another word.
+    /// Closes a slow consumer with 4100. The queue is dropped, except for the rest of a cut frame, which precedes the
+    /// close frame. On a connection that is closing already, this rest is dropped as well, and the connection ends at
+    /// once.
     private func giveUp(_ slot: UInt32) {
         let state = unsafe table.base + Int(slot)
         guard unsafe state.pointee.condition != .closing else {
@@ -175,8 +180,8 @@ extension Loop {
         laggards.move(slot, from: queue.bytesBehind, to: 0)
     }
 
-    /// Goes on with what waits for this connection; the library calls also without need, and "nothing waits" is normal. False: the socket
-    /// is dead.
+    /// Continues with the connection's queue when the socket may take more. The library also calls without need, so an
+    /// empty queue is normal. False: the socket is dead.
     func writable(_ slot: UInt32, _ wsi: OpaquePointer) -> Bool {
         let state = unsafe table.base + Int(slot)
         guard queues[slot] != nil else { return true }
@@ -227,13 +232,13 @@ extension Loop {
 
     // MARK: Ending
 
-    /// A write failed: the socket is dead, and the library closes it on its next round.
+    /// Ends a connection whose write failed. The library closes the socket on its next round.
     private func fail(_ state: UnsafeMutablePointer<ConnectionState>) {
         unsafe state.pointee.condition = .closing
         if let wsi = unsafe state.pointee.wsi { unsafe end(wsi) }
     }
 
-    /// The last bytes of a connection: behind the rest of a frame that is cut, and instead of everything else that waits.
+    /// Writes the last bytes of a connection, after the rest of a cut frame and instead of the queue.
     func writeLast(_ bytes: [UInt8], _ slot: UInt32, _ state: UnsafeMutablePointer<ConnectionState>) {
         let (held, ofLibrary) = queues[slot].map { ($0.held, $0.libraryBytes) } ?? ([], 0)
         dropQueue(slot)
@@ -244,7 +249,7 @@ extension Loop {
         }
         if !held.isEmpty { return unsafe hold(held + bytes, slot, state) }
         let sent = unsafe bytes.withUnsafeBytes { unsafe tandem_send(state.pointee.descriptor, $0.baseAddress, $0.count) }
-        // On a dead socket nothing waits; the library notices its end.
+        // A dead socket needs no queue; the library notices its end.
         if sent != bytes.count, sent >= 0 || Self.isFull(sent) { unsafe hold(Array(bytes[max(0, sent)...]), slot, state) }
     }
 }

@@ -1,55 +1,55 @@
 internal import HubCore
 
-/// What one slow connection still has to be sent, in order: references to shared batches, bounded in bytes and items.
+/// The unsent frames of one slow connection, in order: references to shared batches, bounded in bytes and items.
 ///
-/// The rest of the one frame that the kernel took only in part goes first (through TLS libwebsockets keeps that, of a whole write). Exists
-/// only while a connection is behind.
+/// The rest of a frame that the kernel took only in part is sent first. With TLS libwebsockets keeps the rest of a
+/// whole write. A queue exists only while its connection is behind.
 struct SendQueue {
     /// A run of a batch's frames.
     struct Piece {
         let batch: Batch
         var start: Int
         let end: Int
-        /// Of a `LatestOnlyFrame`; 0: stays whatever follows.
+        /// The line of a `LatestOnlyFrame`; 0: never replaced.
         let line: UInt32
-        /// The one list that may be longer than the bound.
+        /// The one list that may exceed the bound.
         var isList = false
     }
 
-    /// Nil: a newer frame of its line has taken its place, further back.
+    /// Nil where a newer frame of the same line, further back, has replaced the piece.
     private var pieces: [Piece?] = []
     private var head = 0
     private var replaced = 0
-    /// Where the waiting frame of each line stands in `pieces`.
+    /// Indexes into `pieces` of the waiting frame of each line.
     private var newest: [UInt32: Int] = [:]
     /// Bytes of the pieces that wait here.
     private(set) var queuedBytes = 0
-    /// Bytes among these of a list that may be longer than the bound.
+    /// Bytes among these of a list that may exceed the bound.
     private var listBytes = 0
-    /// The rest of a frame that the kernel took in part; it goes before everything else.
+    /// The rest of a frame that the kernel took in part; sent before everything else.
     var held: [UInt8] = []
-    /// Through TLS: at most so many bytes of an earlier write are libwebsockets' to send.
+    /// With TLS: most bytes of an earlier write that libwebsockets may still hold.
     var libraryBytes = 0
 
-    /// A connection with this many pieces waiting is slow whatever their size: the entries themselves are memory.
+    /// Most waiting pieces, whatever their size, because the entries themselves take memory.
     static let piecesMax = 8192
-    /// What a waiting piece takes beside its bytes, roughly.
+    /// Bytes of memory per waiting piece, besides its content, roughly.
     static let pieceBytes = 64
 
     var isEmpty: Bool { waitingCount == 0 }
-    /// Nothing waits, here or in the library.
+    /// Whether nothing waits, here or in the library.
     var isSpent: Bool { isEmpty && heldBytes == 0 }
     private var heldBytes: Int { held.count + libraryBytes }
-    /// Memory of its own, beside the batches it shares.
+    /// Bytes of memory, besides the shared batches.
     var ownBytes: Int { waitingCount * Self.pieceBytes + heldBytes }
-    /// How far behind its connection is.
+    /// Unsent bytes of the connection.
     var bytesBehind: Int { queuedBytes + heldBytes }
 
     private var waitingCount: Int { pieces.count - head - replaced }
 
-    /// Adds a batch from `start` on, which is where one of its frames begins. What it makes needless goes.
-    /// - Parameter isList: one frame, which does not count against the bound as long as no other such waits.
-    /// - Returns: false: the bounds are exceeded, and the connection has to go (close code 4100), and the queue with it.
+    /// Adds a batch from `start` on, the beginning of one of its frames. Replaced frames are removed.
+    /// - Parameter isList: one frame, which does not count against the bound unless another such frame waits.
+    /// - Returns: false if the bounds are exceeded; the caller closes the connection with 4100 and drops the queue.
     mutating func append(_ batch: Batch, from start: Int = 0, queuedBytesMax: Int, isList: Bool = false) -> Bool {
         let count = unsafe batch.bytes.count
         if isList, listBytes == 0, waitingCount < Self.piecesMax {
@@ -79,7 +79,7 @@ struct SendQueue {
         return queuedBytes <= queuedBytesMax && waitingCount <= Self.piecesMax
     }
 
-    /// Takes out what is next.
+    /// Takes the next piece.
     mutating func popFirst() -> Piece? {
         while head < pieces.count {
             let piece = pieces[head]
@@ -98,7 +98,7 @@ struct SendQueue {
         return nil
     }
 
-    /// Puts back what could not be sent of the piece taken out last.
+    /// Puts back the unsent rest of the piece taken last.
     mutating func putBack(_ piece: Piece) {
         if head > 0 {
             head -= 1

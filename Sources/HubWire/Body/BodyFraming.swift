@@ -1,14 +1,14 @@
-/// How a request's body is delimited (RFC 9112, 6).
+/// The delimitation of a request's body (RFC 9112, 6).
 package enum BodyFraming: Equatable, Sendable {
     /// No body follows.
     case none
-    /// So many bytes follow, at least one.
+    /// A body of that many bytes follows, at least one.
     case length(Int)
     case chunked
 
-    /// Reads it from the two headers that say so.
+    /// Reads the framing from the two headers.
     /// - Parameters:
-    ///   - contentLength: the header's value; nil where it is absent.
+    ///   - contentLength: the header's value; nil when absent.
     ///   - transferEncoding: likewise.
     package static func read(contentLength: String?, transferEncoding: String?) throws(HeadRefusal) -> BodyFraming {
         if let transferEncoding {

@@ -1,5 +1,7 @@
-/// Undoes chunked transfer coding byte by byte (RFC 9112, 7.1). Chunk extensions and trailers are skipped under a bound.
+/// Decodes chunked transfer coding byte by byte (RFC 9112, 7.1). Chunk extensions and trailers are skipped under a
+/// bound.
 package struct ChunkedBody {
+    /// The state of the body after the bytes received so far.
     package enum Progress { case incomplete, complete, malformed, tooLarge }
 
     private enum Phase { case size, extensions, sizeLineFeed, data, dataReturn, dataLineFeed, trailer, trailerLineFeed, done }
@@ -10,14 +12,14 @@ package struct ChunkedBody {
     private var skippedBytes = 0
     private var trailerLineIsEmpty = true
 
-    /// Extensions and trailers carry nothing for us; more of them than this is an attack.
+    /// Most bytes of extensions and trailers, which are skipped; more of them are an attack.
     package static let skippedBytesMax = 4096
 
     package init() {}
 
     /// Takes the next bytes.
     /// - Parameters:
-    ///   - bytes: what came in; afterwards what follows the body's end.
+    ///   - bytes: the bytes received; after the call, the bytes after the body's end.
     ///   - body: gets the content.
     ///   - bodyBytesMax: the longest body, in bytes.
     package mutating func receive(_ bytes: inout UnsafeRawBufferPointer, into body: inout [UInt8], bodyBytesMax: Int) -> Progress {

@@ -2,11 +2,12 @@ package import HubCore
 
 /// An HTTP/1.1 answer as bytes: status line, headers and body for one write.
 package enum HTTPResponseBytes {
-    /// - Parameter isHead: the request was a HEAD: its answer has no body.
+    /// Encodes one answer.
+    /// - Parameter isHead: the request was a HEAD, whose answer has no body.
     package static func encode(_ response: HTTPResponse, isHead: Bool, behind: Persistence) -> [UInt8] {
         var output: [UInt8] = []
         output.reserveCapacity(160 + response.body.count)
-        // Nearly every answer begins so, and is written piece by piece otherwise.
+        // Nearly every answer begins with these bytes; all others are written piece by piece.
         if response.status == 200, response.contentType == json {
             output += okayJSON
         } else {
@@ -30,15 +31,15 @@ package enum HTTPResponseBytes {
         return output
     }
 
-    /// Of the connection, behind the answer.
+    /// The connection's state after the answer.
     package enum Persistence: Sendable {
         case goesOn
-        /// The peer is of HTTP/1.0 and has to be told.
+        /// An HTTP/1.0 peer, which needs the header `connection: keep-alive`.
         case goesOnAsSaid
         case ends
     }
 
-    /// Tells a peer that its body is waited for.
+    /// Asks a waiting peer for its body.
     package static let goOn = Array("HTTP/1.1 100 Continue\r\n\r\n".utf8)
 
     private static let json = "application/json"

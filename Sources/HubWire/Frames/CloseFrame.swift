@@ -5,11 +5,11 @@ package enum CloseFrame {
     /// A peer's code for "no code was sent" (RFC 6455, 7.1.5); never on the wire.
     package static let noCode: UInt16 = 1005
 
-    /// What a peer's close frame says.
+    /// The meaning of a peer's close frame.
     package enum Verdict: Equatable, Sendable {
-        /// The peer ends the connection; `noCode` where it gave none.
+        /// The peer ends the connection; `noCode` without a code.
         case valid(code: UInt16)
-        /// The frame itself breaks the protocol, and is answered with this code.
+        /// The frame breaks the protocol and is answered with this code.
         case failure(Violation)
     }
 
@@ -31,7 +31,7 @@ package enum CloseFrame {
         }
     }
 
-    /// A whole close frame of a server. The reason is cut between characters to what fits.
+    /// A whole close frame of a server. The reason is cut between characters to fit.
     package static func bytes(code: UInt16, reason: String) -> [UInt8] {
         var text = reason
         while text.utf8.count > payloadBytesMax - 2 { text.removeLast() }
@@ -44,8 +44,9 @@ package enum CloseFrame {
     }
 }
 
-/// A peer broke RFC 6455: the close code that says so, and a sentence for the close frame's reason.
+/// A peer's breach of RFC 6455: the close code, and a sentence for the close frame's reason.
 package struct Violation: Error, Equatable, Sendable {
+    /// The close code: 1002 or 1007.
     package let code: UInt16
     package let reason: String
 

@@ -1,29 +1,29 @@
-/// Reads the frames that one client sends (RFC 6455, 5), from bytes that the network cut anywhere.
+/// Reads one client's frames (RFC 6455, 5) from bytes that are cut at any place.
 ///
-/// A pure value. It holds nothing while the connection is between two messages, so that an idle connection needs none
-/// (`isIdle`). Frames that come whole are unmasked where they lie.
+/// A pure value. Between two messages it holds nothing, so an idle connection needs no reader (`isIdle`). Frames
+/// received whole are unmasked in place.
 package struct FrameReader {
-    /// What stands next in the stream.
+    /// The next item of the stream.
     package enum Event {
         /// A whole message. Text has been checked for UTF-8.
         case message(isBinary: Bool, Payload)
-        /// A frame of a message that goes on.
+        /// A frame of an unfinished message.
         case fragment
         case ping(Payload)
         case pong(Payload)
         case close(Payload)
-        /// The message under way is longer than allowed. Its rest is skipped.
+        /// The message exceeds the limit; its rest is skipped.
         case tooLong
         /// The peer broke the protocol; nothing more can be read.
         case violation(Violation)
     }
 
-    /// The bytes of a message or a control frame: where they came in, or put together.
+    /// The bytes of a message or a control frame: in the input buffer, or assembled.
     @safe package struct Payload {
         fileprivate let place: UnsafeRawBufferPointer
         fileprivate let assembled: [UInt8]?
 
-        /// Lends the bytes. They end with the next call of `FrameReader.next`.
+        /// Lends the bytes, which are valid until the next call of `FrameReader.next`.
         package func withBytes<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
             if let assembled { try unsafe assembled.withUnsafeBytes(body) } else { try unsafe body(place) }
         }
@@ -31,18 +31,18 @@ package struct FrameReader {
 
     /// The first bytes of a frame whose header is not complete.
     private var header: [UInt8] = []
-    /// The frame whose payload is under way.
+    /// The frame whose payload is incomplete.
     private var frame: Frame?
     /// Payload of a control frame that came in part.
     private var control: [UInt8] = []
-    /// The message that is put together.
+    /// The message being assembled.
     private var message: Message?
 
     private struct Frame {
         let opcode: UInt8
         let isFinal: Bool
         var remaining: Int
-        /// The key, the byte for the next payload byte in the lowest place.
+        /// The masking key; its lowest byte applies to the next payload byte.
         var key: UInt32
     }
 
@@ -55,15 +55,15 @@ package struct FrameReader {
 
     package init() {}
 
-    /// Nothing is held: the reader is as good as a new one.
+    /// Whether the reader holds nothing and equals a new one.
     package var isIdle: Bool { header.isEmpty && frame == nil && message == nil }
 
-    /// Bytes that are held for what came in part.
+    /// Bytes held of incomplete headers, control frames and messages.
     package var heldBytes: Int { header.count + control.count + (message?.bytes.count ?? 0) }
 
-    /// The next event in the stream; nil: all of `input` is used up, and more has to come.
+    /// The next event in the stream; nil when all of `input` is consumed and more is needed.
     /// - Parameters:
-    ///   - input: what came in, less what is used up after the call. Its bytes are unmasked in place.
+    ///   - input: the bytes received, unmasked in place; the call removes the consumed ones.
     ///   - messageBytesMax: the longest message, in bytes.
     package mutating func next(_ input: inout UnsafeMutableRawBufferPointer, messageBytesMax: Int) -> Event? {
         while true {
@@ -114,7 +114,7 @@ package struct FrameReader {
         return .incomplete
     }
 
-    /// Reads a header, and says how many bytes it takes: all of them where it is not complete.
+    /// Parses a header. `used` is the header's length, or all bytes of an incomplete one.
     private static func parse(_ bytes: UnsafeRawBufferPointer) -> (HeaderProgress, used: Int) {
         guard let first = unsafe bytes.first else { return (.incomplete, 0) }
         if first & 0x70 != 0 { return (.violation(.protocolError("reserved bits are set, but no extension was agreed")), bytes.count) }
@@ -123,7 +123,7 @@ package struct FrameReader {
         if second & 0x80 == 0 { return (.violation(.protocolError("a client's frames have to be masked")), bytes.count) }
         var length = UInt64(second & 0x7F)
         let lengthBytes = length == 126 ? 2 : length == 127 ? 8 : 0
-        // Longer control frames are refused before the rest of their header is there.
+        // Longer control frames are refused before the rest of their header arrives.
         if first & 8 != 0, lengthBytes > 0 {
             return (.violation(.protocolError("a control frame has at most \(CloseFrame.payloadBytesMax) bytes")), bytes.count)
         }
@@ -153,7 +153,7 @@ package struct FrameReader {
 
     // MARK: Payloads
 
-    /// A data frame begins. Its length alone may be too much.
+    /// Begins a data frame, whose length alone may exceed the limit.
     private mutating func begin(_ frame: Frame, _ messageBytesMax: Int) -> Event? {
         var message = self.message ?? Message(isBinary: frame.opcode == 2)
         defer { self.message = message }

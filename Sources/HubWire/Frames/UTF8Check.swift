@@ -1,17 +1,17 @@
 /// Checks text for UTF-8 as it arrives, in pieces cut anywhere (RFC 3629).
 package struct UTF8Check: Sendable {
-    /// Continuation bytes that the character under way still needs.
+    /// Continuation bytes that the current character still needs.
     private var missing: UInt8 = 0
-    /// Bounds of the next continuation byte: they exclude overlong forms, surrogates and what lies beyond U+10FFFF.
+    /// Bounds of the next continuation byte: they exclude overlong forms, surrogates and code points above U+10FFFF.
     private var least: UInt8 = 0x80
     private var most: UInt8 = 0xBF
 
     package init() {}
 
-    /// No character is cut at the end of what was taken.
+    /// Whether the bytes taken so far end between characters.
     package var isComplete: Bool { missing == 0 }
 
-    /// Takes the next bytes. False: they are not UTF-8, and nothing that follows makes them so.
+    /// Takes the next bytes. False when they are not UTF-8, whatever follows.
     package mutating func take(_ bytes: UnsafeRawBufferPointer) -> Bool {
         var index = 0
         while index < bytes.count {
@@ -30,7 +30,7 @@ package struct UTF8Check: Sendable {
         return true
     }
 
-    /// Whether all of it is UTF-8.
+    /// Whether all bytes are UTF-8.
     package static func isText(_ bytes: UnsafeRawBufferPointer) -> Bool {
         var check = UTF8Check()
         return unsafe check.take(bytes) && check.isComplete

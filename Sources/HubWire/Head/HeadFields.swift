@@ -1,8 +1,8 @@
 internal import HubCore
 
-/// The header fields that mean something here, collected while a head is read.
+/// The header fields that are used here, collected while a head is parsed.
 struct HeadFields {
-    /// Fields that are read. All others are passed over.
+    /// Fields that are read. All others are skipped.
     enum Field: UInt8, CaseIterable {
         case host, connection, upgrade, expect, authorization, origin
         case contentLength, transferEncoding, forwardedFor, clientID, idempotencyKey, otherIdempotencyKey
@@ -29,7 +29,7 @@ struct HeadFields {
             }
         }
 
-        /// One of them twice makes a request ambiguous.
+        /// Whether a second field of this name makes a request ambiguous.
         var standsOnce: Bool {
             switch self {
             case .host, .contentLength, .webSocketKey, .webSocketVersion: true
@@ -44,7 +44,7 @@ struct HeadFields {
             self = field
         }
 
-        /// Fields whose names begin with that letter: most headers of a browser are none of ours.
+        /// Fields whose names begin with that letter: most of a browser's headers match none.
         private static func candidates(_ letter: UInt8) -> [Field] { byLetter[Int(letter & 31)] }
 
         private static let byLetter: [[Field]] = (0..<32).map { letter in
@@ -101,7 +101,7 @@ struct HeadFields {
         let expectsContinue = try readExpectation()
         var headers: [String: String] = [:]
         for field in Self.passedOn { if let value = self[field] { headers[field.name.description] = value } }
-        // Two spellings of one. The first counts where both are sent.
+        // Two spellings of one header. The first counts if both are sent.
         if let key = self[.idempotencyKey] ?? self[.otherIdempotencyKey] { headers["idempotency-key"] = key }
         return RequestHead(
             request: HTTPRequest(method: method, path: target.path, query: target.query, headers: headers), framing: framing,

@@ -1,6 +1,6 @@
 internal import HubCore
 
-/// Takes a whole head apart, line by line.
+/// Parses a whole head, line by line.
 @safe struct HeadParser {
     private let bytes: UnsafeRawBufferPointer
     private var position = 0
@@ -23,7 +23,7 @@ internal import HubCore
         return try fields.head(method: method, target: place, isOld: isOld)
     }
 
-    /// The next line without its end; empty at the end of the head, and not beyond.
+    /// The next line without its end; empty at the end of the head. Must not be called after that..
     private mutating func nextLine() -> Range<Int> {
         let start = position
         var end = start
@@ -84,7 +84,7 @@ internal import HubCore
         }
         let name = unsafe UnsafeRawBufferPointer(rebasing: bytes[line.lowerBound..<colon])
         guard let field = unsafe HeadFields.Field(name) else { return }
-        // Nobody asks what the host's name is.
+        // The host's name is never used.
         try fields.add(field, field == .host ? "" : unsafe String(decoding: bytes[start..<end], as: UTF8.self))
     }
 

@@ -1,13 +1,16 @@
 package import HubCore
 
-/// Why a request cannot be served, as its head says already: the answer's status, its sentence and further headers. The connection ends
-/// behind the answer, because what follows cannot be told apart from another request.
+/// The refusal of a request by its head: the answer's status, sentence and header. The connection closes after the
+/// answer, because the bytes that follow may be a body or another request.
 package struct HeadRefusal: Error, Equatable, Sendable {
+    /// The answer's status code.
     package let status: Int
+    /// The sentence of the answer's body.
     package let sentence: String
-    /// A header that the status asks for.
+    /// A header that the status requires.
     package let header: Header?
 
+    /// A header by name and value.
     package struct Header: Equatable, Sendable {
         package let name: String
         package let value: String

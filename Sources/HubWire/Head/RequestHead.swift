@@ -6,20 +6,20 @@ package struct RequestHead: Sendable {
     /// The request as the API sees it, its body empty.
     package var request: HTTPRequest
     package let framing: BodyFraming
-    /// The connection may serve another request behind this one.
+    /// The connection may serve another request after this one.
     package let isPersistent: Bool
-    /// The peer is of HTTP/1.0: it has to be told when the connection goes on.
+    /// The peer speaks HTTP/1.0 and needs a header that says that the connection stays open.
     package let isOld: Bool
     /// The peer waits for `100 Continue` before it sends the body.
     package let expectsContinue: Bool
     /// The request asks for a WebSocket.
     package let upgrade: UpgradeOffer?
 
-    /// What bytes at the beginning of a request are.
+    /// The result of reading the first bytes of a request.
     package enum Progress {
-        /// More has to come; so many bytes are known to hold no end of a head.
+        /// More bytes are needed; the first `scanned` bytes hold no end of a head.
         case incomplete(scanned: Int)
-        /// A whole head of so many bytes.
+        /// A whole head, and its length.
         case complete(RequestHead, bytes: Int)
         case refused(HeadRefusal)
     }
@@ -29,8 +29,8 @@ package struct RequestHead: Sendable {
 
     /// Reads a head.
     /// - Parameters:
-    ///   - bytes: what came in, from the request's first byte on.
-    ///   - scanned: of these, what an earlier call has looked at.
+    ///   - bytes: the bytes received, from the request's first byte on.
+    ///   - scanned: how many of these an earlier call has scanned.
     package static func read(_ bytes: UnsafeRawBufferPointer, scanned: Int = 0) -> Progress {
         guard let first = unsafe bytes.first else { return .incomplete(scanned: 0) }
         guard isToken(first) || first == carriageReturn || first == lineFeedByte else {
@@ -39,7 +39,7 @@ package struct RequestHead: Sendable {
                     ? HeadRefusal(400, "this port speaks HTTP without TLS: use http:// or ws://")
                     : HeadRefusal(400, "a request begins with its method"))
         }
-        // Empty lines in front of a request are passed over (RFC 9112, 2.2).
+        // Empty lines before a request are skipped (RFC 9112, 2.2).
         let begin = unsafe bytes.firstIndex { $0 != carriageReturn && $0 != lineFeedByte } ?? bytes.count
         let hasEmptyLines = (0..<begin).allSatisfy { unsafe bytes[$0] == ($0 % 2 == 0 ? carriageReturn : lineFeedByte) }
         guard hasEmptyLines, begin % 2 == 0 || begin == bytes.count else {

@@ -2,14 +2,15 @@ package import HubCore
 
 /// The target of a request: its path and its query, percent-decoded once (RFC 9112, 3.2).
 package struct RequestTarget: Sendable {
-    /// Begins with `/`; slashes that follow each other are one. `*` for the whole server.
+    /// Begins with `/`; repeated slashes count as one. `*` means the whole server.
     package private(set) var path = ""
-    /// Parameters in their order. A plus sign is a blank there.
+    /// The parameters in order; a plus sign is a blank.
     package private(set) var query = HTTPQuery()
 
     /// Enough for a signed request, so that its parameters are read without growing an array.
     private static let parametersUsual = 8
 
+    /// Decodes a target as written in the request line; throws a refusal with 400.
     package init(_ target: UnsafeRawBufferPointer) throws(HeadRefusal) {
         let start = unsafe Self.pathStart(target)
         guard let start else {
@@ -24,7 +25,7 @@ package struct RequestTarget: Sendable {
         if queryStart + 1 < target.count { try unsafe readQuery(UnsafeRawBufferPointer(rebasing: target[(queryStart + 1)...])) }
     }
 
-    /// Where the path begins: behind scheme and authority of a whole address. Nil: there is none.
+    /// The path's start, after scheme and authority of an absolute URL; nil without a path.
     private static func pathStart(_ target: UnsafeRawBufferPointer) -> Int? {
         if unsafe target.first == UInt8(ascii: "/") { return 0 }
         let slash = UInt8(ascii: "/")
@@ -79,7 +80,7 @@ package struct RequestTarget: Sendable {
     }
 
     /// Reads up to the next `&`.
-    /// - Parameter room: for what it is decoded to.
+    /// - Parameter room: a buffer for the decoded bytes.
     private mutating func readParameter(
         _ raw: UnsafeRawBufferPointer, _ index: inout Int, _ room: UnsafeMutableBufferPointer<UInt8>
     ) throws(HeadRefusal) {
@@ -98,7 +99,7 @@ package struct RequestTarget: Sendable {
             name: UnsafeBufferPointer(rebasing: room[..<nameEnd]), value: UnsafeBufferPointer(rebasing: room[min(nameEnd + 1, count)..<count]))
     }
 
-    /// The byte at `index`, or the one that an escape there stands for.
+    /// The byte at `index`, or the byte that an escape there stands for.
     private static func decode(_ raw: UnsafeRawBufferPointer, _ index: inout Int) throws(HeadRefusal) -> UInt8 {
         let byte = unsafe raw[index]
         index += 1

@@ -1,4 +1,4 @@
-/// Where sockets are: `/app/KEY`, with whatever prefix a reverse proxy has left in front.
+/// The path of WebSockets: `/app/KEY`, after any prefix left by a reverse proxy.
 package enum SocketPath {
     /// The app's key; nil for every other path.
     package static func key(in path: String) -> String? {

@@ -1,8 +1,8 @@
 internal import HubCrypto
 
-/// A request for a WebSocket: what its handshake says (RFC 6455, 4.1).
+/// The handshake of a request for a WebSocket (RFC 6455, 4.1).
 package struct UpgradeOffer: Sendable, Equatable {
-    /// Nil where the header is absent.
+    /// Nil without the header.
     let key: String?
     let version: String?
     /// In the client's order of preference.
@@ -14,10 +14,10 @@ package struct UpgradeOffer: Sendable, Equatable {
         self.protocols = protocols
     }
 
-    /// Sub-protocols that are spoken. PusherSwift offers the first one, and Apple's stack fails unless its offer is taken.
+    /// The supported sub-protocols. PusherSwift offers the first, and Apple's stack fails unless its offer is accepted.
     package static let protocolsSpoken = ["pusher-channels-protocol-7", "pusher-channels-protocol-6", "pusher-channels-protocol-5"]
 
-    /// The answer to a handshake that is in order; its refusal otherwise (RFC 6455, 4.2).
+    /// The answer to a valid handshake; throws the refusal of any other (RFC 6455, 4.2).
     package func accept(method: String, framing: BodyFraming) throws(HeadRefusal) -> [UInt8] {
         guard framing == .none else { throw HeadRefusal(400, "a handshake has no body") }
         guard method == "GET" else { throw HeadRefusal(405, "a WebSocket is asked for by GET", header: "Allow", "GET") }
@@ -27,7 +27,7 @@ package struct UpgradeOffer: Sendable, Equatable {
         }
         var answer = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
         answer += "Sec-WebSocket-Accept: \(Self.proof(of: key))\r\n"
-        // None of the client's is no mistake: the connection goes on without one (RFC 6455, 4.2.2).
+        // No common sub-protocol is no mistake: the connection continues without one (RFC 6455, 4.2.2).
         if let spoken = protocols.first(where: Self.protocolsSpoken.contains) { answer += "Sec-WebSocket-Protocol: \(spoken)\r\n" }
         return Array((answer + "\r\n").utf8)
     }

@@ -1,7 +1,8 @@
 import HubCore
 
-/// What `info` asks about channels, in publishes and queries.
+/// Channel attributes requested by `info`, in publishes and queries.
 package struct ChannelAttributes: OptionSet, Hashable, Sendable {
+    /// The bits of the attributes below.
     package let rawValue: UInt8
 
     package init(rawValue: UInt8) {
@@ -15,7 +16,7 @@ package struct ChannelAttributes: OptionSet, Hashable, Sendable {
     /// The last event, on cache channels only.
     package static let cache = ChannelAttributes(rawValue: 4)
 
-    /// Reads the comma list; nothing between the commas is nothing asked.
+    /// Parses the comma-separated list; empty items are ignored.
     /// - Throws: a sentence that names the first unknown attribute.
     package init(parsing list: String) throws(ProtocolError) {
         self = []

@@ -1,6 +1,6 @@
-/// A channel and the WebSocket frame, with its header, that its subscribers get.
+/// A channel and the WebSocket frame, header included, for its subscribers.
 ///
-/// A struct and no tuple: an array of tuples is taken apart by the runtime, at 400 instructions for each.
+/// A struct, because the runtime takes an array of tuples apart at 400 instructions per element.
 package struct ChannelFrame: Sendable {
     package let channel: ChannelName
     package let frame: [UInt8]

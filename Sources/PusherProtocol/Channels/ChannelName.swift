@@ -1,34 +1,34 @@
-/// A channel's name, checked once where it enters, and the kind that its prefix says.
+/// A checked channel name, and the kind given by its prefix.
 ///
 /// The text never holds a quote, a backslash or a control character, so it stands in JSON as it is.
 package struct ChannelName: Hashable, Sendable, CustomStringConvertible {
     package let text: String
     package let kind: ChannelKind
 
-    /// The documentation says 164, but most SDKs let 200 pass.
+    /// Most Unicode scalars of a name. Pusher's documentation says 164, but most SDKs allow 200.
     package static let charactersMax = 200
-    /// What a refused name is told: the sentence that follows the name.
+    /// The rule for names, as the sentence that follows a refused name.
     package static let rule =
         "a channel name has 1 to \(charactersMax) characters out of A-Z a-z 0-9 _ - = @ , . ;"
 
     private static let userPrefix = "#server-to-user-"
 
-    /// A name that anybody may use; nil when it breaks `rule`. Names that begin with `#` belong to the service.
+    /// A name open to everyone; nil when it breaks `rule`. Names that begin with `#` belong to the service.
     package init?(_ text: String) {
         guard !text.isEmpty, text.utf8.count <= Self.charactersMax, Self.isAllowed(text) else { return nil }
         self.text = text
         kind = ChannelKind(prefixOf: text)
     }
 
-    /// As `init(_:)`, but `#server-to-user-{id}` is also accepted: for publishing, and for subscribing after the caller
-    /// has made sure that the connection is signed in as exactly that user.
+    /// As `init(_:)`, but `#server-to-user-{id}` is accepted too. For publishing, and for subscribing after the caller
+    /// has checked that the connection is signed in as exactly that user.
     package init?(allowingServerToUser text: String) {
-        // Nearly every name: looked at once.
+        // Nearly every name is accepted here, after one scan.
         if let name = ChannelName(text) {
             self = name
             return
         }
-        // By bytes: to `String.hasPrefix` the hyphen of an id that begins with a combining character is another character.
+        // Compared as bytes: to `String.hasPrefix` a hyphen before a combining character is another character.
         if text.utf8.starts(with: Self.userPrefix.utf8) {
             self.init(serverToUser: String(Substring(text.utf8.dropFirst(Self.userPrefix.utf8.count))))
         } else {
@@ -36,8 +36,8 @@ package struct ChannelName: Hashable, Sendable, CustomStringConvertible {
         }
     }
 
-    /// The channel on which one signed-in user is reached on every connection. Sign-in ids are free text to most SDKs, so
-    /// any printable text without quotes and backslashes will do; nil when it is empty or too long.
+    /// The channel that reaches one signed-in user on every connection. Most SDKs allow any sign-in id, so any
+    /// printable text without quotes and backslashes is accepted. Nil for an empty or too long id.
     package init?(serverToUser id: String) {
         let text = Self.userPrefix + id
         guard !id.isEmpty, text.unicodeScalars.count <= Self.charactersMax, id.utf8.allSatisfy(Self.isPrintable) else {
@@ -54,8 +54,8 @@ package struct ChannelName: Hashable, Sendable, CustomStringConvertible {
 
     package var description: String { text }
 
-    /// Two users are two channels when their ids differ in a byte. To Swift, `é` of one scalar equals `é` of two; to a client and to
-    /// a signature it does not.
+    /// User channels compare by bytes. Swift's `==` treats `é` of one scalar as equal to `é` of two; clients and
+    /// signatures do not.
     package static func == (a: ChannelName, b: ChannelName) -> Bool {
         a.text == b.text && (a.kind != .serverToUser || a.text.utf8.elementsEqual(b.text.utf8))
     }
@@ -75,7 +75,8 @@ package struct ChannelName: Hashable, Sendable, CustomStringConvertible {
         }
     }
 
-    /// A bit for each byte from 0 to 63: `,` `-` `.` `0` to `9` `;` `=`. Bits, because every channel of every publish is looked at.
+    /// A bit for each byte from 0 to 63: `,` `-` `.` `0` to `9` `;` `=`. A bit set, because every channel of every
+    /// publish is checked.
     private static let lowAllowed: UInt64 = 0x2BFF_7000_0000_0000
     /// The same from 64 to 127: `@` `A` to `Z` `_` `a` to `z`.
     private static let highAllowed: UInt64 = 0x07FF_FFFE_87FF_FFFF
@@ -85,7 +86,7 @@ package struct ChannelName: Hashable, Sendable, CustomStringConvertible {
     }
 }
 
-/// What a channel's prefix makes of it.
+/// The kinds of channels, by prefix.
 package enum ChannelKind: Hashable, Sendable, CaseIterable {
     case `public`, cache
     case `private`, privateCache

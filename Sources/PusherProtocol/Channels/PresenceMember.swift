@@ -1,9 +1,10 @@
 internal import HubCore
 package import HubJSON
 
-/// A peer's data that breaks a rule, in a sentence for that peer. It may quote what the peer itself sent, so it belongs
-/// into the answer and not into a log.
+/// A peer's data that breaks a rule, in a sentence for that peer. The sentence may quote the peer's data, so it belongs
+/// in the answer and not in a log.
 package struct ProtocolError: Error, Equatable, CustomStringConvertible {
+    /// A sentence for the peer.
     package let message: String
     package var description: String { message }
 
@@ -12,7 +13,7 @@ package struct ProtocolError: Error, Equatable, CustomStringConvertible {
     }
 }
 
-/// How large one user of a presence channel, or one signed-in user, may be.
+/// Size limits of one user of a presence channel, or one signed-in user.
 package struct UserLimits: Hashable, Sendable {
     /// Unicode scalars of a user id.
     package var userIDCharactersMax = 128
@@ -24,7 +25,7 @@ package struct UserLimits: Hashable, Sendable {
     package init() {}
 }
 
-/// A user of a presence channel, as `channel_data` introduces it.
+/// A user of a presence channel, as given in `channel_data`.
 package struct PresenceMember: Hashable, Sendable {
     /// `10` and `"10"` are one member, so numbers become strings, integers without exponent or fraction.
     package let userID: String
@@ -69,19 +70,18 @@ package struct PresenceMember: Hashable, Sendable {
     }
 }
 
-/// A user that a connection has signed in as, as `user_data` introduces it.
+/// A user that a connection has signed in as, as given in `user_data`.
 package struct SignedInUser: Hashable, Sendable {
     package let id: String
     /// `user_info` as compact JSON text; nil when absent or null.
     package let userInfo: [UInt8]?
     /// Without repetitions, at most as many as allowed.
     package let watchlist: [String]
-    /// Whether `watchlist` was longer, which the client is told with `ErrorCode.watchlistLimitExceeded`.
+    /// Whether the watchlist was longer; the client then gets `ErrorCode.watchlistLimitExceeded`.
     package let exceedsWatchlistLimit: Bool
 
     /// - Parameters:
-    ///   - userData: the string that was signed. Its size limit does not count the watchlist's share: a hundred ids
-    ///     are allowed beside a user object of full size.
+    ///   - userData: the string that was signed. The size limit leaves extra room for a full watchlist.
     ///   - parser: of the calling thread; it holds another document afterwards.
     package static func parse(userData: String, limits: UserLimits, with parser: JSONParser) throws(ProtocolError)
         -> SignedInUser
@@ -116,7 +116,7 @@ package struct SignedInUser: Hashable, Sendable {
     }
 }
 
-/// What `channel_data` and `user_data` have in common: an object inside a string, small, with an id.
+/// The common part of `channel_data` and `user_data`: a small object inside a string, with an id.
 private struct UserObject {
     let source: JSONSource
 

@@ -1,19 +1,18 @@
 package import HubJSON
 
-/// One frame from a client, taken apart but not yet judged: whether the channel's name is valid, the signature right or
-/// the client allowed to do it is decided by the engine.
+/// One parsed frame from a client. The engine checks the channel's name, the signature and the permission.
 package enum ClientEvent: Hashable, Sendable {
     case ping
     case pong
-    /// Empty strings and nulls, which some clients send for what they do not have, are nil.
+    /// Empty strings and nulls, which some clients send for absent values, are nil.
     case subscribe(channel: String, auth: String?, channelData: String?)
     case unsubscribe(channel: String)
     case signIn(auth: String, userData: String)
     /// A `client-` event. A `user_id` that the client put into the frame has been dropped.
     case client(name: String, channel: String, data: DataLiteral)
-    /// An event that no client sends to a server.
+    /// Any other event name.
     case unknown(name: String)
-    /// What cannot be understood, with the sentence for `pusher:error` (code null; the connection stays open).
+    /// An unreadable frame, with the sentence for `pusher:error` (code null; the connection stays open).
     case malformed(reason: String)
 
     /// Parses one text frame. Never throws: everything that is not a known event is `unknown` or `malformed`.
@@ -84,8 +83,8 @@ package enum ClientEvent: Hashable, Sendable {
         return .client(name: name, channel: channel, data: DataLiteral(data))
     }
 
-    /// The `data` of a `pusher:` frame: an object in all official clients, a string that holds one in others. Parsing that
-    /// string ends the life of `root`.
+    /// The `data` of a `pusher:` frame: an object in all official clients, a string that holds an object in others.
+    /// Parsing such a string invalidates `root`.
     private static func payload(_ root: JSONElement, _ parser: JSONParser) throws(JSONError) -> JSONElement? {
         guard let data = root.find("data") else { return nil }
         guard let text = data.string else { return data }

@@ -1,12 +1,12 @@
-/// Why the server ends a connection, and by its range what the client does then:
+/// The reason why the server closes a connection. The code's range tells the client what to do:
 ///
 /// - 4000...4099: do not come back unchanged. pusher-js stays away until the page reloads.
 /// - 4100...4199: come back after a pause of a second or more.
 /// - 4200...4299: come back at once.
 ///
-/// Codes from 4300 on never close: pusher-js would stay away for good. The two that exist go into a `pusher:error` event,
-/// see `ServerEvent.error`. The same code and text are sent as `pusher:error` before the close, because clients of
-/// protocol 5 and Pysher look only there.
+/// Codes from 4300 on never close, because pusher-js would stay away for good. The two such codes go into a
+/// `pusher:error` event, see `ServerEvent.error`. A `pusher:error` with the same code and text precedes every close,
+/// because clients of protocol 5 and Pysher look only there.
 package struct CloseCode: Hashable, Sendable {
     package let code: UInt16
     /// At most `reasonBytesMax` bytes of UTF-8.
@@ -23,13 +23,13 @@ package struct CloseCode: Hashable, Sendable {
         self.reason = reason
     }
 
-    /// The app takes no unencrypted connections; pusher-js comes back at once over TLS.
+    /// The app takes no unencrypted connections; pusher-js reconnects at once over TLS.
     package static let tlsOnly = CloseCode(code: 4000, reason: "Application only accepts TLS connections, reconnect using wss://")
     /// No app has the key in the URL.
     package static let applicationDoesNotExist = CloseCode(code: 4001, reason: "Application does not exist")
     /// The app is switched off in the configuration.
     package static let applicationDisabled = CloseCode(code: 4003, reason: "Application disabled")
-    /// The app's own limit. For a limit of this node `overCapacity` is right: from it clients recover.
+    /// The app's own limit. For a limit of this node use `overCapacity`, from which clients recover.
     package static let overConnectionQuota = CloseCode(code: 4004, reason: "Application is over connection quota")
     /// The URL is not `/app/{key}`.
     package static let pathNotFound = CloseCode(code: 4005, reason: "Path not found")
@@ -43,11 +43,11 @@ package struct CloseCode: Hashable, Sendable {
     package static let terminatedByApplication = CloseCode(code: 4009, reason: "You got disconnected by the app.")
     /// This node is full for now.
     package static let overCapacity = CloseCode(code: 4100, reason: "Over capacity")
-    /// One address has all the connections it may have.
+    /// The address has reached its limit of connections.
     package static let tooManyFromAddress = CloseCode(code: 4100, reason: "Too many connections from this address")
     /// The peer reads more slowly than its channels publish.
     package static let slowConsumer = CloseCode(code: 4100, reason: "Too many unread events, reconnect")
-    /// The peer sends more than any client has to.
+    /// The peer exceeds the rate limit of frames.
     package static let tooManyFrames = CloseCode(code: 4100, reason: "Too many messages, reconnect and send fewer")
     /// Brings every browser back in the same instant: spread such closes over time.
     package static let restarting = CloseCode(code: 4200, reason: "Server is restarting, reconnect")
@@ -61,6 +61,6 @@ package struct CloseCode: Hashable, Sendable {
 package enum ErrorCode {
     /// More client events in a second than the app allows.
     package static let clientEventRateExceeded = 4301
-    /// A sign-in that watches more users than allowed; the first ones are watched.
+    /// A sign-in with too long a watchlist; its first users are watched.
     package static let watchlistLimitExceeded = 4302
 }

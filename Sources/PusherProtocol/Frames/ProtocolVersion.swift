@@ -1,6 +1,7 @@
-/// The protocol version that a client asks for in its URL. All accepted ones are treated alike: what differs between them
-/// is only what a client ignores.
+/// The protocol version that a client asks for in its URL. All accepted versions are treated alike; they differ only in
+/// parts that a client ignores.
 package struct ProtocolVersion: Hashable, Sendable {
+    /// The version's number, within `accepted`.
     package let number: Int
 
     /// The versions in use. Up to 3 the handshake's event had another name.
@@ -12,7 +13,7 @@ package struct ProtocolVersion: Hashable, Sendable {
         self.number = number
     }
 
-    /// What becomes of a connection; refused ones are upgraded first, so that they can be told.
+    /// The verdict on a connection. A refused one is upgraded first, so that it can receive the close code.
     package enum Outcome: Hashable, Sendable {
         case accepted(ProtocolVersion)
         case refused(CloseCode)
@@ -24,7 +25,7 @@ package struct ProtocolVersion: Hashable, Sendable {
         guard !queryValue.isEmpty, queryValue.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }) else {
             return .refused(.invalidVersion)
         }
-        // Digits that do not fit an Int are a version all the same, only none of ours.
+        // Digits that do not fit an Int are still a version, but an unsupported one.
         guard let number = Int(queryValue), accepted.contains(number) else { return .refused(.unsupportedVersion) }
         return .accepted(ProtocolVersion(number: number))
     }

@@ -27,12 +27,12 @@ package enum ServerEvent {
         return output
     }
 
-    /// The frame that goes before a close, with the same code and text.
+    /// The frame sent before a close, with the same code and text.
     package static func error(_ closeCode: CloseCode) -> [UInt8] {
         error(code: Int(closeCode.code), message: closeCode.reason)
     }
 
-    /// Only beside a control PING: PusherSwift, Java and .NET do not answer this event.
+    /// Sent only alongside a control PING, because PusherSwift, Java and .NET do not answer this event.
     package static func ping() -> [UInt8] { frame("pusher:ping", content: emptyObject) }
     /// The answer to `pusher:ping`.
     package static func pong() -> [UInt8] { frame("pusher:pong", content: emptyObject) }
@@ -82,7 +82,7 @@ package enum ServerEvent {
         return frame("pusher_internal:member_removed", channel: channel.text, content: data)
     }
 
-    /// A refused subscription, for clients that listen on the channel; `error(code: nil, …)` goes with it.
+    /// A refused subscription, for clients that listen on the channel; `error(code: nil, …)` is sent as well.
     /// - Parameters:
     ///   - channel: as the client sent it, valid or not.
     ///   - type: `AuthError`, `LimitReached` and the like.
@@ -107,7 +107,7 @@ package enum ServerEvent {
             content: Array("{\"subscription_count\":\(count)}".utf8))
     }
 
-    /// - Parameter userData: the very string that the client sent.
+    /// - Parameter userData: the string exactly as the client sent it.
     package static func signInSuccess(userData: String) -> [UInt8] {
         var data = Array("{\"user_data\":".utf8)
         JSONText.appendQuoted(userData.utf8, to: &data)
@@ -115,7 +115,7 @@ package enum ServerEvent {
         return frame("pusher:signin_success", content: data)
     }
 
-    /// Which of the watched users are there; a list that is empty is left out, and at least one must not be.
+    /// Watched users that came online or went offline. An empty list is left out; at least one list must hold a user.
     package static func watchlistEvents(online: [String], offline: [String]) -> [UInt8] {
         var data = Array("{\"events\":[".utf8)
         var isFirst = true
@@ -136,7 +136,7 @@ package enum ServerEvent {
     /// An event of an application, once per publish and channel.
     /// - Parameters:
     ///   - userID: of the member who sent a client event on a presence channel; nil otherwise.
-    ///   - eventID: of an event that is also told by push, so that an app can see that both are one; clients pass over it.
+    ///   - eventID: of an event that is also sent as a push, so that an app can match the two; clients ignore it.
     package static func event(
         name: String, channel: ChannelName, data: DataLiteral, userID: String? = nil, eventID: String? = nil
     ) -> [UInt8] {
@@ -145,9 +145,9 @@ package enum ServerEvent {
         return output
     }
 
-    /// As `event` on each of the channels, with the frame around it, each in one array that is written once.
+    /// The framed `event` of each channel, each written once into one array.
     ///
-    /// The frames differ in the channel alone: whatever stands around it is copied from the first.
+    /// The frames differ only in the channel; the rest is copied from the first frame.
     package static func eventFrames(
         name: String, channels: [ChannelName], data: DataLiteral
     ) -> [ChannelFrame] {
@@ -174,11 +174,11 @@ package enum ServerEvent {
         return output
     }
 
-    /// Of an event without user and id: what is around its name, its channel and its data.
+    /// Bytes around name, channel and data of an event without user and id.
     private static let eventBytes = #"{"event":"","channel":"","data":}"#.utf8.count
-    /// Of an event without user and id: what stands behind its channel, beside its data.
+    /// Bytes after the channel, not counting the data, of an event without user and id.
     private static let eventTailBytes = #"","data":}"#.utf8.count
-    /// Around name, channel, data, user and id.
+    /// Most bytes around name, channel, data, user and id.
     private static let eventBytesMax = 64
 
     /// As `event`, appended to a buffer that the caller reuses. Grows it at most once.
@@ -207,7 +207,7 @@ package enum ServerEvent {
 
     private static let emptyObject = Array("{}".utf8)
 
-    /// A frame of the protocol's own, whose data is a string with that content.
+    /// One of the protocol's own events; its data is a string with that content.
     private static func frame(_ event: StaticString, channel: String? = nil, content: [UInt8]) -> [UInt8] {
         var output: [UInt8] = []
         output.reserveCapacity(content.count + content.count / 4 + (channel?.utf8.count ?? 0) + 96)
@@ -222,7 +222,7 @@ package enum ServerEvent {
         return output
     }
 
-    /// Names and ids rarely hold anything to escape, and then they are copied in one piece.
+    /// Names and ids rarely need escapes and are then copied in one piece.
     private static func appendQuoted(_ text: String, to output: inout [UInt8]) {
         guard isPlain(text) else {
             JSONText.appendQuoted(text.utf8, to: &output)
@@ -241,7 +241,7 @@ package enum ServerEvent {
         }
     }
 
-    // In one piece each: as a sequence of bytes a short text costs three times as much.
+    // Each text is copied in one piece: as a sequence of bytes a short text costs three times as much.
     private static func append(literal text: StaticString, to output: inout [UInt8]) {
         unsafe output.append(contentsOf: UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
     }

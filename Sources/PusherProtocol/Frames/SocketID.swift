@@ -15,7 +15,7 @@ package struct SocketID: Hashable, Sendable, CustomStringConvertible {
         self.second = second
     }
 
-    /// Nil when the text is not `^\d+\.\d+$` or a number is beyond what this server hands out.
+    /// Nil when the text is not `^\d+\.\d+$` or a number is not below `numberEnd`.
     package init?(_ text: some StringProtocol) {
         let parts = text.utf8.split(separator: UInt8(ascii: "."), maxSplits: 1, omittingEmptySubsequences: false)
         guard parts.count == 2, let first = Self.number(parts[0]), let second = Self.number(parts[1]) else { return nil }
@@ -23,8 +23,8 @@ package struct SocketID: Hashable, Sendable, CustomStringConvertible {
         self.second = second
     }
 
-    /// Whether the text has the form of a socket id. One that has it but names no connection of ours is no error of a
-    /// publisher, one that does not have it is.
+    /// Whether the text has the form of a socket id. A malformed id is a publisher's error; the id of an unknown
+    /// connection is not.
     package static func isWellFormed(_ text: some StringProtocol) -> Bool {
         let parts = text.utf8.split(separator: UInt8(ascii: "."), maxSplits: 1, omittingEmptySubsequences: false)
         return parts.count == 2 && parts.allSatisfy { !$0.isEmpty && $0.allSatisfy(isDigit) }

@@ -1,15 +1,15 @@
 package import HubCore
 package import HubJSON
 
-/// The `data` of an event as a JSON string literal, quotes and escapes included: what goes into a frame unchanged.
+/// The `data` of an event as a JSON string literal, quotes and escapes included. Frames carry it unchanged.
 ///
-/// Publishers send a string, and subscribers must get exactly that string (the same value in other bytes would break
-/// whoever signs or encrypts it), so its token is kept as it was sent and never decoded on the way. Any other JSON value
-/// is kept as its compact text in a string, because PusherSwift drops data that is no string.
+/// A publisher's string keeps its token as sent and is never decoded, because other bytes would break signed or
+/// encrypted data. Any other JSON value becomes a string of its compact text, because PusherSwift drops data that is no
+/// string.
 package struct DataLiteral: Hashable, Sendable {
     /// Valid JSON: one string token in UTF-8.
     package let bytes: [UInt8]
-    /// The size of the content in UTF-8, without quotes and escapes: what limits are counted in.
+    /// The size of the content in UTF-8, without quotes and escapes. Limits count these bytes.
     package let contentByteCount: Int
 
     /// Copies the text of `data` out of a document.
@@ -19,7 +19,7 @@ package struct DataLiteral: Hashable, Sendable {
         self.bytes = bytes
     }
 
-    /// A literal with that content.
+    /// Quotes and escapes `content`.
     package init(content: String) {
         var bytes: [UInt8] = []
         JSONText.appendQuoted(content.utf8, to: &bytes)
@@ -32,7 +32,7 @@ package struct DataLiteral: Hashable, Sendable {
         (try? JSONValue(parsing: bytes))?.stringValue ?? ""
     }
 
-    /// The content read as JSON, as templates need it; nil when it is no JSON, which publishers are free to send.
+    /// The content parsed as JSON, for templates; nil when the publisher sent no JSON.
     package var contentValue: JSONValue? {
         try? JSONValue(parsing: content)
     }

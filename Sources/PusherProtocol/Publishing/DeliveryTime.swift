@@ -1,7 +1,7 @@
 internal import HubCore
 internal import HubJSON
 
-/// The member `deliver_at` of an event: when it is to be published, if not now.
+/// The member `deliver_at` of an event: the time of a later publish.
 enum DeliveryTime {
     private static let rule =
         "must be milliseconds since 1970, such as 1767920400000, or a time with its zone, such as \"2026-01-09T01:00:00Z\""

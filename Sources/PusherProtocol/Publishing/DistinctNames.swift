@@ -1,14 +1,15 @@
 /// The channels of one publish: in the order given, each once.
 ///
-/// A table of places with a plain hash stands in for a `Set`, whose seeded hash is a fifth of what a channel costs. A signed
-/// publisher who makes names collide pays with comparisons, at most the square of `channels_max`.
+/// A table of indexes with a plain hash replaces a `Set`, whose seeded hash takes a fifth of a channel's cost. Only a
+/// signed publisher can make names collide. Collisions then cost comparisons, at most `channels_max` squared.
 struct DistinctNames {
     private(set) var names: [ChannelName] = []
-    /// Places in `names`, counted from 1, where their hash or the next free entry says; 0: free. A power of two, at most half full.
+    /// Indexes into `names`, counted from 1, at the place of their hash or the next free one; 0: free. The size is a
+    /// power of two, and the table at most half full.
     private var places: [Int32] = []
     private let countMax: Int
 
-    /// - Parameter countMax: how many names are appended at most.
+    /// - Parameter countMax: the most names that will be appended.
     init(countMax: Int) { self.countMax = countMax }
 
     mutating func append(_ name: ChannelName) {
@@ -28,7 +29,7 @@ struct DistinctNames {
         places[Self.hash(names[0]) & (size - 1)] = 1
     }
 
-    /// Enters the name that is appended next; false where it stands already.
+    /// Enters the name to be appended next; false when it is present already.
     private mutating func isNew(_ name: ChannelName) -> Bool {
         let mask = places.count - 1
         var entry = Self.hash(name) & mask

@@ -3,7 +3,7 @@
 ///
 /// Prefixes are compared as bytes, as clients do: to `String.hasPrefix` a colon with a combining accent is no colon.
 package enum EventName {
-    /// Unicode scalars; what the server SDKs check.
+    /// Unicode scalars; server SDKs check the same limit.
     package static let charactersMax = 200
 
     /// Names of the protocol itself, which neither publishers nor clients may use.

@@ -1,7 +1,7 @@
 import HubCore
 package import HubJSON
 
-/// How much one publish may hold; every app may set its own.
+/// Limits of one publish; every app may set its own.
 package struct PublishLimits: Hashable, Sendable {
     /// Bytes of one event's data in UTF-8, unescaped.
     package var eventDataBytesMax = 10_240
@@ -12,8 +12,8 @@ package struct PublishLimits: Hashable, Sendable {
 
     package init() {}
 
-    /// Bytes of the largest body within the limits, for sizing buffers: every byte of the data may be escaped as `\u00XX`,
-    /// and room is left for members that other servers know.
+    /// Bytes of the largest body within the limits, for sizing buffers. Every byte of the data may be escaped as
+    /// `\u00XX`. Some room is left for members that other servers know.
     package var eventBodyBytesMax: Int {
         6 * (eventDataBytesMax + 4 * EventName.charactersMax) + channelsMax * (ChannelName.charactersMax * 4 + 4) + 4096
     }
@@ -24,10 +24,11 @@ package struct PublishLimits: Hashable, Sendable {
     }
 }
 
-/// A publish that is refused: the HTTP status and a sentence that names the member and says what to do.
+/// A refused publish: the HTTP status, and a sentence that names the member and the remedy.
 package struct PublishError: Error, Equatable, CustomStringConvertible {
-    /// 400, or 413 for what is too large.
+    /// 413 if a size limit is exceeded, else 400.
     package let status: Int
+    /// A sentence for the publisher.
     package let message: String
     package var description: String { message }
 
@@ -46,11 +47,11 @@ package struct PublishRequest: Hashable, Sendable {
     package let data: DataLiteral
     /// The connection that must not get the event.
     package let excludedSocketID: SocketID?
-    /// What the response shall tell about each channel.
+    /// Attributes of each channel in the response.
     package let attributes: ChannelAttributes
     /// The member `idempotency_key` of a single event, as it was sent: for libraries that cannot set headers.
     package let idempotencyKey: String?
-    /// When to publish it, in milliseconds since 1970; nil: now.
+    /// Time of the publish in milliseconds since 1970; nil means now.
     package let deliverAt: Int64?
 
     package init(
@@ -66,7 +67,7 @@ package struct PublishRequest: Hashable, Sendable {
         self.deliverAt = deliverAt
     }
 
-    /// One event as the deprecated route has it: the name and the socket id as parameters, the whole body as the data.
+    /// One event of the deprecated route: the name and the socket id are parameters, the whole body is the data.
     package static func parse(
         name: String?, socketID: String?, data: [UInt8], channel: ChannelName, limits: PublishLimits
     ) throws(PublishError) -> PublishRequest {
@@ -135,7 +136,7 @@ package struct PublishRequest: Hashable, Sendable {
         return parser.source(of: root)
     }
 
-    /// - Parameter place: the path of the object, before its members' names in messages.
+    /// - Parameter place: the object's path, written before member names in messages.
     private static func event(
         _ members: EventMembers, channels: [ChannelName], at place: String, limits: PublishLimits, idempotencyKey: String? = nil
     ) throws(PublishError) -> PublishRequest {
@@ -196,7 +197,7 @@ package struct PublishRequest: Hashable, Sendable {
         return try channelName(channel, at: "\(place)channel")
     }
 
-    /// - Parameter place: made where something is wrong; for a hundred channels it would be a fifth of their cost.
+    /// - Parameter place: built only for a message; for a hundred channels it would take a fifth of their cost.
     private static func channelName(_ element: JSONElement, at place: @autoclosure () -> String) throws(PublishError) -> ChannelName {
         guard let text = element.string else { throw bad("\(place()) must be a string") }
         guard let name = ChannelName(allowingServerToUser: text) else {
@@ -254,7 +255,7 @@ private struct EventMembers {
             func take(_ member: inout JSONSource?, _ name: StaticString) {
                 if member == nil, key.isString(name) { member = value }
             }
-            // By the length first: most names are compared once.
+            // Switching on the length first means that most names are compared once.
             switch key.stringCount {
             case 4:
                 take(&name, "name")

@@ -4,10 +4,10 @@ package import HubCrypto
 /// The signature of every request to the HTTP API (docs/protocol.md, 4.4): a query parameter over method, path, the
 /// other parameters and, through its MD5, the body.
 package enum RequestAuth {
-    /// A request signed this long ago, or this far ahead, is refused, so that a recorded one cannot be sent again later.
+    /// Clock skew in seconds from which a request is refused, so that a recorded request cannot be replayed later.
     package static let skewSecondsEnd: Int64 = 600
 
-    /// Why a request is answered with 401, as a sentence for its sender. It quotes what was signed, which holds no secret.
+    /// The reason for a 401, as a sentence for the sender. The sentence quotes the signed text, which holds no secret.
     package struct Refusal: Error, Equatable, CustomStringConvertible {
         package let message: String
         package var description: String { message }
@@ -15,8 +15,8 @@ package enum RequestAuth {
 
     /// Checks a request.
     ///
-    /// Senders sign the path as they wrote it, and `request` has it decoded; so the usual encodings of it are tried too, and
-    /// what a proxy may have put before `/apps/` is left out.
+    /// Senders sign the path as written, but `request` holds it decoded. The usual encodings are therefore tried too,
+    /// also without a proxy's prefix before `/apps/`.
     /// - Parameters:
     ///   - nowSeconds: since 1970-01-01T00:00:00Z.
     ///   - key: the secret of a key of the app that the path names, and nil for every other key.
@@ -39,7 +39,7 @@ package enum RequestAuth {
         return name
     }
 
-    /// Refuses a request that `verify` would refuse whatever its body is: for one whose body is still on its way.
+    /// Refuses a request that `verify` would refuse with any body. For a request whose body has not arrived yet.
     package static func checkHead(_ request: HTTPRequest, nowSeconds: Int64, key: (String) -> HMACKey?) throws(Refusal) {
         let query = lowerCased(request.query)
         _ = try signer(query, nowSeconds: nowSeconds, key: key)
@@ -50,7 +50,7 @@ package enum RequestAuth {
         }
     }
 
-    /// The claim of a signature by a known key at the present time.
+    /// Checks key, version and timestamp, and returns the signing key.
     private static func signer(
         _ query: HTTPQuery, nowSeconds: Int64, key: (String) -> HMACKey?
     ) throws(Refusal) -> (name: String, key: HMACKey) {
@@ -75,7 +75,7 @@ package enum RequestAuth {
         }
     }
 
-    /// Names count without their case.
+    /// Parameter names are compared without case.
     private static func lowerCased(_ query: HTTPQuery) -> HTTPQuery {
         if query.isInLowerCase { return query }
         return HTTPQuery(query.lazy.map { (name: $0.name.lowercased(), value: $0.value) })
@@ -95,7 +95,7 @@ package enum RequestAuth {
         return pathCandidates(request.path).contains { path in isSigned(path, signed) || joined.map { isSigned(path, $0) } == true }
     }
 
-    /// The parameters of a signed request, `auth_signature` last: for whoever calls this API.
+    /// The parameters of a signed request, `auth_signature` last, for callers of this API.
     /// - Parameters:
     ///   - path: as it will be sent, without the query.
     ///   - query: the call's own parameters, decoded.
@@ -125,7 +125,7 @@ package enum RequestAuth {
         }
     }
 
-    /// The end of the year 9999, beyond which there is no ISO text.
+    /// The end of the year 9999, the last with an ISO text.
     private static let timestampSecondsMax: Int64 = 253_402_300_799
 
     private static func moment(_ seconds: Int64) -> String {
@@ -133,7 +133,7 @@ package enum RequestAuth {
         String(Timestamp.iso8601(milliseconds: seconds * 1000).dropLast(5)) + "Z"
     }
 
-    /// A signed query without this would go with any body.
+    /// Without this check a signed query would accept any body.
     private static func checkBody(_ body: [UInt8], md5: ArraySlice<UInt8>?) throws(Refusal) {
         guard let md5 else {
             guard body.isEmpty else { throw Refusal(message: "Missing parameter: body_md5 (a request with a body needs it)") }
@@ -153,7 +153,7 @@ package enum RequestAuth {
         return String(decoding: output, as: UTF8.self)
     }
 
-    /// What is signed: method, path and query on a line each, parameters in the order given.
+    /// The signed text: method, path and query on a line each, parameters in the order given.
     private static func text(method: String, path: String, query: [(name: String, value: String)]) -> [UInt8] {
         var text = text(method: method, path: path)
         for (index, parameter) in query.enumerated() {
@@ -165,7 +165,7 @@ package enum RequestAuth {
         return text
     }
 
-    /// As above, of all parameters but the signature as they came in.
+    /// As above, with all parameters but the signature, in the order received.
     private static func text(method: String, path: String, query: HTTPQuery) -> [UInt8] {
         var text = text(method: method, path: path)
         query.appendPairs(without: "auth_signature", to: &text)
@@ -185,7 +185,7 @@ package enum RequestAuth {
     /// Enough for a publish, so that its text is built without growing.
     private static let textBytesUsual = 256
 
-    /// By name bytewise, as they are signed; equal names stay in the order sent.
+    /// Sorts parameters by the bytes of their names, as signed; equal names keep their order.
     private static func sorted(_ parameters: [(name: String, value: String)]) -> [(name: String, value: String)] {
         // Arrays rely on equal names staying in order, which the standard library's sort does not promise.
         return parameters.enumerated().sorted { a, b in
@@ -194,8 +194,8 @@ package enum RequestAuth {
         }.map(\.element)
     }
 
-    /// Where there are arrays, the parameters as PHP signs them: `k[0]=a&k[1]=b` as `k=a,b`, values in the order sent. Nil where
-    /// there are none.
+    /// The parameters with arrays joined, as PHP signs them: `k[0]=a&k[1]=b` as `k=a,b`, values in the order sent. Nil
+    /// without arrays.
     private static func joinedArrays(_ parameters: [(name: String, value: String)]) -> [(name: String, value: String)]? {
         guard parameters.contains(where: { $0.name.hasSuffix("]") }) else { return nil }
         var joined: [(name: String, value: String)] = []
@@ -226,7 +226,7 @@ package enum RequestAuth {
         return candidates
     }
 
-    /// The path from the first `/apps/` on, where something stands before it.
+    /// The path from the first `/apps/` on; nil when nothing precedes it.
     private static func fromApps(_ path: String) -> String? {
         let bytes = Array(path.utf8)
         let apps = Array("/apps/".utf8)
@@ -237,9 +237,10 @@ package enum RequestAuth {
         return String(decoding: bytes[start...], as: UTF8.self)
     }
 
-    /// What JavaScript's encodeURIComponent leaves as it is, besides letters and digits, and the slash between segments.
+    /// The characters besides letters and digits that JavaScript's encodeURIComponent does not escape, and the slash
+    /// between segments.
     private static let componentPunctuation = Array("-_.!~*'()/".utf8)
-    /// What RFC 3986, 3.3 allows in a path, besides letters and digits.
+    /// The characters besides letters and digits that RFC 3986, 3.3 allows in a path.
     private static let pathPunctuation = Array("-._~!$&'()*+,;=:@/".utf8)
 
     private static func escaped(_ path: String, keeping punctuation: [UInt8]) -> String {

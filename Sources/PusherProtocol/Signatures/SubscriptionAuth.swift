@@ -3,8 +3,8 @@ import HubCrypto
 /// Signatures by which an application's backend lets a connection subscribe or sign in (docs/protocol.md, 4.1):
 /// `key:hex(HMAC-SHA256(secret, string))`.
 ///
-/// The strings are signed as they were received, after the outer frame's JSON was unescaped, and never parsed and written
-/// anew: the same value in other bytes has another signature.
+/// The strings are signed as received, after the outer frame's JSON was unescaped. The texts are never parsed and
+/// written anew, because other bytes of the same value have another signature.
 package enum SubscriptionAuth {
     /// The auth value of a channel subscription.
     /// - Parameter channelData: nil or empty for none.
@@ -21,8 +21,8 @@ package enum SubscriptionAuth {
 
     /// Checks the auth value of a channel subscription.
     ///
-    /// A private channel's signature may leave its channel data out, since some SDKs attach data that they did not sign; a
-    /// presence channel's may not, because there the data says who the member is.
+    /// A private channel's signature may leave out the channel data, since some SDKs attach data without signing it. A
+    /// presence channel's signature must cover the data, which identifies the member.
     /// - Parameters:
     ///   - socketID: of the connection that sent the frame.
     ///   - channelData: as sent; nil or empty for none.
@@ -78,7 +78,7 @@ package enum SubscriptionAuth {
         guard let auth, !auth.isEmpty else {
             throw ProtocolError(message: "Missing \(what) auth data: expected 'key:signature'")
         }
-        // Keys hold no colon; whatever follows the first one has to be the signature.
+        // Keys hold no colon; the text after the first one is the signature.
         guard let colon = auth.firstIndex(of: ":") else {
             throw ProtocolError(message: "Invalid \(what) auth data: expected 'key:signature'")
         }
