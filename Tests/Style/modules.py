@@ -13,7 +13,7 @@ import sys
 
 PAGE = "docs/architecture.md"
 BEGIN, END = "<!-- modules: drawn by Tests/Style/modules.py --write -->", "<!-- end of modules -->"
-TARGET = re.compile(r"\.(?:target|executableTarget)\(\s*name: \"(?P<name>[\w-]+)\"(?P<rest>.*?)swiftSettings", re.DOTALL)
+TARGET = re.compile(r"^ *\.(\w+)\(\s*name: \"([\w-]+)\"", re.MULTILINE)
 IMPORT = re.compile(r"^(?:(?:package|internal|public|@\w+)\s+)*import (\w+)", re.MULTILINE)
 
 
@@ -21,7 +21,13 @@ def declared():
     """Each module of Sources in the order of Package.swift, with the modules of ours that it names."""
     with open("Package.swift", encoding="utf-8") as opened:
         text = opened.read()
-    found = [(match["name"], match["rest"]) for match in TARGET.finditer(text) if "path:" not in match["rest"]]
+    starts = list(TARGET.finditer(text))
+    ends = [start.start() for start in starts[1:]] + [len(text)]
+    found = [
+        (start[2], text[start.start():end])
+        for start, end in zip(starts, ends)
+        if start[1] in ("target", "executableTarget") and "path:" not in text[start.start():end]
+    ]
     names = [name for name, _ in found]
     edges = {}
     for name, rest in found:

@@ -1,38 +1,41 @@
 internal import PusherProtocol
 internal import Synchronization
 
-/// One application of the hub as the engine needs it: its keys and limits. A value, the same on every loop.
+/// Keys and limits of one application. A value, the same on every loop.
 package struct App: Sendable {
-    /// Position among the configured apps; what the engine's tables are keyed by.
+    /// Position among the configured apps; key of the engine's tables.
     package let index: Int
     /// Digits.
     package let id: String
     /// Key to secret; several while keys are being rotated.
     package let secrets: [String: String]
-    /// The key that signs what the hub itself issues; the first in the configuration. Nil: the alphabetically first.
+    /// Key that signs the hub's own tokens and subscriptions; the first one in the configuration. Nil: the alphabetically first.
     package var signingKey: String?
     package var isEnabled = true
     /// 0: no limit.
     package var connectionsMax = 0
+    /// Whether clients may send events to each other.
     package var clientEvents = true
     /// Per connection.
     package var clientEventsPerSecond = 10
-    /// Whether subscribers are told how many they are.
+    /// Whether subscribers receive the number of subscribers.
     package var subscriptionCount = false
     package var presenceMembersMax = 100
-    /// How long the members of a channel with more than 100 are not told that one of them left, because many are back by then.
+    /// Delay of a leave announcement in a channel with more than 100 members, because many members return within seconds.
     package var presenceLinger: Duration = .seconds(3)
+    /// Bytes of a client event's data.
     package var eventDataBytesMax = 10_240
-    /// Told to clients.
+    /// Sent to clients with `pusher:connection_established`.
     package var activityTimeoutSeconds = 120
-    /// Inbound silence after which the server sends a PING, and how long it waits for the PONG.
+    /// Inbound silence after which the server sends a PING.
     package var pingInterval: Duration = .seconds(15)
+    /// Time that a client has for its PONG.
     package var pongTimeout: Duration = .seconds(10)
-    /// Empty: every origin. Native clients, which send none, are always let in.
+    /// Empty: every origin. Native clients send no origin and are always accepted.
     package var allowedOrigins: [String] = []
-    /// Whether signed-in users are told of the users whom they watch.
+    /// Whether signed-in users receive the status of the users on their watchlist.
     package var watchlist = true
-    /// What the app's webhooks are told of; empty when it has none.
+    /// Facts that the app's webhooks subscribe to; empty without webhooks.
     package var factKinds: ChannelFact.Kinds = []
 
     package init(index: Int, id: String, secrets: [String: String]) {
@@ -42,22 +45,22 @@ package struct App: Sendable {
     }
 }
 
-/// Bounds that concern all apps together. 0: none.
+/// Bounds over all apps together. 0: none.
 package struct ConnectionLimits: Sendable {
     package var connectionsMax = 0
-    /// WebSocket and HTTP connections from one address. Behind a reverse proxy that is not trusted all come from one.
+    /// WebSocket and HTTP connections from one address. Behind an untrusted reverse proxy all connections share its address.
     package var perAddressMax = 0
     package var anonymous = AnonymousLimits()
 
     package init() {}
 }
 
-/// The apps of one process, and what is counted over all loops.
+/// The apps of one process, and the connection counts over all loops.
 package final class AppDirectory: Sendable {
     private struct Counts {
         var byApp: [Int]
         var total = 0
-        /// Kept only where addresses are limited.
+        /// Kept only if addresses are limited.
         var byAddress: [String: Int] = [:]
 
         mutating func release(_ address: String) {
@@ -85,10 +88,12 @@ package final class AppDirectory: Sendable {
 
     /// Keys are compared case-sensitively.
     package func app(key: String) -> App? { byKey[key].map { apps[$0] } }
+    /// App with this id, enabled or not.
     package func app(id: String) -> App? { byID[id].map { apps[$0] } }
 
-    /// Counts one more connection of the app, or says why it cannot be let in, and then nothing is counted. Any thread.
+    /// Counts one more connection of the app, unless a limit is exceeded. Any thread.
     /// - Parameter address: the peer's.
+    /// - Returns: nil if counted; else the code that refuses the connection.
     func admit(_ app: App, address: String) -> CloseCode? {
         counts.withLock { counts in
             if limits.connectionsMax > 0, counts.total >= limits.connectionsMax { return .overCapacity }
@@ -103,7 +108,8 @@ package final class AppDirectory: Sendable {
         }
     }
 
-    /// As above, of a connection without an app. Any thread.
+    /// Counts one more connection without an app. Any thread.
+    /// - Returns: false if the address has its maximum; nothing is counted then.
     package func admit(address: String) -> Bool {
         counts.withLock { counts in
             if limits.perAddressMax > 0, counts.byAddress[address, default: 0] >= limits.perAddressMax { return false }
@@ -112,7 +118,7 @@ package final class AppDirectory: Sendable {
         }
     }
 
-    /// A connection that was admitted without an app is gone. Any thread.
+    /// Ends the count of a connection that was admitted without an app. Any thread.
     package func release(address: String) {
         counts.withLock { $0.release(address) }
     }
@@ -128,6 +134,6 @@ package final class AppDirectory: Sendable {
     /// Connections of the app on all loops. Any thread.
     package func connectionCount(_ app: App) -> Int { counts.withLock { $0.byApp[app.index] } }
 
-    /// The next place in the one order in which events are cached, whichever loop took them. Any thread.
+    /// Next place in the process-wide order of cached events. Any thread.
     package func nextOrder() -> UInt64 { lastOrder.wrappingAdd(1, ordering: .relaxed).newValue }
 }

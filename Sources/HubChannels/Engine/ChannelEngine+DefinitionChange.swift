@@ -1,9 +1,9 @@
 internal import PusherProtocol
 
-/// What changed channel definitions mean for channels that have subscribers already.
+/// Reload of channel definitions, for channels that already have subscribers.
 extension ChannelEngine {
-    /// Judges every channel by the definitions that are in force now, and tells delivery who is in those that have one. Ends with
-    /// `definitionsRead`: what is reported behind it was judged by the new definitions, too.
+    /// Checks every channel against the current definitions, and reports the subscribers of those with a definition.
+    /// The last report is `definitionsRead`: every report after it was made by the new definitions.
     func definitionsChanged() {
         for channel in channels.all {
             let isDefined = traits(channel.name) != nil
@@ -14,7 +14,7 @@ extension ChannelEngine {
                 case (false, _):
                     reportAttached(subscription, of: connection)
                     channel.raiseTicket(subscription.ticket)
-                // Without a new ticket: an event on its way, decided when this subscriber was known, is still meant for it.
+                // No new ticket: an event in flight that was decided with this subscriber present is still meant for it.
                 case (true, true):
                     reports.append(
                         .stillAttached(

@@ -2,10 +2,9 @@ package import HubCore
 internal import HubJSON
 package import PusherProtocol
 
-/// The channels of one loop: what its connections say, who is subscribed to what, and the fan-out to them.
-///
-/// Driven by calls on the loop's thread; writes through a `DeliverySink`, talks to its siblings through `post`, and never
-/// waits. Everything a peer can do wrong is answered on its own connection.
+/// The channels of one loop: client messages, subscriptions and fan-out.
+/// Runs on the loop's thread and never waits. It writes via a `DeliverySink` and sends messages to its siblings via `post`.
+/// A peer's mistakes are answered on the peer's own connection.
 package final class ChannelEngine {
     package let loop: Int
     package let directory: AppDirectory
@@ -13,54 +12,58 @@ package final class ChannelEngine {
     let sink: any DeliverySink
     /// Sends a message to a sibling's engine; never called with this engine's own loop.
     private let post: (_ loop: Int, EngineMessage) -> Void
-    /// A channel's traits by its definition; nil: it has none, and delivery does not want to know who is in it.
+    /// A channel's traits by its definition. Nil: no definition, and delivery gets no reports about the channel.
     let traits: (ChannelName) -> ChannelTraits?
     private let process: ProcessTag
     let time: any TimeSource
     private let writesPerPieceMax: Int
-    /// The last flush went on with a turn, and announced nothing new.
+    /// The last flush continued a turn, and announced nothing new.
     private var isBehind = false
 
     let parser = JSONParser(capacityBytes: ChannelEngine.frameBytesMax, depthMax: ChannelEngine.frameDepthMax)
     var connections: [UInt32: Connection] = [:]
-    /// Connections that were put out of some channel.
+    /// Connections that were put out of some channel and stay barred from it.
     var barredConnections: Set<ConnectionID> = []
-    /// Subscriptions that wait for the answer of their channel's home.
+    /// Subscriptions that wait for an answer from their channel's home.
     var joiningCount = 0
     var channels = ChannelRegistry()
-    // Guard: the loop's thread, and nothing that a write calls comes back to it. Checked, each channel of a publish would pay for it.
+    // Unchecked: one thread, and no write calls back into the engine. A dynamic exclusivity check would cost time per channel of a publish.
     @exclusivity(unchecked) var fanOut = FanOut()
+    /// Decisions for the channels that this loop is home of.
     package let home: HomeRegistry
-    /// Of the users this loop is home of.
+    /// Users that this loop is home of.
     var users = UserRegistry()
     var receiptCursor = ReceiptCursor()
-    /// Channels with events that wait for the PING behind them.
+    /// Channels with events whose PING has not been sent yet.
     var unprobedChannels: [Channel] = []
     private var cache = EventCache()
     let facts: FactLog
-    /// What happened this turn that delivery has to know; taken by `takeReports`.
+    /// Reports of this turn for delivery, until `takeReports`.
     var reports: [AttendanceReport] = []
     var nextSerial: UInt32 = 1
-    /// Of the cache channel that was made last.
+    /// Line of the newest cache channel.
     var nextLine: UInt32 = 0
-    /// Of the newest `AttendanceReport.attached`.
+    /// Ticket of the newest `AttendanceReport.attached`.
     var lastTicket: UInt64 = 0
     package internal(set) var counters = Counters()
-    /// When what is being handled came in, in nanoseconds of the monotonic clock; 0: not known. Set by whoever calls the engine.
+    /// Arrival of the request or message being handled, in nanoseconds of the monotonic clock; 0: unknown. Set by the engine's caller.
     package var arrivedAt: UInt64 = 0
     var latency = PublishLatency()
 
-    /// Longest frame a client may send, in bytes, and how deep its JSON may nest.
+    /// Bytes of a client's frame.
     package static let frameBytesMax = 256 * 1024
+    /// Nesting depth of a client's JSON.
     static let frameDepthMax = 32
-    /// Subscriptions one connection may have: a safety cap, far above what clients use.
+    /// Subscriptions per connection: a safety cap, far above real use.
     static let subscriptionsMax = 1000
 
+    /// Totals of one loop since its start, for metrics.
     package struct Counters: Sendable {
+        /// Publications that reached subscribers of this loop.
         package var publications: UInt64 = 0
-        /// Publications that came in on this loop; those of client events are among them.
+        /// Publications that arrived on this loop, client events included.
         package var published: UInt64 = 0
-        /// Events written to subscribers, one for each of them.
+        /// Events written to subscribers, counted per subscriber.
         package var deliveries: UInt64 = 0
         /// Subscriptions in force now.
         package var subscriptions = 0
@@ -71,7 +74,7 @@ package final class ChannelEngine {
         /// PONGs with a cursor that was never sent.
         package var strayReceipts: UInt64 = 0
 
-        /// A publication has gone to so many subscribers: one access for all of it.
+        /// Counts a publication to this many subscribers in one access.
         mutating func fannedOut(_ count: UInt64) {
             publications += 1
             deliveries += count
@@ -103,7 +106,7 @@ package final class ChannelEngine {
     ///   - key: from the path; nil: the path names no app.
     ///   - version: the `protocol` parameter.
     ///   - client: the `client` parameter: the name of the library.
-    ///   - address: the peer's; asked for once, of whoever is about to be let in.
+    ///   - address: the peer's address; evaluated once, and only after all other checks.
     package func open(
         _ connection: ConnectionID, key: String?, version: String?, origin: String?, client: String? = nil, address: () -> String = { "" }
     ) {
@@ -126,14 +129,14 @@ package final class ChannelEngine {
         sink.probe(connection, pingAfter: app.pingInterval, pongWithin: app.pongTimeout)
     }
 
-    /// Sends a fatal error and closes with the same code: clients of old protocols read the one, new ones the other.
+    /// Sends a fatal error and closes with the same code. Old clients read the error, new clients the close frame.
     package func refuse(_ connection: ConnectionID, _ code: CloseCode) {
         counters.refusals += 1
         counters.closes[code.code, default: 0] += 1
         send(ServerEvent.error(code), to: connection)
         sink.close(connection, code: code.code, reason: code.reason)
-        // Nothing is written to it any more, and its peer may be long gone: whoever it stood for is absent from now on, not
-        // only when the close handshake is over.
+        // Nothing more is written to the connection, and its peer may be long gone. So its user is absent from now on,
+        // before the close handshake ends.
         switch code {
         case .pongNotReceived: closed(connection, as: .silent)
         case .restarting: closed(connection, as: .server)
@@ -141,7 +144,7 @@ package final class ChannelEngine {
         }
     }
 
-    /// A connection is gone, or is being closed. Safe to call again.
+    /// Removes a connection that is closed or about to close. Idempotent.
     package func closed(_ id: ConnectionID, as departure: Departure) {
         guard connections[UInt32(id.slot)]?.id == id, let connection = connections.removeValue(forKey: UInt32(id.slot)) else { return }
         for subscription in connection.subscriptions.values { end(subscription, of: connection) }
@@ -151,14 +154,15 @@ package final class ChannelEngine {
         directory.release(connection.app, address: connection.address)
     }
 
-    /// The connection that a socket id names, on whatever loop it is; nil when it is not one of this process.
+    /// The connection with this socket id, on any loop; nil if this process did not issue the id.
     package func connection(socketID: SocketID) -> ConnectionID? {
         process.connection(of: socketID)
     }
 
+    /// Open connections of this loop.
     package var connectionIDs: [ConnectionID] { connections.values.map(\.id) }
 
-    /// Nil when it is gone, also when somebody else has its slot.
+    /// Nil if the connection is gone, even if its slot is in use again.
     func connection(_ id: ConnectionID) -> Connection? {
         guard let connection = connections[UInt32(id.slot)], connection.id == id else { return nil }
         return connection
@@ -166,7 +170,7 @@ package final class ChannelEngine {
 
     // MARK: Frames
 
-    /// Handles one text message. Nothing in it can do more than be answered with an error.
+    /// Handles one text message. The worst outcome of a bad message is an error on its own connection.
     package func received(_ text: UnsafeRawBufferPointer, from id: ConnectionID) {
         guard let connection = connection(id), pays(connection) else { return }
         switch unsafe ClientEvent.parse(text, with: parser) {
@@ -188,7 +192,7 @@ package final class ChannelEngine {
         complain(to: id, "Binary messages are not supported: send JSON in text frames")
     }
 
-    /// A message that passed the size limit: what follows on this connection cannot be trusted to be wanted.
+    /// Closes a connection after a message that exceeded the size limit.
     package func receivedTooMuch(from id: ConnectionID) {
         complain(to: id, "The message is longer than this server accepts")
         sink.close(id, code: 1009, reason: "message too big")
@@ -228,7 +232,7 @@ package final class ChannelEngine {
             if publication.audience != .everybody || channel.newestTicket > cutoff {
                 deliveries += unsafe fanOut.deliver(frame, of: publication, attendedUpTo: cutoff, to: channel, sink: sink)
             } else {
-                // An event that has to be confirmed is not one that the next can stand for.
+                // A later event must not supersede an event that awaits receipts.
                 let line = publication.cacheOrder == nil || publication.receipt != nil ? 0 : channel.line
                 let excluded = slot(of: publication.excluded, in: channel)
                 unsafe fanOut.append(frame, to: channel, excluding: excluded, line: line, sink: sink)
@@ -240,7 +244,7 @@ package final class ChannelEngine {
         if isReached, publication.arrivedAt != 0 { latency.begin(publication) }
     }
 
-    /// The slot of a subscriber; nil when the connection is none of this channel.
+    /// A subscriber's slot; nil if the connection is not subscribed to this channel.
     private func slot(of id: ConnectionID?, in channel: Channel) -> UInt32? {
         guard let id, id.loop == loop, let subscription = connection(id)?.subscriptions[channel.name],
             case .active(let active) = subscription.phase, active === channel
@@ -248,22 +252,21 @@ package final class ChannelEngine {
         return UInt32(id.slot)
     }
 
-    /// How long a cache channel keeps its last event.
+    /// Lifetime of a cache channel's last event, in seconds.
     package static let cacheSeconds = Int(EventCache.lifetimeSeconds)
 
-    /// What a cache channel holds: the event's data, and for how many seconds it is kept; nil when it holds nothing. The
-    /// data is that of the last event which this loop has been told of.
+    /// Data and remaining seconds of a cache channel's last event, as far as this loop knows; nil if nothing is cached.
     package func cachedEvent(app: Int, channel: ChannelName) -> (data: String, secondsLeft: Int)? {
         let key = ChannelKey(app: app, name: channel)
         guard let (frame, remaining) = cache.event(for: key, now: time.monotonicNanoseconds) else { return nil }
         let data = unsafe frame.withUnsafeBytes { frame in
             unsafe (try? parser.parse(Frame.payload(of: frame)))?.find("data")?.string
         }
-        // Rounded up: an event just published is kept for the whole time.
+        // Rounded up: a new event has the whole lifetime left.
         return data.map { ($0, Int((remaining + 999_999_999) / 1_000_000_000)) }
     }
 
-    /// Tells a new subscriber of a cache channel what was published last, or that nothing is known.
+    /// Sends a new subscriber of a cache channel the last event, or a cache miss.
     func sendCached(_ channel: ChannelName, to connection: Connection) {
         let key = ChannelKey(app: connection.app.index, name: channel)
         if let (frame, _) = cache.event(for: key, now: time.monotonicNanoseconds) { return sink.send(frame, to: connection.id) }
@@ -271,8 +274,8 @@ package final class ChannelEngine {
         facts.note(app: connection.app.index, channel, .cacheMiss)
     }
 
-    /// Ends a turn: what was collected goes out, or the next piece of it. Called at least a few times a second, and soon again when
-    /// `hasMoreToWrite`.
+    /// Ends a turn: writes the collected frames, or the next piece of them. The loop calls this at least a few times per second,
+    /// and again soon while `hasMoreToWrite`.
     package func flush() {
         isBehind = unsafe fanOut.isGoingOut
         if !isBehind {
@@ -284,15 +287,15 @@ package final class ChannelEngine {
         unsafe fanOut.flush(writesMax: writesPerPieceMax, sink: sink)
     }
 
-    /// A turn has been written to some, and to others not yet.
+    /// Part of the subscribers have been written to in this turn, others not yet.
     package var isGoingOut: Bool { unsafe fanOut.isGoingOut }
-    /// As `isGoingOut`, or something may have been collected since that turn began to go out.
+    /// `isGoingOut`, or something may have been collected since that turn began to go out.
     package var hasMoreToWrite: Bool { unsafe isBehind || !fanOut.isEmpty }
 
-    /// What webhooks have to know of this turn, in order.
+    /// Facts of this turn for webhooks, in order.
     package func takeFacts() -> [ChannelFact] { facts.take() }
 
-    /// What delivery has to know of this turn, in order.
+    /// Reports of this turn for delivery, in order.
     package func takeReports() -> [AttendanceReport] {
         if reports.isEmpty { return [] }
         defer { reports.removeAll() }
@@ -301,6 +304,7 @@ package final class ChannelEngine {
 
     // MARK: Between loops
 
+    /// Handles one message of a sibling, of delivery or of this engine itself.
     package func receive(_ message: EngineMessage) {
         switch message {
         case .publish(let publication): fanOut(publication)
@@ -327,12 +331,12 @@ package final class ChannelEngine {
         }
     }
 
-    /// To another loop's engine, or to this one at once.
+    /// Sends to another loop's engine, or handles the message at once if the loop is this one.
     func send(_ message: EngineMessage, to loop: Int) {
         if loop == self.loop { receive(message) } else { post(loop, message) }
     }
 
-    /// The loop that decides who is in the channel.
+    /// The loop that decides about the channel's members.
     package func homeLoop(app: Int, channel: ChannelName) -> Int {
         ChannelKey(app: app, name: channel).home(loopCount: loopCount)
     }

@@ -1,39 +1,40 @@
 internal import HubCore
 internal import PusherProtocol
 
-/// One connection as the engine knows it.
+/// Engine state of one connection.
 final class Connection {
     let id: ConnectionID
     let app: App
     let socketID: SocketID
-    /// It says `client=js`: the page answers `pusher:ping`, and the browser's network process PINGs, also for a page that is frozen.
+    /// The client says `client=js`. The page answers `pusher:ping`; the browser answers PINGs itself, even for a frozen page.
     let isBrowser: Bool
     /// The peer's.
     let address: String
-    /// Bytes of its subscriptions for which nobody has signed.
+    /// Bytes of its anonymous subscriptions.
     var anonymousBytes = 0
     var subscriptions: [ChannelName: Subscription] = [:]
-    /// The channels it was put out of, and as whom; nil: nobody knows.
+    /// Channels that the connection is barred from, with the user it stood for; nil: unknown.
     var barred: [ChannelName: String?] = [:]
-    /// Whom it has signed in as.
+    /// User of the sign-in.
     var user: SignedInUser?
-    /// Set while the first status of the users it watches is being collected.
+    /// Set while the first status of the watched users is being collected.
     var pendingWatchlist: ChannelEngine.PendingWatchlist?
-    /// The `pusher:ping` events that were sent to it alone, and how many of them it has answered.
+    /// `pusher:ping` events sent to this connection alone.
     var pings = PingLog()
+    /// Number of `pings` that are answered.
     private var pingsAnswered: UInt32 = 0
-    /// Unanswered ones of channels that it has left.
+    /// Unanswered pings of channels that the connection has left.
     private var pingsLeftBehind: UInt32 = 0
-    /// The highest cursor that it has sent back.
+    /// Highest cursor received.
     var lastReceipt: UInt64 = 0
     var frames = TokenBucket()
     var states = TokenBucket()
     var attachments = TokenBucket()
-    /// The state that its app told last.
+    /// Last state declared by the app.
     var declared: (state: DeclaredAppState, keepsWorking: Bool)?
-    /// Delivery has been told about it.
+    /// Delivery knows of this connection.
     var isWatched = false
-    /// Client events of the second that began with the first of them.
+    /// Client events within the current second, which began with the first of them.
     var clientEventCount = 0
     var clientEventsSinceNanoseconds: UInt64 = 0
 
@@ -45,11 +46,9 @@ final class Connection {
         self.address = address
     }
 
-    /// Counts a `pusher:pong`. Costs as much as its subscriptions.
-    ///
-    /// The oldest `pusher:ping` is the one that it answers. Where a cursor is not known any more its ping counts as older than all others,
-    /// so that nothing newer is ever taken for answered too soon.
-    /// - Returns: the cursor of that ping; 0: it is not known any more; nil: none is unanswered.
+    /// Counts a `pusher:pong`, which answers the oldest `pusher:ping`. O(subscriptions).
+    /// A ping whose cursor has been forgotten counts as older than all others. So no newer ping is taken for answered too soon.
+    /// - Returns: the ping's cursor; 0: forgotten; nil: no ping is unanswered.
     func takeAnswer() -> UInt64? {
         if pingsLeftBehind > 0 {
             pingsLeftBehind -= 1
@@ -68,7 +67,7 @@ final class Connection {
         return oldest
     }
 
-    /// A subscription ends, and with it what tells the pings of its channel apart.
+    /// Keeps the number of a channel's unanswered pings when its subscription ends.
     func leaveBehind(_ subscription: Subscription, of channel: Channel) {
         if isBrowser { pingsLeftBehind += channel.pings.count - subscription.pingsAnswered }
     }

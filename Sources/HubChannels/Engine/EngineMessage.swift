@@ -1,32 +1,32 @@
 package import HubCore
 package import PusherProtocol
 
-/// One event on its way to the subscribers: framed once per channel, the same bytes for every loop.
+/// One event for its subscribers, framed once per channel. All loops share the bytes.
 package struct Publication: Sendable {
+    /// Index of the app.
     package var app: Int
     /// Each channel with its frame.
     package var frames: [ChannelFrame]
-    /// The connection that must not get it (`socket_id` of the request).
+    /// The connection to skip (`socket_id` of the request).
     package var excluded: ConnectionID?
-    /// The roles that get it.
+    /// The roles that receive the event.
     package var audience: RoleSet
-    /// For an event with a policy: per loop, the last attendance ticket that was known when its surfaces were decided. Who
-    /// subscribed later was decided to be absent and is told by push; the socket must not tell them again.
+    /// For an event with a policy: per loop, the last attendance ticket known when its surfaces were decided.
+    /// Later subscribers were decided to be absent and get a push, so the socket must skip them.
     package var attendedUpTo: [UInt64]?
-    /// Delivery's number of an event whose receipts it waits for; nil: nobody has to confirm it.
+    /// Delivery's number of an event with receipts; nil: no receipt is awaited.
     package var receipt: UInt64?
-    /// Where it stands among all events that are cached (`AppDirectory.nextOrder`); nil: cache channels do not keep it, as
-    /// they keep no client event.
+    /// Position among all cached events (`AppDirectory.nextOrder`); nil: not cached, as for client events.
     package var cacheOrder: UInt64?
-    /// When it came in, in nanoseconds of the monotonic clock; 0: nobody measures how long it takes.
+    /// Arrival in nanoseconds of the monotonic clock; 0: latency is not measured.
     package var arrivedAt: UInt64
     package var way: Way
 
-    /// By which way an event came to the loops.
+    /// Path of an event to the loops.
     package enum Way: String, Sendable, CaseIterable {
-        /// A publish to channels without a definition: at once.
+        /// Published to channels without a definition, at once.
         case direct
-        /// A publish that delivery decided on, and that was committed before.
+        /// Decided by delivery, and committed before the fan-out.
         case stored
         /// A client's own event.
         case client
@@ -48,7 +48,7 @@ package struct Publication: Sendable {
     }
 }
 
-/// Roles as bits: whom an event is meant for, and what a subscription stands for.
+/// Roles as bits: the audience of an event, and the roles of a subscription.
 package struct RoleSet: OptionSet, Sendable, Hashable {
     package let rawValue: UInt32
 
@@ -57,18 +57,18 @@ package struct RoleSet: OptionSet, Sendable, Hashable {
     }
 
     package static let everybody = RoleSet(rawValue: .max)
-    /// A subscriber that no roster knows: gets what is for everybody, and nothing that is for a role.
+    /// A subscriber without a place on the roster: gets events for everybody, and none for a role.
     package static let unmatched = RoleSet(rawValue: 1 << 31)
 
-    /// The role at that place in its definition's list, below 31.
+    /// The role at this index of its definition's list; below 31.
     package static func role(_ index: Int) -> RoleSet { RoleSet(rawValue: 1 << UInt32(index)) }
 }
 
-/// The part of a channel's definition that loops need.
+/// The part of a channel's definition that the loops use.
 package struct ChannelTraits: Sendable, Equatable {
     /// The `{user}` of the channel's name.
     package var user: String?
-    /// Members that the channel may have; nil: what the app says.
+    /// Maximum of members; nil: the app's.
     package var membersMax: Int?
 
     package init(user: String? = nil, membersMax: Int? = nil) {
@@ -77,40 +77,41 @@ package struct ChannelTraits: Sendable, Equatable {
     }
 }
 
-/// What engines of different loops say to each other. Between two loops, messages arrive in the order of sending.
+/// Messages between the engines of different loops. Between two loops, messages arrive in the order of sending.
 package enum EngineMessage: Sendable {
     case publish(Publication)
-    /// To the channel's home: a connection wants in. `serial` tells apart the subscriptions of one connection to one channel.
+    /// To the channel's home: a connection asks to join. `serial` distinguishes subscriptions of one connection to one channel.
     case join(Membership, PresenceMember)
     case leave(Membership, user: String)
-    /// From the home: let in during one turn, with the frame that acknowledges all of them.
+    /// From the home: joins accepted during one turn, with one acknowledging frame for all.
     case admitted([Membership], acknowledgement: [UInt8])
-    /// From the home: not let in.
+    /// From the home: join refused.
     case refused(Membership, JoinRefusal)
-    /// From the home: joined frames for every subscriber the loop has now.
+    /// From the home: joined frames for every current subscriber of the loop.
     case announce(app: Int, channel: ChannelName, frame: [UInt8])
-    /// To the home: the loop's number of subscribers of a channel without members changed.
+    /// To the home: a new number of the loop's subscribers, for a channel without members.
     case occupancy(app: Int, channel: ChannelName, loop: Int, subscribers: Int)
     /// From delivery: the roles a connection stands for on a channel.
     case audience(ConnectionID, channel: ChannelName, RoleSet)
     case user(UserMessage)
-    /// From delivery: ask these connections whether they are still alive, for the sake of that event.
+    /// From delivery: asks these connections for a sign of life, on behalf of the event.
     case prove(event: UInt64, [ConnectionID])
     /// From delivery: missed events for one connection, as joined frames.
     case replay(ConnectionID, channel: ChannelName, frames: [UInt8], events: [UInt64])
-    /// From delivery: other channel definitions are in force.
+    /// From delivery: new channel definitions are in force.
     case definitionsChanged
-    /// From delivery: subscriptions that end.
+    /// From delivery: ends subscriptions.
     case expel(Expulsion)
-    /// From delivery: the user may come to the channel again; nil: everybody may.
+    /// From delivery: lifts the bar for the user; nil: for everybody.
     case readmit(app: Int, channel: ChannelName, user: String?)
-    /// From delivery: the hub has signed for this connection, a subscription to the channel or a sign-in.
+    /// From delivery: the hub has signed a subscription to the channel for this connection; nil: a sign-in.
     case bound(ConnectionID, channel: ChannelName?)
-    /// To every loop: the app wants all connections of the user ended.
+    /// To every loop: the app ends all connections of the user.
     case terminate(app: Int, user: String)
-    /// A question about channels this loop is home of.
+    /// A question about channels that this loop is home of.
     case query(@Sendable (HomeRegistry) -> Void)
 
+    /// One subscription to a presence channel, as its home knows it.
     package struct Membership: Sendable, Hashable {
         package let app: Int
         package let channel: ChannelName
@@ -118,9 +119,10 @@ package enum EngineMessage: Sendable {
         package let serial: UInt32
     }
 
+    /// Refusal of a join, sent to the client.
     package struct JoinRefusal: Error, Sendable {
         package let reason: String
-        /// HTTP-like, for `pusher:subscription_error`.
+        /// HTTP-like status for `pusher:subscription_error`.
         package let status: Int
     }
 }

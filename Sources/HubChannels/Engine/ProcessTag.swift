@@ -1,17 +1,15 @@
 package import HubCore
 package import PusherProtocol
 
-/// Turns connections into socket ids and back, without a table.
-///
-/// A socket id is two numbers below 2^53. Each carries 32 bits of the connection's id and, above them, 20 bits of a keyed hash of it. So
-/// nobody finds the id of another connection from their own, an id is never reused, also not by the next process on the same port, and
-/// it leads to the very connection that it was made for.
+/// Converts connections to socket ids and back, without a table.
+/// A socket id is two numbers below 2^53. Each holds 32 bits of the connection's id and, above them, 20 bits of a keyed hash of that id.
+/// So a client cannot derive another connection's id. Ids are never reused, not even by the next process on the same port.
 package struct ProcessTag: Sendable {
     private let hash: SipHash
 
     private static let mask: UInt64 = 0xFFFF_FFFF
     private static let tagMask: UInt64 = 1 << 20 - 1
-    /// The top bit keeps the numbers at full length: readers of logs are used to long socket ids.
+    /// Top bit for full length: readers of logs expect long socket ids.
     private static let top: UInt64 = 1 << 52
 
     /// - Parameters: 128 random bits, drawn once per process.
@@ -26,7 +24,7 @@ package struct ProcessTag: Sendable {
             second: Self.top | (tag >> 20 & Self.tagMask) << 32 | connection.rawValue & Self.mask)
     }
 
-    /// Nil for an id that this process did not give out.
+    /// Nil for an id that this process did not issue.
     package func connection(of socketID: SocketID) -> ConnectionID? {
         let high = socketID.first & Self.mask
         let connection = ConnectionID(

@@ -1,4 +1,4 @@
-/// SipHash-2-4 of one 64-bit number: short, keyed, and nothing about other numbers' hashes follows from the known ones.
+/// SipHash-2-4 of one 64-bit number: short and keyed. Known hashes reveal nothing about those of other numbers.
 struct SipHash {
     let key: (UInt64, UInt64)
 
@@ -20,7 +20,7 @@ struct SipHash {
             v1 = rotated(v1, 17) ^ v2
             v2 = rotated(v2, 32)
         }
-        // The number, and a last word that says how many bytes it had.
+        // The number, and a last word with its byte count.
         for block in [word, 8 << 56] {
             v3 ^= block
             round()

@@ -1,35 +1,37 @@
 internal import HubCore
 internal import PusherProtocol
 
-/// A channel as one loop sees it: its own subscribers, and the frames that wait for the end of the turn.
+/// A channel as one loop sees it: the loop's own subscribers, and the frames that wait for the end of the turn.
 final class Channel {
     let app: Int
     let name: ChannelName
-    // Guard of the unchecked properties: one thread, and nothing that a write calls comes back to a channel. Checked, each look at them
-    // is a call, which a channel of ten pays for with every event.
+    // Unchecked: one thread, and no write calls back into a channel. A dynamic exclusivity check is a function call,
+    // which would be a noticeable cost per event in a channel of ten.
+    /// The subscribers' slots, contiguous for the fan-out loop. `subscriptions` runs parallel.
     @exclusivity(unchecked) private var slotList: ContiguousArray<UInt32> = []
     private(set) var subscriptions: ContiguousArray<Subscription> = []
-    /// How many of the first subscribers are pages: those are asked for receipts by `pusher:ping`, the others by PING.
+    /// Number of pages, which come first among the subscribers. Pages are asked for receipts by `pusher:ping`, all others by PING.
     private(set) var pageCount = 0
-    /// Sent to its pages.
+    /// Receipt pings sent to the channel's pages.
     var pings = PingLog()
     private var parts: (pages: Channel, others: Channel)?
-    /// What `FanOut` has of it in this turn.
+    /// The channel's place and frames in the turn that `FanOut` collects.
     @exclusivity(unchecked) private var waitingFrames = Waiting()
-    /// Its events' `LatestOnlyFrame.line`; 0: every event counts.
+    /// `LatestOnlyFrame.line` of the channel's events; 0: no event supersedes another.
     let line: UInt32
-    /// The channel has a definition: delivery is told who is in it.
+    /// The channel has a definition: delivery receives reports about its subscribers.
     var isWatched: Bool
-    /// Events that wait for the PING behind them, and when it may be sent.
+    /// Events whose PING has not been sent yet.
     var unprobed: [UInt64] = []
+    /// Earliest time of the next PING.
     var probePace = ProbePace()
-    /// The highest ticket among those who ever subscribed.
+    /// Highest ticket of all subscribers so far.
     private(set) var newestTicket: UInt64 = 0
 
-    /// `FanOut` has written a turn with frames of it to some of its subscribers, and to others not yet.
+    /// `FanOut` has written the channel's frames to some subscribers, but not yet to all.
     @exclusivity(unchecked) private var isOnItsWay = false
 
-    /// The channel's place among those of the turn, and its frames.
+    /// The channel's place in the turn, and its frames.
     struct Waiting {
         var place = -1
         var last: UInt32 = 0
@@ -45,8 +47,7 @@ final class Channel {
         self.isWatched = isWatched
     }
 
-    /// The subscribers' slots, contiguous: what the fan-out loop walks. `subscriptions` runs parallel to it.
-    /// Subscribers. Asked of the list itself: of `slots` it would be a copy's, which is retained.
+    /// Number of subscribers. Reads the list itself, because `slots` would be a retained copy.
     var count: Int { unsafe slotList.count }
     var slots: ContiguousArray<UInt32> { unsafe slotList }
 
@@ -64,11 +65,11 @@ final class Channel {
         set { unsafe isOnItsWay = newValue }
     }
 
-    /// Frames for subscribers of it wait, or have gone out to some of them only.
+    /// Frames wait for subscribers of this channel, or have reached only some of them.
     var isInTurn: Bool { !waiting.isEmpty || isGoingOut || parts?.pages.isInTurn == true || parts?.others.isInTurn == true }
 
-    /// The pages and the others as two channels of those who are there now, for frames that only the ones or the others get in this turn.
-    /// Not while a turn is on its way out.
+    /// Two channels with the current pages and the other subscribers, for frames that only one of the groups gets in this turn.
+    /// - Precondition: no turn is on its way out.
     func takeParts() -> (pages: Channel, others: Channel) {
         let parts = parts ?? (Channel(app: app, name: name, isWatched: false), Channel(app: app, name: name, isWatched: false))
         self.parts = parts
@@ -90,12 +91,12 @@ final class Channel {
         newestTicket = max(newestTicket, subscription.ticket)
     }
 
-    /// A subscriber of this channel got a newer ticket.
+    /// Notes a newer ticket of a subscriber.
     func raiseTicket(_ ticket: UInt64) {
         newestTicket = max(newestTicket, ticket)
     }
 
-    /// O(1): the last page takes the place of a page that leaves, and the last subscriber that of the last page.
+    /// O(1): the last page replaces a page that leaves, and the last subscriber replaces the last page.
     func remove(_ subscription: Subscription) {
         if subscription.position < pageCount {
             pageCount -= 1
@@ -115,7 +116,7 @@ final class Channel {
     }
 }
 
-/// One connection's relation to one channel, from the request to its end.
+/// One connection's relation to one channel, from the request until the end.
 final class Subscription {
     enum Phase {
         /// The channel's home has been asked; no event is delivered yet.
@@ -126,7 +127,7 @@ final class Subscription {
     let connection: ConnectionID
     let channel: ChannelName
     let serial: UInt32
-    /// Of the channel's `pings`: those before it came, and those that it has answered since.
+    /// Number of the channel's `pings` before the subscription or answered since.
     var pingsAnswered: UInt32 = 0
     /// Presence member id.
     let user: String?
@@ -134,9 +135,9 @@ final class Subscription {
     /// Index in the channel's arrays while active.
     var position = 0
     var audience = RoleSet.unmatched
-    /// Bytes that it counts where nobody has signed for it.
+    /// Bytes charged to the connection's anonymous memory; 0 for signed subscriptions.
     var anonymousBytes: UInt32 = 0
-    /// Of its attendance report; 0 in channels that nobody watches.
+    /// Ticket of the attendance report; 0 in channels without a definition.
     var ticket: UInt64 = 0
 
     init(connection: ConnectionID, channel: ChannelName, serial: UInt32, user: String?) {

@@ -5,11 +5,10 @@ struct ChannelKey: Hashable {
     let app: Int
     let name: ChannelName
 
-    /// Without the app: a name is found on each publish, and few apps share one.
+    /// Hashes without the app: every publish looks a name up, and few apps share a name.
     func hash(into hasher: inout Hasher) { hasher.combine(name) }
 
-    /// The loop that decides who is in the channel. Any stable spread will do; `Hasher` is seeded per process, which is
-    /// exactly as long as loops live.
+    /// The loop that decides about the channel's members. `Hasher` is seeded per process, so the home is stable while the loops live.
     func home(loopCount: Int) -> Int {
         loopCount == 1 ? 0 : Int(UInt(bitPattern: hashValue) % UInt(loopCount))
     }

@@ -3,8 +3,8 @@ internal import PusherProtocol
 
 /// The last event of each cache channel, for those who subscribe later (docs/protocol.md, 2.8).
 ///
-/// Every loop keeps its own, filled by the publications it fans out anyway: so what a subscriber finds fits what it is sent
-/// next, and nobody has to be asked. The frames are shared between the loops, not copied.
+/// Every loop has its own cache, filled by the publications that it fans out. So a new subscriber's cached event and the following
+/// events fit together without a question to another loop. Loops share the frames without copying.
 struct EventCache {
     private struct Entry {
         var order: UInt64
@@ -13,21 +13,21 @@ struct EventCache {
     }
 
     private var entries: [ChannelKey: Entry] = [:]
-    /// Keys in the order of caching, which is that of expiry too; an entry that was replaced since then is skipped.
+    /// Keys in the order of caching, which is also the order of expiry. Replaced entries are skipped.
     private var queue: [(key: ChannelKey, order: UInt64)] = []
     private var queueHead = 0
     private(set) var byteCount = 0
     var queuedCount: Int { queue.count }
 
-    /// How long an event is kept.
+    /// Lifetime of an event.
     static let lifetimeSeconds: UInt64 = 30 * 60
-    /// Bytes of frames kept at most; beyond it the oldest event goes, and its channel's next subscriber meets an empty cache.
+    /// Maximum bytes of frames. If exceeded, the oldest event is dropped, and the next subscriber of its channel gets a cache miss.
     static let bytesMax = 64 << 20
-    /// What an entry costs beside its frame, roughly; counted, so that tiny events in countless channels are bounded as well.
+    /// Approximate cost of an entry in addition to its frame, so that tiny events in countless channels are bounded as well.
     private static let entryBytes = 256
 
-    /// Remembers an event unless a newer one of the channel is known: two that were accepted at the same time on different
-    /// loops arrive in different orders, and all loops have to end with the same one.
+    /// Stores an event unless a newer one of the channel is known. Two events accepted on different loops at the same time may
+    /// arrive in different orders, but all loops must keep the same one.
     mutating func store(_ frame: [UInt8], order: UInt64, for key: ChannelKey, now: UInt64) {
         if let known = entries[key] {
             guard known.order < order else { return }
@@ -39,7 +39,7 @@ struct EventCache {
         dropOutdated(now: now)
     }
 
-    /// The channel's event as a frame, and for how many nanoseconds it will be kept; nil when there is none, or no longer.
+    /// The channel's event as a frame, with its remaining lifetime in nanoseconds; nil if none or expired.
     mutating func event(for key: ChannelKey, now: UInt64) -> (frame: [UInt8], remaining: UInt64)? {
         dropOutdated(now: now)
         guard let entry = entries[key], entry.expiresAt > now else { return nil }

@@ -1,46 +1,46 @@
 internal import HubCore
 internal import PusherProtocol
 
-/// The publish path of one loop: what is published in one turn goes out at its end, in one write to each connection.
+/// Publish path of one loop: collects the publications of one turn, and writes each connection once at its end.
 ///
 /// Coalescing is the one big lever of fan-out (`docs/architecture.md`); a publisher that is alone in a turn pays nothing for
-/// it, because the flush comes at the end of that same turn. A frame is copied once, into the bytes of the turn; a connection that is in
-/// several of the turn's channels gets their frames joined, in the order of publishing. In the steady state nothing here allocates.
+/// it, because the flush comes at the end of that same turn. A frame is copied once, into the bytes of the turn. A connection
+/// in several of the turn's channels gets their frames joined, in the order of publishing. The steady state allocates nothing.
 ///
-/// A turn that has many to write to goes out in pieces, so that its loop can look at its other connections in between. What is published
-/// meanwhile is the next turn's, and waits until all of this one is written. So nobody's order changes; and because whatever
-/// changes who receives what writes the rest first, everybody gets what they would have got from one piece.
+/// A turn with many connections goes out in pieces, so that the loop can serve other sockets in between. Publications that arrive
+/// meanwhile belong to the next turn and wait until this one is written. Changes of subscriptions or roles first write the rest.
+/// So the order and the receivers are the same as with one piece.
 struct FanOut: ~Copyable {
     private var waiting = Turn()
     private var outgoing = Turn()
     private var gathering = Gathering()
-    /// Where to go on in `outgoing`: the group, and how many of its members have been written to.
+    /// Position in `outgoing`: the group, and the number of its members already written to.
     private var group = 0
     private var member = 0
     private var heads = Scratch<UInt32>()
     private var joined = Scratch<UInt8>()
     private var latestOnly = Scratch<LatestOnlyFrame>()
     private var chosen: ContiguousArray<UInt32> = []
-    /// Of what waited for the end of its turn: frames, one for each who gets them, and the batches that they went out in.
+    /// Frames of finished turns, counted per receiver, and the batches that carried them.
     private var frameCount: UInt64 = 0
     private var batchCount: UInt64 = 0
-    /// Frames that went out behind others in one batch: with the batches, all frames.
+    /// Frames that shared a batch with an earlier frame.
     var joinedFrames: UInt64 { frameCount - batchCount }
 
-    /// A channel with this many bytes waiting goes out at once, so that a batch stays within one write of the transport.
+    /// Bytes per channel that trigger a flush, so that a batch fits into one write of the transport.
     static let batchBytesMax = 64 * 1024
-    /// All the channels of a turn together have at most this many bytes waiting, and one frame.
+    /// Bytes of all channels of a turn that trigger a flush; exceeded by one frame at most.
     static let turnBytesMax = 256 * 1024
-    /// Connections written to before the loop looks at others again: 1 to 2 ms. The look costs a few thousand instructions; and publishers who
-    /// are answered meanwhile have their next events joined.
+    /// Connections written to before the loop serves other sockets: 1 to 2 ms. Serving them costs a few thousand instructions.
+    /// Publishers answered in between have their next events joined.
     static let writesPerPieceMax = 250
 
-    /// What was published in one turn.
+    /// The publications of one turn.
     private struct Turn: ~Copyable {
         var bytes = Scratch<UInt8>(capacity: 4096)
         var frames = Scratch<WaitingFrame>()
         var channels = HeldChannels()
-        /// Of each channel the first of its frames.
+        /// First frame of each channel.
         var firsts = Scratch<UInt32>()
         var hasExclusions = false
 
@@ -55,17 +55,17 @@ struct FanOut: ~Copyable {
         }
     }
 
-    /// Some have been written to, and others not yet.
+    /// A turn is partly written.
     var isGoingOut: Bool { !outgoing.isEmpty }
     var isEmpty: Bool { waiting.isEmpty && outgoing.isEmpty }
 
-    /// A connection in this slot is going to subscribe.
+    /// Prepares the slot of a future subscriber.
     mutating func makeRoom(forSlot slot: Int) { gathering.makeRoom(forSlot: slot) }
 
-    /// Joins the frame to what waits for the end of the turn.
+    /// Appends the frame to the waiting turn.
     /// - Parameters:
-    ///   - excluded: the slot of a subscriber that must not get it.
-    ///   - line: not 0 for a frame that the channel's next one makes needless.
+    ///   - excluded: slot of a subscriber to skip.
+    ///   - line: not 0 if the channel's next frame supersedes this one.
     mutating func append(
         _ frame: [UInt8], to channel: Channel, excluding excluded: UInt32? = nil, line: UInt32 = 0, sink: any DeliverySink
     ) {
@@ -91,13 +91,12 @@ struct FanOut: ~Copyable {
         if place.byteCount >= Self.batchBytesMax || waiting.bytes.count >= Self.turnBytesMax { flushAll(sink: sink) }
     }
 
-    /// Writes what the channel has waiting, and so that a publisher's order holds across channels, what the others have. Comes before
-    /// everything that changes who receives what.
+    /// Writes all waiting frames if the channel has any: a publisher's order holds across channels. Precedes every change of receivers.
     mutating func flush(_ channel: Channel, sink: any DeliverySink) {
         if channel.isInTurn { flushAll(sink: sink) }
     }
 
-    /// Writes the rest of a turn that is on its way out.
+    /// Writes the rest of a turn that is partly written.
     mutating func finish(sink: any DeliverySink) {
         if isGoingOut { flush(writesMax: .max, sink: sink) }
     }
@@ -107,8 +106,8 @@ struct FanOut: ~Copyable {
         while !isEmpty { flush(writesMax: .max, sink: sink) }
     }
 
-    /// Goes on with the turn that is on its way out, or begins with the one that waits.
-    /// - Parameter writesMax: to so many connections at most; positive. Others are left for the next call when `isGoingOut`.
+    /// Continues the outgoing turn, or begins with the waiting one.
+    /// - Parameter writesMax: connections to write to at most; positive. `isGoingOut` is true afterwards if some are left.
     mutating func flush(writesMax: Int, sink: any DeliverySink) {
         let isFirst = outgoing.isEmpty
         if isFirst {
@@ -142,7 +141,7 @@ struct FanOut: ~Copyable {
         }
     }
 
-    /// Connections that get the same frames are written to together.
+    /// Groups the connections that get the same frames.
     private mutating func gather() {
         gathering.begin()
         for place in 0..<outgoing.channels.count {
@@ -162,7 +161,7 @@ struct FanOut: ~Copyable {
 
     /// Writes the frames of the group's channels, in the order of publishing.
     private mutating func write(_ group: Gathering.Group, _ members: Range<Int>, sink: any DeliverySink) {
-        // A small channel with one event, as most are when there are many.
+        // Fast path: one channel with one event, the usual case with many small channels.
         let first = unsafe outgoing.frames.base[Int(outgoing.firsts.base[Int(group.channel)])]
         if group.depth == 1, first.next == Gathering.nobody, first.line == 0, group.loner == Gathering.nobody {
             return hand(first.start, first.end, to: group, members, sink: sink)
@@ -173,7 +172,7 @@ struct FanOut: ~Copyable {
             heads.append(unsafe outgoing.firsts.base[Int(ancestor.channel)])
             ancestor = unsafe gathering.groups.base[Int(ancestor.parent)]
         }
-        // As long as its frames lie side by side they are written from where they are.
+        // Adjacent frames are written from their place, without copying.
         var (start, end) = (0, 0)
         joined.count = 0
         latestOnly.count = 0
@@ -200,7 +199,7 @@ struct FanOut: ~Copyable {
         if start < end { hand(start, end, to: group, members, sink: sink) }
     }
 
-    /// The next frame in the order of publishing; `nobody` behind the last.
+    /// The next frame in the order of publishing; `nobody` after the last.
     private mutating func takeHead() -> UInt32 {
         var place = 0
         var first = Gathering.nobody
@@ -235,8 +234,8 @@ struct FanOut: ~Copyable {
         latestOnly.count = 0
     }
 
-    /// Writes a frame that not every subscriber gets, at once and behind what waits.
-    /// - Returns: how many get it.
+    /// Writes a frame for only some of the subscribers at once, after all waiting frames.
+    /// - Returns: the number of receivers.
     mutating func deliver(
         _ frame: [UInt8], of publication: Publication, attendedUpTo cutoff: UInt64, to channel: Channel, sink: any DeliverySink
     ) -> UInt64 {
@@ -258,10 +257,10 @@ struct FanOut: ~Copyable {
 
 /// A frame that waits for the end of the turn.
 struct WaitingFrame: BitwiseCopyable {
-    /// Its place among the bytes of the turn.
+    /// Bytes of the turn from `start` to `end`.
     let start: Int
     let end: Int
-    /// The slot that does not get it.
+    /// Slot to skip.
     let excluded: UInt32
     /// See `LatestOnlyFrame`; 0: none.
     let line: UInt32

@@ -1,43 +1,42 @@
-/// Sorts the connections of one turn into groups that get the same frames, so that each of them gets one write.
-///
-/// Channel by channel the groups are divided: who is in a group and in the next channel, too, goes on to a group of its own. That takes a few
-/// instructions for each subscription and no memory that is not used again. Connections that are left out of a frame
-/// (`socket_id` of a publish) stand alone in the end.
+/// Groups the connections of one turn by their frames, so that each connection gets one write.
+/// Each channel divides the groups: members of a group that are also in the channel move to a new group. The cost is a few instructions
+/// per subscription, in reused memory. Connections excluded from a frame (`socket_id` of a publish) end in groups of their own.
 struct Gathering: ~Copyable {
     struct Group: BitwiseCopyable {
-        /// The group its members were in before `channel` was looked at; 0: in none.
+        /// The members' group before `channel` was processed; 0: none.
         var parent: UInt32
-        /// Place of the last of its channels among those of the turn.
+        /// Index in the turn of the group's last channel.
         var channel: UInt32
-        /// How many channels it is in.
+        /// Number of the group's channels.
         var depth: UInt32
         var count: UInt32 = 0
-        /// The last channel that divided it, plus one, and the group its members went to.
+        /// Index of the last channel that divided this group, plus one.
         var dividedBy: UInt32 = 0
+        /// Group that the members moved to.
         var child: UInt32 = 0
-        /// The one member of a group that is left out of some frames.
+        /// The only member of a group that some frames exclude.
         var loner = Gathering.nobody
-        /// Where its members begin in `members`; `nobody` for a channel whose subscribers are all in this group.
+        /// Start of the group in `members`; `nobody` if the group is a channel's complete list of subscribers.
         var start = Gathering.nobody
     }
 
     static let nobody = UInt32.max
 
-    /// The first stands for the connections that have not been met yet.
+    /// The first group stands for connections that no channel has reached yet.
     private(set) var groups = Scratch<Group>()
     private(set) var members = Scratch<UInt32>()
-    /// By slot; numbers up to `base` are of earlier turns and mean nothing.
+    /// By slot. Numbers up to `base` belong to earlier turns and are invalid.
     private var groupOfSlot = Scratch<UInt32>()
     private var base: UInt32 = 0
 
-    /// Groups one turn can have: far more than subscriptions fit in a loop, and far from the end of the numbers.
+    /// Groups per turn: more than the subscriptions of a loop, and far below the end of the numbers.
     private static let groupsMax: UInt32 = 1 << 30
 
-    /// Before a connection in this slot is among a channel's subscribers, so that `divide` need not look.
+    /// Called before a connection in this slot subscribes, so that `divide` needs no bounds check.
     mutating func makeRoom(forSlot slot: Int) { groupOfSlot.extend(to: slot + 1, with: 0) }
 
     mutating func begin() {
-        // What the last turn gave out ends here; the table is cleared only when the numbers run out.
+        // Invalidates the last turn's groups. The table is cleared only if the numbers run out.
         base += UInt32(groups.count)
         if base > UInt32.max - Self.groupsMax {
             unsafe groupOfSlot.base.update(repeating: 0, count: groupOfSlot.count)
@@ -48,13 +47,13 @@ struct Gathering: ~Copyable {
         members.count = 0
     }
 
-    /// The turn has one channel, whose subscribers get all of it.
+    /// Fast path for a turn with one channel, whose subscribers get everything.
     mutating func takeWhole(_ subscribers: Int) {
         begin()
         groups.append(Group(parent: 0, channel: 0, depth: 1, count: UInt32(subscribers)))
     }
 
-    /// Looks at the turn's next channel.
+    /// Processes the turn's next channel.
     mutating func divide(by channel: Int, _ slots: UnsafeBufferPointer<UInt32>) {
         groups.reserve(groups.count + min(groups.count, slots.count))
         let groups = unsafe self.groups.base
@@ -64,7 +63,7 @@ struct Gathering: ~Copyable {
         let table = unsafe groupOfSlot.base
         var from = Self.nobody
         var to: UInt32 = 0
-        // Where those begin who go from the one group to the other.
+        // Start of the run of subscribers that move between the same two groups.
         var begin = 0
         for index in 0..<slots.count {
             let slot = Int(unsafe slots[index])
@@ -91,12 +90,12 @@ struct Gathering: ~Copyable {
     }
 
     private static func move(_ count: UInt32, _ from: UInt32, _ to: UInt32, _ groups: UnsafeMutablePointer<Group>) {
-        // The first group's number means nothing.
+        // The first group's count is meaningless.
         unsafe groups[Int(from)].count &-= count
         unsafe groups[Int(to)].count += count
     }
 
-    /// A member that some frame is not for leaves its group.
+    /// Moves a member that some frame excludes out of its group.
     mutating func isolate(_ slot: UInt32) {
         guard Int(slot) < groupOfSlot.count, case let known = unsafe groupOfSlot.base[Int(slot)], known > base else { return }
         let group = unsafe groups.base[Int(known - base)]
@@ -109,8 +108,8 @@ struct Gathering: ~Copyable {
         groups.append(alone)
     }
 
-    /// Gives every group that is not a whole channel its place in `members`.
-    /// - Returns: how many members there are, for `list`.
+    /// Assigns a place in `members` to every group that is not a whole channel.
+    /// - Returns: the number of members for `list`.
     mutating func layOut(subscribers: (_ channel: Int) -> Int) -> Int {
         var total: UInt32 = 0
         for index in 1..<max(1, groups.count) {
@@ -128,13 +127,13 @@ struct Gathering: ~Copyable {
 
     private func isWhole(_ group: Group, _ subscribers: Int) -> Bool { group.depth == 1 && Int(group.count) == subscribers }
 
-    /// Lists the members of the groups whose last channel this is.
+    /// Lists the members of groups whose last channel is this one.
     mutating func list(_ channel: Int, _ slots: UnsafeBufferPointer<UInt32>) {
         let (base, groups, members, table) = unsafe (base, self.groups.base, self.members.base, groupOfSlot.base)
         for unsafe slot in unsafe slots {
             let group = unsafe groups + Int(table[Int(slot)] &- base)
             guard unsafe group.pointee.channel == channel, unsafe group.pointee.loner == Self.nobody else { continue }
-            // All the subscribers are in it, and need no list.
+            // The group is the whole channel and needs no list.
             if unsafe group.pointee.start == Self.nobody { return }
             unsafe members[Int(group.pointee.start + group.pointee.count)] = slot
             unsafe group.pointee.count += 1

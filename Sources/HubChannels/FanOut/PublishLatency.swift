@@ -1,15 +1,15 @@
 package import HubCore
 
-/// How long publications take from their arrival to the end of the write to this loop's subscribers, by the way they came: measured
-/// once for each publication that has subscribers here, however many they are.
+/// Time from a publication's arrival to the end of its write to this loop's subscribers, per path. Measured once per publication
+/// with subscribers here.
 package struct PublishLatency: Sendable {
     /// In the order of `Publication.Way.allCases`.
     package private(set) var histograms = [Histogram](repeating: Histogram(), count: Publication.Way.allCases.count)
     private var begun: [(way: Int, arrivedAt: UInt64)] = []
-    /// How many of `begun` belong to the turn that goes out.
+    /// Number of entries in `begun` that belong to the outgoing turn.
     private var goingOut = 0
 
-    /// The publication, whose arrival is known, goes out with this turn, to somebody here.
+    /// Notes a publication with a known arrival and subscribers here, for this turn.
     mutating func begin(_ publication: Publication) {
         let way = switch publication.way {
         case .direct: 0
@@ -19,12 +19,12 @@ package struct PublishLatency: Sendable {
         begun.append((way, publication.arrivedAt))
     }
 
-    /// The turn begins to go out: what begins from now on belongs to the next one.
+    /// Assigns the noted publications to the outgoing turn.
     mutating func goOut() {
         goingOut = begun.count
     }
 
-    /// What went out is written.
+    /// Ends the measurement after the outgoing turn is written.
     /// - Parameter now: nanoseconds of the monotonic clock, which may be read a little earlier on another thread.
     mutating func end(now: UInt64) {
         if goingOut == 0 { return }
@@ -34,10 +34,10 @@ package struct PublishLatency: Sendable {
     }
 }
 
-/// What the engine of one loop has done and holds: a copy of its plain numbers, for metrics.
+/// Numbers of one loop's engine, copied for metrics.
 package struct EngineFigures: Sendable {
     package var counters = ChannelEngine.Counters()
-    /// Frames that shared a write with others of their channel: `FanOut.joinedFrames`.
+    /// Frames that shared a write (`FanOut.joinedFrames`).
     package var joinedFrames: UInt64 = 0
     /// Occupied channels that this loop is home of.
     package var channels = 0
@@ -48,6 +48,7 @@ package struct EngineFigures: Sendable {
 }
 
 extension ChannelEngine {
+    /// A copy of the current numbers. Call on the loop's thread.
     package var figures: EngineFigures {
         var figures = EngineFigures()
         figures.counters = counters
@@ -57,7 +58,8 @@ extension ChannelEngine {
         return figures
     }
 
-    /// What the turn flushed is written.
+    /// Notes that the flushed frames are written.
+    /// - Parameter now: nanoseconds of the monotonic clock.
     package func written(at now: UInt64) {
         if unsafe !fanOut.isGoingOut { latency.end(now: now) }
     }

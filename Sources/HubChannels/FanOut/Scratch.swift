@@ -1,4 +1,4 @@
-/// Memory that one loop fills again every turn: grows, never shrinks, and allocates nothing in the steady state.
+/// Memory that one loop refills every turn. It grows, never shrinks, and allocates nothing in the steady state.
 @safe struct Scratch<Element: BitwiseCopyable>: ~Copyable {
     private(set) var base: UnsafeMutablePointer<Element>
     private(set) var capacity: Int
@@ -17,7 +17,7 @@
 
     var buffer: UnsafeBufferPointer<Element> { unsafe UnsafeBufferPointer(start: base, count: count) }
 
-    /// Makes room for so many elements in all; those that are counted stay.
+    /// Makes room for a total of `needed` elements; existing elements stay.
     mutating func reserve(_ needed: Int) {
         if needed <= capacity { return }
         let larger = max(needed, 2 * capacity)
@@ -40,7 +40,7 @@
         count += added
     }
 
-    /// As many elements as that, the new ones with this value.
+    /// Grows to a total of `needed` elements, the new ones with this value.
     mutating func extend(to needed: Int, with element: Element) {
         if needed <= count { return }
         reserve(needed)

@@ -2,26 +2,28 @@ package import PusherProtocol
 
 /// Something that happened to a channel and that its app may want to hear of by webhook (docs/protocol.md, 6.2).
 ///
-/// Raw: what is worth a request, and when, the webhook side decides. Facts of one channel come in the order in which they
-/// happened, all but `clientEvent` and `cacheMiss` from the channel's home loop.
+/// Facts are raw: the webhook side decides about requests and their time. Facts of one channel keep the order of occurrence.
+/// All but `clientEvent` and `cacheMiss` come from the channel's home loop.
 package struct ChannelFact: Sendable, Equatable {
     /// Index of the app.
     package let app: Int
     package let channel: ChannelName
     package let event: Event
 
+    /// A change of the channel, as webhooks report it.
     package enum Event: Sendable, Equatable {
-        /// The first subscriber came, or the last one went, over all loops.
+        /// The first subscriber came or the last one left, over all loops.
         case occupied, vacated
-        /// A user's first connection to a presence channel, or its last one.
+        /// A user's first connection to a presence channel came, or the last one left.
         case memberAdded(user: String)
         case memberRemoved(user: String)
-        /// Each accepted client event; `user` on presence channels only, `data` as the receivers get it.
+        /// An accepted client event. `user` is set on presence channels only; `data` is the receivers' data.
         case clientEvent(name: String, data: String, socketID: SocketID, user: String?)
-        /// A subscriber found nothing cached.
+        /// A new subscriber found an empty cache.
         case cacheMiss
         case subscriptionCount(Int)
 
+        /// The option that selects this fact.
         package var kind: Kinds {
             switch self {
             case .occupied: .occupied
@@ -35,7 +37,7 @@ package struct ChannelFact: Sendable, Equatable {
         }
     }
 
-    /// Which facts an app wants at all; the others are never made.
+    /// Facts that an app subscribes to; all others are never made.
     package struct Kinds: OptionSet, Sendable, Hashable {
         package let rawValue: UInt8
 

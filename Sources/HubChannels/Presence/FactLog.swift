@@ -1,11 +1,11 @@
 internal import PusherProtocol
 
-/// Collects what webhooks have to know of one loop's turn; whatever no webhook of the app wants is never made.
+/// Facts of one loop's turn for webhooks. Facts that no webhook of the app subscribes to are never made.
 final class FactLog {
     private let kinds: [ChannelFact.Kinds]
     private var facts: [ChannelFact] = []
 
-    /// - Parameter kinds: by index of the app.
+    /// - Parameter kinds: per app, by index.
     init(kinds: [ChannelFact.Kinds]) {
         self.kinds = kinds
     }

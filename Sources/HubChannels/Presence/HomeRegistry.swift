@@ -1,24 +1,23 @@
 internal import HubCore
 package import PusherProtocol
 
-/// What one loop decides about the channels it is home of: who is in, how many, and whom to tell.
-///
-/// A channel's facts change rarely next to its deliveries, so one loop keeps them and the others ask by message; nothing
-/// shared is touched while events fan out.
+/// Decisions of one loop about the channels it is home of: members, counts and announcements.
+/// A channel's facts change rarely compared with its deliveries. So one loop keeps them, and the other loops ask by message.
+/// The fan-out touches no shared state.
 package final class HomeRegistry {
-    /// A class, so that a member list is changed where it is: copied with every join, filling a channel would be quadratic.
+    /// A class, so that the member list changes in place. A copy per join would make filling a channel quadratic.
     private final class HomeChannel {
         /// Subscribers per loop.
         var subscribers: [Int]
         var presence: Presence?
-        /// Let in during this turn, and not told yet.
+        /// Joins accepted during this turn, not acknowledged yet.
         var arrivals: [EngineMessage.Membership] = []
-        /// Stands in `unsettled`.
+        /// Member of `unsettled`.
         var isUnsettled = false
-        /// When the subscribers were last told how many they are, on the monotonic clock.
+        /// Time of the last count announcement, on the monotonic clock.
         var countToldAt: UInt64?
         var total: Int { subscribers.reduce(0, +) }
-        /// Loops with somebody to tell.
+        /// Loops with subscribers.
         var listeners: [Int] { subscribers.indices.filter { subscribers[$0] > 0 } }
 
         init(loopCount: Int) {
@@ -34,16 +33,17 @@ package final class HomeRegistry {
     }
 
     private var channels: [ChannelKey: HomeChannel] = [:]
-    /// Channels whose number of subscribers changed and has not been told yet.
+    /// Channels with a changed number of subscribers, not announced yet.
     private var changedCounts: Set<ChannelKey> = []
-    /// Presence channels in which something happened during this turn, and those in which somebody lingers.
+    /// Presence channels with changes during this turn.
     private var unsettled: [ChannelKey] = []
+    /// Presence channels with lingering members.
     private var lingering: Set<ChannelKey> = []
     private let loopCount: Int
     private let apps: [App]
     private let facts: FactLog
 
-    /// Above this many subscribers the number is told at most every `countSeconds`.
+    /// Above this many subscribers, counts are announced once per `countSeconds` at most.
     static let promptCountsMax = 100
     static let countSeconds: UInt64 = 5
 
@@ -56,13 +56,13 @@ package final class HomeRegistry {
     /// Occupied channels.
     package var count: Int { channels.count }
 
-    /// What the HTTP API tells of a channel.
+    /// State of a channel for the HTTP API.
     package struct Summary: Sendable, Equatable {
         package var userCount: Int
         package var subscriptionCount: Int
     }
 
-    /// Nil when nobody is subscribed.
+    /// Nil without subscribers.
     package func summary(app: Int, channel: ChannelName) -> Summary? {
         channels[ChannelKey(app: app, name: channel)].map { Summary(userCount: $0.presence?.count ?? 0, subscriptionCount: $0.total) }
     }
@@ -75,7 +75,7 @@ package final class HomeRegistry {
         }
     }
 
-    /// Member ids of a presence channel; empty when nobody is there.
+    /// Member ids of a presence channel; empty if there are none.
     package func users(app: Int, channel: ChannelName) -> [String] {
         channels[ChannelKey(app: app, name: channel)]?.presence.map { Array($0.userIDs) } ?? []
     }
@@ -99,14 +99,14 @@ package final class HomeRegistry {
         if before > 0, after == 0 { facts.note(app: key.app, key.name, .vacated) }
     }
 
-    /// A number of subscribers to tell them.
+    /// A channel's new number of subscribers, framed, with the loops to send it to.
     struct CountAnnouncement {
         let key: ChannelKey
         let frame: [UInt8]
         let loops: [Int]
     }
 
-    /// The numbers that may be told now; the others stay for later.
+    /// Announcements that are due now; all others stay for later.
     func takeCounts(now: UInt64) -> [CountAnnouncement] {
         guard !changedCounts.isEmpty else { return [] }
         var announcements: [CountAnnouncement] = []
@@ -127,7 +127,7 @@ package final class HomeRegistry {
         return announcements
     }
 
-    /// Lets a connection in, or says why not. What follows of it is told at the end of the turn (`settlePresence`).
+    /// Adds a member's connection, or refuses it. Announcements and acknowledgements go out at the end of the turn (`settlePresence`).
     func join(_ membership: EngineMessage.Membership, _ member: PresenceMember, membersMax: Int) -> EngineMessage.JoinRefusal? {
         let key = ChannelKey(app: membership.app, name: membership.channel)
         let channel = channels[key] ?? HomeChannel(loopCount: loopCount)
@@ -157,7 +157,7 @@ package final class HomeRegistry {
         channel.subscribers[membership.connection.loop] -= 1
         if left == .last { facts.note(app: key.app, key.name, .memberRemoved(user: user)) }
         noteOccupancy(key, before: channel.total + 1, after: channel.total)
-        // Nobody is left to be told anything.
+        // No subscriber is left to announce the change to.
         if channel.total == 0 { channels[key] = nil } else { noteUnsettled(channel, key) }
     }
 
@@ -167,25 +167,26 @@ package final class HomeRegistry {
         unsettled.append(key)
     }
 
-    /// What a turn changed in one presence channel. Sent in this order: the frames to those who were there, so that a newcomer, who is
-    /// not among its loop's subscribers yet, does not get what its acknowledgement tells already; then the newcomers.
+    /// Changes of one turn in one presence channel. The announcements go first, to the existing subscribers. Newcomers are not subscribed
+    /// on their loop yet, so they do not get the announcements in addition to the acknowledgement.
     struct PresenceChange {
         let key: ChannelKey
-        /// Joined frames, cut into pieces of `announcementBytesMax`, for every loop with a subscriber.
+        /// Joined frames in pieces of `announcementBytesMax`, for every loop with a subscriber.
         let announcements: [[UInt8]]
         let listeners: [Int]
-        /// Who was let in, by loop, and the one frame that acknowledges all of them; a list of members is long, and made once.
+        /// Accepted joins, by loop.
         let arrivals: [Int: [EngineMessage.Membership]]
+        /// One frame that acknowledges all arrivals: a member list is long, so it is made once.
         let acknowledgement: [UInt8]
     }
 
-    /// A part of what one turn has to announce stays below what is written at once (`FanOut.batchBytesMax`).
+    /// Bytes per piece of an announcement; below `FanOut.batchBytesMax`.
     static let announcementBytesMax = 32 * 1024
 
-    /// Something is to be told, or waits for its time.
+    /// Announcements are waiting, or members linger.
     var hasPresenceNews: Bool { !unsettled.isEmpty || !lingering.isEmpty }
 
-    /// What the turn changed, channel by channel. Called at its end.
+    /// The turn's changes by channel. Called at the end of the turn.
     func settlePresence(now: UInt64) -> [PresenceChange] {
         for key in lingering where channels[key]?.isUnsettled != true {
             if let channel = channels[key] { noteUnsettled(channel, key) } else { lingering.remove(key) }

@@ -1,29 +1,28 @@
 internal import HubCore
 internal import PusherProtocol
 
-/// The members of one presence channel, counted by user over all connections and loops. Lives on the channel's home loop.
-///
-/// What happens during a turn is told at its end (`takeEdges`): who left and came back within it never happened for the others, and
-/// whoever came together is told of together.
+/// Members of one presence channel, counted by user over all connections and loops. Kept on the channel's home loop.
+/// Changes of a turn are announced at its end (`takeEdges`). A member that leaves and returns within a turn causes no announcement.
 struct Presence {
     private struct Member {
         var info: [UInt8]?
-        /// Empty while the member lingers: gone, and not told yet.
+        /// Empty while the member lingers: gone, but not announced.
         var connections: Set<ConnectionID>
-        /// Of the last connection's end, on the monotonic clock; decides while the member lingers.
+        /// End of lingering on the monotonic clock; valid while `connections` is empty.
         var lingersUntil: UInt64 = 0
     }
 
     private var members: [ExactText: Member] = [:]
-    /// Whom something happened to since the last `takeEdges`, in this order, and whether the others know them as members.
+    /// Users with changes since the last `takeEdges`, in order.
     private var touched: [ExactText] = []
+    /// Whether the other members know the user, per entry of `touched`.
     private var wasTold: [ExactText: Bool] = [:]
-    /// Who may linger, in the order of their times; some may be back by then.
+    /// Candidates for an announcement, by time; some may have returned.
     private var lingering: [(id: ExactText, until: UInt64)] = []
     private var lingeringCount = 0
 
-    /// Up to this many members everybody's leaving is told at once. Hosted Pusher has no larger channels, so there nothing can expect
-    /// otherwise; and only in larger ones do returning members outweigh a moment's delay.
+    /// Up to this many members, every leave is announced at once. Hosted Pusher has no larger channels, so no client relies on prompt
+    /// announcements there. Only in larger channels do returning members outweigh the delay.
     static let promptMembersMax = 100
 
     var userIDs: [String] { members.filter { !$0.value.connections.isEmpty }.map(\.key.text) }
@@ -32,13 +31,13 @@ struct Presence {
     enum Join: Equatable {
         /// The user's first connection.
         case first
-        /// One more connection of somebody who is in the list already.
+        /// Another connection of a member.
         case further
         case full
     }
 
-    /// Lets a connection in. A further connection of a member is let in even at the limit, and brings its `user_info`
-    /// for those who come later.
+    /// Adds a connection. Another connection of a member is accepted even at the limit, and its `user_info` replaces the old one
+    /// for future members.
     mutating func join(_ connection: ConnectionID, as member: PresenceMember, membersMax: Int) -> Join {
         let id = ExactText(member.userID)
         let isPresent = members[id]?.connections.isEmpty == false
@@ -55,7 +54,7 @@ struct Presence {
     }
 
     enum Leave {
-        /// The connection was never let in: a refused join was on its way back when it went.
+        /// The connection was never accepted: it left before its refusal arrived.
         case unknown
         /// The user has further connections.
         case further
@@ -63,14 +62,14 @@ struct Presence {
         case last
     }
 
-    /// - Parameter lingersUntil: when the others are told, where the channel is large; on the monotonic clock.
+    /// - Parameter lingersUntil: time of the announcement in a large channel, on the monotonic clock; 0: at once.
     mutating func leave(_ connection: ConnectionID, user: String, lingersUntil: UInt64) -> Leave {
         let id = ExactText(user)
         let count = self.count
         guard members[id]?.connections.remove(connection) != nil else { return .unknown }
         guard members[id]?.connections.isEmpty == true else { return .further }
         touch(id)
-        // Whoever came within this very turn has not been told of and need not be.
+        // A member that joined within this turn is unknown to the others and needs no announcement.
         if count > Self.promptMembersMax, lingersUntil > 0, wasTold[id] == true {
             members[id]?.lingersUntil = lingersUntil
             lingering.append((id, lingersUntil))
@@ -81,14 +80,14 @@ struct Presence {
         return .last
     }
 
-    /// Whom the others have to be told of, now that the turn is over.
+    /// Announcements at the end of a turn.
     struct Edges {
         var added: [(user: String, info: [UInt8]?)] = []
         var removed: [String] = []
         var isEmpty: Bool { added.isEmpty && removed.isEmpty }
     }
 
-    /// What has changed for those who were told everything so far.
+    /// Net changes since the last call.
     mutating func takeEdges(now: UInt64) -> Edges {
         endLingering(now: now)
         var edges = Edges()
@@ -103,14 +102,14 @@ struct Presence {
         return edges
     }
 
-    /// Somebody has left and not been told of.
+    /// Members that left may still have to be announced.
     var hasLingering: Bool { !lingering.isEmpty }
 
     private mutating func endLingering(now: UInt64) {
         guard let first = lingering.first, first.until <= now else { return }
         let end = lingering.firstIndex { $0.until > now } ?? lingering.count
         for (id, until) in lingering[..<end] {
-            // Back, or gone again later, and then with a later entry.
+            // Skips members that returned. If such a member left again, a later entry applies.
             guard let member = members[id], member.connections.isEmpty, member.lingersUntil == until else { continue }
             touch(id)
             members[id] = nil
@@ -125,8 +124,7 @@ struct Presence {
         touched.append(id)
     }
 
-    /// Everybody the others know of, and whoever came since, as acknowledgements list them: also members that linger, because their
-    /// removal is still to be told.
+    /// Members for an acknowledgement, including lingering ones, because their removal is still to be announced.
     func snapshot() -> [(id: String, info: [UInt8]?)] {
         members.map { ($0.key.text, $0.value.info) }
     }

@@ -1,16 +1,16 @@
 package import HubCore
 internal import PusherProtocol
 
-/// Proof that a client has read what it was sent: a PING behind it whose payload is a cursor, and the PONG that brings the
-/// cursor back. In a page it is a `pusher:ping` event and the page's own `pusher:pong`, which are counted (`PingLog`).
+/// Proof that a client has read its events: a PING with a cursor follows them, and the PONG returns the cursor.
+/// For a page, a `pusher:ping` event and the page's own `pusher:pong` do the same by counting (`PingLog`).
 ///
-/// RFC 6455 has every WebSocket stack echo a PING's payload, and frames keep their order; so a PONG says that the peer's process
-/// has read everything written to that connection before its PING. Cursors only grow, one counter per loop: one PING is framed
-/// once for all subscribers, and whoever answers only the newest one (which the RFC allows) has answered for all before it.
+/// By RFC 6455 every WebSocket stack echoes a PING's payload, and frames keep their order. So a PONG proves that the peer's process
+/// has read everything before the PING. Cursors only grow, with one counter per loop, so a PING is framed once for all subscribers.
+/// An answer to the newest PING alone, which the RFC allows, covers all earlier ones.
 struct ReceiptCursor {
     private(set) var last: UInt64 = 0
 
-    /// Tells receipts from the transport's own probes.
+    /// Distinguishes receipts from the transport's own PINGs.
     private static let mark = UInt8(ascii: "r")
 
     /// The next cursor and its PING as a frame.
@@ -20,9 +20,9 @@ struct ReceiptCursor {
         return (last, [0x89, UInt8(digits.count + 1), Self.mark] + digits)
     }
 
-    /// The cursor in a PONG; nil when the payload is none of ours or was never sent.
+    /// The cursor in a PONG; nil if the payload has another format, or the cursor was never sent.
     func cursor(in payload: UnsafeRawBufferPointer) -> UInt64? {
-        // As many digits as any cursor has: whoever sends more did not copy them from a PING.
+        // Mark and at most 20 digits, the length of the largest `UInt64`.
         guard payload.count >= 2, payload.count <= 21, unsafe payload[0] == Self.mark else { return nil }
         var value: UInt64 = 0
         for index in 1..<payload.count {
@@ -37,35 +37,33 @@ struct ReceiptCursor {
     }
 }
 
-/// When a channel's next PING for receipts may go out on one loop.
-///
-/// A PING in the write of its event costs eleven bytes and a PONG; a page's `pusher:ping` costs 37 bytes and an event. One that follows
-/// later costs every subscriber another write, and nobody's receipt can come before it. So each turn's events get theirs at once, until
-/// `burst` of them have followed each other faster than `interval`: from there on, and as long as that lasts, they share one for each
-/// `interval`. That bounds what a stream of events brings in, which is a frame from each subscriber for each PING.
+/// Rate limit for a channel's receipt PINGs on one loop.
+/// A PING in the write of its event costs eleven bytes and a PONG; a page's `pusher:ping` costs 37 bytes and an event. A later PING costs
+/// another write per subscriber and delays the receipts. So each turn's events get their own PING, up to `burst` turns in quick succession.
+/// A longer stream shares one PING per `interval`. This bounds inbound traffic, which is one frame per subscriber and PING.
 struct ProbePace {
-    /// In nanoseconds.
+    /// Nanoseconds.
     static let interval: UInt64 = 250_000_000
     static let burst: UInt64 = 8
 
     private var bucket = TokenBucket()
 
-    /// Whether a PING may go out now; if so, it counts.
+    /// Takes a token for a PING; false if none is left.
     mutating func take(now: UInt64) -> Bool { bucket.take(burst: Self.burst, interval: Self.interval, now: now) }
 }
 
-/// Receipts of events that have a policy: asking for them, and telling delivery who gave them.
+/// Receipts of events with a policy: sends PINGs, and reports the answers to delivery.
 extension ChannelEngine {
-    /// What a page is asked by. A browser answers PINGs for it while it is frozen.
+    /// Question for pages. A browser answers PINGs itself, even for a frozen page.
     private static let pagePing = Frame.text(ServerEvent.ping())
 
-    /// A PING has to follow this event to the channel's subscribers, at the end of the turn or, where events stream, a little later.
+    /// Requests a PING after this event: at the end of the turn, or later while events stream.
     func wantReceipt(_ event: UInt64, on channel: Channel) {
         if channel.unprobed.isEmpty { unprobedChannels.append(channel) }
         channel.unprobed.append(event)
     }
 
-    /// Puts the PINGs that are due behind their events, into the same write.
+    /// Appends due PINGs to the same write as their events.
     func sendProbes() {
         guard !unprobedChannels.isEmpty else { return }
         let now = time.monotonicNanoseconds
@@ -92,7 +90,7 @@ extension ChannelEngine {
     /// A PONG came back.
     package func receivedPong(_ payload: UnsafeRawBufferPointer, from id: ConnectionID) {
         guard let connection = connection(id) else { return }
-        // No page was sent one.
+        // Pages get no PING.
         let cursor = unsafe connection.isBrowser ? nil : receiptCursor.cursor(in: payload)
         if let cursor, cursor > connection.lastReceipt {
             connection.lastReceipt = cursor
@@ -113,11 +111,11 @@ extension ChannelEngine {
         reports.append(.receipt(connection.id, cursor: cursor, byApplication: true))
     }
 
-    /// Asks these connections once more whether they are alive; their answers have the cursor that is reported here.
+    /// Asks these connections again for a sign of life, and reports the cursor of the question.
     func prove(_ event: UInt64, by ids: [ConnectionID]) {
         let (cursor, ping) = receiptCursor.next()
         reports.append(.proving(event: event, cursor: cursor))
-        // Cursors that are on their way have to be read first.
+        // Earlier cursors must be read first.
         unsafe fanOut.finish(sink: sink)
         var slots: ContiguousArray<UInt32> = []
         for id in ids {
@@ -135,7 +133,7 @@ extension ChannelEngine {
         }
     }
 
-    /// Writes missed events to one connection that is subscribed to their channel, with a PING behind them.
+    /// Writes missed events to one subscriber of their channel, followed by a PING.
     func replay(_ frames: [UInt8], events: [UInt64], on channel: ChannelName, to id: ConnectionID) {
         guard let connection = connection(id), let subscription = connection.subscriptions[channel],
             case .active(let active) = subscription.phase

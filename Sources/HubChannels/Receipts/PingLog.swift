@@ -1,12 +1,11 @@
-/// The `pusher:ping` events that were sent one way, to all pages of a channel or to one page alone, by number.
-///
-/// Their answers carry nothing. They come in order, so whoever counts them knows the cursor that each one stands for.
+/// Numbered `pusher:ping` events, to all pages of a channel or to one page alone.
+/// The answers carry nothing, but arrive in order. So counting them gives the cursor of each.
 struct PingLog {
-    /// Cursors of the newest ones: 16 s of a channel whose events stream. Of older ones only the number is known.
+    /// Number of remembered cursors: 16 s of a channel with streaming events. Older pings have a number, but no cursor.
     static let rememberedMax = 64
 
     private var cursors: [UInt64] = []
-    /// How many were sent: the number that the next one gets.
+    /// Number of sent pings, and the number of the next one.
     private(set) var count: UInt32 = 0
 
     mutating func append(_ cursor: UInt64) {
@@ -14,7 +13,7 @@ struct PingLog {
         count += 1
     }
 
-    /// The cursor of one of them; 0: it is too old to be known; nil: it has not been sent.
+    /// The cursor of a ping; 0: forgotten; nil: not sent yet.
     func cursor(_ number: UInt32) -> UInt64? {
         guard number < count else { return nil }
         return count - number > Self.rememberedMax ? 0 : cursors[Int(number) % Self.rememberedMax]

@@ -1,22 +1,24 @@
 internal import PusherProtocol
 internal import Synchronization
 
-/// How much memory subscriptions may take for which nobody has signed.
+/// Memory bounds for subscriptions without a signature.
 package struct AnonymousLimits: Sendable {
-    /// Bytes of one subscription beside its channel's name, about: entries at the connection, on its loop and at the channel's home.
+    /// Approximate bytes per subscription in addition to its channel's name: entries at the connection, on its loop
+    /// and at the channel's home.
     package var fixedBytes = 768
-    /// Bytes of one connection. Its largest number of subscriptions fits, with the longest names.
+    /// Bytes per connection. The largest number of subscriptions fits, with the longest names.
     package var perConnectionMax = 1 << 20
-    /// Bytes that each connection may have without being counted with others: some ten channels, and not much beside the connection itself.
+    /// Bytes per connection that do not count towards `perAddressMax` and `totalMax`: about ten channels.
     package var freePerConnection = 8 << 10
-    /// Bytes of all connections from one address, and of all together, beyond the free ones.
+    /// Bytes of all connections from one address, in excess of their free bytes.
     package var perAddressMax = 128 << 20
+    /// Bytes of all connections together, in excess of their free bytes.
     package var totalMax = 512 << 20
 
     package init() {}
 }
 
-/// Bytes of anonymous subscriptions over all loops. Only connections beyond their free bytes ask.
+/// Bytes of anonymous subscriptions over all loops. A connection within its free bytes never takes the lock.
 final class AnonymousMemory: Sendable {
     private struct Counts {
         var total = 0
@@ -32,7 +34,7 @@ final class AnonymousMemory: Sendable {
 
     var total: Int { counts.withLock { $0.total } }
 
-    /// - Returns: what there is too much of; nil: taken.
+    /// - Returns: nil if the bytes were taken; else the bound that they exceed, as the end of an error message.
     func take(_ bytes: Int, by address: String) -> String? {
         counts.withLock { counts in
             if counts.total + bytes > limits.totalMax { return "of this server" }
@@ -52,10 +54,10 @@ final class AnonymousMemory: Sendable {
     }
 }
 
-/// Subscriptions to public channels by who has not signed in cost nobody but the hub anything, so they are bounded in bytes.
+/// Anonymous subscriptions to public channels cost only the hub, so they are bounded in bytes.
 extension ChannelEngine {
-    /// - Returns: the bytes that the subscription is counted with.
-    /// - Throws: why it is one too many.
+    /// - Returns: the bytes that the subscription counts for; 0 if it is not anonymous.
+    /// - Throws: a refusal if a bound is exceeded.
     func takeAnonymous(_ name: ChannelName, by connection: Connection) throws(ProtocolError) -> Int {
         guard !name.kind.requiresAuthorization, connection.user == nil else { return 0 }
         let limits = directory.limits.anonymous

@@ -3,7 +3,7 @@ internal import PusherProtocol
 
 /// Events that clients send to each other (docs/protocol.md, 2.10), and the one they send to the hub.
 extension ChannelEngine {
-    /// The event by which an app says whether it is on the screen; consumed, never passed on.
+    /// Event by which an app declares whether it is on the screen; consumed, never forwarded.
     static let appStateEvent = "client-app-state"
 
     func clientEvent(_ name: String, _ channelText: String, _ data: DataLiteral, from connection: Connection) {
@@ -50,11 +50,11 @@ extension ChannelEngine {
             guard let flag = told.boolValue else {
                 return complain(to: connection.id, "\(Self.appStateEvent) rejected: keeps_working must be true or false")
             }
-            // On the screen there is nothing to keep up.
+            // `keeps_working` has no meaning on the screen.
             keepsWorking = flag && state == .background
         }
         guard paysState(connection) else {
-            // The same word once more says nothing new. Another one must not be lost: who is closed counts as away.
+            // A repeated state can be ignored. A new state must not be lost, so the connection is closed and counts as away.
             if connection.declared?.state == state, connection.declared?.keepsWorking == keepsWorking { return }
             return refuse(connection.id, .tooManyFrames)
         }
@@ -62,8 +62,8 @@ extension ChannelEngine {
         if connection.isWatched { reports.append(.state(connection.id, state, keepsWorking: keepsWorking)) }
     }
 
-    /// At most so many in a second, which begins with an event and not where the clock's does: ten and an eleventh half a second
-    /// later are one too many wherever they lie. What is over is dropped, and the connection stays.
+    /// Allows `clientEventsPerSecond` events in the second that begins with the first of them, not with the clock's second.
+    /// Excess events are dropped, and the connection stays.
     private func allowsAnotherClientEvent(_ connection: Connection) -> Bool {
         let now = time.monotonicNanoseconds
         if connection.clientEventCount == 0 || now &- connection.clientEventsSinceNanoseconds >= 1_000_000_000 {

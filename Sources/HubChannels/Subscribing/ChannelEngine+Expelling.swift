@@ -1,9 +1,9 @@
 package import HubCore
 package import PusherProtocol
 
-/// Subscriptions that end because somebody was taken off a roster, or because a session is over.
+/// Subscriptions to end, after a removal from a roster or at the end of a session.
 package struct Expulsion: Sendable {
-    /// A connection for which the hub itself has signed a subscription to this channel.
+    /// A connection that holds the hub's own signature for a subscription to this channel.
     package struct Signed: Sendable {
         package let connection: ConnectionID
         package let channel: ChannelName
@@ -16,19 +16,19 @@ package struct Expulsion: Sendable {
         }
     }
 
-    /// Whose subscriptions end, of those that nobody but their backend signed as well.
+    /// Selection of subscriptions, apart from those listed in `signed`.
     package enum Meant: Sendable {
         case everybody(ChannelName)
         /// Connections that stand for the user.
         case user(String, ChannelName)
-        /// All channels of which it is true are asked for.
+        /// All channels that satisfy the predicate.
         case allOf(@Sendable (ChannelName) -> Bool)
         case nobodyElse
     }
 
     package let app: Int
     package let meant: Meant
-    /// These end as well where nobody else knows for whom they stand, and their signatures are no good any more.
+    /// Signed subscriptions also end if their user is unknown or the signed one. An unused signature becomes invalid.
     package let signed: [Signed]
 
     package init(app: Int, meant: Meant, signed: [Signed]) {
@@ -38,10 +38,9 @@ package struct Expulsion: Sendable {
     }
 }
 
-/// Putting connections out of channels.
-///
-/// A signature holds for as long as its connection does. So a connection that was put out of a channel is barred from it: until the
-/// user is on the roster again, or the hub signs once more for that very connection. Another connection needs another signature.
+/// Removal of connections from channels.
+/// A signature is valid as long as its connection. So an expelled connection is barred from the channel until the user is on the roster
+/// again, or the hub signs anew for this connection. Any other connection needs its own signature.
 extension ChannelEngine {
     func expel(_ expulsion: Expulsion) {
         let meant: [(Connection, Subscription)] =
@@ -69,7 +68,7 @@ extension ChannelEngine {
         }
     }
 
-    /// Also those that are not let in yet.
+    /// Includes subscriptions that are still joining.
     private func subscribers(of channel: ChannelName, app: Int) -> [(Connection, Subscription)] {
         if joiningCount == 0 {
             return (channels[app, channel]?.subscriptions ?? []).compactMap { subscription in
@@ -82,11 +81,11 @@ extension ChannelEngine {
         }
     }
 
-    /// The user for whom a subscription stands, without a look at the channel's name; nil: nobody knows.
+    /// User of a subscription, regardless of the channel's name; nil: unknown.
     private func standing(of connection: Connection, _ subscription: Subscription) -> String? { subscription.user ?? connection.user?.id }
 
     private func putOut(_ connection: Connection, of subscription: Subscription) {
-        // Gone with an earlier one.
+        // The connection may already have been closed by an earlier removal.
         guard self.connection(connection.id) != nil else { return }
         let name = subscription.channel
         let user = standing(of: connection, subscription) ?? traits(name)?.user
@@ -98,19 +97,19 @@ extension ChannelEngine {
     private func bar(_ connection: Connection, from name: ChannelName, as user: String?) {
         connection.barred[name] = .some(user)
         barredConnections.insert(connection.id)
-        // A connection that was put out of so many channels has no business here.
+        // Bound on barred channels per connection.
         if connection.barred.count > Self.subscriptionsMax { refuse(connection.id, .terminatedByApplication) }
     }
 
-    /// The frame for a connection that is put out, and for one that comes back with the same signature.
+    /// Frame for an expelled connection, and for one that tries the same signature again.
     static func removal(_ channel: ChannelName) -> [UInt8] {
         ServerEvent.subscriptionError(channel: channel.text, type: "AuthError", error: removalReason, status: 403)
     }
 
     static let removalReason = "The participant was removed, or the session has ended: join again, and connect anew"
 
-    /// The user is on the roster of the channel's session again.
-    /// - Parameter user: nil: everybody who was put out of the channel.
+    /// Lifts the bar after the user's return to the roster of the channel's session.
+    /// - Parameter user: nil: everybody barred from the channel.
     func readmit(app: Int, channel: ChannelName, user: String?) {
         for id in barredConnections {
             guard let connection = connection(id), connection.app.index == app, let barred = connection.barred[channel] else { continue }
@@ -123,8 +122,8 @@ extension ChannelEngine {
         if connection.barred.isEmpty { barredConnections.remove(connection.id) }
     }
 
-    /// Delivery remembers for whom this connection was signed, until it hears that the connection is gone.
-    /// - Parameter channel: what was signed; nil: a sign-in.
+    /// Delivery keeps the signature's user until a report says that the connection is gone.
+    /// - Parameter channel: the signed channel; nil: a sign-in.
     func bound(_ id: ConnectionID, channel: ChannelName?) {
         guard let connection = connection(id) else { return reports.append(.disconnected(id, .clean)) }
         connection.isWatched = true
@@ -133,8 +132,8 @@ extension ChannelEngine {
 
     // MARK: All of a user's connections
 
-    /// Ends every connection that stands for the user, on whatever loop: signed in as, a member as, or subscribed to a channel whose
-    /// name has the user in it.
+    /// Ends every connection of the user on all loops: by sign-in, by membership, or by a subscription to a channel whose name
+    /// contains the user.
     package func terminate(app: App, user: String) {
         for loop in 0..<loopCount { send(.terminate(app: app.index, user: user), to: loop) }
     }

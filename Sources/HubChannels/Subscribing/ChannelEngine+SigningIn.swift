@@ -3,8 +3,8 @@ internal import PusherProtocol
 
 /// Sign-in and watchlists (docs/protocol.md, 3.1 and 3.3).
 extension ChannelEngine {
-    /// What a connection knows of the users it watches until every home has told their first status: one event then says it
-    /// for all, with the changes that came meanwhile.
+    /// First status of a connection's watched users, until every home has answered. One event then reports all of them,
+    /// with the changes since.
     struct PendingWatchlist {
         var answersAwaited: Int
         var isOnline: [ExactText: Bool]
@@ -28,7 +28,7 @@ extension ChannelEngine {
         connection.user = user
         reportIdentity(of: connection)
         let app = connection.app.index
-        // The home first: whoever has heard of the success may at once have the user's connections ended by another loop.
+        // The home first: after the success, the app may immediately end the user's connections via another loop.
         sendToHome(of: user.id, app: app, .signedIn(connection.id, app: app, user: user.id))
         send(ServerEvent.signInSuccess(userData: userData), to: connection.id)
         guard connection.app.watchlist else { return }
@@ -40,7 +40,7 @@ extension ChannelEngine {
         watch(user.watchlist, for: connection)
     }
 
-    /// Undoes on the way out what the sign-in did.
+    /// Reverts the sign-in of a closing connection.
     func signOut(_ connection: Connection) {
         guard let user = connection.user else { return }
         connection.user = nil
@@ -124,7 +124,7 @@ extension ChannelEngine {
         for watcher in watchers {
             guard let connection = connection(watcher) else { continue }
             if connection.pendingWatchlist != nil {
-                // Comes behind the home's answer to `watch`, so it is the newer.
+                // Follows the home's answer to `watch`, so it is newer.
                 connection.pendingWatchlist?.isOnline[ExactText(user)] = isOnline
             } else {
                 sink.send(frame, to: watcher)

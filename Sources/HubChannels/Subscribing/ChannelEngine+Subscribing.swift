@@ -8,8 +8,8 @@ extension ChannelEngine {
         guard let name = ChannelName(allowingServerToUser: text) else {
             return deny(connection, channel: text, type: "InvalidChannel", ChannelName.rule, status: 400)
         }
-        // A second acknowledgement would double the member list of PusherSwift, and an error fails every pending call of .NET:
-        // a repeated subscribe changes nothing and is not answered.
+        // A repeated subscribe changes nothing and gets no answer. A second acknowledgement would double the member list of PusherSwift,
+        // and an error fails every pending call of .NET.
         guard connection.subscriptions[name] == nil else { return }
         guard connection.barred.isEmpty || connection.barred[name] == nil else {
             return deny(connection, channel: text, type: "AuthError", Self.removalReason, status: 403)
@@ -55,7 +55,7 @@ extension ChannelEngine {
         }
     }
 
-    /// Who joins: whom the backend signed, else whom the connection is signed in as.
+    /// The joining member: by the backend's signature, else by the connection's sign-in.
     private func presenceMember(_ channelData: String?, of connection: Connection) throws(ProtocolError) -> PresenceMember {
         if let channelData { return try PresenceMember.parse(channelData: channelData, limits: UserLimits(), with: parser) }
         guard let user = connection.user else {
@@ -64,8 +64,8 @@ extension ChannelEngine {
         return PresenceMember(userID: user.id, userInfo: user.userInfo)
     }
 
-    /// Refuses a subscription the way every official client understands one of: pusher-js and the mobile libraries read the
-    /// second event, .NET the first. The connection stays.
+    /// Refuses a subscription in both forms that official clients understand. pusher-js and the mobile libraries read the second event,
+    /// .NET the first. The connection stays open.
     private func deny(_ connection: Connection, channel: String, type: String, _ reason: String, status: Int) {
         complain(to: connection.id, reason)
         send(ServerEvent.subscriptionError(channel: channel, type: type, error: reason, status: status), to: connection.id)
@@ -76,7 +76,7 @@ extension ChannelEngine {
         let channel: Channel
         if let existing = channels[app, subscription.channel] {
             channel = existing
-            // What was published before belongs to those who were there before.
+            // Earlier publications go to earlier subscribers only.
             unsafe fanOut.flush(channel, sink: sink)
         } else {
             let isWatched = traits(subscription.channel) != nil
@@ -89,8 +89,8 @@ extension ChannelEngine {
         counters.subscriptions += 1
         if subscription.user != nil { joiningCount -= 1 }
         subscription.phase = .active(channel)
-        // A member's home has counted it already. It comes before the acknowledgement, because whoever has that may at once ask
-        // another loop for the count.
+        // A member's home has counted it already. The report precedes the acknowledgement, because an acknowledged client may
+        // immediately ask another loop for the count.
         if subscription.user == nil { reportOccupancy(app, subscription.channel) }
         if subscription.user == nil {
             sink.send(acknowledgement, to: connection.id)
@@ -100,14 +100,14 @@ extension ChannelEngine {
         if channel.name.kind.isCache { sendCached(subscription.channel, to: connection) }
     }
 
-    /// Events of a cache channel replace each other for whoever is behind; those of other channels do not.
+    /// Line of a cache channel, whose events supersede each other for slow connections; 0 for other channels.
     private func line(of channel: ChannelName) -> UInt32 {
         guard channel.kind.isCache else { return 0 }
         nextLine = nextLine == .max ? 1 : nextLine + 1
         return nextLine
     }
 
-    /// Tells delivery for whom the connection stands on a channel with a definition: the member, else the signed-in user.
+    /// Reports the user of a subscription to a channel with a definition: the member, else the signed-in user.
     func reportAttached(_ subscription: Subscription, of connection: Connection) {
         connection.isWatched = true
         lastTicket += 1
@@ -118,7 +118,7 @@ extension ChannelEngine {
                 user: subscription.user ?? connection.user?.id, isBrowser: connection.isBrowser, ticket: lastTicket))
     }
 
-    /// The connection has signed in: from now on it stands for that user where no member id says otherwise.
+    /// Reports the signed-in user for subscriptions without a member id.
     func reportIdentity(of connection: Connection) {
         for subscription in connection.subscriptions.values where subscription.user == nil {
             guard case .active(let channel) = subscription.phase, channel.isWatched else { continue }
@@ -133,7 +133,7 @@ extension ChannelEngine {
         leave(connection, subscription)
     }
 
-    /// Ends a subscription of a connection that stays.
+    /// Ends a subscription of a connection that stays open.
     func leave(_ connection: Connection, _ subscription: Subscription) {
         let name = subscription.channel
         connection.subscriptions[name] = nil
@@ -143,7 +143,7 @@ extension ChannelEngine {
         end(subscription, of: connection)
     }
 
-    /// Takes a subscription out of its channel, here and at its home.
+    /// Removes a subscription from its channel, here and at its home.
     func end(_ subscription: Subscription, of connection: Connection) {
         if case .active(let channel) = subscription.phase {
             unsafe fanOut.flush(channel, sink: sink)
@@ -157,7 +157,7 @@ extension ChannelEngine {
         giveBackAnonymous(Int(subscription.anonymousBytes), by: connection)
         let app = connection.app.index
         if let user = subscription.user {
-            // Follows the join on the same way, so also a join that has not been answered yet is undone.
+            // Follows the join on the same path, so a join without an answer is undone as well.
             send(.leave(membership(subscription, of: connection), user: user), to: homeLoop(app: app, channel: subscription.channel))
         } else {
             reportOccupancy(app, subscription.channel)
@@ -186,7 +186,7 @@ extension ChannelEngine {
         home.leave(membership, user: user, now: time.monotonicNanoseconds)
     }
 
-    /// Tells what this turn changed among the members, here and on the other loops.
+    /// Announces this turn's changes of members, here and on the other loops.
     func announcePresence() {
         guard home.hasPresenceNews else { return }
         for change in home.settlePresence(now: time.monotonicNanoseconds) {
@@ -197,7 +197,7 @@ extension ChannelEngine {
         }
     }
 
-    /// Tells subscribers how many they are, where that changed.
+    /// Announces changed numbers of subscribers.
     func announceCounts() {
         for announcement in home.takeCounts(now: time.monotonicNanoseconds) {
             for loop in announcement.loops {
@@ -208,7 +208,7 @@ extension ChannelEngine {
 
     // MARK: Back on the connection's loop
 
-    /// The channel's home let these in.
+    /// Activates the joins that the channel's home accepted.
     func admitted(_ memberships: [EngineMessage.Membership], acknowledgement: [UInt8]) {
         for membership in memberships {
             guard let (connection, subscription) = joining(membership) else { continue }
@@ -223,7 +223,7 @@ extension ChannelEngine {
         deny(connection, channel: membership.channel.text, type: "LimitReached", refusal.reason, status: refusal.status)
     }
 
-    /// Nil when the connection has left, or left and come back, while the answer was on its way.
+    /// Nil if the connection left, or left and returned, before the answer arrived.
     private func joining(_ membership: EngineMessage.Membership) -> (Connection, Subscription)? {
         guard let connection = connection(membership.connection),
             let subscription = connection.subscriptions[membership.channel], subscription.serial == membership.serial

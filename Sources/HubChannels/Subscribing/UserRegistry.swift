@@ -12,13 +12,13 @@ struct UserKey: Hashable {
 
     var user: String { id.text }
 
-    /// The loop that knows where the user is signed in and who watches.
+    /// The loop that knows the user's connections and watchers.
     func home(loopCount: Int) -> Int {
         loopCount == 1 ? 0 : Int(UInt(bitPattern: hashValue) % UInt(loopCount))
     }
 }
 
-/// What one loop knows about the users it is home of: their signed-in connections on all loops, and the connections whose
+/// State of the users that this loop is home of: their signed-in connections on all loops, and the connections whose
 /// watchlists name them (docs/protocol.md, 3.1 and 3.3).
 struct UserRegistry {
     private final class User {
@@ -28,14 +28,14 @@ struct UserRegistry {
 
     private var users: [UserKey: User] = [:]
 
-    /// - Returns: whether the user was not there before, so that the watchers have to be told.
+    /// - Returns: true for the user's first connection: the watchers must be informed.
     mutating func signIn(_ connection: ConnectionID, as key: UserKey) -> Bool {
         let user = entry(key)
         user.connections.insert(connection)
         return user.connections.count == 1
     }
 
-    /// - Returns: whether it was the user's last connection, so that the watchers have to be told.
+    /// - Returns: true for the user's last connection: the watchers must be informed.
     mutating func signOut(_ connection: ConnectionID, as key: UserKey) -> Bool {
         guard let user = users[key], user.connections.remove(connection) != nil else { return false }
         let isGone = user.connections.isEmpty
@@ -43,7 +43,7 @@ struct UserRegistry {
         return isGone
     }
 
-    /// - Returns: whether the user is there now.
+    /// - Returns: whether the user is online.
     mutating func watch(_ key: UserKey, by connection: ConnectionID) -> Bool {
         let user = entry(key)
         user.watchers.insert(connection)
