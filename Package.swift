@@ -87,7 +87,7 @@ let package = Package(
             name: "LoadTesting", dependencies: ["HubCore", "HubCrypto", "HubJSON", "CLoadSockets", "COpenSSL", histogram],
             swiftSettings: strict),
         .executableTarget(
-            name: "tandem-loadtest", dependencies: ["LoadTesting", "HubCore", arguments], swiftSettings: strict),
+            name: "tandem-loadtest", dependencies: ["LoadTesting", arguments], swiftSettings: strict),
         .executableTarget(
             name: "tandem",
             dependencies: [
