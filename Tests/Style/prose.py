@@ -6,7 +6,7 @@
 Without paths: the pages above, and every Swift file of Sources and Tests.
 Three counts per file:
 - long: sentences of more than 25 words. Inline code counts as one word, code blocks and headings are skipped.
-- opening: sentences that begin with a word of BANNED.
+- opening: sentences that begin with a word of BANNED; questions may.
 - wide: lines of more than 140 columns, in Swift only.
 `--list` prints each of them as FILE:LINE: KIND: text. Nothing is a gate yet: the exit code is 0.
 """
@@ -105,7 +105,7 @@ def faults(path):
             words = [word for word in sentence.split() if re.search(r"\w", word)]
             if len(words) > WORDS_MAX:
                 yield number, "long", f"({len(words)} words) {sentence}"
-            if words and re.sub(r"\W", "", words[0]) in BANNED and not words[0].startswith("`"):
+            if words and re.sub(r"\W", "", words[0]) in BANNED and words[0][0] != "`" and not sentence.endswith("?"):
                 yield number, "opening", sentence
     if path.suffix == ".swift":
         for number, line in enumerate(text.splitlines(), 1):
