@@ -1,6 +1,6 @@
 internal import CLibCurl
 
-/// A libcurl result code (`CURLcode`). An open set: a code this file has no name for survives as its number.
+/// A libcurl result code (`CURLcode`). An open set: an unnamed code survives as its number.
 package struct CurlCode: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
     package let rawValue: Int32
 
@@ -31,20 +31,20 @@ package struct CurlCode: RawRepresentable, Hashable, Sendable, CustomStringConve
     package static let tlsInvalidCertificateStatus = CurlCode(rawValue: 91)
     package static let http2Stream = CurlCode(rawValue: 92)
 
-    /// The codes that can only come before the first request byte left: the request may be repeated without thinking of
-    /// duplicates. Everything not listed, unknown codes included, leaves the outcome open.
+    /// Codes that can occur only before the first request byte is sent, so a repeated request is no duplicate. All other codes,
+    /// unknown ones included, leave the outcome open.
     private static let beforeSending: Set<CurlCode> = [
         .unsupportedProtocol, .failedInit, .malformedURL, .notBuiltIn, .couldNotResolveProxy, .couldNotResolveHost,
         .couldNotConnect, .tlsConnectError, .tlsClientCertificateProblem, .tlsCipher, .tlsPeerFailedVerification,
         .tlsLevelFailed, .tlsCAFileUnreadable, .tlsIssuerError, .tlsPinnedKeyMismatch, .tlsInvalidCertificateStatus,
     ]
 
-    /// True when a request that failed with this code certainly never reached the peer.
+    /// True if a request that failed with this code never reached the peer.
     package var meansNotSent: Bool { Self.beforeSending.contains(self) }
 
-    /// libcurl's own sentence for the code.
+    /// libcurl's own message for the code.
     package var description: String {
-        // The text is a constant of libcurl's, never freed.
+        // The text is a constant of libcurl and never freed.
         guard let text = unsafe curl_easy_strerror(CURLcode(rawValue: UInt32(bitPattern: rawValue))) else {
             return "code \(rawValue)"
         }

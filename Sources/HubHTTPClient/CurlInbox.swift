@@ -1,7 +1,7 @@
 internal import CLibCurl
 internal import Synchronization
 
-/// The only door into a `CurlLoop` from other threads: calls waiting their turn, and what the loop was asked to do.
+/// The only way into a `CurlLoop` from other threads: waiting calls, and orders for the loop.
 final class CurlInbox: Sendable {
     struct Waiting: Sendable {
         let call: HTTPCall
@@ -15,8 +15,8 @@ final class CurlInbox: Sendable {
         case closed
     }
 
-    /// `multi` is not nil exactly as long as the loop keeps the handle alive; `curl_multi_wakeup` is the one function
-    /// that other threads may call on it, and they do so only under this lock.
+    /// `multi` is not nil exactly as long as the loop keeps the handle alive. `curl_multi_wakeup` is the only function
+    /// that other threads may call on it, and only under this lock.
     @safe private struct State {
         var multi: UnsafeMutableRawPointer?
         var phase = Phase.running
@@ -38,7 +38,7 @@ final class CurlInbox: Sendable {
 
     // MARK: From any thread
 
-    /// Nil when the call was taken; otherwise why not, and the completion is still the caller's to run.
+    /// Nil if the call was taken; otherwise the reason, and the caller still has to run the completion.
     func add(_ call: HTTPCall, _ completion: @escaping HTTPCompletion) -> HTTPClientError? {
         let until = ContinuousClock.now + queueWaitMax
         return state.withLock { state in
@@ -87,15 +87,15 @@ final class CurlInbox: Sendable {
 
     struct Orders {
         var renew: Bool
-        /// Set once closing was asked for.
+        /// Set once closing was requested.
         var deadline: ContinuousClock.Instant?
         var isEmpty: Bool
-        /// When the first waiting call has waited too long.
+        /// Time at which the first waiting call times out.
         var nextExpiry: ContinuousClock.Instant?
     }
 
     func attach(_ multi: UnsafeMutableRawPointer) {
-        // The pointer crosses into the lock as a number, because a pointer cannot be sent to another region.
+        // The lock takes the pointer as a number, because a pointer cannot be sent to another region.
         let address = UInt(bitPattern: multi)
         state.withLock { state in
             unsafe state.multi = UnsafeMutableRawPointer(bitPattern: address)
@@ -129,7 +129,7 @@ final class CurlInbox: Sendable {
 
     func count(_ change: (inout CurlCounters) -> Void) { state.withLock { change(&$0.counters) } }
 
-    /// Closes the door: from now on nobody touches the multi handle, and what still waits is handed back.
+    /// Closes the inbox: no other thread touches the multi handle any more, and the waiting calls are returned.
     func seal() -> [Waiting] {
         state.withLock { state in
             state.phase = .closed
@@ -141,35 +141,37 @@ final class CurlInbox: Sendable {
     }
 }
 
-/// Plain numbers about one client, for metrics.
+/// Numbers of one client, for metrics.
 package struct CurlCounters: Sendable, Equatable {
     /// Calls taken into the queue since the start.
     package var submitted = 0
     /// Calls refused because the queue was full.
     package var refused = 0
+    /// Calls that ended with an answer, whatever its status.
     package var answered = 0
+    /// Calls that ended without an answer.
     package var failed = 0
     /// Connections libcurl opened for calls that have ended.
     package var connectionsOpened = 0
-    /// Calls that libcurl began to send more than once: the peer may have seen them twice. Those whose stream was refused are among them.
+    /// Calls that libcurl sent more than once, so the peer may have seen them twice. Includes calls with a refused stream.
     package var repeatedByLibcurl = 0
-    /// Answers that did not come over HTTP/2.
+    /// Answers over HTTP versions before 2.
     package var answeredOverHTTP1 = 0
-    /// Times all connections were given up on purpose.
+    /// Times all connections were closed on purpose.
     package var renewals = 0
-    /// Calls waiting at the moment of reading.
+    /// Calls waiting at present.
     package var queued = 0
-    /// Calls inside libcurl at the moment of reading.
+    /// Calls inside libcurl at present.
     package var inFlight = 0
-    /// Calls allowed inside libcurl when the last one ended.
+    /// Limit on calls inside libcurl when the last call ended.
     package var window = 0
-    /// The most calls that were ever inside at once.
+    /// Maximum of calls that were inside libcurl at once.
     package var inFlightPeak = 0
 
     package init() {}
 }
 
-/// First in, first out, without moving the rest on every removal.
+/// A queue whose removals do not move the rest every time.
 private struct CallQueue {
     private var calls: [CurlInbox.Waiting?] = []
     private var head = 0
@@ -184,7 +186,7 @@ private struct CallQueue {
         defer {
             calls[head] = nil
             head += 1
-            // Half of it is used up: moving the rest now costs each call one move on average.
+            // Half of the array is used up: moving the rest now costs one move per call on average.
             if head * 2 >= calls.count {
                 calls.removeFirst(head)
                 head = 0

@@ -1,44 +1,42 @@
 internal import CLibCurl
 internal import Glibc
 
-/// What the client's thread runs: the multi handle, its easy handles and the window in front of them.
-///
-/// Everything here belongs to that one thread; other threads reach it through `CurlInbox`.
+/// Body of the client's thread: the multi handle, its easy handles and the window in front of them.
+/// Only this thread uses the loop; other threads reach it via `CurlInbox`.
 @safe final class CurlLoop {
-    /// Silence after which the peer has probably closed the connection, so that the next call opens a new one.
+    /// Silence after which the peer has probably closed the connection, so the next call opens a new one.
     private static let coldAfter = Duration.seconds(60)
-    /// Least time between two renewals: Apple treats rapid connecting as abuse.
+    /// Minimum time between two renewals: Apple treats rapid connecting as abuse.
     private static let renewalSpacing = Duration.seconds(10)
-    /// Longest sleep without calls; only bounds the harm if a wake-up got lost.
+    /// Longest sleep without calls; bounds the harm of a lost wake-up.
     private static let sleepMax = Duration.seconds(60)
-    /// Longest sleep with calls inside. libcurl 7.88 can read a whole answer and forget to finish its transfer: the
-    /// socket then stays silent, and only another `curl_multi_perform` finds it. Seen with a stream limit of one, where
-    /// everything stood still until the time-outs.
+    /// Longest sleep with calls inside. libcurl 7.88 can read a whole answer and forget to finish its transfer. The socket then stays
+    /// silent, and only another `curl_multi_perform` finds the answer. With a stream limit of one, everything stopped until the time-outs.
     private static let busySleepMax = Duration.milliseconds(50)
-    /// Where no more answers than this come at once, libcurl is made to look twice before the thread sleeps; see `busySleepMax`. Where
-    /// more come, the next one brings the next look anyway, and each look goes through every call inside.
+    /// With at most this many answers at once, libcurl runs twice before the thread sleeps; see `busySleepMax`. With more answers,
+    /// the next one soon causes a run anyway, and each run visits every call inside.
     private static let secondLookMax = 4
-    /// With at least this many calls inside, answers are gathered for a moment before they are looked at: each look goes through every
-    /// call inside, so it should find as many answers as it can. Gateways answer after tens of milliseconds.
+    /// With at least this many calls inside, answers are gathered for a moment before a run. Each run visits every call inside,
+    /// so it should find many answers. Gateways answer after tens of milliseconds.
     private static let gatheringMin = 32
-    /// The moment's least and greatest length, in microseconds: it grows while looks find few answers.
+    /// Range of the moment's length in microseconds; it grows while runs find few answers.
     private static let gatheringRange: ClosedRange<UInt32> = 1_000...4_000
-    /// A look finds enough when it ends one of so many calls inside.
+    /// A run finds enough if it ends one of this many calls inside.
     private static let gatheringShare = 4
-    /// With at least this many calls inside, what libcurl writes in one go leaves in full segments.
+    /// With at least this many calls inside, libcurl's writes are corked into full segments.
     private static let corkingMin = 8
 
     private let options: CurlOptions
     private let inbox: CurlInbox
     private let share: UnsafeMutableRawPointer
-    /// Outlives the multi handle, whose connections are written down in it.
+    /// Outlives the multi handle, whose connections it records.
     private let sockets: UnsafeMutablePointer<tandem_curl_sockets>
     private var multi: UnsafeMutableRawPointer
     private var transfers: [CurlTransfer] = []
     private var free: [Int] = []
     private var window: InFlightWindow
     private var inFlight = 0
-    /// Calls that ended at the last look that found any.
+    /// Calls ended by the last run that ended any.
     private var lastFound = 0
     /// Microseconds.
     private var gathering = gatheringRange.lowerBound
@@ -46,9 +44,9 @@ internal import Glibc
     private var isDraining = false
     private var lastRenewal: ContinuousClock.Instant?
     private var idleSince: ContinuousClock.Instant?
-    /// Of `sockets`, at the last look.
+    /// `sockets.opened` at the last look.
     private var socketsOpened: UInt = 0
-    /// What libcurl was told last.
+    /// Stream limit that libcurl was given last.
     private var streamsMax: Int
 
     init(options: CurlOptions, inbox: CurlInbox) throws(HTTPClientError) {
@@ -83,7 +81,7 @@ internal import Glibc
         HTTPClientError(reason: .transport(.failedInit), delivery: .notSent, detail: detail)
     }
 
-    /// The default of 100 would cap streams even where the peer allows more.
+    /// The default of 100 would limit streams even if the peer allows more.
     private static func streamsMax(_ options: CurlOptions) -> Int { max(100, options.inFlightMax) }
 
     private static func makeMulti(_ options: CurlOptions) -> UnsafeMutableRawPointer? {
@@ -96,7 +94,7 @@ internal import Glibc
         return unsafe multi
     }
 
-    /// Works until the inbox asks for the end; then every call has been completed and every handle is gone.
+    /// Runs until the inbox requests the end. Every call is completed and every handle freed then.
     func run() {
         while true {
             let orders = inbox.takeOrders()
@@ -104,18 +102,18 @@ internal import Glibc
             if let deadline = orders.deadline, now >= deadline || inFlight == 0 && orders.isEmpty { break }
             if orders.renew { askForRenewal(now: now) }
             for call in inbox.takeExpired(now: now) { call.completion(.failure(.waitedTooLong)) }
-            // The wake-up for what came in meanwhile may have gone to the old handle: look again before sleeping.
+            // The wake-up for new calls may have gone to the old handle, so look again before sleeping.
             if renewIfDrained(now: now) { continue }
             startWaiting(now: now)
             let inside = inFlight
             var found = perform()
-            // The second look is for answers that libcurl has read and forgotten.
+            // The second run is for answers that libcurl has read and forgotten.
             if found == 0, inFlight > 0, lastFound <= Self.secondLookMax { found = perform() }
             if found == 0 {
                 sleep(orders: orders)
             } else if inside >= Self.gatheringMin {
-                // A finished call has made room, which is filled before the next look; and what libcurl has read for calls that this look
-                // had already passed is found by that one, at once.
+                // A finished call has made room, which is filled before the next run. That run also finds data that libcurl has
+                // read for calls this run had already passed.
                 adaptGathering(found: found, inside: inside)
             }
         }
@@ -184,7 +182,8 @@ internal import Glibc
 
     // MARK: Working and ending
 
-    /// Lets libcurl work and completes what has ended. Returns how many calls did.
+    /// Runs libcurl once and completes the ended calls.
+    /// - Returns: the number of ended calls.
     private func perform() -> Int {
         var running: Int32 = 0
         let isCorked = inFlight >= Self.corkingMin
@@ -192,7 +191,7 @@ internal import Glibc
         let code = unsafe curl_multi_perform(multi, &running)
         if isCorked { unsafe tandem_curl_cork(sockets, 0) }
         guard code == CURLM_OK else {
-            // Every transfer of a failed multi handle is lost.
+            // A failed multi handle loses all its transfers.
             let lost = inFlight
             for slot in transfers.indices where transfers[slot].completion != nil { end(slot, .receiveError) }
             askForRenewal(now: ContinuousClock.now)
@@ -203,7 +202,7 @@ internal import Glibc
         while let easy = unsafe tandem_curl_multi_next_done(multi, &result) {
             var tag: UnsafeMutableRawPointer?
             unsafe tandem_curl_get_pointer(easy, CURLINFO_PRIVATE, &tag)
-            // Slots are stored plus one, because slot 0 would read as a null pointer.
+            // Slots are stored plus one, because slot 0 would be a null pointer.
             let slot = Int(bitPattern: tag) - 1
             precondition(transfers.indices.contains(slot), "libcurl returned a transfer of slot \(slot), which does not exist")
             end(slot, CurlCode(rawValue: Int32(bitPattern: result.rawValue)))
@@ -214,9 +213,9 @@ internal import Glibc
         return finished
     }
 
-    /// Whoever ended a connection, the next one is primed. libcurl opens it for calls that were let in while the former one seemed good,
-    /// and would put all of them on it before it has read the peer's settings: so it is told to take one at a time while the window
-    /// is cold. It opens no connection and uses it in the same turn, since a handshake lies in between.
+    /// Primes every new connection, whichever side closed the old one. libcurl opens one for calls admitted to the old connection,
+    /// and would send all of them before it has read the peer's settings. So it gets a stream limit of one while the window is cold.
+    /// The limit arrives in time, because a handshake lies between opening and first use.
     private func keepCold() {
         guard window.primes else { return }
         let opened = unsafe sockets.pointee.opened
@@ -247,7 +246,7 @@ internal import Glibc
             timeoutsInRow = 0
             window.bound(limitMax: answer.version == .http1 ? options.inFlightMaxHTTP1 : options.inFlightMax)
             window.ended(InFlightWindow.signal(status: answer.status, is429OfOne: options.is429OfOneRecipient), inside: inFlight)
-        // It says nothing about the peer.
+        // A withdrawn call says nothing about the peer.
         case .failure(let error) where error.reason == .withdrawn: window.ended(.answered, inside: inFlight)
         case .failure:
             window.ended(.failed, inside: inFlight)
@@ -276,9 +275,9 @@ internal import Glibc
         isDraining = true
     }
 
-    /// Gives up all connections once nothing uses them: only a new multi handle does so for certain, black holes
-    /// included. TLS sessions are in the share and survive.
-    /// True when it did.
+    /// Closes all connections once no call uses them. Only a new multi handle does so reliably, black holes included.
+    /// TLS sessions are in the share and survive.
+    /// - Returns: whether it did.
     private func renewIfDrained(now: ContinuousClock.Instant) -> Bool {
         guard isDraining, inFlight == 0 else { return false }
         isDraining = false
@@ -304,7 +303,7 @@ internal import Glibc
             unsafe curl_multi_remove_handle(multi, transfer.easy)
             if let completion = transfer.finish(.ok).completion { outstanding.append(completion) }
         }
-        // Easy handles go before the multi handle, and both before the share they use.
+        // Order: easy handles, then the multi handle, then their share.
         transfers = []
         unsafe curl_multi_cleanup(multi)
         unsafe curl_share_cleanup(share)
@@ -315,8 +314,8 @@ internal import Glibc
     }
 }
 
-/// libcurl's process-wide state, set up once before the first thread uses it.
+/// libcurl's process-wide state, initialised once before the first thread uses it.
 enum CurlGlobal {
-    /// False when libcurl failed to start, or was built without HTTP/2, TLS or an asynchronous resolver.
+    /// False if libcurl failed to start, or lacks HTTP/2, TLS or an asynchronous resolver.
     static let isReady = tandem_curl_global_init() == CURLE_OK && tandem_curl_has_what_we_need() != 0
 }

@@ -3,18 +3,17 @@ internal import Glibc
 internal import Synchronization
 
 /// An HTTP client: one libcurl multi handle, one thread that owns it, one bounded queue in front.
-///
-/// Callable from any thread. Connections are shared by all calls to the same host, so one client should carry one
-/// credential only (APNs binds a connection to the first team it sees). Ends with `shutdown`, or when released.
+/// Any thread. All calls to a host share connections, so a client should carry only one credential: APNs binds a connection
+/// to the first team it sees. Ends with `shutdown`, or when released.
 package final class CurlMulti: Sendable {
     private let inbox: CurlInbox
     private let clearText: CurlOptions.ClearText
     private let origins = KnownOrigins()
-    /// Nil once somebody joins or has joined the thread.
+    /// Nil once a thread joins or has joined it.
     private let thread: Mutex<pthread_t?>
 
     /// Starts the thread.
-    /// - Throws: when libcurl or the system cannot provide what is needed; nothing is left behind.
+    /// - Throws: if libcurl or the system lacks something; nothing is left behind.
     package init(_ options: CurlOptions) throws(HTTPClientError) {
         precondition(options.queueMax > 0 && options.inFlightMax > 0, "a client without room for calls")
         clearText = options.clearText
@@ -33,7 +32,7 @@ package final class CurlMulti: Sendable {
                 return nil
             }, context)
         guard code == 0 else {
-            // Without its thread the loop runs here once, which frees everything it holds.
+            // Without its thread the loop runs here once, which frees all its resources.
             inbox.close(deadline: ContinuousClock.now)
             unsafe Unmanaged<ThreadStart>.fromOpaque(context).takeRetainedValue().loop.run()
             throw HTTPClientError(
@@ -46,27 +45,24 @@ package final class CurlMulti: Sendable {
     deinit { shutdown() }
 
     /// Queues one call. Never blocks; `completion` runs exactly once.
-    ///
-    /// It runs on the client's thread, between other calls, so it must be quick; it may submit further calls. For a call
-    /// that was refused (invalid, queue full, shut down) it runs on a thread of Swift's pool instead, never on the
-    /// caller's: whoever submits under a lock cannot lock up.
+    /// `completion` runs on the client's thread between other calls, so it must be quick; it may submit further calls.
+    /// For a refused call (invalid, queue full, shut down) it runs on a thread of Swift's pool, never on the caller's.
+    /// So submitting under a lock is safe.
     package func submit(_ call: HTTPCall, completion: @escaping HTTPCompletion) {
         let refusal = call.fault(clearText: clearText, origins: origins).map(HTTPClientError.invalidCall) ?? inbox.add(call, completion)
         if let refusal { Task { completion(.failure(refusal)) } }
     }
 
-    /// Lets the calls in flight end, then gives up every connection and opens new ones for what comes next.
-    ///
-    /// At most once in ten seconds; further wishes within them are dropped.
+    /// Lets the calls in flight end, then closes every connection and opens new ones for later calls.
+    /// At most once in ten seconds; further requests within that time are dropped.
     package func renewConnections() { inbox.askForRenewal() }
 
+    /// A copy of the current numbers. Any thread.
     package var counters: CurlCounters { inbox.counters }
 
-    /// Takes no more calls, gives those already taken `grace` to end, fails the rest with `HTTPClientError.Reason.shutDown`
-    /// and waits for the thread.
-    ///
-    /// Repeating it is harmless. From within a completion it only asks for the end and returns, since a thread cannot
-    /// wait for itself.
+    /// Takes no more calls and gives accepted ones `grace` to end. The rest fail with `HTTPClientError.Reason.shutDown`.
+    /// Waits for the thread.
+    /// Idempotent. From within a completion it only requests the end and returns, because a thread cannot wait for itself.
     package func shutdown(grace: Duration = .zero) {
         inbox.close(deadline: ContinuousClock.now + grace)
         let identifier = thread.withLock { thread in
@@ -82,7 +78,7 @@ package final class CurlMulti: Sendable {
     }
 }
 
-/// What the new thread gets: handed over whole, so the loop has one owner at any time.
+/// Content of the new thread, handed over whole, so that the loop always has exactly one owner.
 private final class ThreadStart {
     let name: String
     let loop: CurlLoop
@@ -93,8 +89,8 @@ private final class ThreadStart {
     }
 }
 
-/// Keeps signals away from the client's thread. SIGPIPE above all: libcurl is told not to touch signals, so writing to
-/// a connection that the peer has closed would end the process. Faults of the thread itself stay deliverable.
+/// Blocks signals on the client's thread, above all SIGPIPE: libcurl leaves signals alone, so a write to a closed connection
+/// would end the process. Faults of the thread itself stay deliverable.
 private func blockSignals() {
     var signals = sigset_t()
     unsafe sigfillset(&signals)

@@ -1,40 +1,38 @@
 internal import CLibCurl
 internal import COpenSSL
 
-/// One easy handle and everything libcurl borrows from us while it works: body, header list, error text, collectors.
-///
-/// Belongs to the thread of its `CurlLoop` and is reused call after call. libcurl copies strings, but neither the body
-/// nor the header list, so both live here, unchanged until the next `prepare`, which the loop calls only after it has taken the
-/// handle out of the multi handle.
+/// One easy handle with everything it borrows while it works: body, header list, error text, collectors.
+/// Belongs to the thread of its `CurlLoop`, and is reused for call after call. libcurl copies strings, but neither the body nor the header
+/// list. So both stay here unchanged until the next `prepare`, which follows the handle's removal from the multi handle.
 @safe final class CurlTransfer {
-    /// Bodies of pushes have 4 KiB at most.
+    /// Initial capacity; bodies of pushes have at most 4 KiB.
     private static let bodyBytesMin = 4608
 
     let easy: UnsafeMutableRawPointer
     private let slot: Int
     private let errorText: UnsafeMutablePointer<CChar>
-    /// Grows with the longest body, and is used again.
+    /// Grows to the longest body, and is reused.
     private var body: UnsafeMutableRawBufferPointer
     private var headerLines = HeaderLines()
-    /// What the handle is set up for; nil: for nothing.
+    /// Kind of call that the handle is set up for; nil: none yet.
     private var prepared: Kind?
-    /// Scheme, host, port and the slash behind them of the calls that the handle is set up for; nil: each call's URL is taken apart.
+    /// Scheme, host, port and slash shared by the handle's calls; nil: each call's URL is parsed.
     private var origin: String?
-    /// The same, taken apart. libcurl reads it and copies it for each call.
+    /// The parsed origin. libcurl reads and copies it for each call.
     private var originParts: OpaquePointer?
     private(set) var completion: HTTPCompletion?
-    /// Names of the answer's headers that are kept, lower case.
+    /// Names of the answer's headers to keep, lower case.
     private var wanted: [(name: String, bytes: [UInt8])] = []
     private var bodyBytesMax = 0
     private var receivedHeaders: [String: String] = [:]
     private var receivedBody: [UInt8] = []
     private var bodyTruncated = false
-    /// Asked when the call leaves; nil: it goes.
+    /// Asked when the call leaves; nil: the call is sent.
     private var departs: (@Sendable () -> Bool)?
-    /// The call was told to stay.
+    /// `departs` withdrew the call.
     private var isWithdrawn = false
 
-    /// Nil when libcurl cannot allocate a handle.
+    /// Nil if libcurl cannot allocate a handle.
     init?(slot: Int) {
         guard let easy = unsafe curl_easy_init() else { return nil }
         unsafe self.easy = easy
@@ -44,11 +42,11 @@ internal import COpenSSL
         unsafe body = .allocate(byteCount: Self.bodyBytesMin, alignment: 1)
     }
 
-    /// How often libcurl began to send the last call. It repeats a call by itself when a connection that was used before ends without
-    /// a byte of the answer, or when the peer refuses the stream.
+    /// Number of times that libcurl began to send the last call. It repeats a call by itself if a reused connection ends without
+    /// a byte of the answer, or if the peer refuses the stream.
     private(set) var sends = 0
 
-    /// Connections that were opened for the last call.
+    /// Connections opened for the last call.
     var connectionsOpened: Int { long(CURLINFO_NUM_CONNECTS) }
 
     deinit {
@@ -58,11 +56,9 @@ internal import COpenSSL
         unsafe body.deallocate()
     }
 
-    /// Sets the handle up for one call. After an error nothing is held and the transfer is free again.
-    ///
-    /// What a call has in common with the one before it on this handle stays as it is: setting all options again takes longer
-    /// than the request itself.
-    /// - Parameter options: the same at every call.
+    /// Sets the handle up for one call. After an error nothing is held, and the transfer is free again.
+    /// Options shared with the handle's previous call stay in place: setting all of them takes longer than the request itself.
+    /// - Parameter options: the same for every call.
     func prepare(
         _ call: HTTPCall, options: CurlOptions, share: UnsafeMutableRawPointer, sockets: UnsafeMutablePointer<tandem_curl_sockets>,
         completion: @escaping HTTPCompletion
@@ -97,7 +93,7 @@ internal import COpenSSL
         self.completion = completion
     }
 
-    /// What calls that need the same options have in common.
+    /// The properties that decide about a call's options.
     private struct Kind: Equatable {
         let method: String
         let isClear: Bool
@@ -118,7 +114,7 @@ internal import COpenSSL
         try set(CURLOPT_TCP_KEEPALIVE, 1)
         try set(CURLOPT_TCP_KEEPIDLE, 60)
         try set(CURLOPT_TCP_KEEPINTVL, 15)
-        // A shutdown must not wait for a name server that does not answer.
+        // A shutdown must not wait for a silent name server.
         try set(CURLOPT_QUICK_EXIT, 1)
         // Otherwise libcurl takes a proxy from the environment, which only the composition root may read.
         try set(CURLOPT_PROXY, "")
@@ -145,7 +141,7 @@ internal import COpenSSL
                 unsafe body = .allocate(byteCount: call.body.count, alignment: 1)
             }
             unsafe body.copyBytes(from: call.body)
-            // Not copied by libcurl, and not null: that would make it read the body from standard input.
+            // libcurl does not copy the body. Null would make it read the body from standard input.
             unsafe try check(tandem_curl_set_pointer(easy, CURLOPT_POSTFIELDS, body.baseAddress))
             unsafe try check(tandem_curl_set_offset(easy, CURLOPT_POSTFIELDSIZE_LARGE, curl_off_t(call.body.count)))
         }
@@ -153,8 +149,8 @@ internal import COpenSSL
         unsafe try check(tandem_curl_set_list(easy, CURLOPT_HTTPHEADER, headerLines.list))
     }
 
-    /// Taking a URL apart and putting it together again takes libcurl longer than anything else it does for a small request. Calls to one
-    /// origin have their paths in common with nothing else, so only the path is given where the origin is that of the call before.
+    /// Parsing and rebuilding a URL is the most expensive part of a small request in libcurl. So only the path is set if the origin
+    /// is that of the previous call.
     private func setURL(_ url: String) throws(HTTPClientError) {
         if let origin, let path = Self.plainPath(of: url, behind: origin) { return try set(CURLOPT_REQUEST_TARGET, path) }
         if origin != nil {
@@ -163,7 +159,7 @@ internal import COpenSSL
             unsafe try check(tandem_curl_set_pointer(easy, CURLOPT_CURLU, nil))
         }
         try set(CURLOPT_URL, url)
-        // From now on by its path, if it is a plain one.
+        // Later calls set only the path, if it is a plain one.
         guard let end = Self.originEnd(of: url) else { return }
         let found = String(url[..<end])
         guard let path = Self.plainPath(of: url, behind: found) else { return }
@@ -174,7 +170,7 @@ internal import COpenSSL
         origin = found
     }
 
-    /// Behind the third slash; nil where it is not for certain the one that ends scheme, host and port.
+    /// Index after the third slash; nil unless that slash certainly ends scheme, host and port.
     private static func originEnd(of url: String) -> String.Index? {
         var slashes = 0
         for index in url.utf8.indices {
@@ -189,8 +185,8 @@ internal import COpenSSL
         return nil
     }
 
-    /// The path with its slash; nil where the URL is of another origin, or libcurl would change something of the path: a fragment, a dot
-    /// segment, a character that it writes otherwise.
+    /// The path with its slash. Nil for another origin, and for a path that libcurl would change: a fragment, a dot segment,
+    /// a character with another spelling.
     private static func plainPath(of url: String, behind origin: String) -> String? {
         guard url.hasPrefix(origin) else { return nil }
         let path = url.utf8.dropFirst(origin.utf8.count - 1)
@@ -203,7 +199,7 @@ internal import COpenSSL
     }
 
     private func setCallbacks() throws(HTTPClientError) {
-        // The loop keeps the transfer as long as libcurl has the handle, so an unretained reference stays good.
+        // Unretained: the loop keeps the transfer as long as libcurl has the handle.
         let context = unsafe Unmanaged.passUnretained(self).toOpaque()
         unsafe try check(tandem_curl_set_pointer(easy, CURLOPT_ERRORBUFFER, errorText))
         unsafe try check(tandem_curl_set_pointer(easy, CURLOPT_PRIVATE, UnsafeMutableRawPointer(bitPattern: slot + 1)))
@@ -239,7 +235,7 @@ internal import COpenSSL
             })
     }
 
-    /// libcurl is about to send the request: over a connection that stands, with nothing left in between.
+    /// Called by libcurl immediately before it sends the request over an established connection.
     private func leaves() -> Int32 {
         isWithdrawn = departs?() == false
         if isWithdrawn { return CURL_PREREQFUNC_ABORT }
@@ -247,7 +243,7 @@ internal import COpenSSL
         return CURL_PREREQFUNC_OK
     }
 
-    /// Keeps what fits and drops the rest: refusing bytes would end the whole connection, which others are using.
+    /// Keeps the bytes that fit and drops the rest: refusing them would end the whole connection, which other calls share.
     private func received(body chunk: UnsafeRawBufferPointer) {
         let room = bodyBytesMax - receivedBody.count
         if chunk.count > room { bodyTruncated = true }
@@ -256,7 +252,7 @@ internal import COpenSSL
 
     private func received(headerLine line: UnsafeRawBufferPointer) {
         guard let colon = unsafe line.firstIndex(of: UInt8(ascii: ":")) else {
-            // A status line; if an interim answer (1xx) came before it, its headers are not the answer's.
+            // A status line. The headers of an interim answer (1xx) before it are dropped.
             if unsafe line.starts(with: "HTTP/".utf8), !receivedHeaders.isEmpty { receivedHeaders = [:] }
             return
         }
@@ -269,7 +265,7 @@ internal import COpenSSL
         }
     }
 
-    /// Whether the line begins with a name.
+    /// Whether the line begins with the name.
     private static func isSame(_ line: UnsafeRawBufferPointer, _ name: [UInt8]) -> Bool {
         for index in name.indices where unsafe lowerCase(line[index]) != name[index] { return false }
         return true
@@ -304,8 +300,8 @@ internal import COpenSSL
     }
 
     private func failure(_ code: CurlCode) -> HTTPClientError {
-        // The code tells of libcurl's last try only, and an answer it cannot read counts as an unsupported protocol: with the first
-        // byte sent, whatever the code, the outcome is open.
+        // The code concerns libcurl's last try only, and an unreadable answer counts as an unsupported protocol.
+        // Once the first byte is sent, the outcome is open, whatever the code.
         let notSent = sends == 0 && (code.meansNotSent || code == .operationTimedOut)
         let specific = unsafe String(cString: errorText)
         return HTTPClientError(
@@ -335,7 +331,7 @@ internal import COpenSSL
 }
 
 extension Duration {
-    /// Milliseconds, rounded up so that a short time-out never becomes libcurl's 0, which means none.
+    /// Milliseconds, rounded up: a short time-out must not become libcurl's 0, which means none.
     var wholeMilliseconds: Int {
         let (seconds, attoseconds) = components
         return Int(clamping: seconds) * 1000 + Int((attoseconds + 999_999_999_999_999) / 1_000_000_000_000_000)

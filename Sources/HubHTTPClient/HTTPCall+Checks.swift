@@ -1,17 +1,17 @@
 internal import CLibCurl
 internal import Synchronization
 
-/// What a call must fulfil before it may reach libcurl.
+/// Checks of a call before libcurl gets it.
 extension HTTPCall {
-    /// Nil when the call can be sent; otherwise what is wrong with it, without quoting any of it.
-    /// - Parameter origins: addresses that were looked at before.
+    /// Nil if the call can be sent; otherwise its fault, without a quotation of the call.
+    /// - Parameter origins: addresses checked earlier.
     func fault(clearText: CurlOptions.ClearText, origins: KnownOrigins = KnownOrigins()) -> String? {
         if method.isEmpty || !method.hasOnly(Self.isTokenByte) { return "the request's method is not an HTTP token" }
         for header in headers {
             if header.name.isEmpty || !header.name.hasOnly(Self.isTokenByte) {
                 return "a request header's name is not an HTTP token"
             }
-            // A line break would let a value forge further headers; libcurl sends what it is given.
+            // A line break in a value would forge further headers; libcurl sends values unchanged.
             if !header.value.hasOnly({ $0 >= 0x20 && $0 != 0x7F || $0 == 0x09 }) {
                 return "the request header \(header.name) holds a control character"
             }
@@ -32,7 +32,7 @@ extension HTTPCall {
         }
     }
 
-    /// Whether it goes without TLS. For URLs without a fault.
+    /// Whether the call goes without TLS. For URLs without a fault.
     var isClear: Bool { url.prefix(5).lowercased() == "http:" }
 
     /// RFC 9110, 5.6.2.
@@ -47,20 +47,20 @@ extension HTTPCall {
 }
 
 extension String {
-    /// Whether every byte is allowed. Over the bytes where they lie: a view's indices take longer than looking at them.
+    /// Whether every byte is allowed. Reads contiguous storage, because a view's indices cost more than the check.
     func hasOnly(_ isAllowed: (UInt8) -> Bool) -> Bool {
         unsafe utf8.withContiguousStorageIfAvailable { unsafe $0.allSatisfy(isAllowed) } ?? utf8.allSatisfy(isAllowed)
     }
 }
 
-/// The scheme, host and port of URLs that were found good: a gateway's are all alike, and having libcurl take a URL apart costs as
-/// much as a good part of sending it.
+/// Scheme, host and port of URLs that passed the check. A gateway's URLs share them, and libcurl's URL parser takes
+/// a good part of a call's whole cost.
 final class KnownOrigins: Sendable {
-    /// Webhooks go to more; those are few requests.
+    /// Webhooks use more origins, but few requests.
     private static let countMax = 8
-    /// In an origin they would need a parser: a user name in front of the host, an escape.
+    /// Characters that need a parser: a user name before the host, an escape.
     private static let special = Set("@\\?#%".utf8)
-    /// Each up to and with the slash behind the port, so that nothing that follows can be part of the host.
+    /// Each ends with the slash after the port, so that no following text can become part of the host.
     private let known = Mutex<[String]>([])
 
     func contain(_ url: String) -> Bool {
@@ -69,7 +69,7 @@ final class KnownOrigins: Sendable {
     }
 
     func learn(_ url: String) {
-        // The third slash is the one that ends the origin: `https://host:port/`.
+        // The third slash ends the origin: `https://host:port/`.
         let ends = Array(url.utf8.indices.lazy.filter { url.utf8[$0] == UInt8(ascii: "/") }.prefix(3))
         guard ends.count == 3 else { return }
         let origin = url[...ends[2]]
@@ -80,16 +80,16 @@ final class KnownOrigins: Sendable {
     }
 }
 
-/// The parts of a URL that decide whether it may be called, read by libcurl itself: what is checked is what is called.
+/// The parts of a URL that decide about its permission. libcurl itself parses the URL, so the check sees the address that is called.
 package struct URLParts: Equatable, Sendable {
     /// Lower case.
     package let scheme: String
     /// Without brackets.
     package let host: String
 
-    /// Nil when libcurl cannot make an absolute URL of it.
+    /// Nil if libcurl cannot make an absolute URL of the text.
     package init?(_ text: String) {
-        // An embedded NUL would end the C string early, and the rest would escape the check.
+        // An embedded NUL would end the C string early and hide the rest from the check.
         guard !text.utf8.contains(0), let url = unsafe curl_url() else { return nil }
         defer { unsafe curl_url_cleanup(url) }
         guard unsafe curl_url_set(url, CURLUPART_URL, text, UInt32(CURLU_NON_SUPPORT_SCHEME)) == CURLUE_OK,
@@ -99,7 +99,7 @@ package struct URLParts: Equatable, Sendable {
         self.host = host.hasPrefix("[") ? String(host.dropFirst().prefix { $0 != "]" }) : host
     }
 
-    /// True for hosts that are this machine whatever a name server says; libcurl resolves `localhost` by itself.
+    /// True for hosts that are always this machine, regardless of name servers; libcurl resolves `localhost` itself.
     package var isLoopback: Bool {
         if host.lowercased() == "localhost" || host == "::1" { return true }
         let numbers = host.split(separator: ".", omittingEmptySubsequences: false)

@@ -7,8 +7,8 @@ package struct HTTPCall: Sendable {
     /// Sent as written and in this order. A name or value with a control character makes the call invalid.
     package var headers: [(name: String, value: String)]
     package var body: [UInt8]
-    /// Asked on the client's thread in the moment in which the request leaves, and so behind every queue: whether it is still to go. One
-    /// that is not ends with `HTTPClientError.Reason.withdrawn`. Nil: it goes.
+    /// Asked on the client's thread at the moment of sending, after every queue. False withdraws the call, which then ends with
+    /// `HTTPClientError.Reason.withdrawn`. Nil: the call is sent.
     package var departs: (@Sendable () -> Bool)?
 
     package init(
@@ -22,8 +22,9 @@ package struct HTTPCall: Sendable {
     }
 }
 
-/// What the peer answered, whatever its status: an HTTP error is an answer, not a failure.
+/// The peer's answer with any status: an HTTP error is an answer, not a failure.
 package struct HTTPAnswer: Sendable, Equatable {
+    /// HTTP version of the answer; ordered.
     package enum Version: Int, Sendable, Comparable {
         case unknown = 0, http1 = 1, http2 = 2, http3 = 3
         package static func < (left: Version, right: Version) -> Bool { left.rawValue < right.rawValue }
@@ -31,13 +32,13 @@ package struct HTTPAnswer: Sendable, Equatable {
 
     package var status: Int
     package var version: Version
-    /// Lower-case names, only those listed in `CurlOptions.answerHeaders`; of repeated ones the last.
+    /// Lower-case names, only those listed in `CurlOptions.answerHeaders`; the last of repeated ones.
     package var headers: [String: String]
     /// At most `CurlOptions.answerBodyBytesMax` bytes.
     package var body: [UInt8]
-    /// True when the body was longer than what was kept.
+    /// The body was longer than the kept part.
     package var bodyTruncated: Bool
-    /// Connections libcurl opened for this call.
+    /// Connections that libcurl opened for this call.
     package var connectionsOpened: Int
 
     package init(
@@ -53,5 +54,5 @@ package struct HTTPAnswer: Sendable, Equatable {
     }
 }
 
-/// How a call ended. Runs on the client's own thread and must not block it; see `CurlMulti.submit`.
+/// Receives a call's outcome. Runs on the client's own thread and must not block it; see `CurlMulti.submit`.
 package typealias HTTPCompletion = @Sendable (Result<HTTPAnswer, HTTPClientError>) -> Void

@@ -1,23 +1,22 @@
-/// Why a call has no answer.
-///
-/// Holds no part of the request: URLs carry device tokens, and headers carry credentials.
+/// Reason for a call without an answer.
+/// Holds no part of the request: URLs contain device tokens, and headers contain credentials.
 package struct HTTPClientError: Error, Equatable, Sendable, CustomStringConvertible {
     package enum Reason: Equatable, Sendable {
-        /// The queue in front of libcurl holds as many calls as it may.
+        /// The queue in front of libcurl is full.
         case queueFull
         /// The call waited longer in the queue than `CurlOptions.queueWaitMax`.
         case waitedTooLong
         /// The client was shut down before or during the call.
         case shutDown
-        /// The call itself cannot be sent: a wrong URL, scheme, method or header. Our caller's mistake.
+        /// The call has a wrong URL, scheme, method or header: the caller's mistake.
         case invalidCall
-        /// `HTTPCall.departs` kept it from being sent.
+        /// `HTTPCall.departs` withdrew it.
         case withdrawn
-        /// libcurl gave up: connection, TLS, protocol or time-out.
+        /// libcurl failed: connection, TLS, protocol or time-out.
         case transport(CurlCode)
     }
 
-    /// What the peer may have seen of the request.
+    /// Extent to which the peer may have seen the request.
     package enum Delivery: Equatable, Sendable {
         /// Nothing: repeating it cannot duplicate anything.
         case notSent

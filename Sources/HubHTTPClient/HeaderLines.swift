@@ -1,11 +1,11 @@
 internal import CLibCurl
 
-/// A request's header lines as libcurl wants them: a linked list of C strings, in memory that is used again call after call.
+/// A request's header lines in libcurl's format: a linked list of C strings, in reused memory.
 ///
 /// libcurl's own `curl_slist_append` copies each line into memory of its own and walks the list to its end for every line.
 /// libcurl only reads the list, and never frees it.
 @safe struct HeaderLines: ~Copyable {
-    /// Headers that libcurl adds on its own and nobody asked for.
+    /// Headers that libcurl would add by itself.
     private static let unwanted = ["Accept", "Expect", "Content-Type"]
 
     private var bytes: UnsafeMutableBufferPointer<UInt8>
@@ -23,7 +23,7 @@ internal import CLibCurl
         unsafe nodes.deallocate()
     }
 
-    /// What `set` was given last. Good until the next `set`.
+    /// The list of the last `set`. Valid until the next `set`.
     var list: UnsafeMutablePointer<curl_slist>? { unsafe count == 0 ? nil : nodes.baseAddress }
 
     mutating func set(_ headers: [(name: String, value: String)]) {

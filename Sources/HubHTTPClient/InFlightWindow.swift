@@ -1,24 +1,23 @@
-/// How many calls may be inside libcurl at once: a pure state machine, so that every transition can be tested.
-///
-/// A window is *cold* until a call over the present connection has succeeded; cold, it lets one call through when
-/// priming was asked for. Open, it halves when the peer pushes back (429, 503): once for all calls that were inside together, because
-/// they are one complaint. It grows by one with each round of successes, a window full of them.
+/// Limit on the calls inside libcurl at once: a pure state machine.
+/// A window is *cold* until a call over the present connection has succeeded. With priming, a cold window admits one call.
+/// An open window halves after a push-back (429, 503), once for all calls that were inside together. It grows by one
+/// per window of successes.
 struct InFlightWindow: Equatable {
-    /// What an ended call says about the peer and the connection.
+    /// Effect of an ended call on the window.
     enum Signal: Equatable {
-        /// The peer accepted the call, so it accepts our credentials.
+        /// The peer accepted the call, and so the credentials.
         case proved
         /// The peer answered, but neither accepted nor complained about the rate.
         case answered
         /// 429 or 503.
         case throttled
-        /// No answer: whatever comes next may find a new connection.
+        /// No answer: the next call may get a new connection.
         case failed
     }
 
-    /// The signal in a status. 410 counts as proof: Apple says it is not held against the connection, and it comes only
-    /// after the credentials were accepted.
-    /// - Parameter is429OfOne: whether a 429 speaks of one recipient and not of the client's rate.
+    /// The signal of a status. 410 counts as proof: Apple does not hold it against the connection, and it follows the check
+    /// of the credentials.
+    /// - Parameter is429OfOne: whether a 429 concerns one recipient, not the client's rate.
     static func signal(status: Int, is429OfOne: Bool = false) -> Signal {
         switch status {
         case 200..<300, 410: .proved
@@ -33,14 +32,14 @@ struct InFlightWindow: Equatable {
     private(set) var limitMax: Int
     private(set) var isCold: Bool
     private var openLimit: Int
-    /// Successes since the window last changed.
+    /// Successes since the last change of the window.
     private var successes = 0
-    /// Calls that were inside when it last halved and have not ended.
+    /// Calls that were inside at the last halving and have not ended.
     private var stale = 0
 
     /// - Parameters:
-    ///   - primes: whether a cold window lets only one call through.
-    ///   - limitMax: the widest the window gets; at least 1.
+    ///   - primes: whether a cold window admits only one call.
+    ///   - limitMax: the largest window; at least 1.
     ///   - narrows: whether a 429 or 503 halves the window.
     init(primes: Bool, limitMax: Int, narrows: Bool = true) {
         precondition(limitMax > 0, "a window of \(limitMax) calls lets nothing through")
@@ -51,7 +50,7 @@ struct InFlightWindow: Equatable {
         isCold = primes
     }
 
-    /// Calls allowed inside at this moment.
+    /// Calls allowed inside at present.
     var limit: Int { isCold ? 1 : openLimit }
 
     /// - Parameter inside: calls that are still inside.
@@ -82,7 +81,7 @@ struct InFlightWindow: Equatable {
     /// The next call will open a new connection.
     mutating func connectionGone() { isCold = primes }
 
-    /// What the version that the peer speaks allows: over HTTP/1 no more calls than connections. A wider bound is reached by successes.
+    /// Applies the limit of the peer's HTTP version: over HTTP/1 a call per connection. A wider limit is reached by successes.
     mutating func bound(limitMax: Int) {
         self.limitMax = max(1, limitMax)
         openLimit = min(openLimit, self.limitMax)

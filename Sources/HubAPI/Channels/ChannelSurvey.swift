@@ -1,18 +1,19 @@
 package import HubChannels
 internal import Synchronization
 
-/// Asks the home loops of channels what they know, and puts the answers together.
+/// Asks the channels' home loops, and combines their answers.
 package struct ChannelSurvey: Sendable {
     package let loopCount: Int
     /// Posts to any loop's engine, from any thread.
     private let post: @Sendable (_ loop: Int, EngineMessage) -> Void
 
+    /// - Parameter post: posts to any loop's engine, from any thread.
     package init(loopCount: Int, post: @escaping @Sendable (_ loop: Int, EngineMessage) -> Void) {
         self.loopCount = loopCount
         self.post = post
     }
 
-    /// Puts one question to every loop. `then` runs on the loop that answers last, with the answers in no particular order.
+    /// Asks every loop the same question. `then` runs on the loop that answers last, with the answers in no particular order.
     package func ask<Answer: Sendable>(
         _ question: @escaping @Sendable (HomeRegistry) -> Answer, then: @escaping @Sendable ([Answer]) -> Void
     ) {

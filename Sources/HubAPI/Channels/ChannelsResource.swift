@@ -57,8 +57,8 @@ struct ChannelsResource {
         return nil
     }
 
-    /// What libraries of 2012 ask instead of `show`: without parameters, with the count of users where there are such, and of
-    /// connections under the name of that time.
+    /// The predecessor of `show`, for libraries of 2012: no parameters, the count of users on presence channels,
+    /// and the count of connections under its old name.
     func stats(_ request: HTTPRequest, app: App, channel: ChannelName, later: @escaping @Sendable (HTTPResponse) -> Void) -> HTTPResponse? {
         survey.ask { $0.summary(app: app.index, channel: channel) } then: { answers in
             let summary = answers.compactMap { $0 }.first
@@ -70,8 +70,8 @@ struct ChannelsResource {
         return nil
     }
 
-    /// The asked attributes that apply to the channel; counts of an unoccupied one are 0.
-    /// - Parameter cached: what a cache channel holds; nil: nothing.
+    /// The requested attributes that apply to the channel; counts of an unoccupied channel are 0.
+    /// - Parameter cached: event of a cache channel; nil: none.
     static func attributes(
         _ asked: ChannelAttributes, of channel: ChannelName, _ summary: HomeRegistry.Summary?,
         cached: (data: String, secondsLeft: Int)? = nil

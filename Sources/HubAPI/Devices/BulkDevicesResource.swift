@@ -1,21 +1,21 @@
 internal import HubCore
 internal import HubDelivery
 
-/// `POST /apps/{app}/devices`: many registrations, changes and removals in one request and one transaction, with an outcome each.
+/// `POST /apps/{app}/devices`: many registrations, changes and removals in one request and one transaction, with an outcome per item.
 struct BulkDevicesResource: Sendable {
     let shelf: DeviceShelf
 
     /// Items of one request.
     static let itemsMax = 1_000
 
-    /// What one item comes to.
+    /// Result of one item.
     private enum Outcome {
         case put(Device)
         case remove(DeviceRegistration.Owner)
         case refused(APIError)
     }
 
-    /// An item that is refused keeps no other from being done; only the store refuses all of them.
+    /// A refused item does not affect the others. Only a failure of the store refuses all of them.
     func respond(to request: HTTPRequest, app: String) async throws -> HTTPResponse {
         guard request.method == "POST" else { throw APIError.methodNotAllowed(request.method, allowed: ["POST"]) }
         guard let items = try JSONBody(request.body).array("devices") else {
@@ -40,7 +40,7 @@ struct BulkDevicesResource: Sendable {
                     changes.append(.remove(app: app, user: owner.user, id: owner.device))
                 } else {
                     let device = try self.device(body, of: owner, former: former)
-                    // A later element may be about the same device.
+                    // A later element may name the same device.
                     devices[owner.user, default: []].append(device)
                     outcomes.append(.put(device))
                     changes.append(.put(device))
@@ -59,7 +59,7 @@ struct BulkDevicesResource: Sendable {
             device: try Field.deviceID(body.requiredString("device", charactersMax: .max)))
     }
 
-    /// Of a device that is there, members that are not given stay: a token can be changed alone.
+    /// Missing members of an existing device keep their values, so that a token can be changed alone.
     private func device(_ body: JSONBody, of owner: DeviceRegistration.Owner, former: Device?) throws(APIError) -> Device {
         let registration = try DeviceRegistration(body)
         if former == nil { try registration.requireToken() }

@@ -1,16 +1,16 @@
 internal import HubCore
 internal import HubDelivery
 
-/// What a request says of a device, and the device that results from it.
+/// A request's members about a device, and the resulting device.
 struct DeviceRegistration {
-    /// Whose device it is.
+    /// Owner of the device.
     struct Owner {
         var app: String
         var user: String
         var device: String
     }
 
-    /// What the members are called.
+    /// Names of the members.
     struct MemberNames {
         var token = "token"
         var fid = "fid"
@@ -18,7 +18,7 @@ struct DeviceRegistration {
         var provider = "provider"
         var environment = "environment"
 
-        /// In the body of a join, among members of the participant.
+        /// In the body of a join, among the participant's members.
         static let join = MemberNames(
             token: "device_token", fid: "device_fid", platform: "device_platform", provider: "device_provider", environment: "device_token_environment")
     }
@@ -79,7 +79,7 @@ struct DeviceRegistration {
 
     private static func timezone(_ body: JSONBody) throws(APIError) -> String? {
         guard let name = try body.string("timezone", charactersMax: timezoneCharactersMax) else { return nil }
-        // Names alone: what the system also takes, such as a path, is none.
+        // Names only: the system also accepts paths, which are not allowed here.
         let isName = !name.isEmpty && name.utf8.allSatisfy { isLocaleCharacter($0) || $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: "+") }
         guard isName, name.first != "/", QuietHours.isKnown(timezone: name) else {
             throw APIError(400, "timezone is not a time zone: send its IANA name, such as Europe/Berlin")
@@ -91,14 +91,14 @@ struct DeviceRegistration {
         try body.choice(names.platform, of: [DevicePlatform.android, .ios, .web])
     }
 
-    /// Without a token a device can be registered only by somebody who does not want notifications.
+    /// Registration without a token requires that notifications are declined.
     func requireToken() throws(APIError) {
         if token == nil, notifications != false {
             throw APIError(400, "token is missing: send the device token or its fid, or notifications: false for a device without one")
         }
     }
 
-    /// The platform where nobody named it: only Apple's own tokens are recognisable, and all others go through FCM.
+    /// Platform of an unnamed one: only Apple's own tokens are recognisable; all others go through FCM.
     var inferredPlatform: DevicePlatform? {
         if let platform { return platform }
         if let provider { return provider == .apns ? .ios : .android }
@@ -107,8 +107,8 @@ struct DeviceRegistration {
 
     /// The device after this registration.
     /// - Parameters:
-    ///   - former: what the members that are not given keep; nil: they get their defaults.
-    ///   - environment: of APNs tokens that come without one.
+    ///   - former: source of missing members; nil: they get their defaults.
+    ///   - environment: of APNs tokens without an environment.
     func device(
         of owner: Owner, former: Device?, environment fallback: APNsEnvironment, now: Int64
     ) throws(APIError) -> Device {
@@ -130,7 +130,7 @@ struct DeviceRegistration {
         }
         return Device(
             app: owner.app, user: owner.user, id: owner.device, platform: platform, provider: provider,
-            // One spelling for one token: a token has one owner, and the store compares its text.
+            // One spelling per token: a token has one owner, and the store compares text.
             token: provider == .apns ? token?.lowercased() : token, form: form,
             environment: environment ?? former?.environment ?? fallback, locale: hasLocale ? locale : former?.locale,
             timezone: hasTimezone ? timezone : former?.timezone, appVersion: hasAppVersion ? appVersion : former?.appVersion,
@@ -138,7 +138,7 @@ struct DeviceRegistration {
             refreshedAt: hasToken ? now : former?.refreshedAt ?? now)
     }
 
-    /// A device that was registered for APNs stays there as long as its token allows it.
+    /// A device registered for APNs stays there as long as its token allows it.
     private static func provider(of token: String?, on platform: DevicePlatform, former: PushProvider?) -> PushProvider {
         if former == .apns, platform == .ios, token.map(DeviceToken.isHexBytes) ?? true { return .apns }
         return DeviceToken.provider(of: token, on: platform)

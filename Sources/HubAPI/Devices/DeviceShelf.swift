@@ -1,20 +1,20 @@
 internal import HubCore
 internal import HubDelivery
 
-/// Stores registrations, and keeps the number of one user's devices bounded.
+/// Stores registrations, and bounds the number of devices per user.
 struct DeviceShelf: Sendable {
     let directory: any Directory
     let time: any TimeSource
-    /// Of APNs tokens that come without one.
+    /// Environment of APNs tokens without one.
     let defaultEnvironment: APNsEnvironment
 
-    /// Every event reads all devices of its recipients. For one more the longest registered one makes room, which is the one
-    /// most likely to be dead.
+    /// Every event reads all devices of its recipients. If exceeded, the device with the oldest registration is dropped, because it is
+    /// the most likely to be dead.
     static let devicesPerUserMax = 50
 
     /// - Parameters:
-    ///   - former: the device as it is stored.
-    ///   - keepsFormer: whether members that are not given stay as they are, instead of getting their defaults.
+    ///   - former: the stored device.
+    ///   - keepsFormer: whether missing members keep their values instead of getting their defaults.
     func put(
         _ registration: DeviceRegistration, of owner: DeviceRegistration.Owner, by writer: DeviceWriter, former: Device?, keepsFormer: Bool
     ) async throws -> Device {
@@ -31,7 +31,7 @@ struct DeviceShelf: Sendable {
         _ = try await directory.deleteDevice(app: owner.app, user: owner.user, id: owner.device)
     }
 
-    /// A device as answers show it. The token itself stays here: whoever may read a device need not be able to send to it.
+    /// A device in an answer. The token is left out: permission to read a device is no permission to push to it.
     static func answer(_ device: Device) -> JSONValue {
         [
             "user": .string(device.user),

@@ -28,7 +28,7 @@ struct DevicesResource: Sendable {
             let former = try await existing(owner)
             return .json(DeviceShelf.answer(try await shelf.put(registration, of: owner, by: .backend, former: former, keepsFormer: true)))
         case "DELETE":
-            // Deleting what is not there answers the same: a logout that is repeated has what it wants.
+            // Deleting a missing device succeeds, so that a logout can be repeated.
             try await shelf.delete(owner)
             return .json([:])
         default: throw APIError.methodNotAllowed(request.method, allowed: ["GET", "PUT", "PATCH", "DELETE"])

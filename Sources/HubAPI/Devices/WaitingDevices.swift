@@ -2,8 +2,8 @@ internal import HubChannels
 internal import HubCore
 internal import HubDelivery
 
-/// `POST /games`: an installation leaves its device token before there is any session for it to join. Joining one under the same
-/// secret id later takes the token along. Nothing else is read or changed, because the caller has proven nothing.
+/// `POST /games`: registers an installation's device token before its first session. A later join under the same secret id takes the
+/// token along. Nothing else is read or changed, because the caller has proven nothing.
 struct WaitingDevices: Sendable {
     let apps: AppDirectory
     let shelf: DeviceShelf
@@ -35,7 +35,7 @@ struct WaitingDevices: Sendable {
         ])
     }
 
-    /// The only one, or the one whose key the body names: there is no join code yet to tell it from.
+    /// The only app, or the one whose key the body names: without a join code nothing else identifies it.
     private func app(of body: JSONBody) throws(APIError) -> App {
         if let key = try body.string("app_key", charactersMax: AppKey.charactersMax) { return try AppKey.app(key, of: apps) }
         guard apps.apps.count == 1, let app = apps.apps.first else {

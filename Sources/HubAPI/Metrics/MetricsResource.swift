@@ -2,28 +2,28 @@ package import HubCore
 internal import HubCrypto
 internal import Synchronization
 
-/// Who may read `/metrics`.
+/// Access to `/metrics`.
 package enum MetricsAccess: Sendable, Equatable {
-    /// Whoever reaches the port.
+    /// Every client of the port.
     case everybody
-    /// Whoever sends this as a bearer token.
+    /// Clients with this bearer token.
     case token(String)
-    /// The port can be reached from other machines, and no token is configured.
+    /// Nobody: the port is reachable from other machines, and no token is configured.
     case nobody
 }
 
-/// `GET /metrics`: what the hub counts, for Prometheus. Any thread.
-///
-/// One reading is made at a time. Who asks while it is under way gets the same one, so that asking often costs the hub little.
+/// `GET /metrics`: the hub's numbers for Prometheus. Any thread.
+/// One reading is made at a time. Requests that arrive meanwhile share it, so frequent requests cost little.
 package final class MetricsResource: Sendable {
     private let access: MetricsAccess
-    /// Makes the text and hands it over once, on any thread.
+    /// Makes the text and passes it to `done` once, on any thread.
     private let read: @Sendable (_ done: @escaping @Sendable (String) -> Void) -> Void
     private let waiting = Mutex<[@Sendable (HTTPResponse) -> Void]>([])
 
-    /// Requests that may wait for one reading.
+    /// Maximum of requests that wait for one reading.
     static let waitingMax = 64
 
+    /// - Parameter read: makes the text and passes it to `done` once, on any thread.
     package init(access: MetricsAccess, read: @escaping @Sendable (_ done: @escaping @Sendable (String) -> Void) -> Void) {
         self.access = access
         self.read = read

@@ -5,11 +5,12 @@ package import HubCore
 /// A family is written once, with all its samples. Labels come from closed sets or from the configuration, never from what clients
 /// or backends send.
 package struct MetricsText {
-    /// One line: its labels, in the order in which they are written, and its value.
+    /// One line: labels in the order of writing, and a value.
     package struct Sample {
         package var labels: [(name: String, value: String)]
         package var value: Double
 
+        /// - Parameter labels: in the order of writing; names must be valid label names.
         package init(_ value: some BinaryInteger, _ labels: [(name: String, value: String)] = []) {
             self.value = Double(value)
             self.labels = labels
@@ -30,22 +31,24 @@ package struct MetricsText {
 
     package init() {}
 
-    /// What only grows until the process ends; the name ends with `_total`.
+    /// A count that only grows until the process ends; the name ends with `_total`.
     package mutating func counter(_ name: String, _ help: String, _ samples: [Sample]) {
         precondition(name.hasSuffix("_total"), "the counter \(name) is to end with _total")
         family(name, help, .counter, samples)
     }
 
+    /// A counter with one sample without labels.
     package mutating func counter(_ name: String, _ help: String, _ value: some BinaryInteger) {
         counter(name, help, [Sample(value)])
     }
 
-    /// What is now.
+    /// A current value.
     package mutating func gauge(_ name: String, _ help: String, _ samples: [Sample]) {
         precondition(!name.hasSuffix("_total"), "the gauge \(name) is not to end with _total")
         family(name, help, .gauge, samples)
     }
 
+    /// A gauge with one sample without labels.
     package mutating func gauge(_ name: String, _ help: String, _ value: some BinaryInteger) {
         gauge(name, help, [Sample(value)])
     }
@@ -95,7 +98,7 @@ package struct MetricsText {
         text += " \(Self.number(value))\n"
     }
 
-    /// Whole numbers without a fraction, as people expect of counts; every number that a `Double` holds comes back exactly.
+    /// Whole numbers have no fraction. Every `Double` survives a round trip.
     static func number(_ value: Double) -> String {
         if value.isNaN { return "NaN" }
         if value.isInfinite { return value < 0 ? "-Inf" : "+Inf" }

@@ -1,17 +1,16 @@
 internal import PusherProtocol
 
-/// What names, codes and addresses may look like: checked where they enter, so that stores, channel names and presence
-/// members get nothing they cannot hold.
+/// Rules for names, codes and addresses, checked on entry. So stores, channel names and presence members get only valid values.
 enum Field {
-    /// Leaves room for a definition's own text in a channel's name.
+    /// Leaves room for the definition's own text in a channel's name.
     static let sessionIDCharactersMax = 100
     /// Pusher's bound on a presence member's user id (Unicode scalars).
     static let userIDCharactersMax = 128
     static let deviceIDCharactersMax = 128
     static let joinCodeCharactersMax = 32
-    /// With a user id of full length in four-byte characters, a `channel_data` still stays below Pusher's 1,024 bytes.
+    /// With a user id of full length in four-byte characters, `channel_data` still stays below Pusher's 1,024 bytes.
     static let nameCharactersMax = 100
-    /// The longest address that mail can be sent to (RFC 5321, 4.5.3.1.3: a path of 256 with its angle brackets).
+    /// Longest deliverable address (RFC 5321, 4.5.3.1.3: a path of 256 with its angle brackets).
     static let emailBytesMax = 254
 
     static func sessionID(_ text: String) throws(APIError) -> String {
@@ -35,13 +34,13 @@ enum Field {
         return text
     }
 
-    /// The code in upper case; nil when it is none.
+    /// The code in upper case; nil if invalid.
     static func joinCode(_ text: String) -> String? {
         let isCode = (1...joinCodeCharactersMax).contains(text.utf8.count) && text.utf8.allSatisfy(isCodeCharacter)
         return isCode ? text.uppercased() : nil
     }
 
-    /// A person's name without the white space around it.
+    /// A person's name, trimmed.
     static func name(_ body: JSONBody) throws(APIError) -> String {
         let name = trimmed(try body.requiredString("name", charactersMax: nameCharactersMax))
         guard !name.isEmpty else { throw APIError(400, "name is empty: send the participant's name") }
@@ -49,7 +48,7 @@ enum Field {
         return name
     }
 
-    /// An e-mail without the white space around it; nil when the body has none. Whether mail arrives there is not asked.
+    /// An e-mail, trimmed; nil if missing. Deliverability is not checked.
     static func email(_ body: JSONBody) throws(APIError) -> String? {
         guard let text = try body.string("email", charactersMax: emailBytesMax) else { return nil }
         let email = trimmed(text)

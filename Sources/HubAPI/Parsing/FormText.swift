@@ -1,13 +1,13 @@
 /// `application/x-www-form-urlencoded`, as Pusher's client libraries send it to an auth endpoint.
 enum FormText {
-    /// Members of one form, repeated ones included. Ours have a handful, and whoever sends one need not be signed in.
+    /// Members per form, repeated ones included. The hub's own forms have a handful, and the sender may be unauthenticated.
     static let membersMax = 100
 
-    /// The members by name; of several with one name the first counts. Nil for a `%` that two hexadecimal digits do not
-    /// follow, for bytes that are not UTF-8, and for more than `membersMax` members.
+    /// Members by name; the first of several equal names counts. Nil for an incomplete percent escape, for bytes that are not UTF-8,
+    /// and for more than `membersMax` members.
     static func decode(_ body: [UInt8]) -> [String: String]? {
         var members: [String: String] = [:]
-        // One piece more than the bound is enough to see that it was passed.
+        // One piece more than the bound reveals an excess.
         let pairs = body.split(separator: UInt8(ascii: "&"), maxSplits: membersMax)
         guard pairs.count <= membersMax else { return nil }
         for pair in pairs {

@@ -1,8 +1,8 @@
 internal import HubCore
 internal import HubCrypto
 
-/// What a sender calls one of its publishes, so that sending it again is harmless: the header `Idempotency-Key`, or the member
-/// `idempotency_key` of an event. Keys of different apps have nothing to do with each other.
+/// A sender's key for a publish, which makes a repetition harmless: the header `Idempotency-Key`, or the member `idempotency_key`
+/// of an event. Keys of different apps are independent.
 struct IdempotencyKey: Hashable, Sendable {
     let app: String
     let text: String
@@ -10,8 +10,8 @@ struct IdempotencyKey: Hashable, Sendable {
     static let charactersMax = 255
     static let rule = "an idempotency key has 1 to \(charactersMax) printable ASCII characters: send such a key, a UUID for example, or none"
 
-    /// Nil for what the rule does not allow: without other characters no two keys can become one on their way here. White space
-    /// around a key does not count, because around a header's value it has no meaning.
+    /// Nil if the text breaks the rule, which keeps keys distinct on their way. Surrounding white space is ignored,
+    /// because it has no meaning in a header's value.
     init?(_ text: String, app: String) {
         func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }
         var key = Substring(text).utf8
@@ -22,11 +22,11 @@ struct IdempotencyKey: Hashable, Sendable {
         self.text = String(Substring(key))
     }
 
-    /// SHA-256 of what a request asks: its method, path, own parameters and body. A retry is signed anew, so the signature's
-    /// parameters are left out.
+    /// SHA-256 of the request's method, path, own parameters and body. The signature's parameters are left out, because a retry
+    /// is signed anew.
     static func digest(of request: HTTPRequest) -> [UInt8] {
         var text: [UInt8] = []
-        // Lengths in front keep parts from running into each other.
+        // Length prefixes separate the parts.
         func append(_ part: some Collection<UInt8>) {
             text += "\(part.count):".utf8
             text += part

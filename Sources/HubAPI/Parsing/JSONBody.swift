@@ -2,14 +2,13 @@ internal import HubCore
 internal import HubJSON
 
 /// The members of a request's body, read with their types and bounds.
-///
-/// A member that is null counts as absent; members that nobody asks for are ignored, so that clients may send more than
-/// this version knows. Errors name the member and never repeat its value.
+/// A null member counts as absent. Unknown members are ignored, so that clients may send more than this version knows.
+/// Errors name the member and never repeat its value.
 struct JSONBody {
     private let members: [String: JSONValue]
 
-    /// - Parameter acceptsForm: whether a form body is good as well. The body's own first character tells the two apart, because
-    ///   clients are careless with the content type; no form of ours begins with a brace.
+    /// - Parameter acceptsForm: whether a form body is accepted as well. The body's first character decides, because clients are careless
+    ///   with the content type; no form here begins with a brace.
     init(_ bytes: [UInt8], acceptsForm: Bool = false) throws(APIError) {
         let first = bytes.first { !Self.isSpace($0) }
         if acceptsForm, let first, first != UInt8(ascii: "{") {
@@ -37,14 +36,14 @@ struct JSONBody {
         members = object
     }
 
-    /// A member that is an object itself.
-    /// - Parameter name: what messages call it.
+    /// Reads an object inside the body.
+    /// - Parameter name: of the object in messages.
     init(_ value: JSONValue, named name: String) throws(APIError) {
         guard let object = value.objectValue else { throw APIError(400, "\(name) is not a JSON object") }
         members = object
     }
 
-    /// Members that nobody knows, for requests whose members are all known: what is misspelt would be left out silently.
+    /// Unknown members, for requests with a closed set of members: a misspelling must not be ignored silently.
     func unknown(beside known: Set<String>) -> [String] { members.keys.filter { !known.contains($0) }.sorted() }
 
     func members(among names: Set<String>) -> [String: JSONValue] { members.filter { names.contains($0.key) } }
@@ -54,13 +53,13 @@ struct JSONBody {
         byte == 0x20 || byte == 0x09 || byte == 0x0A || byte == 0x0D
     }
 
-    /// The member as it is; nil where it is null.
+    /// The member's value; nil if null.
     subscript(name: String) -> JSONValue? { present(name) }
 
-    /// Whether the member is there, null included.
+    /// Whether the member exists, null included.
     func has(_ name: String) -> Bool { members[name] != nil }
 
-    /// - Parameter charactersMax: Unicode scalars.
+    /// - Parameter charactersMax: in Unicode scalars.
     func string(_ name: String, charactersMax: Int) throws(APIError) -> String? {
         guard let value = present(name) else { return nil }
         guard let text = value.stringValue else { throw APIError(400, "\(name) must be a string") }
@@ -70,7 +69,7 @@ struct JSONBody {
         return text
     }
 
-    /// As `string`, for a member that has to be there; it may be empty.
+    /// `string` for a required member, which may be empty.
     func requiredString(_ name: String, charactersMax: Int) throws(APIError) -> String {
         guard let text = try string(name, charactersMax: charactersMax) else {
             throw APIError(400, "\(name) is missing: send it as a string")
@@ -96,7 +95,7 @@ struct JSONBody {
         return object
     }
 
-    /// One of a few words, which the error lists.
+    /// One of a closed set of words, which the error lists.
     func choice<Word: RawRepresentable<String>>(_ name: String, of words: [Word]) throws(APIError) -> Word? {
         guard let value = present(name) else { return nil }
         guard let word = value.stringValue.flatMap(Word.init(rawValue:)), words.contains(where: { $0.rawValue == word.rawValue }) else {

@@ -4,7 +4,7 @@ internal import HubCore
 struct PageQuery {
     let request: HTTPRequest
 
-    /// - Returns: `fallback` when the request has no such parameter.
+    /// - Returns: `fallback` if the request lacks the parameter.
     func number(_ name: StaticString, in range: ClosedRange<Int64>, otherwise fallback: Int64) throws(APIError) -> Int64 {
         guard let text = request.parameter(name) else { return fallback }
         guard let number = Int64(text), range.contains(number) else {
@@ -14,7 +14,7 @@ struct PageQuery {
         return number
     }
 
-    /// Entries of a page.
+    /// Entries per page.
     func limit(max: Int, otherwise fallback: Int) throws(APIError) -> Int {
         Int(try number("limit", in: 1...Int64(max), otherwise: Int64(fallback)))
     }

@@ -4,12 +4,12 @@ internal import HubJSON
 /// The members of an event that its sender put into the query (docs/protocol.md, 5.1: discouraged, and still to be accepted).
 enum PublishParameters {
     private static let names = ["name", "data", "channel", "socket_id", "info", "idempotency_key", "deliver_at"]
-    /// What every signed request has: key, timestamp, version, signature.
+    /// Number of parameters in every signed request: key, timestamp, version, signature.
     private static let ofSignature = 4
 
-    /// The request's body with what only its query has; the body as it came when that is all, or is no JSON object.
+    /// The body with the members that only the query has. The body is unchanged if there are none, or if it is no JSON object.
     static func body(_ request: HTTPRequest) -> [UInt8] {
-        // The MD5 is there when a body is. Nearly every publish has not one parameter more, and is through here.
+        // A request with a body has the MD5 as well. Nearly every publish has no further parameter and returns here.
         guard request.query.count > ofSignature + (request.body.isEmpty ? 0 : 1) else { return request.body }
         let parameters = request.query.filter { names.contains($0.name) }
         let channels = request.query.filter { isChannels($0.name) }.map { JSONValue.string($0.value) }
@@ -23,7 +23,7 @@ enum PublishParameters {
         return JSONValue.object(members).serialized()
     }
 
-    /// `channels[]=a&channels[]=b`, or with numbers between the brackets as PHP writes it.
+    /// `channels[]=a&channels[]=b`, or with numbers between the brackets as PHP writes them.
     private static func isChannels(_ name: String) -> Bool {
         name.hasPrefix("channels[") && name.hasSuffix("]")
     }

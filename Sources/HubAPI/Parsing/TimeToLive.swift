@@ -1,11 +1,11 @@
 internal import HubCore
 
-/// How long a push is worth telling, as a request says it: seconds, or a text such as `30s`, `5m`, `2h`, `3d`.
+/// Lifetime of a push in a request: seconds, or a text such as `30s`, `5m`, `2h`, `3d`.
 enum TimeToLive {
-    /// Four weeks: FCM keeps nothing longer.
+    /// Four weeks, the maximum of FCM.
     static let secondsMax: Int64 = 28 * 86_400
 
-    /// Of the member `ttl`; nil when there is none.
+    /// From the member `ttl`; nil if missing.
     static func milliseconds(_ body: JSONBody) throws(APIError) -> Int64? {
         guard let value = body["ttl"] else { return nil }
         guard let seconds = seconds(value), (1...secondsMax).contains(seconds) else {
@@ -17,7 +17,7 @@ enum TimeToLive {
     private static func seconds(_ value: JSONValue) -> Int64? {
         switch value {
         case .int(let seconds): seconds
-        // To JSON 60.0 is the number 60.
+        // In JSON, 60.0 is the number 60.
         case .double(let seconds): Int64(exactly: seconds)
         case .string(let text): seconds(of: text)
         default: nil

@@ -1,8 +1,8 @@
-/// FCM's topics, and its expressions over them: what can be told of them without asking.
+/// Local checks of FCM's topics and of expressions over them.
 enum TopicText {
     static let charactersMax = 900
     static let conditionTopicsMax = 5
-    /// Five topics of full length with what stands around each.
+    /// Five topics of full length with their syntax.
     static let conditionCharactersMax = 5_000
 
     static func isTopic(_ text: some StringProtocol) -> Bool {
@@ -23,7 +23,7 @@ enum TopicText {
         }
     }
 
-    /// By descent: operators from left to right, parentheses first.
+    /// Recursive descent: operators from left to right, parentheses first.
     private struct Reader {
         var rest: Substring.UTF8View
         var topics = 0
@@ -55,7 +55,7 @@ enum TopicText {
             return takeWord("in") && takeWord("topics")
         }
 
-        /// A word has a space in front.
+        /// Requires white space before the word.
         private mutating func takeWord(_ word: String) -> Bool {
             guard let first = rest.first, first == UInt8(ascii: " ") || first == UInt8(ascii: "\t") else { return false }
             return take(word)

@@ -2,9 +2,8 @@ package import HubCore
 package import HubDelivery
 internal import Synchronization
 
-/// Sees to it that what is published under one key is published once: the first request under a key publishes, those that
-/// come while it is under way wait for its answer, and later ones get the answer that the store keeps.
-///
+/// Publishes once per idempotency key. The first request under a key publishes, and requests that arrive meanwhile wait for its answer.
+/// Later requests get the stored answer.
 /// One value serves all loops. Requests without a key never come here.
 package final class AnswerBook: Sendable {
     typealias Answer = @Sendable (HTTPResponse) -> Void
@@ -23,12 +22,12 @@ package final class AnswerBook: Sendable {
     private let recall: @Sendable (_ app: String, _ key: String, _ since: Int64) async throws -> AnswerRecord?
     private let time: any TimeSource
 
-    /// Keys under way at the same time, of all apps; one more is answered 503.
+    /// Keys in progress at the same time, over all apps. If exceeded, the answer is 503.
     static let underWayMax = 10_000
-    /// Requests that wait for the answer of another one with their key; one more is answered 409.
+    /// Requests that wait for another request with their key. If exceeded, the answer is 409.
     static let waitingMax = 16
 
-    /// - Parameter recall: what the store keeps under a key, unless it is older than `since` (`DeliveryStore.answer`).
+    /// - Parameter recall: the stored answer of a key, unless it is older than `since` (`DeliveryStore.answer`).
     package init(
         time: any TimeSource, recall: @escaping @Sendable (_ app: String, _ key: String, _ since: Int64) async throws -> AnswerRecord?
     ) {
@@ -36,10 +35,10 @@ package final class AnswerBook: Sendable {
         self.recall = recall
     }
 
-    /// Gives `later` the one answer of that key. Any thread.
+    /// Passes the key's one answer to `later`. Any thread.
     /// - Parameters:
-    ///   - digest: what the request asks; another one under the same key is refused.
-    ///   - publish: called at most once, from a task; what it is given has to be finished once.
+    ///   - digest: of the request; a different request under the same key is refused.
+    ///   - publish: called at most once, from a task; must finish its claim exactly once.
     func once(
         _ key: IdempotencyKey, digest: [UInt8], later: @escaping Answer, publish: @escaping @Sendable (AnswerClaim) -> Void
     ) {
@@ -87,7 +86,7 @@ package final class AnswerBook: Sendable {
     private func finish(_ key: IdempotencyKey, _ response: HTTPResponse, first: Answer) {
         let waiting = underWay.withLock { $0.removeValue(forKey: key)?.waiting ?? [] }
         first(response)
-        // A refusal is nobody's for good: the next request under the key starts afresh.
+        // A refusal is not kept: the next request under the key starts afresh.
         let isKept = (200..<300).contains(response.status)
         for later in waiting { later(isKept ? Self.replayed(response) : response) }
     }
@@ -109,12 +108,12 @@ package final class AnswerBook: Sendable {
     }
 }
 
-/// A key that was free: its holder publishes, and finishes once with the answer.
+/// Claim on a free key. The holder publishes, and finishes once with the answer.
 struct AnswerClaim: Sendable {
     let key: IdempotencyKey
     fileprivate let digest: [UInt8]
     fileprivate let time: any TimeSource
-    /// Answers whoever asked first, and all who have waited since.
+    /// Answers the first request and all that have waited since.
     let finish: @Sendable (HTTPResponse) -> Void
 
     fileprivate init(key: IdempotencyKey, digest: [UInt8], time: any TimeSource, finish: @escaping @Sendable (HTTPResponse) -> Void) {
@@ -124,7 +123,7 @@ struct AnswerClaim: Sendable {
         self.finish = finish
     }
 
-    /// The answer as it is to be kept.
+    /// The answer in its stored form.
     func record(_ response: HTTPResponse) -> AnswerRecord {
         AnswerRecord(
             app: key.app, key: key.text, requestDigest: digest, status: response.status, contentType: response.contentType,

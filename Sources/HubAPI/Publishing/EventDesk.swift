@@ -3,26 +3,26 @@ internal import HubCore
 package import HubDelivery
 package import PusherProtocol
 
-/// Takes events for channels that have a definition, and events whose answer is to be kept: who is told, on which surface, is
-/// decided there, and what has to be durable is committed. Any thread.
+/// Takes events for channels with a definition, and events whose answer is to be kept. Recipients and surfaces are decided there,
+/// and durable parts are committed. Any thread.
 package protocol EventDesk: Sendable {
-    /// Whether some definition's pattern matches the channel. Cheap when none does.
+    /// Whether some definition's pattern matches the channel. Cheap if none does.
     func isDefined(_ channel: ChannelName) -> Bool
-    /// Takes a publish; false when too many are waiting already, and then `respond` is never called.
+    /// Takes a publish. False if too many are waiting; `respond` is never called then.
     func submit(_ command: PublishCommand) -> Bool
 }
 
-/// One request to publish, valid in every part. Channels that have no definition are taken, too.
+/// One publish request, fully validated. Channels without a definition are accepted as well.
 package struct PublishCommand: Sendable {
     package var app: App
     /// One for `/events`, several for `/batch_events`; in order.
     package var requests: [PublishRequest]
     package var purpose: PublishPurpose
-    /// When it came in, in nanoseconds of the monotonic clock; 0: nobody measures how long it takes.
+    /// Arrival in nanoseconds of the monotonic clock; 0: latency is not measured.
     package var arrivedAt: UInt64
-    /// For a publish with an idempotency key: the answer, which is committed in the same transaction as the events.
+    /// For a publish with an idempotency key: makes the answer, which is committed in the same transaction as the events.
     package var answer: (@Sendable ([PublishOutcome]) -> AnswerRecord)?
-    /// Called once, from any thread: per request what was made of it, or why nothing at all was done.
+    /// Called once, from any thread: the outcome per request, or the reason why nothing was published.
     package var respond: @Sendable (Result<[PublishOutcome], PublishRefusal>) -> Void
 
     package init(
@@ -38,20 +38,20 @@ package struct PublishCommand: Sendable {
     }
 }
 
-/// What is to be done with a publish.
+/// Purpose of a publish.
 package enum PublishPurpose: Sendable, Equatable {
-    /// Decided, committed, and let out.
+    /// Decide, commit and send.
     case publish
-    /// Decided only, to see whether it would be refused; nothing is committed or let out, and its outcomes mean nothing.
+    /// Decide only, to find refusals. Nothing is committed or sent, and the outcomes are meaningless.
     case trial
-    /// As `publish`, for one that was scheduled: its row ends in the same transaction. Refused with `PublishRefusal.notWaiting` when
-    /// it does not wait any more.
+    /// `publish` for a scheduled event, whose row ends in the same transaction. Refused with `PublishRefusal.notWaiting` if the row no
+    /// longer waits.
     case scheduled(id: String)
 }
 
-/// What one accepted publish became.
+/// Outcome of one accepted publish.
 package struct PublishOutcome: Sendable, Equatable {
-    /// The events that had a policy, by channel; empty when none had.
+    /// Ids of the events with a policy, by channel; empty if no event had one.
     package var events: [(channel: ChannelName, id: String)]
 
     package init(events: [(channel: ChannelName, id: String)]) {
@@ -63,9 +63,11 @@ package struct PublishOutcome: Sendable, Equatable {
     }
 }
 
-/// Why a publish was refused, with 503 when trying again may help; nothing of it was sent.
+/// Refusal of a publish; nothing of it was sent. Status 503 if a retry may help.
 package struct PublishRefusal: Error, Sendable, Equatable {
+    /// HTTP status of the answer.
     package var status: Int
+    /// Reason for the sender.
     package var sentence: String
 
     package init(status: Int, sentence: String) {
@@ -73,6 +75,6 @@ package struct PublishRefusal: Error, Sendable, Equatable {
         self.sentence = sentence
     }
 
-    /// A scheduled publish was cancelled, or published before.
+    /// The scheduled publish has been cancelled or published already.
     package static let notWaiting = PublishRefusal(status: 409, sentence: "the scheduled publish does not wait any more")
 }

@@ -6,9 +6,8 @@ internal import PusherProtocol
 /// `POST /apps/{app}/events` and `/batch_events`: from the body to the fan-out (docs/protocol.md, 5.2 and 5.3); and the
 /// deprecated `POST /apps/{app}/channels/{channel}/events` (docs/protocol.md, 5.8).
 ///
-/// A publish to channels without a definition is framed once and handed to every loop here and now, and its answer comes
-/// before the fan-out. One that has a definition goes to the event desk, and so does one with an idempotency key, because its
-/// answer is committed before it goes out.
+/// A publish to channels without a definition is framed once and handed to every loop at once. Its answer comes before the fan-out.
+/// Channels with a definition go to the event desk. So does a publish with an idempotency key, because its answer is committed first.
 struct EventsResource {
     let engine: ChannelEngine
     let desk: any EventDesk
@@ -16,7 +15,7 @@ struct EventsResource {
     let answers: AnswerBook
     let laterPublishes: LaterPublishes
 
-    /// What the answer looks like.
+    /// Form of the answer.
     private enum Form {
         case event, batch, deprecated
     }
@@ -36,7 +35,7 @@ struct EventsResource {
         return publish(requests, request, app: app, isBatch ? .batch : .event, later: later)
     }
 
-    /// The deprecated route: one channel, its name in the path, the data as it is in the body.
+    /// The deprecated route: one channel, named by the path, with the body as its data.
     func publish(
         _ request: HTTPRequest, app: App, to channel: ChannelName, later: @escaping @Sendable (HTTPResponse) -> Void
     ) -> HTTPResponse? {
@@ -109,8 +108,7 @@ struct EventsResource {
         return taken ? nil : Self.tooMany
     }
 
-    /// As `submit`, at most once under the key. What the answer shall count is counted first, because the answer is committed
-    /// together with what it tells of.
+    /// `submit`, at most once per key. Requested counts are taken first, because the answer is committed with the events.
     private func publishOnce(
         _ requests: [PublishRequest], _ key: IdempotencyKey, digest: [UInt8], app: App, _ form: Form,
         later: @escaping @Sendable (HTTPResponse) -> Void
@@ -135,7 +133,7 @@ struct EventsResource {
         .error(503, "too many publishes are waiting to be stored: try again in a moment")
     }
 
-    /// The counts that the requests ask for: at once when they ask for none, else when every loop has answered.
+    /// Counts that the requests ask for. Calls `then` at once if there are none, else after every loop's answer.
     private static func count(
         _ requests: [PublishRequest], app: App, survey: ChannelSurvey,
         then: @escaping @Sendable ([ChannelName: HomeRegistry.Summary]) -> Void
@@ -149,14 +147,14 @@ struct EventsResource {
         }
     }
 
-    /// The same bytes for the same arguments, at every call: a kept answer is made apart from the one that is sent.
+    /// Deterministic: the stored answer and the sent one are made separately and must be equal.
     private static func response(
         _ requests: [PublishRequest], _ outcomes: [PublishOutcome], counts: [ChannelName: HomeRegistry.Summary], _ form: Form
     ) -> HTTPResponse {
         if form == .deprecated {
             return HTTPResponse(status: 202, contentType: "text/plain; charset=utf-8", body: Array("202 ACCEPTED".utf8))
         }
-        // Key paths in place of these closures would cost as much as the checks of the publish itself.
+        // Closures: key paths would cost as much as the checks of the publish itself.
         let isPlain = requests.allSatisfy { $0.attributes.isEmpty } && outcomes.allSatisfy { $0.events.isEmpty }
         if isPlain { return HTTPResponse(status: 200, body: Array("{}".utf8)) }
         return form == .batch ? batch(requests, outcomes, counts: counts) : event(requests, outcomes, counts: counts)
@@ -186,7 +184,7 @@ struct EventsResource {
         return .json(.object(members))
     }
 
-    /// What `info` asked; the cache of a channel holds what was just published.
+    /// The attributes that `info` requests; a channel's cache holds the event just published.
     private static func attributes(
         _ request: PublishRequest, of channel: ChannelName, _ counts: [ChannelName: HomeRegistry.Summary]
     ) -> [String: JSONValue] {
@@ -194,7 +192,7 @@ struct EventsResource {
         return ChannelsResource.attributes(request.attributes, of: channel, counts[channel], cached: cached)
     }
 
-    /// `event_id`, and `event_ids` by channel where one publish became several events.
+    /// `event_id`, and `event_ids` by channel if one publish became several events.
     private static func eventMembers(_ outcome: PublishOutcome) -> [String: JSONValue] {
         guard let first = outcome.events.first else { return [:] }
         var members: [String: JSONValue] = ["event_id": .string(first.id)]
@@ -207,7 +205,7 @@ struct EventsResource {
 }
 
 extension PublishLimits {
-    /// The app's own.
+    /// The app's own limits.
     init(_ app: App) {
         self.init()
         eventDataBytesMax = app.eventDataBytesMax

@@ -4,17 +4,17 @@ internal import HubCrypto
 internal import HubDelivery
 internal import PusherProtocol
 
-/// Events with `deliver_at`: checked now, kept, and published when their time comes. Any thread.
+/// Events with `deliver_at`: checked now, stored, and published when due. Any thread.
 struct LaterPublishes: Sendable {
     let desk: any EventDesk
     let schedule: any ScheduleDesk
     let answers: AnswerBook
     let time: any TimeSource
 
-    /// How far ahead an event may be scheduled, in milliseconds: 30 days, for as long as events are kept.
+    /// Maximum delay in milliseconds: 30 days, the lifetime of events.
     static let aheadMillisecondsMax: Int64 = 30 * 24 * 60 * 60 * 1000
 
-    /// When each of the requests is to be published, in milliseconds since 1970; nil: all of them now.
+    /// Due times of the requests in milliseconds since 1970; nil: all are due now.
     func deliveryTimes(_ requests: [PublishRequest]) throws(APIError) -> [Int64]? {
         let now = time.wallMilliseconds
         let times = requests.compactMap(\.deliverAt)
@@ -31,10 +31,10 @@ struct LaterPublishes: Sendable {
         return times
     }
 
-    /// Keeps the requests for their times, at most once under a key. Whether they would be refused is found out now.
+    /// Stores the requests until they are due, at most once per key. Refusals are found now.
     /// - Parameters:
-    ///   - times: one of each request; one that has passed already is published right after it was written down.
-    ///   - digest: of the request, when there is a key.
+    ///   - times: one per request; a past one is published right after storing.
+    ///   - digest: of the request, if there is a key.
     func keep(
         _ requests: [PublishRequest], at times: [Int64], _ key: IdempotencyKey?, digest: [UInt8]?, app: App, isBatch: Bool,
         later: @escaping @Sendable (HTTPResponse) -> Void

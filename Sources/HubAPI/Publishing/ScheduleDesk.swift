@@ -1,8 +1,8 @@
 package import HubDelivery
 
-/// Keeps publishes until their time comes, and publishes them then. Any thread.
+/// Stores publishes until they are due, and then publishes them. Any thread.
 package protocol ScheduleDesk: Sendable {
-    /// Writes publishes, and the answers that tell of them, in one transaction. When it returns they survive a crash of the process.
+    /// Commits publishes and their answers in one transaction. They survive a crash of the process once it returns.
     /// - Throws: `ScheduleError.full`, and the store's errors; nothing was written then.
     func schedule(_ publishes: [ScheduledPublish], answers: [AnswerRecord]) async throws
 }

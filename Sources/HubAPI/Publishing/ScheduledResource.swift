@@ -2,16 +2,16 @@ internal import HubCore
 internal import HubDelivery
 internal import HubJSON
 
-/// `GET /apps/{app}/scheduled` and `GET|DELETE /apps/{app}/scheduled/{id}`: events that wait for their time.
+/// `GET /apps/{app}/scheduled` and `GET|DELETE /apps/{app}/scheduled/{id}`: scheduled events.
 struct ScheduledResource: Sendable {
     let store: any DeliveryStore
     let time: any TimeSource
 
-    /// Publishes of one page.
+    /// Publishes per page.
     static let pageMax = 1_000
     static let pageUsual = 100
 
-    /// Those that wait, the earliest first; with `state=failed` those that were refused when their time came, the latest first.
+    /// Waiting publishes, the earliest first; with `state=failed` the ones refused at their time, the latest first.
     func respondToList(_ request: HTTPRequest, app: String) async throws -> HTTPResponse {
         guard request.method == "GET" else { throw APIError.methodNotAllowed(request.method, allowed: ["GET", "HEAD"]) }
         let limit = try PageQuery(request: request).limit(max: Self.pageMax, otherwise: Self.pageUsual)
@@ -68,7 +68,7 @@ struct ScheduledResource: Sendable {
         if publish.state != .waiting { members["ended_at"] = time(publish.endedAt) }
         switch publish.state {
         case .waiting:
-            // Its own text; what cannot be read is refused when its time comes, with a reason.
+            // The stored text. Unreadable text is refused at its time, with a reason.
             let request = (try? JSONValue(parsing: publish.request)) ?? .null
             for name in ["name", "channels", "data"] { members[name] = request[name] ?? .null }
         case .published:

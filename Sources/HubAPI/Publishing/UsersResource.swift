@@ -6,7 +6,7 @@ internal import PusherProtocol
 struct UsersResource {
     let engine: ChannelEngine
 
-    /// Ends the connections that are signed in as the user. Also done, and answered the same, when there is none.
+    /// Ends the user's signed-in connections. Succeeds even if there are none.
     func terminate(_ request: HTTPRequest, app: App, user: String) -> HTTPResponse {
         guard request.method == "POST" else { return .methodNotAllowed(request, "POST") }
         guard user.unicodeScalars.count <= UserLimits().userIDCharactersMax else {
@@ -16,8 +16,8 @@ struct UsersResource {
         return .json([:])
     }
 
-    /// The user in `/users/{user}/terminate_connections`, the path of the Python library, which lacks `/apps/{app}`; nil for
-    /// every other path. An id may hold slashes, which arrive decoded.
+    /// The user in `/users/{user}/terminate_connections`, a path of the Python library without `/apps/{app}`; nil for every other path.
+    /// An id may contain slashes, which arrive decoded.
     static func userWithoutApp(_ components: [String]) -> String? {
         guard components.last == "terminate_connections", let users = components.firstIndex(of: "users"), users + 2 < components.count
         else { return nil }

@@ -1,14 +1,14 @@
 internal import HubCore
 internal import HubDelivery
 
-/// `/apps/{app}/dead-letters`: pushes that failed, listed, looked at, sent again or dismissed. Names devices by their ids; the text
-/// and the data of a push are shown where one is asked for by its name, because whoever asks holds the app's secret.
+/// `/apps/{app}/dead-letters`: lists, shows, resends and dismisses failed pushes. Devices appear by id. A push's text and data appear
+/// only in the answer for a single push; its reader holds the app's secret.
 struct DeadLettersResource: Sendable {
     let store: any DeliveryStore
     let pushes: any PushQueue
     let time: any TimeSource
 
-    /// Dead letters of one page.
+    /// Dead letters per page.
     static let pageMax = 1_000
     static let pageUsual = 100
     static let reasonCharactersMax = 200
@@ -55,7 +55,7 @@ struct DeadLettersResource: Sendable {
             404, "\(APIError.quoted(nid)) on the device \(APIError.quoted(device)) is no dead letter: it was sent again, dismissed, or forgotten after 30 days")
     }
 
-    /// `POST /apps/{app}/dead-letters/replay`: back to the gateways, as if they had never been tried.
+    /// `POST /apps/{app}/dead-letters/replay`: sends pushes to the gateways again, as if for the first time.
     func replay(_ request: HTTPRequest, app: String) async throws -> HTTPResponse {
         guard request.method == "POST" else { throw APIError.methodNotAllowed(request.method, allowed: ["POST"]) }
         let body = try JSONBody(request.body)

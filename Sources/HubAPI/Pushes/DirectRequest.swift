@@ -1,27 +1,27 @@
 internal import HubCore
 internal import HubDelivery
 
-/// The body of a direct send, checked.
+/// The checked body of a direct send.
 struct DirectRequest: Sendable {
     let targets: DirectTargets
     let policy: Policy
     let ttlMilliseconds: Int64
-    /// Replaces an older notification of the same group on the device.
+    /// Group on the device, whose older notification is replaced.
     let group: String?
     let once: String?
-    /// Checked and answered, and nothing is stored or sent.
+    /// Checked and answered, but neither stored nor sent.
     let isTrial: Bool
-    /// What `/me/events` and the history show: notification and data as they were sent.
+    /// Notification and data for `/me/events` and the history.
     let eventData: String
     private let content: NotificationContent
 
-    /// Of notification, data and platform blocks together, in bytes of JSON: four times what the gateways take, and stored with each push.
+    /// Bytes of JSON of notification, data and platform blocks together: four times the gateways' limit, stored with each push.
     static let contentBytesMax = 16 * 1024
     static let groupCharactersMax = 256
     static let onceCharactersMax = 100
     private static let own = ["to", "policy", "ttl", "group", "once", "validate_only"]
 
-    /// - Parameter environment: of APNs tokens that come without one.
+    /// - Parameter environment: of APNs tokens without an environment.
     init(_ bytes: [UInt8], environment: APNsEnvironment) throws(APIError) {
         let body = try JSONBody(bytes)
         targets = try DirectTargets(body, environment: environment)

@@ -1,11 +1,11 @@
 internal import HubCore
 internal import HubDelivery
 
-/// The member `to` of a direct send: exactly one of four.
+/// The member `to` of a direct send, in exactly one of four forms.
 enum DirectTargets {
-    /// Each once, in their order.
+    /// Without duplicates, in the order of the request.
     case users([String])
-    /// With the name that stands in the place of a device's.
+    /// Each with a name in place of a device's.
     case addresses([(name: String, address: DirectAddress)])
 
     static let usersMax = 10_000
@@ -13,7 +13,7 @@ enum DirectTargets {
     private static let forms = ["users", "tokens", "topic", "condition"]
     private static let formsText = "send exactly one of users, tokens, topic and condition in to"
 
-    /// - Parameter environment: of APNs tokens that come without one.
+    /// - Parameter environment: of APNs tokens without an environment.
     init(_ body: JSONBody, environment: APNsEnvironment) throws(APIError) {
         guard let members = try body.object("to") else { throw APIError(400, "to is missing: \(Self.formsText)") }
         let to = try JSONBody(.object(members), named: "to")
@@ -78,7 +78,7 @@ enum DirectTargets {
         return addresses
     }
 
-    /// Read as a device's registration is, so that the same token goes to the same gateway on both ways.
+    /// Read like a device's registration, so that a token reaches the same gateway either way.
     private static func address(_ element: JSONValue, _ environment: APNsEnvironment) throws(APIError) -> DirectAddress {
         let value: JSONValue = element.stringValue.map { ["token": .string($0)] } ?? element
         let body = try JSONBody(value, named: "an element of to.tokens")

@@ -5,21 +5,21 @@ internal import HubDelivery
 
 /// `POST /apps/{app}/notifications`: a push to users, tokens, a topic or a condition, without a channel and a definition.
 ///
-/// What is to be sent is committed with the answer, as an event of a channel that nobody can subscribe to, before the answer goes out.
-/// From then on it goes the way of every other push.
+/// The pushes are committed with the answer, as an event of a channel without subscribers, before the answer goes out.
+/// Afterwards they are sent like all other pushes.
 struct NotificationsResource: Sendable {
     let store: any DeliveryStore
     let directory: any Directory
     let pushes: any PushQueue
     let answers: AnswerBook
     let time: any TimeSource
-    /// Of APNs tokens that come without one.
+    /// Environment of APNs tokens without one.
     let defaultEnvironment: APNsEnvironment
     let tokenAge: TokenAge
 
-    /// Unreachable users that an answer names; it counts all of them.
+    /// Unreachable users named in an answer, which counts all of them.
     static let namedMax = 1_000
-    /// Other requests that take the same users' last chance under a `once` key may come between reading and writing.
+    /// Attempts if other requests with the same `once` key interfere between reading and writing.
     private static let onceAttemptsMax = 5
 
     func respond(to request: HTTPRequest, app: App) async throws -> HTTPResponse {
@@ -62,9 +62,9 @@ struct NotificationsResource: Sendable {
         throw APIError(503, "others are sending to the same users under this once key: try again in a moment")
     }
 
-    /// What is committed, and what is answered.
+    /// The commit and the answer.
     private struct Plan {
-        /// Nil: nothing is sent to anybody.
+        /// Nil: nothing is sent.
         var commit: EventCommit?
         var answer: [String: JSONValue]
     }
@@ -119,7 +119,7 @@ struct NotificationsResource: Sendable {
         answer["unreachable_count"] = .int(Int64(unreachable.count))
         if direct.once != nil { answer["skipped"] = .int(Int64(sent.count)) }
         guard !users.isEmpty else { return Plan(commit: nil, answer: answer) }
-        // Who could not be reached may be sent it another time.
+        // An unreachable user may be notified another time.
         let missed = Set(unreachable)
         let once = direct.once.map { OnceKey(key: $0, users: users.filter { !missed.contains($0) }) }
         let recipients = FanoutOpening(snapshot: RecipientSnapshot(users: users), notes: notes)

@@ -1,12 +1,12 @@
 internal import HubCore
 internal import HubDelivery
 
-/// `GET /apps/{app}/events/{event}/deliveries`: what was known of each recipient, what was decided and why, and what came of it.
-/// Names people by their user ids alone, and devices by theirs: never by a token or an e-mail.
+/// `GET /apps/{app}/events/{event}/deliveries`: for each recipient the known state, the decision with its reason, and the outcome.
+/// People and devices appear by id: never by a token or an e-mail.
 struct TrailResource: Sendable {
     let store: any DeliveryStore
 
-    /// Recipients of one page.
+    /// Recipients per page.
     static let pageMax = EventTrail.pageMax
     static let pageUsual = 100
 
@@ -72,11 +72,11 @@ struct TrailResource: Sendable {
 }
 
 extension EventTrail.Recipient {
-    /// Where this recipient stands, in one word.
+    /// The recipient's state in one word.
     func state(isOpen: Bool) -> String {
         if isConfirmed { return "confirmed" }
         let states = deliveries.filter { $0.record.purpose == .notification }.map(\.record.state)
-        // The best of several devices is what the person saw.
+        // The best of several devices decides, because the person has seen that one.
         if states.contains(.accepted) { return "pushed" }
         if states.contains(where: DeliveryState.open.contains) { return "pushing" }
         let ended = deliveries.filter { $0.record.purpose == .notification && $0.record.outcome != Redirection.replaced }
@@ -92,7 +92,7 @@ extension EventTrail.Recipient {
         }
     }
 
-    /// The decision's reason, as a sentence.
+    /// Reason of the decision, as a sentence.
     var why: String {
         guard let note else { return deliveries.first?.record.reason ?? "not known any more" }
         let known = note.state.map { " (\($0.rawValue))" } ?? ""
@@ -119,7 +119,7 @@ extension EventTrail.Recipient {
 }
 
 extension RecipientNote.Choice {
-    /// The word for it in answers.
+    /// Name of the value in answers.
     var word: String {
         switch self {
         case .socketOnly: "socket_only"

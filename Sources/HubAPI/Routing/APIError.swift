@@ -1,10 +1,9 @@
 internal import HubCore
 internal import HubDelivery
 
-/// Why a request is refused: its status and the sentence that its sender gets.
-///
-/// A sentence may name what the sender called things (a session, a role), never an e-mail, a device token or a participant
-/// token: answers end up in the logs of proxies and clients.
+/// Refusal of a request: a status and a sentence for the sender.
+/// A sentence may name the sender's own terms (a session, a role), never an e-mail, a device token or a participant token:
+/// proxies and clients log answers.
 struct APIError: Error, Equatable {
     var status: Int
     var sentence: String
@@ -16,8 +15,8 @@ struct APIError: Error, Equatable {
         self.headers = headers
     }
 
-    /// What a request is told whose work ended with `error`: a refusal keeps its own words, a failure of the store becomes a
-    /// 503 without its details, which can name files and hosts.
+    /// Answer to a request that failed with `error`. A refusal keeps its own words. A failure of the store becomes a 503 without
+    /// details, which can name files and hosts.
     init(answering error: any Error) {
         switch error {
         case let error as APIError: self = error
@@ -48,7 +47,7 @@ struct APIError: Error, Equatable {
         APIError(404, "there is no session \(quoted(id)): create it with PUT /apps/{app}/sessions/{session}")
     }
 
-    /// The token is missing, not ours, or of somebody who is gone.
+    /// Missing or invalid token, or a token of a removed participant.
     static func unauthorized(_ sentence: String) -> APIError {
         APIError(401, sentence, headers: ["WWW-Authenticate": "Bearer"])
     }
@@ -68,7 +67,7 @@ struct APIError: Error, Equatable {
         return response
     }
 
-    /// How much of a sender's own text an answer repeats.
+    /// Characters of the sender's own text that an answer repeats.
     private static let quotedCharactersMax = 64
 
     static func quoted(_ text: String) -> String { "'\(text.quotable(quotedCharactersMax))'" }

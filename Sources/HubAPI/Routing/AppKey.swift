@@ -1,6 +1,6 @@
 internal import HubChannels
 
-/// The `app_key` of a request that no participant token and no signature names the app of.
+/// The `app_key` of a request without a participant token or a signature.
 enum AppKey {
     static let charactersMax = 100
 

@@ -15,8 +15,8 @@ package struct BackendAPI: Sendable {
     private let deadLetters: DeadLettersResource
 
     /// - Parameters:
-    ///   - definitions: those in force at the moment of the call.
-    ///   - defaultEnvironment: of APNs tokens that come without one.
+    ///   - definitions: returns the definitions in force.
+    ///   - defaultEnvironment: of APNs tokens without an environment.
     package init(
         directory: any Directory, store: any DeliveryStore, desk: any AttendanceDesk, pushes: any PushQueue, answers: AnswerBook,
         time: any TimeSource, definitions: @escaping @Sendable () -> DefinitionSet, defaultEnvironment: APNsEnvironment,
@@ -36,8 +36,8 @@ package struct BackendAPI: Sendable {
         scheduled = ScheduledResource(store: store, time: time)
     }
 
-    /// Nil when the path is none of these routes.
-    /// - Parameter pathComponents: what follows `/apps/{app}/`, percent-decoded.
+    /// Nil if the path is none of these routes.
+    /// - Parameter pathComponents: the path after `/apps/{app}/`, percent-decoded.
     package func respond(to request: HTTPRequest, app: App, pathComponents path: [String]) async -> HTTPResponse? {
         do {
             switch (path.first, path.count) {

@@ -2,7 +2,7 @@ internal import HubChannels
 internal import HubCore
 internal import HubDelivery
 
-/// Who sent a request with a participant token.
+/// Sender of a request with a participant token.
 struct Bearer {
     var app: App
     var participant: Participant
@@ -16,7 +16,7 @@ struct Bearer {
 
     private static let scheme = "bearer"
 
-    /// What the `Authorization` header holds. The scheme's name counts in any case (RFC 9110, 11.1).
+    /// Token of the `Authorization` header. The scheme's name is case-insensitive (RFC 9110, 11.1).
     static func token(of request: HTTPRequest) -> String? {
         guard let parts = request.headers["authorization"]?.split(separator: " ", maxSplits: 1), parts.count == 2,
             parts[0].lowercased() == scheme
@@ -26,14 +26,13 @@ struct Bearer {
     }
 }
 
-/// From the `Authorization` header to the participant.
+/// Resolves the `Authorization` header to a participant.
 struct BearerCheck: Sendable {
     let apps: AppDirectory
     let directory: any Directory
     let time: any TimeSource
 
-    /// - Throws: a 401 for a token that is missing, not good, or of a participant who was removed since; a 403 when the app is
-    ///   disabled.
+    /// - Throws: a 401 for a missing or invalid token, or a removed participant; a 403 if the app is disabled.
     func bearer(of request: HTTPRequest) async throws -> Bearer {
         guard let token = Bearer.token(of: request) else {
             throw APIError.unauthorized("the participant token is missing: send what joining returned as Authorization: Bearer TOKEN")
@@ -49,8 +48,8 @@ struct BearerCheck: Sendable {
         return Bearer(app: app, participant: participant, device: device, scope: claims.scope)
     }
 
-    /// Whether the token speaks for the person and not only in its session. An e-mail and a code are no login: what a join gave
-    /// reaches a user id that a join made, while it stands in no other session.
+    /// Whether the token represents the person beyond its session. An e-mail and a code are no login. So a token from a join
+    /// reaches only a user id that a join made and that belongs to no other session.
     func reachesPerson(_ bearer: Bearer) async throws -> Bool {
         switch bearer.scope {
         case .app: true
@@ -62,7 +61,7 @@ struct BearerCheck: Sendable {
         }
     }
 
-    /// - Throws: a 403 where the token does not speak for the person.
+    /// - Throws: a 403 if the token does not represent the person.
     func requirePerson(_ bearer: Bearer) async throws {
         guard try await !reachesPerson(bearer) else { return }
         throw APIError(

@@ -1,19 +1,19 @@
 internal import HubCore
 
-/// Lets browser apps and browser tools of the configured origins use the API (the Fetch standard's CORS protocol). The signed
-/// routes are no exception: who may use those is decided by the signature, and a tool that asks for the secret can make one.
+/// Opens the API to browser apps and tools of the configured origins (the Fetch standard's CORS protocol). This includes the signed
+/// routes: their signature decides about access, and a browser tool that asks for the secret can sign.
 struct CrossOrigin: Sendable {
-    /// Empty: nobody. `*`: everybody.
+    /// Empty: no origin. `*`: every origin.
     private let origins: Set<String>
     private let allowsEverybody: Bool
 
-    /// How long a browser may remember a preflight's answer, in seconds.
+    /// Lifetime of a preflight's answer in the browser, in seconds.
     private static let maxAgeSeconds = 600
     private static let methods = "GET, HEAD, POST, PUT, PATCH, DELETE"
-    /// What a page's request may have beside the headers that are always allowed.
+    /// Request headers open to pages, in addition to those that are always allowed.
     private static let requestHeaders =
         "Authorization, Content-Type, Idempotency-Key, X-Client-Id, X-Idempotency-Key, X-Pusher-Library, X-Requested-With"
-    /// What a page may read of an answer's headers.
+    /// Response headers readable by pages.
     private static let answerHeaders = "Allow, Idempotency-Replayed, Retry-After, WWW-Authenticate"
 
     init(origins: [String]) {
@@ -21,7 +21,7 @@ struct CrossOrigin: Sendable {
         allowsEverybody = origins.contains("*")
     }
 
-    /// The answer to a preflight, which no signature and no token comes with.
+    /// Answer to a preflight, which has neither signature nor token.
     func preflight(from origin: String) -> HTTPResponse {
         guard isAllowed(origin) else {
             return allow(.error(403, "this origin may not use the API: add it to cors.origins in the configuration"), for: origin)
@@ -33,8 +33,7 @@ struct CrossOrigin: Sendable {
         return allow(HTTPResponse(status: 200, body: Array("{}".utf8), headers: headers.map { (name: $0.0, value: $0.1) }), for: origin)
     }
 
-    /// The answer with what a browser wants to see before it shows it to a page of that origin. Caches are told that other
-    /// origins get other answers, also when this one gets nothing.
+    /// Adds the CORS headers for this origin. `Vary` is added even to an answer without them, because answers differ by origin.
     func allow(_ response: HTTPResponse, for origin: String) -> HTTPResponse {
         guard !origins.isEmpty else { return response }
         var response = response

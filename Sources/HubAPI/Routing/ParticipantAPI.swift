@@ -2,19 +2,19 @@ package import HubChannels
 package import HubCore
 package import HubDelivery
 
-/// The routes for apps: joining, which is open to whoever has a code, and those with a participant token. Any thread.
+/// Routes for apps: joining, which needs only a code, and those with a participant token. Any thread.
 package struct ParticipantAPI: Sendable {
     private let joining: JoinResource
     private let waiting: WaitingDevices
     private let auth: PusherAuthResource
     private let me: MeResource
 
-    /// Makes the counters of joins too: one value serves all loops, or each would count for itself.
+    /// Makes the join counters too. One value must serve all loops, because each loop would count for itself otherwise.
     /// - Parameters:
-    ///   - definitions: those in force at the moment of the call.
-    ///   - defaultEnvironment: of APNs tokens that come without one.
+    ///   - definitions: returns the definitions in force.
+    ///   - defaultEnvironment: of APNs tokens without an environment.
     ///   - limits: of joins.
-    ///   - pause: how a join waits for its turn.
+    ///   - pause: waits until a join's turn.
     package init(
         directory: any Directory, store: any DeliveryStore, apps: AppDirectory, desk: any AttendanceDesk, time: any TimeSource,
         definitions: @escaping @Sendable () -> DefinitionSet, defaultEnvironment: APNsEnvironment, limits: JoinLimits,
@@ -33,7 +33,7 @@ package struct ParticipantAPI: Sendable {
             receipts: ReceiptsResource(store: store, directory: directory, desk: desk, definitions: definitions), time: time)
     }
 
-    /// Nil when the path is none of these routes. The path is percent-decoded; a slash at its end does not count.
+    /// Nil if the path is none of these routes. The path is percent-decoded; a trailing slash is ignored.
     package func respond(to request: HTTPRequest) async -> HTTPResponse? {
         let path = request.path.split(separator: "/").map(String.init)
         do {

@@ -6,39 +6,39 @@ internal import HubJSON
 
 /// The reach of a participant token beyond the session's own channels.
 enum ParticipantScope: String, CaseIterable {
-    /// Given by a join, which proves little: reaches the person as long as a join made them, and they stand in this one session.
+    /// Issued by a join, which proves little: reaches the person while a join made the user id and this is its only session.
     case join
-    /// Given by the backend: reaches the session.
+    /// Issued by the backend: reaches the session.
     case session
-    /// Given by the backend: reaches the person, in all sessions of the app.
+    /// Issued by the backend: reaches the person, in all sessions of the app.
     case app
 }
 
-/// What a participant token says: who somebody is, in which session, on which device.
+/// Claims of a participant token: person, session and device.
 struct ParticipantClaims: Equatable {
     var app: String
     var session: String
     var user: String
     var device: String
     var scope: ParticipantScope
-    /// The participant's number, never given again: the token dies with the row. Nil in tokens of earlier versions.
+    /// The participant's number, never reused: the token dies with the row. Nil in tokens of earlier versions.
     var number: Int64?
     /// Seconds since 1970.
     var issuedAt: Int64
-    /// Seconds since 1970; from this second on the token is void.
+    /// Seconds since 1970; the token is void from this second on.
     var expiresAt: Int64
 }
 
 /// The bearer token that joining returns: a JSON Web Token (RFC 7519), HS256 with the secret of the app's key in `kid`.
 ///
-/// It is good as long as that key is configured, so tokens outlive the rotation of another key.
+/// A token is valid as long as its key is configured, so it outlives the rotation of other keys.
 enum ParticipantToken {
     static let lifetimeSeconds: Int64 = 24 * 60 * 60
-    /// A token of ours has about 500 bytes; names of full length bring it to some 2,000.
+    /// Usual tokens have about 500 bytes; names of full length bring them to about 2,000.
     static let bytesMax = 4096
     private static let identifierByteCount = 16
 
-    /// Why a token is not accepted, for the answer. Says nothing that would help to forge one.
+    /// Reason for a refused token, for the answer. Contains no help for forging one.
     struct Refusal: Error, Equatable {
         let sentence: String
 
@@ -47,7 +47,7 @@ enum ParticipantToken {
     }
 
     /// Signs a token of `lifetimeSeconds` with the app's `signer`.
-    /// - Parameter device: a name that shows no secret.
+    /// - Parameter device: a name without a secret.
     static func issue(
         app: App, participant: Participant, device: String, scope: ParticipantScope, nowSeconds: Int64,
         random: (Int) -> [UInt8] = SecureRandom.bytes
@@ -69,10 +69,9 @@ enum ParticipantToken {
         return signed + "." + Base64URL.encode(HMAC.sha256(key: secret.utf8, message: signed.utf8))
     }
 
-    /// The claims of a token of one of these apps, and that app.
-    ///
-    /// The header only names the key; whatever algorithm it claims, nothing but HS256 is ever computed (RFC 8725, 3.1). Nothing
-    /// of the payload is read before the signature is known to be good.
+    /// Verifies a token of one of these apps.
+    /// The header only names the key: the algorithm is always HS256 (RFC 8725, 3.1). The payload is read only after
+    /// the signature has been verified.
     static func verify(
         _ token: String, apps: AppDirectory, nowSeconds: Int64
     ) throws(Refusal) -> (claims: ParticipantClaims, app: App) {
@@ -93,14 +92,14 @@ enum ParticipantToken {
 
     private static func object(_ part: Substring) -> JSONValue? {
         guard let bytes = Base64URL.decode(part) else { return nil }
-        // What is wrong with the JSON of a token that somebody made up is of no interest to anybody.
+        // Details about a forged token's JSON are of no use.
         return try? JSONValue(parsing: bytes)
     }
 }
 
 extension App {
-    /// The key that signs what the hub itself hands out: the first in the configuration, so that all nodes take the same.
-    /// What it signed is good for connections that came in by any key of the app. Reading the configuration saw to it that there is one.
+    /// The key that signs the hub's own tokens: the first in the configuration, so that all nodes take the same key. Such a signature is
+    /// valid for connections by any key of the app. Reading the configuration ensures that there is a key.
     var signer: (key: String, secret: String) {
         if let signingKey, let secret = secrets[signingKey] { return (signingKey, secret) }
         guard let first = secrets.min(by: { $0.key < $1.key }) else { preconditionFailure("app \(id) has no key") }

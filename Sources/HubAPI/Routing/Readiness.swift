@@ -1,8 +1,8 @@
 /// The hub's answer to `/ready`. Any thread.
 package struct Readiness: Sendable {
-    /// Why `/ready` is refused, as a sentence; nil: it is not.
+    /// Reason for refusing `/ready`, as a sentence; nil: ready.
     package let refusal: @Sendable () -> String?
-    /// Every request but a probe is refused: the hub is about to end.
+    /// The hub is about to end: every request but a probe is refused.
     package let isClosing: @Sendable () -> Bool
 
     package init(refusal: @escaping @Sendable () -> String?, isClosing: @escaping @Sendable () -> Bool) {

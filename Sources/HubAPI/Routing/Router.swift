@@ -4,9 +4,8 @@ internal import HubCrypto
 internal import HubJSON
 internal import PusherProtocol
 
-/// From a request to who answers it. One per loop; on the loop's thread.
-///
-/// Publishing and questions about channels are answered on the loop, all else by tasks, because it waits for the store.
+/// Routes requests to their resources. One per loop; on the loop's thread.
+/// Publishing and questions about channels are answered on the loop. All other requests are tasks, because they wait for the store.
 package final class Router {
     let directory: AppDirectory
     private let events: EventsResource
@@ -19,14 +18,14 @@ package final class Router {
     private let readiness: Readiness
     let cors: CrossOrigin
     private let parser: JSONParser
-    /// The keys of each app with their secrets made ready, by the app's index.
+    /// HMAC keys of each app's secrets, prepared in advance; by the app's index.
     let signers: [[String: HMACKey]]
 
-    /// The body of a request may have at least this many bytes, however small the limits of events are.
+    /// Smallest limit on a request's body, regardless of the limits of events.
     package static let bodyBytesMin = 1 << 20
-    /// What operators ask for has short paths; all others are spared the comparisons.
+    /// Operators' routes have short paths; longer paths skip the comparisons.
     private static let operatorPathBytesMax = "/metrics".utf8.count
-    /// How deep a body's JSON may nest.
+    /// Nesting depth of a body's JSON.
     private static let bodyDepthMax = 32
 
     package init(
@@ -51,7 +50,7 @@ package final class Router {
 
     /// Answers a request, or returns nil and calls `later` once, from any thread.
     package func respond(to request: HTTPRequest, later: @escaping @Sendable (HTTPResponse) -> Void) -> HTTPResponse? {
-        // Browsers say where a page is from; nobody else does.
+        // Only browsers send an origin.
         guard let origin = request.headers["origin"] else { return route(request, later: later) }
         if request.method == "OPTIONS" { return cors.preflight(from: origin) }
         let cors = cors
@@ -69,12 +68,12 @@ package final class Router {
             }
         }
         let components = Self.components(request.path)
-        // A reverse proxy may leave its own prefix in front.
+        // A reverse proxy may leave its own prefix.
         if let user = UsersResource.userWithoutApp(components) { return terminate(request, user: user) }
         if let apps = components.firstIndex(of: "apps"), apps + 1 < components.count {
             return app(request, id: components[apps + 1], Array(components[(apps + 2)...]), later: later)
         }
-        // Handshakes never come here: the transport takes them.
+        // Handshakes never come here, because the transport takes them.
         if components.count >= 2, components[components.count - 2] == "app" {
             return request.method == "GET" || request.method == "HEAD" ? .upgradeRequired : methodNotAllowed(request, "GET, HEAD")
         }
@@ -91,8 +90,7 @@ package final class Router {
 
     private static let eventsPath = ["events"]
 
-    /// The app of `/apps/{app}/events`, which is what nearly all requests ask for; nil for every other path, also for one that only looks
-    /// different.
+    /// The app of `/apps/{app}/events`, the path of nearly all requests. Nil for every other path, even one that only differs in spelling.
     static func publisher(_ path: String) -> String? {
         let (front, back): (StaticString, StaticString) = ("/apps/", "/events")
         let (start, length) = (front.utf8CodeUnitCount, path.utf8.count)
@@ -118,7 +116,7 @@ package final class Router {
     ) -> HTTPResponse? {
         guard let app = directory.app(id: id) else { return Self.noApp(id) }
         if let refusal = refusal(of: request, for: app) { return refusal }
-        // A HEAD is signed as such, and answered as a GET is; the transport leaves the body out.
+        // A HEAD is signed as such and answered like a GET; the transport leaves the body out.
         let method = request.method == "HEAD" ? "GET" : request.method
         switch (path.first, path.count) {
         case ("events", 1), ("batch_events", 1):
@@ -139,7 +137,7 @@ package final class Router {
         }
     }
 
-    /// Why a signed request may not go on; nil: it may.
+    /// Reason to refuse a signed request; nil: accepted.
     private func refusal(of request: HTTPRequest, for app: App) -> HTTPResponse? {
         do {
             try RequestAuth.verify(request, nowSeconds: time.wallSeconds, key: { signers[app.index][$0] })
@@ -149,7 +147,7 @@ package final class Router {
         return app.isEnabled ? nil : .error(403, "the app is disabled")
     }
 
-    /// The path that the Python library builds has no app: the key says which one it is.
+    /// The Python library's path has no app, so the key names it.
     private func terminate(_ request: HTTPRequest, user: String) -> HTTPResponse {
         guard let key = request.parameter("auth_key") else { return .error(401, "Missing parameter: auth_key") }
         guard let app = directory.app(key: key) else { return .error(401, "Unknown auth_key") }
@@ -188,14 +186,14 @@ extension HTTPResponse {
             headers: [("Allow", allowed)])
     }
 
-    /// What the WebSocket endpoint tells whoever came with plain HTTP (RFC 9110, 15.5.22).
+    /// Answer of the WebSocket endpoint to plain HTTP (RFC 9110, 15.5.22).
     fileprivate static var upgradeRequired: HTTPResponse {
         HTTPResponse(
             status: 426, body: HTTPResponse.error(426, "this is the WebSocket endpoint: connect with ws:// or wss:// and a Pusher client").body,
             headers: [("Upgrade", "websocket"), ("Connection", "Upgrade")])
     }
 
-    /// No route has that path.
+    /// No route has this path.
     fileprivate static func nothing(at request: HTTPRequest) -> HTTPResponse {
         .error(404, "there is nothing at \(request.path.quotable(200)): see docs/http-api.md")
     }

@@ -2,13 +2,13 @@ package import HubCore
 internal import HubChannels
 internal import PusherProtocol
 
-/// The check of a request before its body is there.
+/// Check of a request before its body.
 extension Router {
-    /// The body of a request that nobody signs may have at most this many bytes: joins, what apps say, and paths that are no route.
+    /// Bytes of the body of an unsigned request: joins, other participant routes, and paths without a route.
     package static let unsignedBodyBytesMax = 1 << 16
 
-    /// How long the body may be, or why there is no use in sending it: a signed request has to name a known key and the present time, and to
-    /// have something of the shape of a signature.
+    /// Limit on the body, or a refusal that saves sending it. A signed request must name a known key and the present time, and have
+    /// something of the form of a signature.
     package func bodyLimit(of head: HTTPRequest) -> BodyLimit {
         let refusal: HTTPResponse
         switch signedApp(head) {
@@ -31,7 +31,7 @@ extension Router {
         case app(App)
     }
 
-    /// Whose secret has to have signed a request with this path.
+    /// The app whose secret must sign a request with this path.
     private func signedApp(_ head: HTTPRequest) -> SignedApp {
         if let id = Self.publisher(head.path) { return signedApp(id: id) }
         let components = Self.components(head.path)

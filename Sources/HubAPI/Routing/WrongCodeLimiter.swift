@@ -1,27 +1,26 @@
-/// Counts wrong join codes per address, so that codes short enough to be read out cannot be found by trying.
-///
-/// A minute begins with an address's first wrong code. Once the allowed number is used up, its joins take turns until the minute is
-/// over, one a second, right codes and wrong ones alike: people behind the same address wait, and get in. Pure; time comes as an
-/// argument. Every operation takes constant time on average.
+/// Counts wrong join codes per address, because codes that are short enough to read out could be guessed.
+/// A minute begins with an address's first wrong code. Once the allowed number is used up, the address's joins take turns, one per second,
+/// until the minute is over. Right and wrong codes wait alike, so people behind the same address still get in.
+/// Pure; time comes as an argument. Every operation is amortised O(1).
 struct WrongCodeLimiter {
-    /// Addresses remembered, about 100 bytes each. Beyond it the address whose minute began first is forgotten early.
+    /// Addresses remembered, about 100 bytes each. If exceeded, the address with the oldest minute is forgotten early.
     static let addressesMax = 50_000
     static let windowNanoseconds: UInt64 = 60 * 1_000_000_000
     static let turnNanoseconds: UInt64 = 1_000_000_000
-    /// Joins of an address that may wait for their turns.
+    /// Joins per address that may wait for their turns.
     static let waitingMax: UInt64 = 10
 
     private struct Minute {
         var start: UInt64
         var wrong: Int
-        /// When the next join of the address has its turn, once joins take turns.
+        /// Time of the address's next turn.
         var turn: UInt64 = 0
     }
 
     private let wrongMax: Int
     private let addressesMax: Int
     private var minutes: [String: Minute] = [:]
-    /// Addresses in the order in which their minutes began; those before `head` are done with.
+    /// Addresses by the start of their minutes; those before `head` are finished.
     private var order: [String] = []
     private var head = 0
 
@@ -32,14 +31,15 @@ struct WrongCodeLimiter {
         self.addressesMax = addressesMax
     }
 
-    /// The address's joins take turns.
+    /// Whether the address's joins take turns.
     /// - Parameter now: monotonic, in nanoseconds.
     func takesTurns(_ address: String, now: UInt64) -> Bool {
         guard wrongMax > 0, let minute = minutes[address], minute.wrong >= wrongMax else { return false }
         return Self.elapsed(from: minute.start, to: now) < Self.windowNanoseconds
     }
 
-    /// For how many nanoseconds a join of an address that takes turns has to wait for its own, which is then taken; nil: too many wait.
+    /// Takes the next turn of the address.
+    /// - Returns: nanoseconds until that turn; nil if too many joins wait.
     mutating func takeTurn(_ address: String, now: UInt64) -> UInt64? {
         guard var minute = minutes[address] else { return 0 }
         let wait = minute.turn > now ? minute.turn - now : 0
@@ -66,7 +66,7 @@ struct WrongCodeLimiter {
     /// Addresses remembered.
     var addressCount: Int { minutes.count }
 
-    /// Threads read the clock before they get here, so a call can come with an earlier time than the one before it.
+    /// Threads read the clock before they arrive here, so a later call may have an earlier time.
     private static func elapsed(from start: UInt64, to now: UInt64) -> UInt64 { now > start ? now - start : 0 }
 
     private mutating func forgetOldest() {

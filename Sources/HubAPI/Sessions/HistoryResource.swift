@@ -3,29 +3,28 @@ internal import HubCore
 internal import HubDelivery
 internal import PusherProtocol
 
-/// `GET /apps/{app}/channels/{channel}/history` and `GET /me/events`: everything that was pushed can also be fetched.
-///
-/// Events without a policy are not kept, and so are in neither.
+/// `GET /apps/{app}/channels/{channel}/history` and `GET /me/events`: past events with a policy.
+/// Events without a policy are not kept.
 struct HistoryResource: Sendable {
     let store: any DeliveryStore
 
-    /// Events of one page.
+    /// Events per page.
     static let pageMax = 200
     static let pageUsual = 100
-    /// Bytes of data after which a page ends, however few events it has then.
+    /// Bytes of data that end a page, however few events it has.
     static let pageDataBytesMax = 1 << 20
 
-    /// The channel's events, whomever they were for.
+    /// The channel's events, for all recipients.
     func channel(_ request: HTTPRequest, app: String, channel text: String) async throws -> HTTPResponse {
         guard request.method == "GET" else { throw APIError.methodNotAllowed(request.method, allowed: ["GET", "HEAD"]) }
-        // Direct sends have a history as well, under a name that is no channel's.
+        // Direct sends have a history as well, under a name that no channel can have.
         guard text == DirectSend.channel || ChannelName(text) != nil else {
             throw APIError(400, "the channel's name is not allowed: \(ChannelName.rule)")
         }
         let query = PageQuery(request: request)
         let after = try query.number("after", in: 0...Int64.max, otherwise: 0)
         let limit = try query.limit(max: Self.pageMax, otherwise: Self.pageUsual)
-        // One more than asked tells whether there is more.
+        // One event more than requested reveals a further page.
         let found = try await store.history(app: app, channel: text, after: after, limit: limit + 1)
         let page = found.prefix(Self.fitting(found.prefix(limit).lazy.map(\.data)))
         return .json([
@@ -34,7 +33,7 @@ struct HistoryResource: Sendable {
         ])
     }
 
-    /// The participant's own events, over all channels.
+    /// The participant's own events, in all channels.
     func own(_ request: HTTPRequest, _ bearer: Bearer) async throws -> HTTPResponse {
         let query = PageQuery(request: request)
         let after = try query.number("after", in: 0...Int64.max, otherwise: 0)
@@ -57,7 +56,7 @@ struct HistoryResource: Sendable {
         ])
     }
 
-    /// How many of them make a page: at least one.
+    /// Number of events that fit a page: at least one.
     private static func fitting(_ data: some Sequence<String>) -> Int {
         var (count, bytes) = (0, 0)
         for text in data {

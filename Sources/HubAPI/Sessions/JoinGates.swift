@@ -1,16 +1,16 @@
 internal import HubCore
 internal import Synchronization
 
-/// How much joining the hub takes; 0: no limit.
+/// Rate limits for joins; 0: no limit.
 package struct JoinLimits: Sendable {
-    /// Wrong codes of one address before its joins take turns.
+    /// Wrong codes per address before its joins take turns.
     package var wrongCodesPerMinute = 10
-    /// Joins of one address, and as many registrations of devices by `POST /games`; twice as many at once.
+    /// Joins per address, and as many device registrations via `POST /games`. Bursts may have twice as many.
     package var joinsPerMinute = 300
 
     package init() {}
 
-    /// A session takes the joins of so many addresses at their limits: whoever has its code cannot fill the store through many of them.
+    /// A session accepts this many addresses at their limits, so that a known code cannot fill the store from many addresses.
     static let addressesPerSession = 10
 
     /// Nil: no limit.
@@ -21,7 +21,7 @@ package struct JoinLimits: Sendable {
     }
 }
 
-/// The limits that every join passes. One value for all loops, or each would count for itself.
+/// Limits for all joins. One value serves all loops, because each loop would count for itself otherwise.
 struct JoinGates: Sendable {
     let wrongCodes: WrongCodeGate
     private let addresses: PaceGate?
@@ -35,24 +35,24 @@ struct JoinGates: Sendable {
         self.time = time
     }
 
-    /// Refuses an address that joins too often.
+    /// Refuses an address with too many joins.
     func pass(address: String) throws(APIError) {
         try addresses?.pass(PeerName.of(address), now: time.monotonicNanoseconds)
     }
 
-    /// Refuses a session that is joined too often.
+    /// Refuses a session with too many joins.
     func pass(app: String, session: String) throws(APIError) {
-        // An app's id is digits, so no two sessions share a name.
+        // Unambiguous, because an app's id is digits.
         try sessions?.pass("\(app)/\(session)", now: time.monotonicNanoseconds)
     }
 }
 
-/// Waits for so many nanoseconds.
+/// Waits this many nanoseconds.
 package typealias Pause = @Sendable (UInt64) async -> Void
 
-/// The key that counts a peer.
+/// Key that counts a peer.
 enum PeerName {
-    /// - Parameter address: as text; an unknown one is empty.
+    /// - Parameter address: as text; empty: unknown.
     static func of(_ address: String) -> String { IPAddress(address)?.neighbourhood.description ?? address }
 }
 
@@ -68,8 +68,8 @@ final class WrongCodeGate: Sendable {
         self.pause = pause
     }
 
-    /// Before a code is looked up: a join of an address that takes turns waits for its own.
-    /// - Returns: whether it had to take one.
+    /// Called before a code is looked up: waits for a turn if the address takes turns.
+    /// - Returns: whether it took a turn.
     func enter(_ address: String) async throws(APIError) -> Bool {
         let (peer, now) = (PeerName.of(address), time.monotonicNanoseconds)
         guard limiter.withLock({ $0.takesTurns(peer, now: now) }) else { return false }
@@ -77,8 +77,8 @@ final class WrongCodeGate: Sendable {
         return true
     }
 
-    /// After the look-up: counts a wrong code. Where others of the address were found wrong meanwhile, a join that took no turn takes one
-    /// now, whatever its code: of many codes tried at the same time no more are answered than of codes tried one by one.
+    /// Called after the look-up: counts a wrong code. A join without a turn takes one now if other codes of its address were found wrong
+    /// meanwhile, whatever its own code. So codes tried in parallel are answered no faster than codes tried one by one.
     func settle(_ address: String, isRight: Bool, hadTurn: Bool) async throws(APIError) {
         let (peer, now) = (PeerName.of(address), time.monotonicNanoseconds)
         let takesTurns = limiter.withLock { $0.takesTurns(peer, now: now) }

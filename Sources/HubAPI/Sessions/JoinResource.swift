@@ -2,7 +2,7 @@ internal import HubChannels
 internal import HubCore
 internal import HubDelivery
 
-/// `POST /api/scenarios/sessions/{join_code}/join` and `POST /games/join`: somebody comes into a session by its code, and gets a
+/// `POST /api/scenarios/sessions/{join_code}/join` and `POST /games/join`: joins a session by its code, and returns a
 /// participant token.
 struct JoinResource: Sendable {
     let directory: any Directory
@@ -42,13 +42,13 @@ struct JoinResource: Sendable {
 
         let participant: Participant
         do {
-            // An id that others could guess recognises nobody; an e-mail then does, if there is one.
+            // A guessable id identifies nobody; the e-mail does, if there is one.
             let identity = rule.identity == .device && (installation != nil || given == nil) ? JoinIdentity.device : .email
             participant = try await directory.join(
                 session: session, name: name, email: given ?? "", role: rule.role, identity: identity, installation: installation?.handle,
                 membersMax: definition.membersMax)
         } catch DirectoryError.noSuchSession {
-            // It ended after the look-up; the code is free again, and as good as any other wrong one.
+            // The session ended after the look-up. Its code is free again, and as wrong as any other.
             throw Self.wrongCode
         }
         await desk.rosterChanged(app: app.id, session: session.id, user: participant.user)
@@ -69,7 +69,7 @@ struct JoinResource: Sendable {
 
     private static let wrongCode = APIError(404, "there is no session with this join code: check the code")
 
-    /// - Parameter appKey: names the app; nil: the first app of the configuration that has the code.
+    /// - Parameter appKey: names the app; nil: the first configured app with this code.
     private func session(joinCode: String, appKey: String?, address: String) async throws -> (Session, App) {
         let named = try appKey.map { key throws(APIError) in try AppKey.app(key, of: apps) }
         try gates.pass(address: address)
@@ -84,14 +84,14 @@ struct JoinResource: Sendable {
         return (session, app)
     }
 
-    /// The installation's own id; nil when it sends none.
+    /// The installation's own id; nil if missing.
     private static func deviceID(_ header: String?, _ body: JSONBody) throws(APIError) -> String? {
         let inBody = try body.string("device_id", charactersMax: Field.deviceIDCharactersMax)
         guard let id = [header, inBody].compactMap(\.self).first(where: { !$0.isEmpty }) else { return nil }
         return try Field.deviceID(id)
     }
 
-    /// For definitions that let nobody in who cannot be pushed to: a usable token in the body, or one that was registered before.
+    /// For definitions that require a device for pushes: a usable token in the body, or one registered earlier.
     private func requireToken(_ body: JSONBody, app: App, _ installation: InstallationID?) async throws {
         let registration = try DeviceRegistration(body, names: .join)
         if registration.token != nil { return }

@@ -10,7 +10,7 @@ struct MeResource: Sendable {
     let history: HistoryResource
     let receipts: ReceiptsResource
     let time: any TimeSource
-    /// Everything that passes here is work of the one delivery task, so nobody may fill its inbox.
+    /// Limits on work for the single delivery task, so that no client can fill its inbox.
     private let statePace = PaceGate("states of this participant")
     private let receiptPace = PaceGate("receipts of this participant")
     private let devicePace = PaceGate("device registrations of this participant", .registrations)
@@ -28,7 +28,7 @@ struct MeResource: Sendable {
         self.time = time
     }
 
-    /// For apps that cannot say it over the socket, for instance in the last moment before they are suspended.
+    /// For apps that cannot use the socket, for instance just before they are suspended.
     func state(_ request: HTTPRequest) async throws -> HTTPResponse {
         guard request.method == "PUT" else { throw APIError.methodNotAllowed(request.method, allowed: ["PUT"]) }
         let bearer = try await bearers.bearer(of: request)
@@ -37,14 +37,14 @@ struct MeResource: Sendable {
         guard let state = try body.choice("state", of: [AppState.foreground, .background]) else {
             throw APIError(400, "state is missing: send \"foreground\" or \"background\"")
         }
-        // On the screen there is nothing to keep up.
+        // `keeps_working` has no meaning on the screen.
         let keepsWorking = try body.bool("keeps_working") == true && state == .background
         await desk.setDeviceState(
             app: bearer.app.id, user: bearer.participant.user, device: bearer.device, state, keepsWorking: keepsWorking)
         return .json(["state": .string(state.rawValue), "keeps_working": .bool(keepsWorking)])
     }
 
-    /// Members that are not given stay as they are: a refreshed token says nothing of the person's consent.
+    /// Missing members keep their values: a refreshed token does not change the person's consent.
     func device(_ request: HTTPRequest) async throws -> HTTPResponse {
         switch request.method {
         case "PUT":

@@ -3,7 +3,7 @@ internal import HubCore
 internal import HubCrypto
 internal import HubDelivery
 
-/// `GET /apps/{app}/sessions/{session}/participants` and `PUT|DELETE …/participants/{user}`: a backend keeps the roster.
+/// `GET /apps/{app}/sessions/{session}/participants` and `PUT|DELETE …/participants/{user}`: the roster, kept by the backend.
 struct ParticipantsResource: Sendable {
     let directory: any Directory
     let desk: any AttendanceDesk
@@ -12,7 +12,7 @@ struct ParticipantsResource: Sendable {
 
     private static let roleCharactersMax = 100
 
-    /// Everybody on the roster, and whether they are here now.
+    /// The roster, with each participant's presence.
     func respondToList(_ request: HTTPRequest, app: String, session id: String) async throws -> HTTPResponse {
         guard request.method == "GET" else { throw APIError.methodNotAllowed(request.method, allowed: ["GET"]) }
         guard let session = try await directory.session(app: app, id: try Field.sessionID(id)) else { throw APIError.noSuchSession(id) }
@@ -31,7 +31,7 @@ struct ParticipantsResource: Sendable {
         return .json(["participants": .array(entries)])
     }
 
-    /// `POST …/participants/{user}/token`: how an invited person comes in. The backend knows whom it gives the token to.
+    /// `POST …/participants/{user}/token`: admits an invited person. The backend decides about the recipient of the token.
     func issueToken(_ request: HTTPRequest, app: App, session: String, user: String) async throws -> HTTPResponse {
         guard request.method == "POST" else { throw APIError.methodNotAllowed(request.method, allowed: ["POST"]) }
         let (session, user) = (try Field.sessionID(session), try Field.userID(user))
@@ -58,7 +58,7 @@ struct ParticipantsResource: Sendable {
         case "DELETE":
             let found = try await directory.session(app: app, id: session)
             _ = try await directory.deleteParticipant(app: app, session: session, user: user)
-            // Also who was on no roster, and whoever is still there because an earlier request came no further.
+            // Also for a user off the roster: an earlier request may have ended half-way.
             if let found { await desk.removed(found, user: user) }
             return .json([:])
         default: throw APIError.methodNotAllowed(request.method, allowed: ["PUT", "DELETE"])

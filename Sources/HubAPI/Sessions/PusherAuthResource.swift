@@ -28,7 +28,7 @@ struct PusherAuthResource: Sendable {
     /// Two numbers below 2^53 and a dot have 33.
     private static let socketIDCharactersMax = 64
 
-    /// A subscription to a channel of the participant's session.
+    /// Authorizes a subscription to a channel of the participant's session.
     func channel(_ request: HTTPRequest) async throws -> HTTPResponse {
         let (bearer, body, socketID) = try await read(request, channelPace)
         let name = try body.requiredString("channel_name", charactersMax: ChannelName.charactersMax)
@@ -46,7 +46,7 @@ struct PusherAuthResource: Sendable {
         let signer = bearer.app.signer
         let channelData = channel.kind.isPresence ? Self.member("user_id", participant).text : nil
         await bind(socketID, bearer, to: channel)
-        // Removed in between: what the binding has opened is closed again.
+        // Removed in the meantime: revokes the binding.
         guard try await directory.participant(app: bearer.app.id, session: session.id, user: participant.user) != nil else {
             await desk.removed(session, user: participant.user)
             throw APIError.unauthorized("the participant was removed from the session: join again")
@@ -58,7 +58,7 @@ struct PusherAuthResource: Sendable {
         return .json(.object(answer))
     }
 
-    /// A sign-in.
+    /// Authorizes a sign-in.
     func user(_ request: HTTPRequest) async throws -> HTTPResponse {
         let (bearer, _, socketID) = try await read(request, userPace)
         try await bearers.requirePerson(bearer)
@@ -81,13 +81,13 @@ struct PusherAuthResource: Sendable {
         return (bearer, body, socketID)
     }
 
-    /// Before the answer goes out: the client subscribes as soon as it has it.
+    /// Before the answer goes out, because the client subscribes as soon as it arrives.
     private func bind(_ socketID: SocketID, _ bearer: Bearer, to channel: ChannelName?) async {
         await desk.bind(
             socketID, app: bearer.app.id, user: bearer.participant.user, device: bearer.device, channel: channel)
     }
 
-    /// The participant as others in the channel see them: never with the e-mail.
+    /// The participant as other members see them: never with the e-mail.
     private static func member(_ idName: String, _ participant: Participant) -> JSONValue {
         var about: [String: JSONValue] = ["name": .string(participant.name)]
         if let role = participant.role { about["role"] = .string(role) }

@@ -2,21 +2,21 @@ internal import HubChannels
 internal import HubCore
 internal import HubDelivery
 
-/// `POST /me/receipts`: an app says that it got an event, or the notification of it.
+/// `POST /me/receipts`: an app confirms an event, or its notification.
 struct ReceiptsResource: Sendable {
     let store: any DeliveryStore
     let directory: any Directory
     let desk: any AttendanceDesk
     let definitions: @Sendable () -> DefinitionSet
 
-    /// Both settle the recipient: a notification that was opened had arrived.
+    /// Both settle the recipient, because an opened notification has arrived.
     private enum Status: String, CaseIterable {
         case received, opened
     }
 
     private static let idCharactersMax = 64
 
-    /// - Parameter reachesPerson: false: only events of the session's own channels are the bearer's to confirm.
+    /// - Parameter reachesPerson: false: the bearer may confirm only events of the session's own channels.
     func respond(to request: HTTPRequest, _ bearer: Bearer, reachesPerson: Bool) async throws -> HTTPResponse {
         let body = try JSONBody(request.body)
         guard let status = try body.choice("status", of: Status.allCases) else {
@@ -27,7 +27,7 @@ struct ReceiptsResource: Sendable {
             let target = try await store.receiptTarget(event: event, app: app, user: user),
             reachesPerson ? true : try await isOfSession(target.event.channel, bearer)
         else {
-            // The same for an id that nobody has and for one of somebody else.
+            // The same answer for an unknown id and for another person's.
             throw APIError(404, "no event of yours has this id: send the nid of a notification, or the event_id of an event, as it came")
         }
         await desk.received(

@@ -2,13 +2,13 @@ internal import HubCore
 internal import HubDelivery
 internal import HubJSON
 
-/// `PUT|GET|DELETE /apps/{app}/sessions/{session}`: a backend makes and ends sessions.
+/// `PUT|GET|DELETE /apps/{app}/sessions/{session}`: sessions, made and ended by the backend.
 struct SessionsResource: Sendable {
     let directory: any Directory
     let desk: any AttendanceDesk
     let definitions: @Sendable () -> DefinitionSet
 
-    /// Largest `attributes` as compact JSON, in bytes: a session is read with every event of it.
+    /// Bytes of `attributes` as compact JSON: every event reads its session.
     static let attributesBytesMax = 16 * 1024
     private static let definitionNameCharactersMax = 100
 
@@ -41,7 +41,7 @@ struct SessionsResource: Sendable {
         return .json(Self.answer(session, SessionChannel(definitions: definitions())))
     }
 
-    /// Deleting what is not there answers the same: a backend that repeats the request after a lost answer has what it wants.
+    /// Deleting a missing session succeeds, so that a backend can repeat the request after a lost answer.
     private func delete(app: String, id: String) async throws -> HTTPResponse {
         guard let session = try await directory.session(app: app, id: id) else { return .json([:]) }
         let participants = try await directory.participants(app: app, session: id)
