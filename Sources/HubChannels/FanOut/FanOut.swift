@@ -3,7 +3,7 @@ internal import PusherProtocol
 
 /// Publish path of one loop: collects the publications of one turn, and writes each connection once at its end.
 ///
-/// Coalescing is the one big lever of fan-out (`docs/architecture.md`); a publisher that is alone in a turn pays nothing for
+/// Coalescing is the one big lever of fan-out (`docs/fan-out.md`); a publisher that is alone in a turn pays nothing for
 /// it, because the flush comes at the end of that same turn. A frame is copied once, into the bytes of the turn. A connection
 /// in several of the turn's channels gets their frames joined, in the order of publishing. The steady state allocates nothing.
 ///
