@@ -4,7 +4,8 @@ import os
 import statistics
 import time
 
-from hub_process import Hub, raise_descriptor_limit
+from common.programs import raise_descriptor_limit
+from hub_process import Hub
 from publisher import Publisher, request
 from subscribers import Subscribers
 from workload import Workload, wait_until_steady

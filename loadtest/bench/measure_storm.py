@@ -5,8 +5,8 @@ import signal
 import threading
 import time
 
+from common.programs import raise_descriptor_limit
 from crowd import Crowd, TwoLoops, build_crowd
-from hub_process import raise_descriptor_limit
 from publisher import Publisher, request
 from report import Spread
 

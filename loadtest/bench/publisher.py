@@ -1,11 +1,9 @@
 """Signed publishes over HTTP keep-alive connections, each with at most one request in flight."""
 
-import hashlib
-import hmac
 import json
 import socket
-import time
 
+from common.signing import signed
 from hub_process import APP, KEY, SECRET
 from subscribers import DeliveryError
 
@@ -17,12 +15,10 @@ def request(port, channels, sequence, data=None):
     """The bytes of one publish (head and body in one piece) of event `tick` on these channels, whose data begins with `sequence` or is `data`."""
     data = data or f"{sequence:08d}:".ljust(DATA_BYTES, "x")
     body = json.dumps({"name": "tick", "channels": channels, "data": data}).encode()
-    path = f"/apps/{APP}/events"
-    query = f"auth_key={KEY}&auth_timestamp={int(time.time())}&auth_version=1.0&body_md5={hashlib.md5(body).hexdigest()}"
-    signature = hmac.new(SECRET.encode(), f"POST\n{path}\n{query}".encode(), hashlib.sha256).hexdigest()
+    path = signed("POST", f"/apps/{APP}/events", body, KEY, SECRET)
     # Headers and their order are those of an official library (pusher-http-node), because every server pays for reading them.
     head = (
-        f"POST {path}?{query}&auth_signature={signature} HTTP/1.1\r\nContent-Type: application/json\r\n"
+        f"POST {path} HTTP/1.1\r\nContent-Type: application/json\r\n"
         "X-Pusher-Library: pusher-http-node 5.2.0\r\nAccept: */*\r\n"
         f"Content-Length: {len(body)}\r\nUser-Agent: node-fetch/1.0 (+https://github.com/bitinn/node-fetch)\r\n"
         f"Accept-Encoding: gzip,deflate\r\nConnection: keep-alive\r\nHost: 127.0.0.1:{port}\r\n\r\n")

@@ -14,19 +14,18 @@ import sys
 import tempfile
 import time
 
-import programs as p
+sys.path.insert(1, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
 import rounds as r
 import servers as s
+from common import programs as p
+from common.output import say
 
 # Rounds in addition to those that were asked for, in place of spoiled ones.
 REPEATED_MAX = 3
 DESCRIPTORS_BESIDE = 500
 LOADTEST = ".build/release/tandem-loadtest"
 VENV = ".build/compare-venv"
-
-
-def say(text=""):
-    print(text, flush=True)
 
 
 def number(name, default, kind=int, least=1):

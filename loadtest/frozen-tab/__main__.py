@@ -13,12 +13,13 @@ import time
 import urllib.parse
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.append(os.path.join(os.path.dirname(HERE), "one-surface"))
+sys.path[1:1] = [os.path.dirname(HERE), os.path.join(os.path.dirname(HERE), "one-surface")]
 
 import decide
 import wire
 from browser import Browser
-from programs import Gateways, Hub, Programs
+from common.programs import Programs
+from programs import Gateways, Hub
 
 # What an app that says nothing of its state is asked at the latest, and some seconds more.
 PROOF_SECONDS = 28

@@ -10,11 +10,15 @@ import tempfile
 import threading
 import time
 
+sys.path.insert(1, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
 import decide
 import wire
+from common.output import Report, say, setting
+from common.programs import Programs, raise_descriptor_limit
 from judge import DEADLINES, SILENCE, Judge, Person, percentile, read_logs
 from plan import Plan
-from programs import Client, Gateways, Hub, Programs, raise_descriptor_limit
+from programs import Client, Gateways, Hub
 
 # The longest a push may take after the last event: a silent app's receipt of `notify` is provisional for 40 s.
 DRAIN_SECONDS = 46
@@ -23,18 +27,6 @@ DECIDE_MS_MAX = 150.0
 DUPLICATES_MAX = 0.001
 RESCUE_SLACK = 0.5
 FINDINGS_SHOWN = 12
-
-
-def setting(name, default):
-    text = os.environ.get(name, "")
-    try:
-        return int(text) if text else default
-    except ValueError:
-        raise SystemExit(f"one-surface: {name} is a whole number, not {text!r}")
-
-
-def say(text):
-    print(text, flush=True)
 
 
 class Run:
@@ -156,18 +148,6 @@ class Run:
         raise SystemExit(f"one-surface: event {event['n']} got no answer within 60 s")
 
 
-class Report:
-    """Numbers beside their targets; remembers whether one was missed."""
-
-    def __init__(self):
-        self.is_missed = False
-
-    def line(self, what, value, target="", met=None):
-        verdict = "" if met is None else "ok" if met else "MISSED"
-        self.is_missed |= met is False
-        say(f"  {what:<62}{value:>16}  {target:<14}{verdict}")
-
-
 def report(run, judge, facts, oddities, report):
     plan, counts = run.plan, judge.counts
     pairs = counts["pairs"]
@@ -277,7 +257,7 @@ def main():
     # Also where whoever starts this has Ctrl-C ignored, as shells do for what they run in the background.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    outcome, run = Report(), None
+    outcome, run = Report(62, 16, 14), None
     try:
         run = Run(programs, folder, binaries, plan)
         say(f"one-surface: SEED={seed} PARTICIPANTS={participants} EVENTS={events}; load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
