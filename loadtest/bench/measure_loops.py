@@ -152,9 +152,7 @@ def responsive(binary, crowd_binary):
             bytes_of_request = request(hub.port, ["nobody-is-here"], sequence)
             sequence += 1
             began = time.monotonic()
-            publisher.send(bytes_of_request)
-            while not publisher.receive():
-                pass
+            publisher.ask(bytes_of_request)
             latencies[busy].append((time.monotonic() - began) * 1e3)
             time.sleep(0.001)
 
@@ -168,9 +166,7 @@ def responsive(binary, crowd_binary):
             wide = Publisher(hub.port)
             is_busy.set()
             for sequence in range(FAN_OUTS):
-                wide.send(request(hub.port, ["everybody"], sequence))
-                while not wide.receive():
-                    pass
+                wide.ask(request(hub.port, ["everybody"], sequence))
                 time.sleep(FAN_OUT_PAUSE)
             is_busy.clear()
         finally:

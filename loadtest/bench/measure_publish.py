@@ -41,8 +41,7 @@ class Load:
                 if frozen:
                     self.server.thaw()
             for publisher, _ in batch:
-                while not publisher.receive():
-                    pass
+                publisher.finish()
 
     def __enter__(self):
         return self

@@ -39,6 +39,15 @@ class Publisher:
     def send(self, request_bytes):
         self.socket.sendall(request_bytes)
 
+    def ask(self, request_bytes):
+        self.send(request_bytes)
+        self.finish()
+
+    def finish(self):
+        """Waits until the answer is complete."""
+        while not self.receive():
+            pass
+
     def receive(self):
         """Takes what has arrived (waits when nothing has); True: the answer is complete, and it was 200."""
         chunk = self.socket.recv(65536)
