@@ -30,18 +30,16 @@ class Gateways:
                     self.settings[name] = value.strip("'\"")
         self.control = self.settings.pop("TANDEM_GATEWAYS_CONTROL")
         self.requests, self.last, self.lock = [], 0, threading.Lock()
-        self.stopping, self.failure = threading.Event(), None
-        self.thread = threading.Thread(target=self._collect, daemon=True)
-        self.thread.start()
+        self.failure = None
+        threading.Thread(target=self._collect, daemon=True).start()
 
     def _collect(self):
-        while not self.stopping.wait(0.4):
+        while not self.failure:
+            time.sleep(0.4)
             try:
                 self.poll()
             except (OSError, SystemExit) as error:
-                if not self.stopping.is_set():
-                    self.failure = error
-                return
+                self.failure = error
 
     def poll(self):
         """Fetches what is new, before the simulators' bounded book forgets it."""

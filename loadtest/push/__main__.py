@@ -6,11 +6,8 @@ Settings: DEVICES, ROUNDS, REGISTERED, PROVIDERS, IN_FLIGHT, KEEP.
 import http.client
 import json
 import os
-import shutil
-import signal
 import statistics
 import sys
-import tempfile
 import time
 
 sys.path.insert(1, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -19,8 +16,9 @@ import programs as p
 import store
 from common.figures import kilobytes
 from common.output import Report, say, setting
-from common.programs import Programs, fail, run
+from common.programs import fail, run
 from common.signing import signed
+from common.workspace import built, workspace
 
 RATIO_MAX = 1.6
 LOOKUP_RATIO_MAX = 1.2
@@ -98,11 +96,9 @@ def spread(values, digits=1):
 
 
 class Run:
-    def __init__(self, folder, root):
-        self.folder, self.programs, self.report = folder, Programs(), Report(58, 32, 10)
-        self.binary = os.path.join(root, ".build", "release", "tandem")
-        if not os.access(self.binary, os.X_OK):
-            fail(f"{self.binary} is missing: run `make push-bench`, which builds it")
+    def __init__(self, programs, folder):
+        self.folder, self.programs, self.report = folder, programs, Report(58, 32, 10)
+        self.binary = built("tandem", "push-bench")
         here = os.path.dirname(os.path.abspath(__file__))
         for name, libraries in (("sink", ["-lnghttp2", "-lssl", "-lcrypto"]), ("bare", ["-lcurl"])):
             run(["cc", "-O2", "-Wall", "-o", os.path.join(folder, name), os.path.join(here, f"{name}.c"), *libraries], f"compiling {name}.c")
@@ -180,32 +176,17 @@ class Run:
 
 
 def main():
-    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     devices, rounds = setting("DEVICES", 100_000), setting("ROUNDS", 5)
     registered, in_flight = setting("REGISTERED", 1_000_000), setting("IN_FLIGHT", 200)
     providers = os.environ.get("PROVIDERS", "fcm apns").split()
-    folder = tempfile.mkdtemp(prefix="tandem-push-")
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    run = None
-    try:
-        run = Run(folder, root)
+    with workspace(kept="what was run with is") as (folder, programs):
+        run = Run(programs, folder)
         say(f"push: DEVICES={devices} ROUNDS={rounds} IN_FLIGHT={in_flight}; load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
         for provider in providers:
             run.compare(provider, devices, rounds, in_flight)
         if registered:
             run.lookups(registered, rounds)
         say(f"\n{'A target was missed' if run.report.is_missed else 'All targets are met'}")
-    except KeyboardInterrupt:
-        say("\npush: interrupted")
-        sys.exit(130)
-    finally:
-        if run:
-            run.programs.end()
-        if os.environ.get("KEEP"):
-            say(f"what was run with is kept in {folder}")
-        else:
-            shutil.rmtree(folder, ignore_errors=True)
     sys.exit(1 if run.report.is_missed else 0)
 
 
