@@ -77,7 +77,7 @@ class CrowdedHub(Hub):
     loops = 1
     tls = False
 
-    def prepare(self, folder):
+    def settings(self, folder):
         tls = ""
         if self.tls:
             key, certificate = os.path.join(folder, "key.pem"), os.path.join(folder, "certificate.pem")
@@ -85,10 +85,7 @@ class CrowdedHub(Hub):
                 ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", key, "-out", certificate,
                  "-days", "30", "-subj", "/CN=localhost"], check=True, capture_output=True)
             tls = f", tls: {{ cert: {certificate}, key: {key} }}"
-        configuration = os.path.join(folder, "tandem.yaml")
-        with open(configuration, "w") as file:
-            file.write(CONFIGURATION.format(loops=self.loops, tls=tls, app=APP, key=KEY, secret=SECRET))
-        return ["serve", "--config", configuration, "--data", os.path.join(folder, "data")]
+        return CONFIGURATION.format(loops=self.loops, tls=tls, app=APP, key=KEY, secret=SECRET)
 
     def cpu_seconds(self):
         return sum(self.user_and_system_seconds())

@@ -93,8 +93,12 @@ class Server:
 class Hub(Server):
     """The hub, with one app and one loop."""
 
+    def settings(self, folder):
+        """Its configuration; files that this names go into `folder`."""
+        return CONFIGURATION
+
     def prepare(self, folder):
         configuration = os.path.join(folder, "tandem.yaml")
         with open(configuration, "w") as file:
-            file.write(CONFIGURATION)
+            file.write(self.settings(folder))
         return ["serve", "--config", configuration, "--data", os.path.join(folder, "data")]

@@ -3,7 +3,7 @@
 import json
 import socket
 
-from common.signing import signed
+from common.http import signed, take_answer
 from hub_process import APP, KEY, SECRET
 from subscribers import DeliveryError
 
@@ -54,18 +54,10 @@ class Publisher:
         if not chunk:
             raise DeliveryError("the server closed a publisher")
         self.buffer += chunk
-        end = self.buffer.find(b"\r\n\r\n")
-        if end < 0:
-            return False
-        head = bytes(self.buffer[:end]).decode("latin-1")
-        length = next(
-            int(line.split(":", 1)[1]) for line in head.split("\r\n") if line.lower().startswith("content-length:"))
-        if len(self.buffer) < end + 4 + length:
-            return False
-        if not head.startswith("HTTP/1.1 200"):
-            raise DeliveryError(f"a publish was refused: {bytes(self.buffer)!r}")
-        del self.buffer[:end + 4 + length]
-        return True
+        answer = take_answer(self.buffer)
+        if answer and answer[0] != 200:
+            raise DeliveryError(f"a publish was refused: {answer}")
+        return answer is not None
 
     def close(self):
         self.socket.close()

@@ -6,7 +6,7 @@ import os
 import socket
 import urllib.parse
 
-from common import signing
+from common import http
 
 APP, KEY, SECRET = "1", "surface-key", "surface-secret"
 
@@ -25,7 +25,7 @@ def request(method, path, body=b"", headers=()):
 
 def signed(method, path, body=b"", headers=()):
     """A backend's request."""
-    return request(method, signing.signed(method, path, body, KEY, SECRET), body, [("Content-Type", "application/json"), *headers])
+    return request(method, http.signed(method, path, body, KEY, SECRET), body, [("Content-Type", "application/json"), *headers])
 
 
 def authorisation(path, token, **form):
@@ -33,20 +33,6 @@ def authorisation(path, token, **form):
     return request(
         "POST", path, urllib.parse.urlencode(form).encode(),
         [("Authorization", f"Bearer {token}"), ("Content-Type", "application/x-www-form-urlencoded")])
-
-
-def take_answer(buffer):
-    """Cuts one whole HTTP answer off the front of a bytearray: (status, body), or None while it is not complete."""
-    end = buffer.find(b"\r\n\r\n")
-    if end < 0:
-        return None
-    head = bytes(buffer[:end]).decode("latin-1").split("\r\n")
-    length = next((int(line.split(":", 1)[1]) for line in head if line.lower().startswith("content-length:")), 0)
-    if len(buffer) < end + 4 + length:
-        return None
-    body = bytes(buffer[end + 4:end + 4 + length])
-    del buffer[:end + 4 + length]
-    return int(head[0].split()[1]), body
 
 
 class Caller:
@@ -68,7 +54,7 @@ class Caller:
                 if not chunk:
                     raise ConnectionError("the other side closed")
                 buffer += chunk
-                answer = take_answer(buffer)
+                answer = http.take_answer(buffer)
                 if answer:
                     return answer[0], json.loads(answer[1]) if answer[1] else None
         except OSError:

@@ -15,9 +15,9 @@ sys.path.insert(1, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import programs as p
 import store
 from common.figures import kilobytes
+from common.http import signed
 from common.output import Report, say, setting
 from common.programs import fail, run
-from common.signing import signed
 from common.workspace import built, workspace
 
 RATIO_MAX = 1.6
