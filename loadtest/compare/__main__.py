@@ -115,7 +115,8 @@ def measure_all(measurer, servers, count):
 def annotate(reports, sizes, servers, count, server_core, client_cores):
     others = max(r.figure(report, "machine busy with other things") for report in reports)
     about = [
-        ("commit", commit()), ("bytes that bare events get in addition", str(sizes.envelope)), ("rounds, interleaved", str(count)), ("server's core", str(server_core)),
+        ("commit", commit()), ("bytes that bare events get in addition", str(sizes.envelope)),
+        ("rounds, interleaved", str(count)), ("server's core", str(server_core)),
         ("client's cores", " ".join(map(str, client_cores))), ("versions", "; ".join(filter(None, (server.version() for server in servers)))),
     ]
     for report in reports:

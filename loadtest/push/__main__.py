@@ -101,7 +101,8 @@ class Run:
         self.binary = built("tandem", "push-bench")
         here = os.path.dirname(os.path.abspath(__file__))
         for name, libraries in (("sink", ["-lnghttp2", "-lssl", "-lcrypto"]), ("bare", ["-lcurl"])):
-            run(["cc", "-O2", "-Wall", "-o", os.path.join(folder, name), os.path.join(here, f"{name}.c"), *libraries], f"compiling {name}.c")
+            run(["cc", "-O2", "-Wall", "-o", os.path.join(folder, name), os.path.join(here, f"{name}.c"), *libraries],
+                f"compiling {name}.c")
         self.certificate, key = p.make_keys(folder)
         self.sink = p.Sink(self.programs, os.path.join(folder, "sink"), folder, self.certificate, key)
         p.write_account(folder, self.sink.port)
