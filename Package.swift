@@ -115,7 +115,7 @@ let package = Package(
             name: "tandem-simulate", dependencies: ["DeliverySimulation"], path: "Tests/tandem-simulate", swiftSettings: strictTests),
         .testTarget(
             name: "HubDeliveryTests",
-            dependencies: ["HubTesting", "DeliverySimulation", "HubCore", "HubCrypto", "HubDelivery", "HubYAML"], swiftSettings: strictTests),
+            dependencies: ["HubTesting", "DeliverySimulation", "HubCore", "HubCrypto", "HubDelivery", "HubJSON", "HubYAML"], swiftSettings: strictTests),
         .testTarget(
             name: "HubStorageTests", dependencies: ["HubTesting", "HubCore", "HubJSON", "HubDelivery", "HubStorage", grdb],
             swiftSettings: strictTests),

@@ -6,6 +6,8 @@ import signal
 import subprocess
 import sys
 
+sys.path.insert(1, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
 import goals
 import measure_accept
 import measure_instructions

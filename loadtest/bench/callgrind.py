@@ -3,6 +3,7 @@
 import glob
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import time
@@ -11,7 +12,8 @@ from collections import Counter
 from hub_process import Hub, Server
 
 DUMP_SECONDS = 60
-SHIM_SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "sigsuspend.c")
+HERE = os.path.dirname(os.path.abspath(__file__))
+SHIM_SOURCE = os.path.join(HERE, "sigsuspend.c")
 
 
 class Profile:
@@ -99,6 +101,14 @@ def compiler():
         if shutil.which(name):
             return name
     raise SystemExit("bench: a C compiler is missing: install clang or gcc")
+
+
+def compiled(source, binary, *packages, options=()):
+    """Makes a program of a source beside this one and the libraries of these packages; returns the program's path."""
+    os.makedirs(os.path.dirname(binary), exist_ok=True)
+    flags = subprocess.run(["pkg-config", "--cflags", "--libs", *packages], check=True, capture_output=True, text=True).stdout
+    subprocess.run([compiler(), "-O2", *options, "-o", binary, os.path.join(HERE, source), *shlex.split(flags)], check=True)
+    return binary
 
 
 class Counted:

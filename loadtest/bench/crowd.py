@@ -4,13 +4,12 @@ import json
 import os
 import re
 import select
-import shlex
 import subprocess
 
-from callgrind import compiler
+from callgrind import compiled
+from common.figures import threads
 from hub_process import APP, KEY, SECRET, Hub
 
-SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "crowd.c")
 # Clients that shake hands at the same time, where they do not come all at once.
 WAVE = 200
 
@@ -28,11 +27,7 @@ apps:
 
 
 def build_crowd(folder):
-    os.makedirs(folder, exist_ok=True)
-    binary = os.path.join(folder, "crowd")
-    flags = subprocess.run(["pkg-config", "--cflags", "--libs", "libssl", "libcrypto"], check=True, capture_output=True, text=True).stdout
-    subprocess.run([compiler(), "-O2", "-Wno-deprecated-declarations", "-o", binary, SOURCE, *shlex.split(flags)], check=True)
-    return binary
+    return compiled("crowd.c", os.path.join(folder, "crowd"), "libssl", "libcrypto", options=["-Wno-deprecated-declarations"])
 
 
 class Crowd:
@@ -82,7 +77,7 @@ class CrowdedHub(Hub):
     loops = 1
     tls = False
 
-    def prepare(self, folder):
+    def settings(self, folder):
         tls = ""
         if self.tls:
             key, certificate = os.path.join(folder, "key.pem"), os.path.join(folder, "certificate.pem")
@@ -90,10 +85,7 @@ class CrowdedHub(Hub):
                 ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", key, "-out", certificate,
                  "-days", "30", "-subj", "/CN=localhost"], check=True, capture_output=True)
             tls = f", tls: {{ cert: {certificate}, key: {key} }}"
-        configuration = os.path.join(folder, "tandem.yaml")
-        with open(configuration, "w") as file:
-            file.write(CONFIGURATION.format(loops=self.loops, tls=tls, app=APP, key=KEY, secret=SECRET))
-        return ["serve", "--config", configuration, "--data", os.path.join(folder, "data")]
+        return CONFIGURATION.format(loops=self.loops, tls=tls, app=APP, key=KEY, secret=SECRET)
 
     def cpu_seconds(self):
         return sum(self.user_and_system_seconds())
@@ -101,9 +93,7 @@ class CrowdedHub(Hub):
     def loop_cpu_seconds(self):
         """Of each loop's thread, as exactly as the kernel counts."""
         seconds = {}
-        for thread in os.listdir(f"/proc/{self.pid}/task"):
-            with open(f"/proc/{self.pid}/task/{thread}/comm") as file:
-                name = file.read().strip()
+        for thread, name in threads(self.pid):
             if name.startswith("loop "):
                 with open(f"/proc/{self.pid}/task/{thread}/schedstat") as file:
                     seconds[name] = int(file.read().split()[0]) / 1e9

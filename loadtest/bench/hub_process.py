@@ -1,12 +1,12 @@
 """Starts one server for one measurement, on loopback and a free port, and ends it."""
 
 import os
-import re
-import resource
 import signal
 import subprocess
 import tempfile
-import time
+
+from common import figures
+from common.programs import Programs, fail, text, wait_for_port
 
 KEY = "bench-key"
 SECRET = "bench-secret"
@@ -27,20 +27,6 @@ limits: {{ request_timeout: 300s }}
 """
 
 
-def raise_descriptor_limit(needed):
-    """Makes room for `needed` descriptors in this process and in what it starts; says how when it cannot."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft >= needed:
-        return
-    if hard < needed:
-        try:
-            resource.setrlimit(resource.RLIMIT_NOFILE, (needed, needed))
-        except (ValueError, OSError):
-            raise SystemExit(f"bench: {needed} descriptors are needed and {hard} are allowed: run `ulimit -n {needed}` as root first")
-    else:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
-
-
 class Server:
     """One server process that says its port. `prefix` is what it runs under (valgrind, strace), which then is its parent or itself."""
 
@@ -48,13 +34,13 @@ class Server:
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("TANDEM_")}
         self.folder = tempfile.TemporaryDirectory(prefix="tandem-bench-")
         self.output_path = os.path.join(self.folder.name, "output")
-        with open(self.output_path, "wb") as output:
-            self.process = subprocess.Popen(
-                [*prefix, binary, *self.prepare(self.folder.name), *arguments], stdin=subprocess.DEVNULL, stdout=output,
-                stderr=subprocess.STDOUT, env={**inherited, **(environment or {})}, start_new_session=True)
+        self.programs = Programs()
+        self.process = self.programs.start(
+            [*prefix, binary, *self.prepare(self.folder.name), *arguments], self.output_path, settings={**inherited, **(environment or {})})
         try:
-            self.port = self._wait_for_port(start_seconds)
-            self.pid = self._server_pid(os.path.basename(binary))
+            self.port = wait_for_port(self.process, start_seconds, "the server", self.output_path)
+            # The child of strace, or the process we started.
+            self.pid = figures.child_named(self.process.pid, os.path.basename(binary)) or self.process.pid
         except BaseException:
             self.kill()
             raise
@@ -63,58 +49,15 @@ class Server:
         """Puts what the server needs into its folder; returns the arguments that say so."""
         return []
 
-    def output(self):
-        with open(self.output_path, errors="replace") as file:
-            return file.read()
-
-    def _wait_for_port(self, seconds):
-        deadline = time.monotonic() + seconds
-        while time.monotonic() < deadline:
-            found = re.search(r"ready at https?://127\.0\.0\.1:(\d+)", self.output())
-            if found:
-                return int(found.group(1))
-            if self.process.poll() is not None:
-                break
-            time.sleep(0.02)
-        raise SystemExit(f"bench: the server did not start:\n{self.output()}")
-
-    def _server_pid(self, name):
-        """The server itself: the child of strace, or the process we started."""
-        for child in self._children(self.process.pid):
-            with open(f"/proc/{child}/comm") as file:
-                if file.read().strip() == name:
-                    return child
-        return self.process.pid
-
-    @staticmethod
-    def _children(pid):
-        with open(f"/proc/{pid}/task/{pid}/children") as file:
-            return [int(word) for word in file.read().split()]
-
     def resident_kilobytes(self):
-        with open(f"/proc/{self.pid}/status") as file:
-            return int(re.search(r"VmRSS:\s+(\d+) kB", file.read()).group(1))
+        return figures.kilobytes(self.pid, "VmRSS")
 
     def user_and_system_seconds(self):
-        with open(f"/proc/{self.pid}/stat") as file:
-            fields = file.read().rsplit(")", 1)[1].split()
-        tick = os.sysconf("SC_CLK_TCK")
-        return int(fields[11]) / tick, int(fields[12]) / tick
+        return figures.cpu_seconds(self.pid)
 
-    def freeze(self, seconds=10):
+    def freeze(self):
         """Stops every thread; returns when all of them stand."""
-        os.kill(self.pid, signal.SIGSTOP)
-        deadline = time.monotonic() + seconds
-        while time.monotonic() < deadline:
-            if all(state in "Tt" for state in self._thread_states()):
-                return
-            time.sleep(0.001)
-        raise SystemExit("bench: the server could not be stopped for a moment")
-
-    def _thread_states(self):
-        for thread in os.listdir(f"/proc/{self.pid}/task"):
-            with open(f"/proc/{self.pid}/task/{thread}/stat") as file:
-                yield file.read().rsplit(")", 1)[1].split()[0]
+        figures.freeze(self.pid, "the server")
 
     def thaw(self):
         os.kill(self.pid, signal.SIGCONT)
@@ -126,15 +69,14 @@ class Server:
             code = self.process.wait(seconds)
         except subprocess.TimeoutExpired:
             self.kill()
-            raise SystemExit(f"bench: the server did not end within {seconds} s of SIGTERM")
+            fail(f"the server did not end within {seconds} s of SIGTERM")
         if code != 0:
-            raise SystemExit(f"bench: the server ended with {code}:\n{self.output()}")
+            fail(f"the server ended with {code}:\n{text(self.output_path)}")
         self.folder.cleanup()
 
     def kill(self):
         if self.process.poll() is None:
-            os.killpg(self.process.pid, signal.SIGKILL)
-            self.process.wait()
+            self.programs.kill(self.process)
         self.folder.cleanup()
 
     def __enter__(self):
@@ -151,8 +93,12 @@ class Server:
 class Hub(Server):
     """The hub, with one app and one loop."""
 
+    def settings(self, folder):
+        """Its configuration; files that this names go into `folder`."""
+        return CONFIGURATION
+
     def prepare(self, folder):
         configuration = os.path.join(folder, "tandem.yaml")
         with open(configuration, "w") as file:
-            file.write(CONFIGURATION)
+            file.write(self.settings(folder))
         return ["serve", "--config", configuration, "--data", os.path.join(folder, "data")]

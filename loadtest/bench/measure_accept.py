@@ -1,15 +1,13 @@
 """What a client costs until it is subscribed to a private channel, beside the least that accepting and upgrading costs."""
 
 import os
-import shlex
-import subprocess
 
-from callgrind import CallgrindHub, Counted, compiler
-from crowd import WAVE, Crowd, CrowdedHub, build_crowd
-from hub_process import Server, raise_descriptor_limit
+from callgrind import Counted, compiled
+from common.programs import raise_descriptor_limit
+from crowd import Crowd, CrowdedHub, build_crowd
+from hub_process import Server
 from report import Spread
 
-SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bare_upgrade.c")
 CHANNEL = "private-crowd"
 COUNTED_SHORT, COUNTED_LONG = 100, 500
 # Who is there already when the second count is taken: what each newcomer costs must not grow with it.
@@ -20,14 +18,6 @@ TIMED, TIMED_ROUNDS = 5000, 7
 
 class CountedHub(Counted, CrowdedHub):
     """The hub, counted."""
-
-
-def build_bare_upgrade(folder):
-    os.makedirs(folder, exist_ok=True)
-    binary = os.path.join(folder, "bare-upgrade")
-    flags = subprocess.run(["pkg-config", "--cflags", "--libs", "libcrypto"], check=True, capture_output=True, text=True).stdout
-    subprocess.run([compiler(), "-O2", "-o", binary, SOURCE, *shlex.split(flags)], check=True)
-    return binary
 
 
 def counted(binary, crowd_binary, folder):
@@ -57,7 +47,7 @@ def timed_round(server, crowd):
 
 
 def clocked(binary, crowd_binary, folder):
-    with CrowdedHub(binary) as hub, Server(build_bare_upgrade(folder)) as bare:
+    with CrowdedHub(binary) as hub, Server(compiled("bare_upgrade.c", os.path.join(folder, "bare-upgrade"), "libcrypto")) as bare:
         with Crowd(crowd_binary, hub.port, CHANNEL) as clients, Crowd(crowd_binary, bare.port, CHANNEL, "bare") as upgrades:
             rounds = []
             for index in range(TIMED_ROUNDS + 1):

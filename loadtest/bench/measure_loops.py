@@ -7,8 +7,8 @@ import threading
 import time
 
 from callgrind import Counted
+from common.programs import raise_descriptor_limit
 from crowd import WAVE, Crowd, CrowdedHub, TwoLoops, build_crowd
-from hub_process import raise_descriptor_limit
 from measure_instructions import OUTSTANDING, ROUNDS_JOINED_LONG, ROUNDS_JOINED_SHORT, ROUNDS_LONG, ROUNDS_SHORT, difference
 from publisher import Publisher, request
 from report import Spread
@@ -152,9 +152,7 @@ def responsive(binary, crowd_binary):
             bytes_of_request = request(hub.port, ["nobody-is-here"], sequence)
             sequence += 1
             began = time.monotonic()
-            publisher.send(bytes_of_request)
-            while not publisher.receive():
-                pass
+            publisher.ask(bytes_of_request)
             latencies[busy].append((time.monotonic() - began) * 1e3)
             time.sleep(0.001)
 
@@ -168,9 +166,7 @@ def responsive(binary, crowd_binary):
             wide = Publisher(hub.port)
             is_busy.set()
             for sequence in range(FAN_OUTS):
-                wide.send(request(hub.port, ["everybody"], sequence))
-                while not wide.receive():
-                    pass
+                wide.ask(request(hub.port, ["everybody"], sequence))
                 time.sleep(FAN_OUT_PAUSE)
             is_busy.clear()
         finally:

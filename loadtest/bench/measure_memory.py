@@ -1,11 +1,11 @@
 """Resident bytes of the hub per idle connection with one subscription, plain and TLS, and what the kernel holds for it."""
 
-import os
 import re
 import time
 
-from crowd import WAVE, Crowd, CrowdedHub, SecureHub, TwoLoops, build_crowd
-from hub_process import Hub, raise_descriptor_limit
+from common.programs import raise_descriptor_limit
+from crowd import WAVE, Crowd, SecureHub, TwoLoops, build_crowd
+from hub_process import Hub
 from workload import Workload, wait_until_steady
 
 CONNECTIONS = 5000

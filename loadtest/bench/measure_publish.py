@@ -2,16 +2,13 @@
 
 import contextlib
 import os
-import shlex
-import subprocess
 
-from callgrind import CallgrindHub, CallgrindServer, compiler
+from callgrind import CallgrindHub, CallgrindServer, compiled
 from hub_process import Hub, Server
 from measure_instructions import ALLOCATIONS
 from publisher import Publisher, request
 from report import Spread
 
-SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bare_endpoint.c")
 CHANNEL = "nobody-is-here"
 OUTSTANDING = 16
 
@@ -19,14 +16,6 @@ COUNTED_SHORT, COUNTED_LONG = 64, 320
 # A round is long against the 10 ms in which the kernel counts CPU time; both servers have theirs in turn.
 TIMED_PUBLISHES = 40_000
 TIMED_ROUNDS = 5
-
-
-def build_bare_endpoint(folder):
-    os.makedirs(folder, exist_ok=True)
-    binary = os.path.join(folder, "bare-endpoint")
-    flags = subprocess.run(["pkg-config", "--cflags", "--libs", "libwebsockets"], check=True, capture_output=True, text=True).stdout
-    subprocess.run([compiler(), "-O2", "-o", binary, SOURCE, *shlex.split(flags)], check=True)
-    return binary
 
 
 class Load:
@@ -52,8 +41,7 @@ class Load:
                 if frozen:
                     self.server.thaw()
             for publisher, _ in batch:
-                while not publisher.receive():
-                    pass
+                publisher.finish()
 
     def __enter__(self):
         return self
@@ -124,7 +112,7 @@ def clocked(hub_binary, bare_binary):
 
 
 def measure(binary, folder):
-    bare_binary = build_bare_endpoint(folder)
+    bare_binary = compiled("bare_endpoint.c", os.path.join(folder, "bare-endpoint"), "libwebsockets")
     results, profiles = count(binary, bare_binary, folder)
     results.update(clocked(binary, bare_binary))
     return results, profiles

@@ -3,7 +3,8 @@
 import os
 
 from callgrind import CallgrindHub
-from hub_process import Hub, raise_descriptor_limit
+from common.programs import raise_descriptor_limit
+from hub_process import Hub
 from measure_instructions import ALLOCATIONS, RELEASES, RETAINS
 from report import Spread
 from rooms import Rooms

@@ -4,7 +4,8 @@ import os
 import statistics
 import time
 
-from hub_process import Hub, raise_descriptor_limit
+from common.programs import raise_descriptor_limit
+from hub_process import Hub
 from publisher import Publisher, request
 from subscribers import Subscribers
 from workload import Workload, wait_until_steady
@@ -29,9 +30,7 @@ def flood(hub, publisher):
     waiting, kernel_bytes, sent = 0, -1, 0
     while waiting + 20 * FLOOD_BYTES < BOUND_BYTES:
         for _ in range(10):
-            publisher.send(request(hub.port, ["flood"], sent, "x" * FLOOD_BYTES))
-            while not publisher.receive():
-                pass
+            publisher.ask(request(hub.port, ["flood"], sent, "x" * FLOOD_BYTES))
             sent += 1
         now = kernel_waiting(hub)
         waiting = waiting + 10 * FLOOD_BYTES if now == kernel_bytes else 0

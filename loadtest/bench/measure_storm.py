@@ -5,8 +5,8 @@ import signal
 import threading
 import time
 
+from common.programs import raise_descriptor_limit
 from crowd import Crowd, TwoLoops, build_crowd
-from hub_process import raise_descriptor_limit
 from publisher import Publisher, request
 from report import Spread
 
@@ -30,9 +30,7 @@ class Publishing:
             bytes_of_request = request(self.hub.port, ["nobody-is-here"], sequence)
             sequence += 1
             began = time.monotonic()
-            publisher.send(bytes_of_request)
-            while not publisher.receive():
-                pass
+            publisher.ask(bytes_of_request)
             self.milliseconds.append((time.monotonic() - began) * 1e3)
             time.sleep(0.001)
         publisher.close()

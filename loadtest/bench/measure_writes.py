@@ -62,9 +62,7 @@ def over_several_channels(hub):
         sequences = []
         before = hub.write_calls()
         for sequence in range(ROUNDS):
-            publisher.send(request(hub.port, channels, sequence))
-            while not publisher.receive():
-                pass
+            publisher.ask(request(hub.port, channels, sequence))
             sequences += [sequence] * CHANNELS
             subscribers.wait_for(len(sequences), ROUND_SECONDS)
         return (hub.write_calls() - before - ROUNDS) / subscribers.verify(sequences)

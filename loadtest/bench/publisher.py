@@ -1,11 +1,9 @@
 """Signed publishes over HTTP keep-alive connections, each with at most one request in flight."""
 
-import hashlib
-import hmac
 import json
 import socket
-import time
 
+from common.http import signed, take_answer
 from hub_process import APP, KEY, SECRET
 from subscribers import DeliveryError
 
@@ -17,12 +15,10 @@ def request(port, channels, sequence, data=None):
     """The bytes of one publish (head and body in one piece) of event `tick` on these channels, whose data begins with `sequence` or is `data`."""
     data = data or f"{sequence:08d}:".ljust(DATA_BYTES, "x")
     body = json.dumps({"name": "tick", "channels": channels, "data": data}).encode()
-    path = f"/apps/{APP}/events"
-    query = f"auth_key={KEY}&auth_timestamp={int(time.time())}&auth_version=1.0&body_md5={hashlib.md5(body).hexdigest()}"
-    signature = hmac.new(SECRET.encode(), f"POST\n{path}\n{query}".encode(), hashlib.sha256).hexdigest()
+    path = signed("POST", f"/apps/{APP}/events", body, KEY, SECRET)
     # Headers and their order are those of an official library (pusher-http-node), because every server pays for reading them.
     head = (
-        f"POST {path}?{query}&auth_signature={signature} HTTP/1.1\r\nContent-Type: application/json\r\n"
+        f"POST {path} HTTP/1.1\r\nContent-Type: application/json\r\n"
         "X-Pusher-Library: pusher-http-node 5.2.0\r\nAccept: */*\r\n"
         f"Content-Length: {len(body)}\r\nUser-Agent: node-fetch/1.0 (+https://github.com/bitinn/node-fetch)\r\n"
         f"Accept-Encoding: gzip,deflate\r\nConnection: keep-alive\r\nHost: 127.0.0.1:{port}\r\n\r\n")
@@ -43,24 +39,25 @@ class Publisher:
     def send(self, request_bytes):
         self.socket.sendall(request_bytes)
 
+    def ask(self, request_bytes):
+        self.send(request_bytes)
+        self.finish()
+
+    def finish(self):
+        """Waits until the answer is complete."""
+        while not self.receive():
+            pass
+
     def receive(self):
         """Takes what has arrived (waits when nothing has); True: the answer is complete, and it was 200."""
         chunk = self.socket.recv(65536)
         if not chunk:
             raise DeliveryError("the server closed a publisher")
         self.buffer += chunk
-        end = self.buffer.find(b"\r\n\r\n")
-        if end < 0:
-            return False
-        head = bytes(self.buffer[:end]).decode("latin-1")
-        length = next(
-            int(line.split(":", 1)[1]) for line in head.split("\r\n") if line.lower().startswith("content-length:"))
-        if len(self.buffer) < end + 4 + length:
-            return False
-        if not head.startswith("HTTP/1.1 200"):
-            raise DeliveryError(f"a publish was refused: {bytes(self.buffer)!r}")
-        del self.buffer[:end + 4 + length]
-        return True
+        answer = take_answer(self.buffer)
+        if answer and answer[0] != 200:
+            raise DeliveryError(f"a publish was refused: {answer}")
+        return answer is not None
 
     def close(self):
         self.socket.close()

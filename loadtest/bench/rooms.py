@@ -2,10 +2,10 @@
 
 from publisher import Publisher, request
 from subscribers import Subscribers
-from workload import ROUND_SECONDS
+from workload import ROUND_SECONDS, Verified
 
 
-class Rooms:
+class Rooms(Verified):
     """`count` channels of `size` subscribers each. Every phase ends when all of its deliveries have arrived."""
 
     def __init__(self, hub, count, size):
@@ -43,9 +43,7 @@ class Rooms:
     def _publish(self, channels):
         if self.publisher is None:
             self.publisher = Publisher(self.hub.port)
-        self.publisher.send(request(self.hub.port, channels, self.published))
-        while not self.publisher.receive():
-            pass
+        self.publisher.ask(request(self.hub.port, channels, self.published))
 
     def verify(self):
         for room, sequences in zip(self.rooms, self.sequences):
@@ -57,13 +55,3 @@ class Rooms:
             self.publisher.close()
         for room in self.rooms:
             room.close()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, kind, error, trace):
-        try:
-            if kind is None:
-                self.verify()
-        finally:
-            self.close()

@@ -5,10 +5,10 @@ import json
 import os
 import select
 import socket
-import struct
 import time
 import zlib
 
+from common.frames import TEXT, client_frame, take_frames
 from hub_process import KEY
 
 READ_BYTES = 1 << 18
@@ -18,40 +18,6 @@ HANDSHAKES_MAX = 200
 
 class DeliveryError(Exception):
     """The hub did not do what is being measured."""
-
-
-def client_frame(text):
-    """A masked text frame (RFC 6455, 5.2). The mask is zero: legal, and the payload stays readable."""
-    payload = text.encode()
-    if len(payload) < 126:
-        head = struct.pack("!BB", 0x81, 0x80 | len(payload))
-    else:
-        head = struct.pack("!BBH", 0x81, 0x80 | 126, len(payload))
-    return head + b"\0\0\0\0" + payload
-
-
-def take_frames(buffer):
-    """Cuts whole server frames off the front of a bytearray; returns (opcode, payload) pairs."""
-    frames = []
-    position = 0
-    while len(buffer) - position >= 2:
-        length, start = buffer[position + 1], position + 2
-        if length & 0x80:
-            raise DeliveryError("a server frame is masked")
-        if length == 126:
-            if len(buffer) - position < 4:
-                break
-            (length,), start = struct.unpack_from("!H", buffer, position + 2), position + 4
-        elif length == 127:
-            if len(buffer) - position < 10:
-                break
-            (length,), start = struct.unpack_from("!Q", buffer, position + 2), position + 10
-        if len(buffer) < start + length:
-            break
-        frames.append((buffer[position] & 0x0F, bytes(buffer[start:start + length])))
-        position = start + length
-    del buffer[:position]
-    return frames
 
 
 class Subscriber:
@@ -127,7 +93,7 @@ class Subscribers:
             event = json.loads(payload)["event"] if opcode == 1 else f"opcode {opcode}"
             if entry[2] == "established" and event == "pusher:connection_established":
                 for channel in self.channels:
-                    connection.sendall(client_frame(json.dumps({"event": "pusher:subscribe", "data": {"channel": channel}})))
+                    connection.sendall(client_frame(TEXT, json.dumps({"event": "pusher:subscribe", "data": {"channel": channel}}).encode()))
                 entry[2] = len(self.channels)
             elif entry[2] in range(1, len(self.channels) + 1) and event == "pusher_internal:subscription_succeeded":
                 entry[2] -= 1

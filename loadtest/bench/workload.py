@@ -9,7 +9,21 @@ from subscribers import Subscribers
 ROUND_SECONDS = 120
 
 
-class Workload:
+class Verified:
+    """A load that is verified at its end, unless an error ends it."""
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, error, trace):
+        try:
+            if kind is None:
+                self.verify()
+        finally:
+            self.close()
+
+
+class Workload(Verified):
     """Subscribers and publisher connections of one hub. Every phase ends when all of its deliveries have arrived."""
 
     def __init__(self, hub, subscribers, channel="bench"):
@@ -40,8 +54,7 @@ class Workload:
                 if outstanding > 1:
                     self.hub.thaw()
             for publisher in publishers:
-                while not publisher.receive():
-                    pass
+                publisher.finish()
             self.subscribers.wait_for(len(self.sequences), ROUND_SECONDS)
         return count * outstanding * len(self.subscribers)
 
@@ -56,16 +69,6 @@ class Workload:
         for publisher in self.publishers:
             publisher.close()
         self.subscribers.close()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, kind, error, trace):
-        try:
-            if kind is None:
-                self.verify()
-        finally:
-            self.close()
 
 
 def wait_until_steady(read, tolerance, seconds):

@@ -7,26 +7,22 @@ import argparse
 import json
 import os
 import resource
-import shutil
-import signal
 import subprocess
 import sys
-import tempfile
 import time
 
-import programs as p
+sys.path.insert(1, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
 import rounds as r
 import servers as s
+from common import programs as p
+from common.output import say
+from common.workspace import ROOT, built, workspace
 
 # Rounds in addition to those that were asked for, in place of spoiled ones.
 REPEATED_MAX = 3
 DESCRIPTORS_BESIDE = 500
-LOADTEST = ".build/release/tandem-loadtest"
 VENV = ".build/compare-venv"
-
-
-def say(text=""):
-    print(text, flush=True)
 
 
 def number(name, default, kind=int, least=1):
@@ -64,8 +60,8 @@ def raise_descriptors(wanted):
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
-def commit(root):
-    done = subprocess.run(["git", "-C", root, "describe", "--always", "--dirty", "--abbrev=12"], capture_output=True, text=True)
+def commit():
+    done = subprocess.run(["git", "-C", ROOT, "describe", "--always", "--dirty", "--abbrev=12"], capture_output=True, text=True)
     return done.stdout.strip() or "unknown"
 
 
@@ -116,10 +112,11 @@ def measure_all(measurer, servers, count):
     return sorted(reports, key=lambda report: order[report["scenario"]]), warnings
 
 
-def annotate(reports, root, sizes, servers, count, server_core, client_cores):
+def annotate(reports, sizes, servers, count, server_core, client_cores):
     others = max(r.figure(report, "machine busy with other things") for report in reports)
     about = [
-        ("commit", commit(root)), ("bytes that bare events get in addition", str(sizes.envelope)), ("rounds, interleaved", str(count)), ("server's core", str(server_core)),
+        ("commit", commit()), ("bytes that bare events get in addition", str(sizes.envelope)),
+        ("rounds, interleaved", str(count)), ("server's core", str(server_core)),
         ("client's cores", " ".join(map(str, client_cores))), ("versions", "; ".join(filter(None, (server.version() for server in servers)))),
     ]
     for report in reports:
@@ -148,40 +145,27 @@ def main():
     parser = argparse.ArgumentParser(prog="loadtest/compare.sh", description="Put the hub beside other servers.")
     parser.add_argument("--out", help="folder for report.json, report.html and table.txt")
     out = parser.parse_args().out
-    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     count = number("ROUNDS", 7)
     sizes = r.Sizes(number("SUBSCRIBERS", 1000), number("CROWD", 10_000), number("SECONDS", 2.5, float, 0.5), number("BYTES", 128, least=48),
                     number("ENVELOPE", 0, least=0))
     names = os.environ.get("SERVERS", "").split() or list(s.KINDS)
     server_core, client_cores = cores()
     raise_descriptors(max(sizes.crowd, sizes.subscribers) + DESCRIPTORS_BESIDE)
-    binary = os.path.join(root, LOADTEST)
-    if not os.access(binary, os.X_OK):
-        p.fail(f"{LOADTEST} is missing: run `make compare`, which builds it")
-    servers = s.chosen(names, root, os.path.join(root, VENV))
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    folder = tempfile.mkdtemp(prefix="tandem-compare-")
-    programs = p.Programs()
+    binary = built("tandem-loadtest", "compare")
+    servers = s.chosen(names, ROOT, os.path.join(ROOT, VENV))
     started = time.monotonic()
-    try:
+    with workspace() as (folder, programs):
         for server in servers:
             server.build(folder)
         say(f"compare: {' '.join(names)}; {count} rounds; load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores; server on core {server_core}, "
             f"client on {' '.join(map(str, client_cores))}")
         measurer = r.Measurer(programs, binary, folder, sizes, {server_core}, set(client_cores))
         reports, warnings = measure_all(measurer, servers, count)
-        warnings += annotate(reports, root, sizes, servers, count, server_core, client_cores)
+        warnings += annotate(reports, sizes, servers, count, server_core, client_cores)
         data = {"title": "Servers beside each other", "warnings": warnings, "targets": r.targets(sizes, names), "reports": reports}
         table, is_missed = write(out or os.path.join(folder, "report"), data, binary)
         say(f"\n{table}")
         say(f"{time.monotonic() - started:.0f} s" + (f"; written to {out}" if out else ""))
-    except KeyboardInterrupt:
-        say("\ncompare: interrupted")
-        sys.exit(130)
-    finally:
-        programs.end()
-        shutil.rmtree(folder, ignore_errors=True)
     sys.exit(1 if is_missed else 0)
 
 

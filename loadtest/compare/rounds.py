@@ -4,7 +4,7 @@ import json
 import os
 import time
 
-import programs as p
+from common import programs as p
 
 WARMUP_SECONDS = 0.5
 RUN_SECONDS_MAX = 120
@@ -118,7 +118,7 @@ class Measurer:
         process = self.programs.start(
             [self.binary, kind, "--dialect", server.dialect, "--url", f"ws://127.0.0.1:{server.port}", *server.options(), "--json", result,
              "--server-pid", str(server.process.pid), "--bytes", str(self.sizes.bytes_for(server)), "--seconds", str(self.sizes.seconds),
-             "--warmup", str(WARMUP_SECONDS), *arguments], output, self.client_cores)
+             "--warmup", str(WARMUP_SECONDS), *arguments], output, cores=self.client_cores)
         deadline = time.monotonic() + RUN_SECONDS_MAX
         while process.poll() is None and time.monotonic() < deadline and server.process.poll() is None:
             time.sleep(0.02)

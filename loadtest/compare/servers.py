@@ -8,7 +8,7 @@ import shutil
 import socket
 import urllib.request
 
-import programs as p
+from common import programs as p
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PEERS = os.path.join(HERE, "peers")
@@ -63,13 +63,12 @@ class Server:
         os.makedirs(folder, exist_ok=True)
         self.output = os.path.join(folder, "output")
         command, settings = self.command(folder)
-        self.process = programs.start(command, self.output, cores, **settings)
+        self.process = programs.start(command, self.output, settings=p.environment(**settings), cores=cores)
         self.port = p.wait_until(lambda: self.ready(p.text(self.output)), self.process, START_SECONDS, self.name, self.output)
 
     def ready(self, output):
         """The port, once it is served."""
-        found = re.search(r"ready at http://127\.0\.0\.1:(\d+)", output)
-        return int(found.group(1)) if found else 0
+        return p.port_in(output)
 
     def fetch(self, path):
         with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(f"http://127.0.0.1:{self.port}{path}", timeout=10) as answer:

@@ -5,20 +5,19 @@ import hmac
 import http.server
 import json
 import os
-import shutil
 import sys
-import tempfile
 import threading
 import time
 import urllib.parse
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.append(os.path.join(os.path.dirname(HERE), "one-surface"))
+sys.path[1:1] = [os.path.dirname(HERE), os.path.join(os.path.dirname(HERE), "one-surface")]
 
 import decide
 import wire
 from browser import Browser
-from programs import Gateways, Hub, Programs
+from common.workspace import built, workspace
+from programs import Gateways, Hub
 
 # What an app that says nothing of its state is asked at the latest, and some seconds more.
 PROOF_SECONDS = 28
@@ -130,18 +129,10 @@ def run(programs, folder, binaries, events):
 
 
 def main():
-    root = os.path.dirname(os.path.dirname(HERE))
     build = os.environ.get("BUILD") or "release"
-    binaries = {name: os.path.join(root, ".build", build, name) for name in ("tandem", "tandem-gateways")}
-    for binary in binaries.values():
-        if not os.access(binary, os.X_OK):
-            raise SystemExit(f"frozen-tab: {binary} is missing: run `make frozen-tab`, which builds it")
-    folder, programs = tempfile.mkdtemp(prefix="frozen-tab-"), Programs()
-    try:
+    binaries = {name: built(name, "frozen-tab", build) for name in ("tandem", "tandem-gateways")}
+    with workspace() as (folder, programs):
         return run(programs, folder, binaries, int(os.environ.get("EVENTS") or 100))
-    finally:
-        programs.end()
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 sys.exit(main())

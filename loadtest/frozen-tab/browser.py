@@ -7,7 +7,7 @@ import signal
 import subprocess
 import time
 
-from programs import LIBC, PR_SET_PDEATHSIG, environment
+from common.programs import die_with_parent, environment
 
 SECONDS = 60
 
@@ -19,7 +19,7 @@ class Browser:
             os.set_inheritable(descriptor, True)
 
         def prepare():
-            LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+            die_with_parent()
             first, second = os.dup(commands), os.dup(results)
             os.dup2(first, 3)
             os.dup2(second, 4)
@@ -28,7 +28,7 @@ class Browser:
             ["chromium", "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
              f"--user-data-dir={os.path.join(folder, 'profile')}", "--remote-debugging-pipe", "about:blank"],
             stdin=subprocess.DEVNULL, stdout=open(os.path.join(folder, "browser.log"), "ab"), stderr=subprocess.STDOUT,
-            env={**environment(), "HOME": folder}, start_new_session=True, close_fds=False, preexec_fn=prepare)
+            env=environment(NO_PROXY="*", HOME=folder), start_new_session=True, close_fds=False, preexec_fn=prepare)
         os.close(commands)
         os.close(results)
         self.buffer, self.last = b"", 0

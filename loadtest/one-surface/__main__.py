@@ -3,18 +3,20 @@
 import json
 import os
 import random
-import shutil
-import signal
 import sys
-import tempfile
 import threading
 import time
 
+sys.path.insert(1, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
 import decide
 import wire
+from common.output import Report, say, setting
+from common.programs import raise_descriptor_limit
+from common.workspace import built, workspace
 from judge import DEADLINES, SILENCE, Judge, Person, percentile, read_logs
 from plan import Plan
-from programs import Client, Gateways, Hub, Programs, raise_descriptor_limit
+from programs import Client, Gateways, Hub
 
 # The longest a push may take after the last event: a silent app's receipt of `notify` is provisional for 40 s.
 DRAIN_SECONDS = 46
@@ -23,18 +25,6 @@ DECIDE_MS_MAX = 150.0
 DUPLICATES_MAX = 0.001
 RESCUE_SLACK = 0.5
 FINDINGS_SHOWN = 12
-
-
-def setting(name, default):
-    text = os.environ.get(name, "")
-    try:
-        return int(text) if text else default
-    except ValueError:
-        raise SystemExit(f"one-surface: {name} is a whole number, not {text!r}")
-
-
-def say(text):
-    print(text, flush=True)
 
 
 class Run:
@@ -156,18 +146,6 @@ class Run:
         raise SystemExit(f"one-surface: event {event['n']} got no answer within 60 s")
 
 
-class Report:
-    """Numbers beside their targets; remembers whether one was missed."""
-
-    def __init__(self):
-        self.is_missed = False
-
-    def line(self, what, value, target="", met=None):
-        verdict = "" if met is None else "ok" if met else "MISSED"
-        self.is_missed |= met is False
-        say(f"  {what:<62}{value:>16}  {target:<14}{verdict}")
-
-
 def report(run, judge, facts, oddities, report):
     plan, counts = run.plan, judge.counts
     pairs = counts["pairs"]
@@ -261,24 +239,14 @@ def keep(run, judge):
 
 
 def main():
-    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    binaries = {}
-    for name in ("tandem", "tandem-gateways"):
-        binaries[name] = os.path.join(root, ".build", "release", name)
-        if not os.access(binaries[name], os.X_OK):
-            raise SystemExit(f"one-surface: {binaries[name]} is missing: run `make one-surface`, which builds it")
+    binaries = {name: built(name, "one-surface") for name in ("tandem", "tandem-gateways")}
     seed = setting("SEED", random.SystemRandom().randrange(1_000_000))
     participants, events = setting("PARTICIPANTS", 2000), setting("EVENTS", 100)
     recipients = setting("RECIPIENTS", 10_000)
     raise_descriptor_limit(max(participants, recipients) + 1000)
     plan = Plan(seed, participants, events)
-    folder = tempfile.mkdtemp(prefix="tandem-one-surface-")
-    programs = Programs()
-    # Also where whoever starts this has Ctrl-C ignored, as shells do for what they run in the background.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    outcome, run = Report(), None
-    try:
+    outcome = Report(62, 16, 14)
+    with workspace(kept="logs are") as (folder, programs):
         run = Run(programs, folder, binaries, plan)
         say(f"one-surface: SEED={seed} PARTICIPANTS={participants} EVENTS={events}; load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
         say("People join and connect")
@@ -303,17 +271,6 @@ def main():
             outcome.line("  all rounds", " ".join(f"{value:.0f}" for value in sorted(times)))
             outcome.line("user CPU of the server, us per recipient", f"{cpu:.1f}")
         say(f"\n{'A target was missed' if outcome.is_missed else 'All targets are met'} (SEED={seed})")
-    except KeyboardInterrupt:
-        say("\none-surface: interrupted")
-        sys.exit(130)
-    finally:
-        if run:
-            run.gateways.stopping.set()
-        programs.end()
-        if os.environ.get("KEEP"):
-            say(f"logs are kept in {folder}")
-        else:
-            shutil.rmtree(folder, ignore_errors=True)
     sys.exit(1 if outcome.is_missed else 0)
 
 

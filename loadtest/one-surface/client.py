@@ -27,7 +27,10 @@ import sys
 import time
 from collections import deque
 
+sys.path.insert(1, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
 import wire
+from common import frames
 from lane import Lane
 
 STALL_SECONDS = 0.25
@@ -73,7 +76,7 @@ class App:
         """The app says goodbye."""
         self.wanted = False
         if self.socket is not None:
-            self.send(wire.client_frame(wire.CLOSE, struct.pack("!H", 1000)))
+            self.send(frames.client_frame(frames.CLOSE, struct.pack("!H", 1000)))
         self.leave("close")
 
     def leave(self, reason):
@@ -163,7 +166,7 @@ class App:
                 self.process.change(self.socket.fileno(), self.wanted_mask())
 
     def say(self, message):
-        self.send(wire.client_frame(wire.TEXT, json.dumps(message).encode()))
+        self.send(frames.client_frame(frames.TEXT, json.dumps(message).encode()))
 
     def on_event(self, mask):
         if mask & select.EPOLLOUT and self.out:
@@ -197,16 +200,16 @@ class App:
             del self.buffer[:end + 4]
             self.phase = "open"
         now = time.time()
-        for opcode, payload in wire.take_frames(self.buffer, without=COMINGS_AND_GOINGS):
-            if opcode == wire.PING:
-                self.send(wire.client_frame(wire.PONG, payload))
-            elif opcode == wire.TEXT:
+        for opcode, payload in frames.take_frames(self.buffer, without=COMINGS_AND_GOINGS):
+            if opcode == frames.PING:
+                self.send(frames.client_frame(frames.PONG, payload))
+            elif opcode == frames.TEXT:
                 # The list of two thousand members is not read: that would take longer than all the rest of coming back.
                 if payload.startswith(b'{"event":"pusher_internal:subscription_succeeded"'):
                     self.entered()
                 else:
                     self.hear(json.loads(payload), now)
-            elif opcode == wire.CLOSE:
+            elif opcode == frames.CLOSE:
                 return self.end("closed" + (str(struct.unpack_from("!H", payload)[0]) if len(payload) >= 2 else ""))
             if self.socket is None:
                 return

@@ -2,7 +2,7 @@
 
 import socket
 
-import wire
+from common.http import take_answer
 
 
 class Lane:
@@ -35,7 +35,7 @@ class Lane:
         if not chunk:
             return self.fail()
         self.buffer += chunk
-        answer = wire.take_answer(self.buffer)
+        answer = take_answer(self.buffer)
         if answer:
             item, self.current = self.current, None
             if item:

@@ -1,48 +1,14 @@
-"""What goes over the wire: WebSocket frames (RFC 6455), signed and bearer requests. Shares nothing with the hub."""
+"""What goes over the wire: the upgrade, signed and bearer requests. Shares nothing with the hub."""
 
 import base64
-import hashlib
-import hmac
 import json
 import os
 import socket
-import struct
-import time
 import urllib.parse
 
+from common import http
+
 APP, KEY, SECRET = "1", "surface-key", "surface-secret"
-TEXT, CLOSE, PING, PONG = 0x1, 0x8, 0x9, 0xA
-
-
-def client_frame(opcode, payload):
-    """Masked, as a client has to; the mask is zero, which is legal and keeps the payload readable."""
-    if len(payload) < 126:
-        head = struct.pack("!BB", 0x80 | opcode, 0x80 | len(payload))
-    else:
-        head = struct.pack("!BBH", 0x80 | opcode, 0x80 | 126, len(payload))
-    return head + b"\0\0\0\0" + payload
-
-
-def take_frames(buffer, without):
-    """Cuts whole server frames off the front of a bytearray; returns (opcode, payload) pairs, but of those that begin with these bytes."""
-    frames, position, end = [], 0, len(buffer)
-    while end - position >= 2:
-        length, start = buffer[position + 1], position + 2
-        if length == 126:
-            if end - position < 4:
-                break
-            (length,), start = struct.unpack_from("!H", buffer, position + 2), position + 4
-        elif length == 127:
-            if end - position < 10:
-                break
-            (length,), start = struct.unpack_from("!Q", buffer, position + 2), position + 10
-        if end < start + length:
-            break
-        if not buffer.startswith(without, start):
-            frames.append((buffer[position] & 0x0F, bytes(buffer[start:start + length])))
-        position = start + length
-    del buffer[:position]
-    return frames
 
 
 def upgrade(port, client):
@@ -58,12 +24,8 @@ def request(method, path, body=b"", headers=()):
 
 
 def signed(method, path, body=b"", headers=()):
-    """A backend's request, signed as the pusher-http libraries do it."""
-    query = f"auth_key={KEY}&auth_timestamp={int(time.time())}&auth_version=1.0"
-    if body:
-        query += f"&body_md5={hashlib.md5(body).hexdigest()}"
-    signature = hmac.new(SECRET.encode(), f"{method}\n{path}\n{query}".encode(), hashlib.sha256).hexdigest()
-    return request(method, f"{path}?{query}&auth_signature={signature}", body, [("Content-Type", "application/json"), *headers])
+    """A backend's request."""
+    return request(method, http.signed(method, path, body, KEY, SECRET), body, [("Content-Type", "application/json"), *headers])
 
 
 def authorisation(path, token, **form):
@@ -71,20 +33,6 @@ def authorisation(path, token, **form):
     return request(
         "POST", path, urllib.parse.urlencode(form).encode(),
         [("Authorization", f"Bearer {token}"), ("Content-Type", "application/x-www-form-urlencoded")])
-
-
-def take_answer(buffer):
-    """Cuts one whole HTTP answer off the front of a bytearray: (status, body), or None while it is not complete."""
-    end = buffer.find(b"\r\n\r\n")
-    if end < 0:
-        return None
-    head = bytes(buffer[:end]).decode("latin-1").split("\r\n")
-    length = next((int(line.split(":", 1)[1]) for line in head if line.lower().startswith("content-length:")), 0)
-    if len(buffer) < end + 4 + length:
-        return None
-    body = bytes(buffer[end + 4:end + 4 + length])
-    del buffer[:end + 4 + length]
-    return int(head[0].split()[1]), body
 
 
 class Caller:
@@ -106,7 +54,7 @@ class Caller:
                 if not chunk:
                     raise ConnectionError("the other side closed")
                 buffer += chunk
-                answer = take_answer(buffer)
+                answer = http.take_answer(buffer)
                 if answer:
                     return answer[0], json.loads(answer[1]) if answer[1] else None
         except OSError:

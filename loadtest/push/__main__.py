@@ -3,20 +3,22 @@
 Settings: DEVICES, ROUNDS, REGISTERED, PROVIDERS, IN_FLIGHT, KEEP.
 """
 
-import hashlib
-import hmac
 import http.client
 import json
 import os
-import shutil
-import signal
 import statistics
 import sys
-import tempfile
 import time
+
+sys.path.insert(1, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 import programs as p
 import store
+from common.figures import kilobytes
+from common.http import signed
+from common.output import Report, say, setting
+from common.programs import fail, run
+from common.workspace import built, workspace
 
 RATIO_MAX = 1.6
 LOOKUP_RATIO_MAX = 1.2
@@ -26,30 +28,16 @@ LOOKUP_EVENTS = 10
 EVENT = "session-started"
 
 
-def setting(name, default):
-    text = os.environ.get(name, "")
-    try:
-        return int(text) if text else default
-    except ValueError:
-        p.fail(f"{name} is a whole number, not {text!r}")
-
-
-def say(text=""):
-    print(text, flush=True)
-
-
 def call(port, method, path, body):
-    """A backend's request, signed as the pusher-http libraries do it."""
+    """A backend's request."""
     data = json.dumps(body).encode()
-    query = f"auth_key={p.KEY}&auth_timestamp={int(time.time())}&auth_version=1.0&body_md5={hashlib.md5(data).hexdigest()}"
-    signature = hmac.new(p.SECRET.encode(), f"{method}\n{path}\n{query}".encode(), hashlib.sha256).hexdigest()
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=300)
-    connection.request(method, f"{path}?{query}&auth_signature={signature}", data, {"Content-Type": "application/json"})
+    connection.request(method, signed(method, path, data, p.KEY, p.SECRET), data, {"Content-Type": "application/json"})
     answer = connection.getresponse()
     text = answer.read()
     connection.close()
     if answer.status not in (200, 201):
-        p.fail(f"{method} {path} was refused: {answer.status} {text[:300]!r}")
+        fail(f"{method} {path} was refused: {answer.status} {text[:300]!r}")
 
 
 def open_session(hub, session):
@@ -81,7 +69,7 @@ def push(hub, sink, session, number, devices):
     last = sink.wait(target, 600)
     after = settled(hub)
     if sink.requests != target:
-        p.fail(f"{sink.requests - target} pushes too many arrived")
+        fail(f"{sink.requests - target} pushes too many arrived")
     threads = {name: (after.threads[name] - before.threads.get(name, 0)) / devices * 1e6 for name in after.threads}
     return {
         "rate": devices / (last - answered) if last > answered else 0, "answer": answered - start,
@@ -94,10 +82,10 @@ def push(hub, sink, session, number, devices):
 
 def bare(binary, sink, certificate, in_flight, devices):
     sink_before = p.Usage(sink.process.pid).total
-    accepted, seconds, user, system, connections = p.run(
+    accepted, seconds, user, system, connections = run(
         [binary, sink.url, certificate, sink.record_path, str(in_flight), str(devices)], "the bare loop").split()
     if int(accepted) != devices or int(connections) != 1:
-        p.fail(f"the bare loop had {accepted} of {devices} accepted over {connections} connections")
+        fail(f"the bare loop had {accepted} of {devices} accepted over {connections} connections")
     return {
         "rate": devices / float(seconds), "whole": (float(user) + float(system)) / devices * 1e6,
         "system": float(system) / devices * 1e6, "sink": (p.Usage(sink.process.pid).total - sink_before) / devices * 1e6}
@@ -107,25 +95,14 @@ def spread(values, digits=1):
     return f"{statistics.median(values):,.{digits}f} ({min(values):,.{digits}f} to {max(values):,.{digits}f})"
 
 
-class Report:
-    def __init__(self):
-        self.is_missed = False
-
-    def line(self, what, value, target="", met=None):
-        self.is_missed |= met is False
-        verdict = "" if met is None else "ok" if met else "MISSED"
-        say(f"  {what:<58}{value:>32}  {target:<10}{verdict}")
-
-
 class Run:
-    def __init__(self, folder, root):
-        self.folder, self.programs, self.report = folder, p.Programs(), Report()
-        self.binary = os.path.join(root, ".build", "release", "tandem")
-        if not os.access(self.binary, os.X_OK):
-            p.fail(f"{self.binary} is missing: run `make push-bench`, which builds it")
+    def __init__(self, programs, folder):
+        self.folder, self.programs, self.report = folder, programs, Report(58, 32, 10)
+        self.binary = built("tandem", "push-bench")
         here = os.path.dirname(os.path.abspath(__file__))
         for name, libraries in (("sink", ["-lnghttp2", "-lssl", "-lcrypto"]), ("bare", ["-lcurl"])):
-            p.run(["cc", "-O2", "-Wall", "-o", os.path.join(folder, name), os.path.join(here, f"{name}.c"), *libraries], f"compiling {name}.c")
+            run(["cc", "-O2", "-Wall", "-o", os.path.join(folder, name), os.path.join(here, f"{name}.c"), *libraries],
+                f"compiling {name}.c")
         self.certificate, key = p.make_keys(folder)
         self.sink = p.Sink(self.programs, os.path.join(folder, "sink"), folder, self.certificate, key)
         p.write_account(folder, self.sink.port)
@@ -133,7 +110,7 @@ class Run:
 
     def hub(self, name, session, provider, members, others=0):
         """A hub whose store knows so many people."""
-        hub = p.Hub(self.programs, self.binary, self.folder, name, self.credentials, self.sink)
+        hub = p.Hub(self.programs, self.binary, self.folder, name, self.credentials)
         hub.start()
         open_session(hub, session)
         hub.stop()
@@ -170,7 +147,7 @@ class Run:
         line("ratio of CPU per push", spread(ratios, 2), f"<= {RATIO_MAX}", statistics.median(ratios) <= RATIO_MAX)
         whole = [mine["whole"] / bare["whole"] for mine, bare in zip(ours, theirs)]
         line("  with deciding and committing", spread(whole, 2))
-        peak = p.peak_bytes(hub.process.pid) / 1e6
+        peak = kilobytes(hub.process.pid, "VmHWM") * 1024 / 1e6
         line("peak resident memory, MB", f"{peak:.0f}", f"<= {PEAK_MB_MAX}", peak <= PEAK_MB_MAX)
         for text in sorted(set(hub.complaints()))[:5]:
             say(f"  the hub complained: {text}")
@@ -200,32 +177,17 @@ class Run:
 
 
 def main():
-    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     devices, rounds = setting("DEVICES", 100_000), setting("ROUNDS", 5)
     registered, in_flight = setting("REGISTERED", 1_000_000), setting("IN_FLIGHT", 200)
     providers = os.environ.get("PROVIDERS", "fcm apns").split()
-    folder = tempfile.mkdtemp(prefix="tandem-push-")
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    run = None
-    try:
-        run = Run(folder, root)
+    with workspace(kept="what was run with is") as (folder, programs):
+        run = Run(programs, folder)
         say(f"push: DEVICES={devices} ROUNDS={rounds} IN_FLIGHT={in_flight}; load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
         for provider in providers:
             run.compare(provider, devices, rounds, in_flight)
         if registered:
             run.lookups(registered, rounds)
         say(f"\n{'A target was missed' if run.report.is_missed else 'All targets are met'}")
-    except KeyboardInterrupt:
-        say("\npush: interrupted")
-        sys.exit(130)
-    finally:
-        if run:
-            run.programs.end()
-        if os.environ.get("KEEP"):
-            say(f"what was run with is kept in {folder}")
-        else:
-            shutil.rmtree(folder, ignore_errors=True)
     sys.exit(1 if run.report.is_missed else 0)
 
 
