@@ -1,12 +1,12 @@
 internal import Glibc
 
-/// Reading credential files with errors an operator can act on.
+/// Reads credential files, with errors that an operator can act on.
 package enum CredentialFile {
-    /// Keys and service accounts are a few kilobytes; anything much larger is another file.
+    /// Keys and service accounts have a few kilobytes; a much larger file is a mistake.
     package static let bytesMax = 64 * 1024
 
-    /// The whole file.
-    /// - Throws: with the path, what is wrong, and what to do.
+    /// Reads the whole file.
+    /// - Throws: an error with the path, the fault and the remedy.
     package static func read(_ path: String) throws(PushConfigurationError) -> [UInt8] {
         let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else {

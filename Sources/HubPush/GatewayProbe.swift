@@ -1,23 +1,23 @@
 internal import HubDelivery
 internal import HubHTTPClient
 
-/// What a gateway answered to the question whether the credentials work, in words for an operator; free of secrets.
+/// A gateway's answer to a check of the credentials, worded for an operator; free of secrets.
 package struct GatewayProbe: Sendable, Equatable {
     package enum Verdict: Sendable {
         /// Credentials, project and topic are right.
         case good
-        /// Something in the configuration or the developer's account is wrong.
+        /// The configuration or the developer's account has a mistake.
         case refused
-        /// This key is not for this environment; it may be meant for the other one only.
+        /// The key is not for this environment; it may be for the other one only.
         case otherEnvironmentOnly
-        /// Not answered, or not now.
+        /// No answer, or a temporary failure.
         case failed
     }
 
     package var verdict: Verdict
     package var asked: String
     package var answered: String
-    /// What to do; nil when there is nothing to do.
+    /// Remedy; nil if none is needed.
     package var advice: String?
 
     init(_ verdict: Verdict, asked: String, answered: String, advice: String? = nil) {
@@ -39,7 +39,7 @@ package struct GatewayProbe: Sendable, Equatable {
         }
         let word = PushReason.word(of: outcome)
         switch (outcome, word) {
-        // A gateway that takes the made-up token has checked everything else as well.
+        // A gateway that accepts the made-up token has checked everything else as well.
         case (.accepted, _): return probe(.good, "accepted")
         case (_, "BadDeviceToken"), (.dead(_, _, isCertain: true), _):
             return probe(.good, "\(word), as it should: key, team and topic are right")

@@ -2,8 +2,9 @@ package import HubCore
 package import HubDelivery
 package import Logging
 
-/// Asks every gateway whether its credentials work: one harmless request for each environment and credential, equal ones once.
+/// Checks the credentials at every gateway: one harmless request per environment and credential, without duplicates.
 package final class GatewayProbes {
+    /// Result of one check.
     package struct Answer: Sendable, Equatable {
         /// `push` for the common credentials, `app 7` for an app's own.
         package var place: String
@@ -18,8 +19,8 @@ package final class GatewayProbes {
     private let lanes: PushLanes
     private var questions: [Question] = []
 
-    /// Starts a thread for each lane; connections open with `run`.
-    /// - Throws: when a credential cannot be used.
+    /// Starts a thread per lane; connections open with `run`.
+    /// - Throws: if a credential cannot be used.
     package init(_ credentials: PushCredentialSet, time: any TimeSource, logger: Logger) throws(PushConfigurationError) {
         lanes = PushLanes(time: time, logger: logger, reports: PushReports(time: time))
         var asked: Set<ObjectIdentifier> = []
@@ -50,8 +51,8 @@ package final class GatewayProbes {
         }
     }
 
-    /// Asks all of them beside each other; every request has a time limit. Ends their threads: once only.
-    /// - Returns: in the order common credentials first, then by app, APNs before FCM.
+    /// Runs all checks concurrently, each with a time limit. Ends the threads, so it can run only once.
+    /// - Returns: common credentials first, then by app, APNs before FCM.
     package func run() async -> [Answer] {
         let answers = await withTaskGroup(of: (Int, Answer).self) { group in
             for (index, question) in questions.enumerated() { group.addTask { (index, await question()) } }

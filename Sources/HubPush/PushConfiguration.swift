@@ -2,7 +2,7 @@ package import HubDelivery
 internal import HubCrypto
 internal import HubHTTPClient
 
-/// A credential or address that cannot be used: what is wrong and what to do about it. Never quotes a secret.
+/// An unusable credential or address: the fault and the remedy. Never quotes a secret.
 package struct PushConfigurationError: Error, Equatable, CustomStringConvertible {
     package let message: String
     package var description: String { message }
@@ -10,31 +10,31 @@ package struct PushConfigurationError: Error, Equatable, CustomStringConvertible
     package init(_ message: String) { self.message = message }
 }
 
-/// How configuration reads a file; tests and embedders pass their own.
+/// Reads a file of the configuration; tests and embedders pass their own.
 package typealias CredentialReader = (_ path: String) throws(PushConfigurationError) -> [UInt8]
 
-/// What it takes to speak to APNs for one app: a token-signing key and the app's topic. The key is in no description of it.
+/// APNs settings of one app: a token-signing key and the app's topic. No description of it contains the key.
 package struct APNsConfiguration: Sendable, CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
     /// Contents of the `.p8` file.
     package var keyPEM: String
-    /// Ten letters and digits, as shown beside the key in Apple's developer account.
+    /// Ten letters and digits, as shown with the key in Apple's developer account.
     package var keyID: String
     /// Ten letters and digits.
     package var teamID: String
     /// The app's bundle id.
     package var topic: String
-    /// Another key for the sandbox, where Apple issued keys for one environment each.
+    /// Separate key for the sandbox, if Apple issued keys for one environment each.
     package var sandboxKey: APNsKey?
-    /// Where to send instead of Apple's hosts, without a path; for simulators. `http` only on a loopback address.
+    /// Replacement for Apple's hosts, without a path; for simulators. `http` only on a loopback address.
     package var url: String?
-    /// The same for the sandbox; nil: where `url` says.
+    /// Replacement for the sandbox's host; nil: `url`.
     package var sandboxURL: String?
-    /// PEM file of authorities to trust instead of the system's; for simulators.
+    /// PEM file of trusted authorities instead of the system's; for simulators.
     package var caFile: String?
-    /// For device tokens that came without an environment. The gateway itself always obeys the target.
+    /// For device tokens without an environment. The gateway itself always obeys the target.
     package var defaultEnvironment: APNsEnvironment
 
-    /// - Throws: when a value cannot be right, so that the server refuses to start instead of failing at the first push.
+    /// - Throws: if a value cannot be right, so that the start fails instead of the first push.
     package init(
         keyPEM: String, keyID: String, teamID: String, topic: String, sandboxKey: APNsKey? = nil, url: String? = nil,
         sandboxURL: String? = nil, caFile: String? = nil, defaultEnvironment: APNsEnvironment = .production
@@ -63,7 +63,7 @@ package struct APNsConfiguration: Sendable, CustomStringConvertible, CustomDebug
         self.defaultEnvironment = defaultEnvironment
     }
 
-    /// The same with the key read from `keyPath` by `read`.
+    /// Reads the key from `keyPath` via `read`.
     package static func load(
         keyPath: String, keyID: String, teamID: String, topic: String, sandboxKey: (path: String, id: String)? = nil,
         url: String? = nil, sandboxURL: String? = nil, caFile: String? = nil, defaultEnvironment: APNsEnvironment = .production,
@@ -119,7 +119,7 @@ package struct APNsConfiguration: Sendable, CustomStringConvertible, CustomDebug
     }
 }
 
-/// A key that signs provider tokens. Its PEM is in no description of it.
+/// A key that signs provider tokens. No description of it contains the PEM.
 package struct APNsKey: Sendable, Equatable, CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
     package var pem: String
     package var id: String
@@ -134,22 +134,23 @@ package struct APNsKey: Sendable, Equatable, CustomStringConvertible, CustomDebu
     package var customMirror: Mirror { Mirror(self, children: ["id": id]) }
 }
 
-/// What it takes to speak to FCM for one project: a service account. Its key is in no description of it.
+/// FCM settings of one project: a service account. No description of it contains the key.
 package struct FCMConfiguration: Sendable, CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-    /// The service account's JSON, as Google's console hands it out.
+    /// The service account's JSON from Google's console.
     package var serviceAccount: [UInt8]
-    /// Where to send instead of Google's host, without a path; for simulators. `http` only on a loopback address. Access
-    /// tokens come from the service account's own `token_uri`.
+    /// Replacement for Google's host, without a path; for simulators. `http` only on a loopback address.
+    /// Access tokens come from the service account's own `token_uri`.
     package var url: String?
+    /// PEM file of trusted authorities instead of the system's; for simulators.
     package var caFile: String?
-    /// The project's quota; four fifths of it are used.
+    /// The project's quota; the hub uses four fifths of it.
     package var messagesPerMinute: Int
     let account: ServiceAccount
 
-    /// What a Firebase project has as long as nobody asks Google for more or less.
+    /// Google's default quota of a Firebase project.
     package static let messagesPerMinuteDefault = 600_000
 
-    /// - Throws: when the service account lacks something or the address cannot be used.
+    /// - Throws: if the service account is incomplete or the address cannot be used.
     package init(
         serviceAccount: [UInt8], url: String? = nil, caFile: String? = nil, messagesPerMinute: Int = FCMConfiguration.messagesPerMinuteDefault
     ) throws(PushConfigurationError) {
@@ -161,7 +162,7 @@ package struct FCMConfiguration: Sendable, CustomStringConvertible, CustomDebugS
         self.caFile = caFile
     }
 
-    /// The same with the service account read from `path` by `read`.
+    /// Reads the service account from `path` via `read`.
     package static func load(
         path: String, url: String? = nil, caFile: String? = nil, messagesPerMinute: Int = FCMConfiguration.messagesPerMinuteDefault,
         read: CredentialReader = CredentialFile.read
@@ -174,15 +175,15 @@ package struct FCMConfiguration: Sendable, CustomStringConvertible, CustomDebugS
         }
     }
 
-    /// The project the service account belongs to.
+    /// The service account's project.
     package var projectID: String { account.projectID }
 
-    /// What makes two of them the same.
+    /// Identity of equal configurations.
     var identity: PushLanes.FCMIdentity {
         PushLanes.FCMIdentity(accountDigest: Digest.sha256(serviceAccount), url: url, caFile: caFile, messagesPerMinute: messagesPerMinute)
     }
 
-    /// Whose quota it sends on.
+    /// Project whose quota applies.
     var project: PushLanes.FCMProject { PushLanes.FCMProject(id: projectID, url: url) }
 
     package var description: String { "FCM service account of project \(projectID)" }
@@ -191,7 +192,7 @@ package struct FCMConfiguration: Sendable, CustomStringConvertible, CustomDebugS
 }
 
 enum GatewayURL {
-    /// The address without a slash at its end, once it is known to be usable.
+    /// The address without a trailing slash, after validation.
     static func checked(_ url: String, name: String) throws(PushConfigurationError) -> String {
         guard let parts = URLParts(url), parts.scheme == "https" || parts.scheme == "http" && parts.isLoopback else {
             throw PushConfigurationError("\(name) is not an https:// address; http:// is possible on a loopback address only")

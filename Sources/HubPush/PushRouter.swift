@@ -4,12 +4,10 @@ package import HubDelivery
 package import Logging
 internal import Synchronization
 
-/// Sends each push through its app's credentials for its target's provider, and logs those whose provider has none.
-///
-/// Credentials can be replaced while pushes are under way: what was handed over ends on the old lanes, what comes next takes the
-/// new ones.
+/// Sends each push with its app's credentials for the target's provider. Pushes to a provider without credentials are logged.
+/// Credentials can be replaced at any time: pushes in flight end on the old lanes, and later ones take the new lanes.
 package final class PushRouter: ClosablePushGateway {
-    /// How long lanes that are not used any more may take to end what is in flight.
+    /// Time for unused lanes to end the pushes in flight.
     package static let drain = Duration.seconds(15)
 
     private struct Route: Sendable {
@@ -27,7 +25,7 @@ package final class PushRouter: ClosablePushGateway {
     private struct State {
         var common = Route()
         var apps: [String: Route] = [:]
-        /// Nil where the gateways were made by somebody else.
+        /// Nil if the gateways were passed in.
         var lanes: PushLanes?
         var credentials: [PushCredentials] = []
         var isClosed = false
@@ -45,8 +43,8 @@ package final class PushRouter: ClosablePushGateway {
         state = Mutex(State(common: Route(apns: apns, fcm: fcm)))
     }
 
-    /// Makes the lanes that the credentials need, one for all that are equal.
-    /// - Throws: when one cannot be used.
+    /// Makes the lanes for the credentials, one per distinct credential.
+    /// - Throws: if a credential cannot be used.
     package init(
         _ credentials: PushCredentialSet, time: any TimeSource, logger: Logger, reports: PushReports
     ) throws(PushConfigurationError) {
@@ -59,9 +57,9 @@ package final class PushRouter: ClosablePushGateway {
         }
     }
 
-    /// Uses other credentials from now on. Lanes whose credential is unchanged stay as they are; others end in the background.
-    /// - Returns: how many lanes were given up.
-    /// - Throws: when one cannot be used; the former ones then stay in force.
+    /// Replaces the credentials. Lanes with an unchanged credential stay; others end in the background.
+    /// - Returns: the number of lanes that end.
+    /// - Throws: if a credential cannot be used; the former ones then stay in force.
     @discardableResult
     package func replace(_ credentials: PushCredentialSet) throws(PushConfigurationError) -> Int {
         let closers = try state.withLock { state throws(PushConfigurationError) -> [@Sendable (Duration) -> Void] in
@@ -69,7 +67,7 @@ package final class PushRouter: ClosablePushGateway {
             return try Self.install(credentials, lanes, &state)
         }
         if !closers.isEmpty {
-            // A thread may wait for them; none of Swift's own should.
+            // Closing blocks its thread, which must be none of Swift's pool.
             DispatchQueue.global().async { PushLanes.close(closers, grace: Self.drain) }
         }
         return closers.count
@@ -94,7 +92,7 @@ package final class PushRouter: ClosablePushGateway {
             state.credentials = used
             return lanes.retire(allBut: used)
         } catch {
-            // What was made for the new ones before the fault was found carried nothing yet.
+            // Lanes made before the fault was found have carried nothing yet.
             PushLanes.close(lanes.retire(allBut: state.credentials), grace: .zero)
             throw error
         }
@@ -103,10 +101,10 @@ package final class PushRouter: ClosablePushGateway {
     /// Lanes with connections of their own; for tests and metrics.
     package var laneCount: Int { state.withLock { $0.lanes?.count ?? 0 } }
 
-    /// For metrics, in no particular order.
+    /// Numbers of all lanes, in no particular order.
     package var lanes: [LaneFigures] { state.withLock { $0.lanes?.figures ?? [] } }
 
-    /// Whether pushes to this provider are really sent, for apps without credentials of their own.
+    /// Whether pushes to this provider are sent, for apps without credentials of their own.
     package func isConfigured(_ provider: PushProvider) -> Bool { state.withLock { $0.common[provider] } != nil }
 
     private func gateway(app: String, _ provider: PushProvider) -> (any ClosablePushGateway)? {
@@ -117,7 +115,7 @@ package final class PushRouter: ClosablePushGateway {
     }
 
     package func room(on route: PushRoute) -> PushRoom {
-        // What has no credentials ends at once.
+        // A push without credentials ends at once.
         gateway(app: route.app, route.provider)?.room(on: route) ?? .unlimited
     }
 
@@ -138,7 +136,7 @@ package final class PushRouter: ClosablePushGateway {
         let provider = target.provider
         guard let gateway = gateway(app: target.app, provider) else {
             let log = PushLog(message, target)
-            // Off the caller's thread like every other completion, because the caller may hold locks.
+            // Asynchronous like every other completion, because the caller may hold locks.
             Task { [self] in
                 logger.info("push not sent: no credentials for its provider", metadata: log.metadata(.skippedUnconfigured))
                 note(provider, .skippedUnconfigured)

@@ -5,22 +5,20 @@ internal import HubCrypto
 package import HubHTTPClient
 internal import Synchronization
 
-/// Sends one app's pushes to APNs: a lane for each environment, which other apps with the same key share.
-///
-/// Which lane a push takes is the target's environment and nothing else; hosts are constants, so that no text from
-/// outside chooses where the provider token goes. The one exception is a token that no gateway ever accepted: when its own
-/// environment calls it bad, the other one is asked once.
+/// Sends one app's pushes to APNs via a lane per environment, shared with other apps that have the same key.
+/// The target's environment alone selects the lane. Hosts are constants, so no outside text can redirect the provider token.
+/// One exception: a token that no gateway ever accepted is tried once in the other environment if its own calls it bad.
 package final class APNsGateway: ClosablePushGateway {
     /// Twice today's longest tokens; Apple warns against assuming a length.
     static let tokenDigitsMax = 200
 
-    /// What this app has in one environment.
+    /// State of this app in one environment.
     final class Side: Sendable {
         let lane: APNsLane
-        /// For what is wrong with the topic alone.
+        /// Gate for mistakes in the topic alone.
         let gate: GateKeeper
         let court: TokenCourt
-        /// For alarms.
+        /// Lane name in alarms.
         let name: String
 
         init(_ lane: APNsLane, topic: String, time: any TimeSource, reports: PushReports) {
@@ -35,7 +33,7 @@ package final class APNsGateway: ClosablePushGateway {
             }
         }
 
-        /// Nil when a push may go out; otherwise the outcome it gets instead.
+        /// Nil if a push may go out; otherwise its outcome without sending.
         func refusal() -> PushOutcome? { gate.refusal() ?? lane.lane.refusal() }
 
         func room(isUnproven: Bool) -> PushRoom {
@@ -66,11 +64,11 @@ package final class APNsGateway: ClosablePushGateway {
     private let time: any TimeSource
     private let logger: Logger
     private let reports: PushReports
-    /// Some token was accepted: key, team and topic are right, which both environments share.
+    /// Some token was accepted: key, team and topic are right, and both environments share them.
     private let hasAccepted = Atomic(false)
 
     /// Starts two threads; connections open with the first push.
-    /// - Throws: when the key cannot be used or the HTTP client cannot start.
+    /// - Throws: if the key cannot be used or the HTTP client cannot start.
     package convenience init(
         _ configuration: APNsConfiguration, time: any TimeSource, logger: Logger, reports: PushReports? = nil
     ) throws(PushConfigurationError) {
@@ -107,7 +105,7 @@ package final class APNsGateway: ClosablePushGateway {
         let side = side(target.environment)
         let log = PushLog(message, target)
         let (target, completion) = message.addressed(to: target, completion)
-        // Whatever is decided here is told from another thread, because the caller may hold locks.
+        // Asynchronous, because the caller may hold locks.
         if let outcome = side.refusal() { return Self.later(outcome, log, logger, completion) }
         guard let path = Self.path(target.token) else {
             return Self.later(
@@ -136,7 +134,7 @@ package final class APNsGateway: ClosablePushGateway {
         AdmissionGroups.admit(candidates, by: \.environment) { side($0).admit($1) }
     }
 
-    /// The request path of a device token; nil for what is not one, which must not become part of a path.
+    /// Request path of a device token; nil for other text, which must not become part of a path.
     static func path(_ token: String) -> String? {
         let count = token.utf8.count
         guard count > 0, count <= tokenDigitsMax, count.isMultiple(of: 2) else { return nil }
@@ -176,7 +174,7 @@ package final class APNsGateway: ClosablePushGateway {
     /// The transport's numbers for metrics.
     package func counters(_ environment: APNsEnvironment) -> CurlCounters { side(environment).lane.lane.multi.counters }
 
-    /// Why a lane sends nothing at present; nil while it does.
+    /// Reason why the lane sends nothing; nil while it sends.
     package func stoppedReason(_ environment: APNsEnvironment) -> String? {
         let side = side(environment)
         return side.lane.lane.stoppedReason ?? side.gate.reason
@@ -190,11 +188,11 @@ extension APNsGateway {
         let payload: APNsPayload
         let path: String
         let target: PushTarget
-        /// Where it is being sent: the target's, or on the second try the other one.
+        /// Environment of the current try: the target's, or the other one on the second try.
         var environment: APNsEnvironment
-        /// It went in the small share of tokens that nobody saw work.
+        /// Sent in the small share for unproven tokens.
         let wasUnproven: Bool
-        /// APNs called the token bad, in one environment at least.
+        /// APNs called the token bad in at least one environment.
         var isCalledBad = false
         let log: PushLog
         let departs: @Sendable () -> Bool
@@ -245,7 +243,7 @@ extension APNsGateway {
                 if !isResend { return submit(request, token: fresh, isResend: true) }
             case .wait(let wait):
                 verdict = .retry(.lane, "ExpiredProviderToken", after: wait).raising(.apnsProviderTokenExpired)
-                // Every further push would be refused as this one was, and refusals slow a connection down.
+                // Every further push would be refused too, and refusals slow a connection down.
                 lane.stop("ExpiredProviderToken: the provider token is not an hour old; check the clock")
             case nil: verdict = .retry(.lane, "the provider token cannot be signed")
             }
@@ -255,12 +253,12 @@ extension APNsGateway {
         finish(request, verdict)
     }
 
-    /// The token's own environment calls it bad, and nobody ever saw it work there.
+    /// Tries the other environment for an unproven token that its own environment calls bad.
     private func cross(_ request: Request) {
         var request = request
         request.environment = request.target.environment == .production ? .sandbox : .production
         let side = side(request.environment)
-        // Whether it is dead only both environments together can say.
+        // Only both environments together can tell that the token is dead.
         let undecided = GatewayVerdict.rejected("BadDeviceToken: the token is kept, because the other environment could not be asked")
         guard side.refusal() == nil else { return finish(request, undecided) }
         do throws(PayloadFault) {
@@ -271,7 +269,7 @@ extension APNsGateway {
         }
     }
 
-    /// Keeps tokens alive when so many of them are called bad that the lane must be wrong, not the tokens.
+    /// Keeps tokens alive if so many are called bad that the lane must be wrong.
     private func judged(_ verdict: GatewayVerdict, _ request: Request) -> GatewayVerdict {
         let home = side(request.target.environment)
         let word = PushReason.word(of: verdict.outcome)
@@ -281,7 +279,7 @@ extension APNsGateway {
         case .tooMany:
             home.gate.stop(Self.tooManyBadTokens)
             return .rejected("\(word): \(Self.tooManyBadTokens)")
-        // They stop nobody, whoever registered them: each waits for itself until the setting was put right.
+        // These block no other push: each waits by itself until the setting is corrected.
         case .doubtful: return .retry(.lane, "\(word): \(Self.noneAccepted)").raising(.apnsBadTokens)
         }
     }
@@ -302,7 +300,7 @@ extension APNsGateway {
                 sandbox.court.works()
             }
             if request.isCrossed { outcome = .accepted(providerID: providerID, environment: request.environment) }
-        // A token that APNs itself saw die says nothing against the lane.
+        // A token that APNs itself reports as dead says nothing against the lane.
         case .dead(_, _, isCertain: true): side.court.good(request.target.token, isProven: !request.wasUnproven)
         default: break
         }
@@ -311,7 +309,7 @@ extension APNsGateway {
         request.completion(outcome)
     }
 
-    /// Nil when signing fails, which the key's check at start makes all but impossible.
+    /// Nil if signing fails, which the key's check at start makes all but impossible.
     private func replacement(for token: String, _ side: Side) -> APNsProviderToken.Token? {
         do throws(CryptoError) {
             return try side.lane.providerToken.replacement(for: token)
@@ -325,8 +323,8 @@ extension APNsGateway {
 // MARK: Asking whether the credentials work
 
 extension APNsGateway {
-    /// Sends a notification to a device that does not exist: that APNs complains of the token and of nothing else proves that key,
-    /// team and topic are right. No phone gets it, and no gate or judge is told.
+    /// Sends a notification to a non-existent device. If APNs complains of the token only, then key, team and topic are right.
+    /// No phone gets it, and neither gates nor judges count it.
     package func probe(_ environment: APNsEnvironment, completion: @escaping @Sendable (GatewayProbe) -> Void) {
         let side = side(environment)
         let lane = side.lane.lane

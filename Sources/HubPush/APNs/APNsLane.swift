@@ -4,14 +4,14 @@ internal import HubDelivery
 internal import HubHTTPClient
 internal import Logging
 
-/// One environment of APNs as one key sees it: connections, and the provider token they share. Apps with the same key share it too,
-/// whatever their topics: APNs binds a connection to a team and key.
+/// One environment of APNs for one key: its connections and their provider token. Apps with the same key share the lane regardless
+/// of their topics, because APNs binds a connection to a team and key.
 final class APNsLane: Sendable {
     /// More streams than this gain nothing: a push takes tens of milliseconds.
     static let inFlightMax = 200
     static let totalTimeout = Duration.seconds(10)
 
-    /// What makes two lanes the same. Of the key a digest, so that nothing that prints this tells it.
+    /// Identity of a lane. Contains a digest of the key, so that printing reveals nothing.
     struct Identity: Hashable {
         let environment: APNsEnvironment
         let credential: Credential
@@ -33,7 +33,7 @@ final class APNsLane: Sendable {
 
     let lane: PushLane
     let providerToken: APNsProviderToken
-    /// For alarms: no secrets.
+    /// Name in alarms; no secrets.
     let name: String
 
     init(
@@ -49,7 +49,7 @@ final class APNsLane: Sendable {
         options.connectionLifetimeMax = PushLane.connectionLifetime()
         options.caFile = identity.caFile
         options.answerHeaders = ["retry-after", "apns-id"]
-        // APNs says 429 of one device, or of the provider token.
+        // APNs' 429 concerns one device, or the provider token.
         options.is429OfOneRecipient = true
         let name = "\(options.name) team \(identity.credential.teamID) key \(identity.credential.keyID)"
         let habits = PushLane.Habits { reports.raise(.apnsOutage, lane: name, $0) }
@@ -67,14 +67,14 @@ final class APNsLane: Sendable {
 }
 
 extension APNsConfiguration {
-    /// The key that signs for an environment.
+    /// The key for an environment.
     func credential(_ environment: APNsEnvironment) -> APNsLane.Credential {
         let key = key(environment)
         return APNsLane.Credential(teamID: teamID, keyID: key.id, keyPEM: key.pem)
     }
 
     func identity(_ environment: APNsEnvironment) -> APNsLane.Identity {
-        // One simulated host may stand for both environments.
+        // One simulated host may serve both environments.
         let own = environment == .sandbox ? sandboxURL ?? url : url
         return APNsLane.Identity(
             environment: environment, credential: credential(environment), url: own ?? APNsLane.host(environment), caFile: caFile)

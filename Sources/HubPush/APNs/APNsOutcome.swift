@@ -6,10 +6,10 @@ internal import HubJSON
 /// APNs' answers and what they mean (Apple, "Handling notification responses from APNs").
 enum APNsOutcome {
     /// - Parameters:
-    ///   - requestID: the `apns-id` we sent, for an answer that does not repeat it.
+    ///   - requestID: the sent `apns-id`, for an answer without one.
     ///   - now: milliseconds since 1970.
     static func verdict(_ answer: HTTPAnswer, requestID: String, now: Int64) -> GatewayVerdict {
-        // Somebody in between speaks for APNs, which knows HTTP/2 only.
+        // A proxy answers for APNs, which knows HTTP/2 only.
         guard answer.version == .http2 else {
             return .retry(.transport, "APNs answered without HTTP/2: see what proxy is in between", .newConnection).raising(.apnsWithoutHTTP2)
         }
@@ -23,7 +23,7 @@ enum APNsOutcome {
     }
 
     /// One row of the table per case.
-    /// - Parameter timestamp: of a 410, milliseconds since 1970: since when the token has been dead.
+    /// - Parameter timestamp: from a 410: time of the token's death in milliseconds since 1970.
     static func verdict(status: Int, reason: String, timestamp: Int64?, after: Duration?) -> GatewayVerdict {
         let name = reason.isEmpty ? "http \(status)" : PeerText.identifier(reason)
         switch (status, reason) {
@@ -44,14 +44,14 @@ enum APNsOutcome {
         case (403, "Forbidden"), (403, "BadCertificate"), (403, "BadCertificateEnvironment"):
             return .rejected("\(name): look up the key and the app in Apple's developer account", .stopLane).raising(.apnsForbidden)
         case (410, _): return GatewayVerdict(outcome: .dead(reason: name, since: timestamp))
-        // The payload was built within the limit, its text cut already: there is nothing left to cut.
+        // The payload was built within the limit with its text cut already, so nothing is left to cut.
         case (413, _): return .rejected("\(name): shorten the definition's data")
         case (429, "TooManyProviderTokenUpdates"):
             return .retry(.lane, name, after: after, .keepOlderProviderToken).raising(.apnsTokenUpdates)
         case (429, _): return .retry(.deviceThrottled, name, after: after)
         case (500..., _): return .retry(.apnsUnavailable, name, after: after, .newConnection)
         // BadCollapseId, BadExpirationDate, BadMessageId, BadPriority, InvalidPushType, DuplicateHeaders, PayloadEmpty,
-        // MissingDeviceToken, BadPath, MethodNotAllowed and what Apple may add: our own mistakes.
+        // MissingDeviceToken, BadPath, MethodNotAllowed and future reasons: the hub's own mistakes.
         default: return .rejected(name)
         }
     }

@@ -6,7 +6,7 @@ struct APNsPayload: Equatable {
     /// Apple's limit for everything but VoIP.
     static let bytesMax = APNsPushType.alert.payloadBytesMax
 
-    /// In the order of their names; without `apns-id`, which is the push's own, and `authorization`, which belongs to the lane.
+    /// By name; without `apns-id`, which belongs to the push, and `authorization`, which belongs to the lane.
     let common: [(name: String, value: String)]
     /// `apns-id`.
     let requestID: String
@@ -18,7 +18,7 @@ struct APNsPayload: Equatable {
         self.body = body
     }
 
-    /// All of them, `authorization` excepted.
+    /// All headers except `authorization`.
     var headers: [String: String] {
         Dictionary(common.map { ($0.name, $0.value) } + [("apns-id", requestID)], uniquingKeysWith: { _, own in own })
     }
@@ -60,7 +60,7 @@ struct APNsPayload: Equatable {
         body = encode(fitting)
     }
 
-    /// Everything beside `aps`.
+    /// All members apart from `aps`.
     static func rootMembers(_ message: PushMessage) throws(PayloadFault) -> [String: JSONValue] {
         guard message.data["aps"] == nil else {
             throw PayloadFault(
@@ -73,7 +73,7 @@ struct APNsPayload: Equatable {
 }
 
 extension PushMessage {
-    /// What kind of push APNs gets: what the content asks for, or what its payload is.
+    /// Push type: the content's own, else derived from the payload.
     var pushType: APNsPushType {
         if kind == .alert, let asked = apnsHeaders["apns-push-type"].flatMap(APNsPushType.init) { return asked }
         if apns["event"] != nil { return .liveactivity }
@@ -82,7 +82,7 @@ extension PushMessage {
         return isVisible ? .alert : .background
     }
 
-    /// What FCM passes on to APNs as well: push type, priority, expiration, collapse id, and a topic if one is asked for.
+    /// Headers that FCM forwards to APNs as well: push type, priority, expiration, collapse id, and a requested topic.
     func apnsDeliveryHeaders(_ type: APNsPushType) -> [String: String] {
         let asked = apnsHeaders
         let expiresAt = max(1, expiresAt / 1000)
@@ -98,34 +98,34 @@ extension PushMessage {
     }
 }
 
-/// The `aps` dictionary, for APNs itself and for FCM's way to it.
+/// The `aps` dictionary, for APNs itself and for FCM's path to APNs.
 enum APSMembers {
     /// Members that make a push visible or audible.
     static let visible = ["alert", "badge", "sound"]
 
-    /// The alert's title and body: the platform's own before the notification's.
+    /// The alert's title and body: the platform's own take precedence over the notification's.
     static func texts(_ message: PushMessage) -> (title: String?, body: String?) {
         let alert = message.apns["alert"]
         return (alert?["title"]?.stringValue ?? message.title, alert?.stringValue ?? alert?["body"]?.stringValue ?? message.body)
     }
 
-    /// A background push has `content-available` and nothing else: with any more it would count as visible. Every other has its title and body
-    /// spelled out and the content's members merged in, which win, members of `alert` one by one.
+    /// The `aps` members. A background push has only `content-available`, because any other member would make it visible.
+    /// Every other push has title and body, merged with the content's members, which win; members of `alert` merge one by one.
     static func make(_ message: PushMessage, _ type: APNsPushType, _ cut: TextCut) -> JSONValue {
         guard type != .background else { return ["content-available": 1] }
         var members: [String: JSONValue] = [:]
-        // A picture is fetched by the app's service extension, which runs only for mutable content.
+        // The app's service extension fetches the picture, and runs only for mutable content.
         if message.image != nil, type == .alert { members["mutable-content"] = 1 }
         for (name, value) in message.apns where value != .null && name != "alert" {
             switch (name, value) {
-            // Stored by versions that did not read it: Apple wants the number.
+            // Old stored content with a flag: Apple requires the number.
             case ("content-available", .bool(let flag)), ("mutable-content", .bool(let flag)): members[name] = flag ? 1 : 0
             default: members[name] = value
             }
         }
         var alert = message.apns["alert"]?.objectValue ?? [:]
         let texts = texts(message)
-        // A silent event's Live Activity changes without a banner.
+        // A silent event changes a Live Activity without a banner.
         if message.kind == .alert || message.apns["alert"] != nil {
             if let title = texts.title { alert["title"] = .string(cut.title(title)) }
             if let body = texts.body { alert["body"] = .string(cut.body(body)) }
@@ -138,10 +138,9 @@ enum APSMembers {
 }
 
 extension PushMessage {
-    /// Where APNs is asked: an update of a Live Activity goes to the activity's own token.
-    ///
-    /// Such a token dies with its activity. That says nothing about the device's, so the outcome is then a refusal and no dead token;
-    /// nor does its acceptance prove anything of the device's.
+    /// APNs target: an update of a Live Activity goes to the activity's own token.
+    /// Such a token dies with its activity, and says nothing about the device's token. So a dead token becomes a refusal, and acceptance
+    /// proves nothing for the device.
     func addressed(
         to target: PushTarget, _ completion: @escaping @Sendable (PushOutcome) -> Void
     ) -> (target: PushTarget, completion: @Sendable (PushOutcome) -> Void) {

@@ -2,7 +2,7 @@ internal import HubCore
 internal import HubCrypto
 internal import Synchronization
 
-/// When to sign provider tokens and which one to use: a pure state machine over the monotonic clock.
+/// Schedule for signing and using provider tokens: a pure state machine over the monotonic clock.
 ///
 /// APNs refuses tokens older than an hour and, on one connection, more than one new token in 20 minutes (Apple,
 /// "Establishing a token-based connection to APNs"). All times are nanoseconds.
@@ -19,7 +19,7 @@ struct APNsTokenSchedule: Equatable {
     enum Decision: Equatable {
         case use(String)
         case sign
-        /// No signing yet; how many nanoseconds remain.
+        /// No signing yet; remaining nanoseconds.
         case wait(UInt64)
     }
 
@@ -40,13 +40,13 @@ struct APNsTokenSchedule: Equatable {
         noSigningBefore = now + Self.signingFloor
     }
 
-    /// APNs called `token` expired. Only the first complaint about it signs; the rest get what replaced it.
+    /// Handles APNs' complaint that `token` expired. Only the first complaint signs; later ones get the replacement.
     mutating func expired(_ token: String, now: UInt64) -> Decision {
         if let current, current.token != token { return .use(current.token) }
         return now < noSigningBefore ? .wait(noSigningBefore - now) : .sign
     }
 
-    /// APNs saw too many tokens: back to the older one while it is valid, and no signing for another 20 minutes.
+    /// Handles too many tokens: returns to the older one while it is valid, and signs none for another 20 minutes.
     mutating func tooManyUpdates(now: UInt64) {
         noSigningBefore = now + Self.signingFloor
         if let previous, now - previous.at < Self.lifetime { current = previous }
@@ -54,13 +54,13 @@ struct APNsTokenSchedule: Equatable {
     }
 }
 
-/// The one provider token of a team and key, shared by all connections. Callable from any thread.
+/// The only provider token of a team and key, shared by all connections. Any thread.
 final class APNsProviderToken: Sendable {
     private let key: ES256PrivateKey
     private let keyID: String
     private let teamID: String
     private let time: any TimeSource
-    /// Signing happens under the lock: it takes some fifty microseconds, and whoever waits needs the result.
+    /// Signing happens under the lock: it takes about 50 microseconds, and waiting threads need the result.
     private let schedule = Mutex(APNsTokenSchedule())
 
     init(key: ES256PrivateKey, keyID: String, teamID: String, time: any TimeSource) {
@@ -77,7 +77,7 @@ final class APNsProviderToken: Sendable {
 
     func current() throws(CryptoError) -> Token { try resolve { schedule, now in schedule.decide(now: now) } }
 
-    /// What to use instead of a token APNs calls expired.
+    /// Replacement of a token that APNs calls expired.
     func replacement(for token: String) throws(CryptoError) -> Token {
         try resolve { schedule, now in schedule.expired(token, now: now) }
     }

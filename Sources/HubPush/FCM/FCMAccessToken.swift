@@ -4,28 +4,28 @@ internal import HubHTTPClient
 internal import HubJSON
 internal import Synchronization
 
-/// Why there is no access token.
+/// Reason for a missing access token.
 struct AccessTokenFault: Error, Equatable {
-    /// False: waiting does not help; somebody has to look at the account or the clock.
+    /// False: waiting does not help; the account or the clock needs attention.
     var isRetryable: Bool
     var after: Duration?
     /// Free of secrets.
     var reason: String
-    /// The token endpoint does not answer, or says that it cannot.
+    /// The token endpoint fails to answer, or reports its own failure.
     var isOutage = false
 }
 
-/// When to fetch access tokens and which one to use: a pure state machine over the monotonic clock, in nanoseconds.
+/// Schedule for fetching and using access tokens: a pure state machine over the monotonic clock, in nanoseconds.
 struct AccessTokenCache: Equatable {
-    /// With less left than this a new token is fetched while the old one goes on serving.
+    /// Remaining lifetime that starts a fetch, while the old token stays in use.
     static let refreshBefore: UInt64 = 5 * 60 * nanosecondsPerSecond
-    /// A token this close to its end may expire on the way.
+    /// Remaining lifetime below which a token may expire in transit.
     static let unusableBefore: UInt64 = 10 * nanosecondsPerSecond
     static let holdFirst: UInt64 = 10 * nanosecondsPerSecond
     static let holdMax: UInt64 = 600 * nanosecondsPerSecond
 
     enum Decision: Equatable {
-        /// - fetch: also fetch another, in the background.
+        /// - fetch: also fetch a new token in the background.
         case use(String, fetch: Bool)
         case wait(fetch: Bool)
         case fail(AccessTokenFault)
@@ -38,7 +38,7 @@ struct AccessTokenCache: Equatable {
     private var failures = 0
     private var noFetchBefore: UInt64 = 0
 
-    /// Says what to do; `fetch` in the answer means that the fetch is now the asker's to make, and nobody else's.
+    /// Decides what to do. With `fetch`, the caller and no other one must make the fetch.
     mutating func decide(now: UInt64) -> Decision {
         let mayFetch = !isFetching && now >= noFetchBefore
         if let token, now + Self.unusableBefore < expiresAt {
@@ -51,7 +51,7 @@ struct AccessTokenCache: Equatable {
             isFetching = true
             return .wait(fetch: true)
         }
-        // The fault was told to those who waited for it as what it is; whoever comes later may come again.
+        // The fault's first waiters got it as it is; later callers may retry.
         let remaining = Duration.nanoseconds(Int64(clamping: noFetchBefore - now))
         return .fail(
             AccessTokenFault(isRetryable: true, after: remaining, reason: fault?.reason ?? "no access token", isOutage: fault?.isOutage ?? false))
@@ -72,22 +72,22 @@ struct AccessTokenCache: Equatable {
         noFetchBefore = now + (fault.isRetryable ? max(doubled, min(asked, Self.holdMax)) : Self.holdMax)
     }
 
-    /// Forgets a token that FCM does not know, unless it was replaced meanwhile.
+    /// Forgets a token that FCM refuses, unless it was replaced meanwhile.
     mutating func invalidate(_ token: String) {
         if self.token == token { self.token = nil }
     }
 }
 
-/// The access token of one service account, fetched once however many sends wait for it. Callable from any thread.
+/// The access token of one service account, fetched once for all waiting sends. Any thread.
 final class FCMAccessToken: Sendable {
     typealias Completion = @Sendable (Result<String, AccessTokenFault>) -> Void
-    /// How a request gets to the token endpoint.
+    /// Sends a request to the token endpoint.
     typealias Post = @Sendable (HTTPCall, @escaping HTTPCompletion) -> Void
 
     static let scope = "https://www.googleapis.com/auth/firebase.messaging"
     /// Google's limit for an assertion.
     static let assertionSeconds: Int64 = 3600
-    /// Sends that may wait for one token; more are told to come again.
+    /// Sends that may wait for one token. If exceeded, a send is told to retry.
     static let waitersMax = 10_000
 
     private struct State {
@@ -110,7 +110,7 @@ final class FCMAccessToken: Sendable {
     /// Token requests made so far.
     var requests: Int { state.withLock { $0.requests } }
 
-    /// Hands over a token: at once when there is one, otherwise when the fetch has ended, on the HTTP client's thread.
+    /// Passes a token to `completion`: at once if there is one, otherwise after the fetch, on the HTTP client's thread.
     func withToken(_ completion: @escaping Completion) {
         let now = time.monotonicNanoseconds
         let decision: AccessTokenCache.Decision = state.withLock { state in
@@ -171,7 +171,7 @@ final class FCMAccessToken: Sendable {
                 "iat": .int(wallSeconds), "exp": .int(wallSeconds + assertionSeconds),
             ]
         ) { bytes throws(CryptoError) in try account.privateKey.signature(for: bytes) }
-        // The assertion is base64url and dots: nothing in it needs escaping.
+        // The assertion is base64url and dots, so nothing needs escaping.
         let body = "grant_type=urn%3Aietf%3Aparams%3Aoauth%3Agrant-type%3Ajwt-bearer&assertion=" + assertion
         return HTTPCall(
             method: "POST", url: account.tokenURI, headers: [("content-type", "application/x-www-form-urlencoded")],
@@ -190,7 +190,7 @@ final class FCMAccessToken: Sendable {
             return .failure(AccessTokenFault(isRetryable: true, after: nil, reason: "token endpoint: \(error)", isOutage: true))
         case .success(let received): answer = received
         }
-        // A body that is not JSON is a proxy's: the status decides.
+        // A body that is not JSON comes from a proxy: the status decides.
         let document = try? JSONValue(parsing: answer.body)
         let after = RetryAfter.parse(answer.headers["retry-after"], now: now)
         if answer.status == 200 {

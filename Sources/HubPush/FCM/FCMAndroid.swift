@@ -5,18 +5,18 @@ internal import HubDelivery
 struct FCMAndroid {
     private var config: [String: JSONValue]
     private var notification: [String: JSONValue]
-    /// Where the block's notification stands: nil for one that FCM's SDK does not show.
+    /// Whether FCM's SDK shows the block's notification.
     private let isShown: Bool
     let isV2: Bool
 
-    /// Members of AndroidConfig; what older versions stored beside them belongs to the notification.
+    /// Members of AndroidConfig. Other members, as older versions stored them, belong to the notification.
     private static let configKeys: Set<String> = [
         "priority", "ttl", "collapse_key", "restricted_package_name", "data", "fcm_options", "direct_boot_ok", "bandwidth_constrained_ok",
         "restricted_satellite_ok",
     ]
 
     /// - Parameters:
-    ///   - data: the message's own, as strings.
+    ///   - data: the message's own data, as strings.
     ///   - now: milliseconds since 1970.
     init(_ message: PushMessage, data: [String: JSONValue], now: Int64) throws(PayloadFault) {
         isV2 = !message.androidV2.isEmpty
@@ -36,14 +36,14 @@ struct FCMAndroid {
                     notification[key] = value
                 }
             }
-            // High priority is for what ends in a visible notification: FCM lowers apps that use it for silent ones.
+            // High priority is for visible notifications: FCM lowers apps that use it for silent ones.
             let priority = config["priority"]?.stringValue?.uppercased()
             config["priority"] = .string(message.kind == .alert ? priority ?? "HIGH" : "NORMAL")
         }
         config["ttl"] = .string("\(message.timeToLive(asked: config["ttl"], now: now))s")
         if let own = config["data"] {
             guard let members = own.objectValue else { throw PayloadFault(reason: "the definition's android.data is not a map") }
-            // FCM lets this block replace the message's data instead of adding to it, ids included.
+            // In FCM this block's data replaces the message's data, ids included, so they are merged here.
             config["data"] = .object(
                 data.merging(try FCMPayload.stringified(members)) { _, own in own }.merging(try FCMPayload.stringified(message.identityMembers)) {
                     _, identity in identity
@@ -64,7 +64,7 @@ struct FCMAndroid {
     var titles: [String] { isShown ? [notification["title"]?.stringValue].compactMap { $0 } : [] }
     var bodies: [String] { isShown ? [notification["body"]?.stringValue].compactMap { $0 } : [] }
 
-    /// The block with its texts cut.
+    /// The block with cut texts.
     func members(_ cut: TextCut) -> JSONValue {
         var config = config
         var notification = isShown ? notification : [:]
@@ -82,7 +82,7 @@ struct FCMAndroid {
 }
 
 extension PushMessage {
-    /// Whole seconds until the notification expires, or what the content asks for if that is less.
+    /// Whole seconds until the notification expires, or the content's own value if smaller.
     func timeToLive(asked: JSONValue?, now: Int64) -> Int64 {
         let remaining = min(FCMPayload.ttlSecondsMax, (expiresAt - now) / 1000)
         let text = asked?.stringValue.map { ($0.hasSuffix("s") ? $0.dropLast() : $0[...]).prefix { $0 != "." } }
@@ -90,6 +90,6 @@ extension PushMessage {
         return min(remaining, seconds)
     }
 
-    /// An id for Android's `notify()`: the same for a group, so that a newer one takes its place; otherwise the notification's own.
+    /// Id for Android's `notify()`. Equal for a group, so that a newer notification replaces the older; otherwise unique.
     var androidNotificationID: Int32 { CollapseKey.number(group.flatMap { $0.isEmpty ? nil : $0 } ?? nid) }
 }

@@ -4,7 +4,7 @@ package import Logging
 package import HubHTTPClient
 internal import Synchronization
 
-/// Sends to FCM HTTP v1: one lane for messages and a small one for access tokens, which must not queue behind them.
+/// Sends to FCM HTTP v1: one lane for messages, and a small client for access tokens, which must not queue after messages.
 package final class FCMGateway: ClosablePushGateway {
     static let host = "https://fcm.googleapis.com"
     static let inFlightMax = 200
@@ -20,7 +20,7 @@ package final class FCMGateway: ClosablePushGateway {
     private let time: any TimeSource
     private let logger: Logger
     private let reports: PushReports
-    /// For alarms.
+    /// Lane name in alarms.
     private let name: String
     private let court: TokenCourt
 
@@ -36,7 +36,7 @@ package final class FCMGateway: ClosablePushGateway {
         "more than \(TokenJudge.Rules.fcm.percentMax) % of the tokens are called dead: all are kept; check that the apps and the service account are of one Firebase project"
 
     /// Starts two threads; connections open with the first push.
-    /// - Throws: when the HTTP client cannot start.
+    /// - Throws: if the HTTP client cannot start.
     package convenience init(
         _ configuration: FCMConfiguration, time: any TimeSource, logger: Logger, reports: PushReports? = nil
     ) throws(PushConfigurationError) {
@@ -95,7 +95,7 @@ package final class FCMGateway: ClosablePushGateway {
         completion: @escaping @Sendable (PushOutcome) -> Void
     ) {
         let log = PushLog(message, target)
-        // Whatever is decided here is told from another thread, because the caller may hold locks.
+        // Asynchronous, because the caller may hold locks.
         let later: @Sendable (PushOutcome) -> Void = { [logger] outcome in
             Task {
                 logger.debug("push", metadata: log.metadata(outcome))
@@ -123,7 +123,7 @@ package final class FCMGateway: ClosablePushGateway {
 
     package func admit(_ candidates: [PushCandidate]) -> [PushAdmission] { lane.admit(candidates) }
 
-    /// Notifications of one event and kind for one platform have the same members.
+    /// Key for notifications with the same members: one event and kind on one platform.
     private static func shape(_ message: PushMessage, _ target: PushTarget) -> Int {
         var hasher = Hasher()
         hasher.combine(message.event)
@@ -143,7 +143,7 @@ package final class FCMGateway: ClosablePushGateway {
     /// The transport's numbers for metrics.
     package var counters: CurlCounters { lane.multi.counters }
 
-    /// Why the lane sends nothing at present; nil while it does.
+    /// Reason why the lane sends nothing; nil while it sends.
     package var stoppedReason: String? { lane.stoppedReason }
 
     /// Access-token requests made so far.
@@ -156,7 +156,7 @@ extension FCMGateway {
     private struct Request: Sendable {
         let body: [UInt8]
         let target: PushTarget
-        /// It went in the share of tokens that nobody saw work.
+        /// Sent in the share for unproven tokens.
         let wasUnproven: Bool
         let shape: Int
         /// Nanoseconds of the monotonic clock.
@@ -180,7 +180,7 @@ extension FCMGateway {
                     answered(request, token: token, isResend: isResend, result)
                 }
             case .failure(let fault):
-                // Told from another thread: without a wait in between this may still be the caller's.
+                // Asynchronous: without a wait for the token this may still be the caller's thread.
                 Task { [self] in
                     if fault.isOutage { lane.noteFailed(fault.reason) }
                     finish(request, verdict(fault))
@@ -210,7 +210,7 @@ extension FCMGateway {
         case .replaceAccessToken:
             accessToken.invalidate(token)
             if !isResend { return submit(request, isResend: true) }
-            // A token fetched a moment ago was refused too: asking for more of them does not help.
+            // A fresh token was refused too, so another one would not help.
             lane.stop(verdict.outcome.reason ?? "")
             verdict = verdict.raising(.fcmUnauthenticated)
         case .judgeToken:
@@ -233,7 +233,7 @@ extension FCMGateway {
         finish(request, verdict, isCalledBad: isCalledBad)
     }
 
-    /// Keeps tokens when so many of them are called dead that the project must be wrong, not the tokens. Topics never die.
+    /// Keeps tokens alive if so many are called dead that the project must be wrong. Topics never die.
     private func judged(_ verdict: GatewayVerdict, _ request: Request) -> GatewayVerdict {
         guard request.target.form.isOfDevice else {
             return .rejected(verdict.outcome.reason ?? PushReason.other)
@@ -264,15 +264,15 @@ extension FCMGateway {
         request.completion(verdict.outcome)
     }
 
-    /// Decides on held tokens by the time that has passed.
+    /// Decides about held tokens after the passage of time.
     func sweep() { court.sweep() }
 }
 
 // MARK: Asking whether the credentials work
 
 extension FCMGateway {
-    /// Has FCM check a message to a topic that nobody subscribes to, without sending it: account, role, API and project are checked
-    /// on the way. No gate is told.
+    /// Validates a message to a topic without subscribers, without sending it. This checks account, role, API and project.
+    /// No gate counts it.
     package func probe(completion: @escaping @Sendable (GatewayProbe) -> Void) {
         let asked = "a message that is only checked, not sent (\(name))"
         let body = Array(#"{"validate_only":true,"message":{"topic":"tandem-check","data":{"check":"live"}}}"#.utf8)

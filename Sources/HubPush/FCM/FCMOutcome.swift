@@ -7,7 +7,7 @@ internal import HubJSON
 enum FCMOutcome {
     static let quotaWait = Duration.seconds(60)
 
-    /// What an error body says. All of it may be missing: proxies in front of FCM answer in HTML.
+    /// Content of an error body. Every part may be missing: proxies in front of FCM answer in HTML.
     struct Fault: Equatable {
         var status: Int
         /// `FcmError.errorCode`.
@@ -15,11 +15,11 @@ enum FCMOutcome {
         /// The `google.rpc.Code` name.
         var rpc: String?
         var namesToken = false
-        /// Paths of fields FCM complains about; the sentences beside them quote values and are not kept.
+        /// Paths of fields that FCM complains about, without the sentences, which quote values.
         var fields: [String] = []
-        /// What APNs told FCM.
+        /// APNs' reason, as reported by FCM.
         var apnsReason: String?
-        /// `QuotaFailure` speaks of the device's quota, not of the project's or a topic's.
+        /// `QuotaFailure` concerns the device's quota, not the project's or a topic's.
         var isDeviceQuota = false
 
         init(status: Int, code: String? = nil, rpc: String? = nil, namesToken: Bool = false) {
@@ -31,7 +31,7 @@ enum FCMOutcome {
 
         init(_ answer: HTTPAnswer) {
             self.init(status: answer.status)
-            // Not JSON: the HTTP code is all there is.
+            // Not JSON: only the HTTP code is known.
             guard let error = (try? JSONValue(parsing: answer.body))?["error"] else { return }
             rpc = error["status"]?.stringValue
             namesToken = error["message"]?.stringValue?.lowercased().contains("registration token") ?? false
@@ -46,7 +46,7 @@ enum FCMOutcome {
             }
         }
 
-        /// Google's page names three quotas (project, device, topic) and no form in which a failure tells them apart, so its words do.
+        /// Google documents three quotas (project, device, topic), but no field that distinguishes them, so the text decides.
         private static func isOfDevice(_ detail: JSONValue) -> Bool {
             (detail["violations"]?.arrayValue ?? []).contains { violation in
                 let text = [violation["subject"], violation["description"]].compactMap { $0?.stringValue?.lowercased() }.joined(separator: " ")
@@ -67,7 +67,7 @@ enum FCMOutcome {
         return verdict(Fault(answer), after: RetryAfter.parse(answer.headers["retry-after"], now: now))
     }
 
-    /// The name in an object that has nothing else, as FCM answers: without a parser for every push. Nil: to be parsed.
+    /// Fast path without a parser: the name in an object without other members, FCM's usual answer. Nil: needs parsing.
     static func plainName(_ body: [UInt8]) -> String? {
         var rest = body[...]
         func skipBlanks() { rest = rest.drop { $0 == 0x20 || $0 == 0x0A || $0 == 0x0D || $0 == 0x09 } }
@@ -101,7 +101,7 @@ enum FCMOutcome {
                 .raising(.fcmThirdPartyAuth)
         case "QUOTA_EXCEEDED": return quota(code, fault, after: after)
         case "UNAVAILABLE", "INTERNAL": return .retry(.unavailable, code, after: after)
-        // FCM knows no more about it than its name says, and asking again would tell no more.
+        // FCM knows no more than the code's name, so a retry would not help.
         case "UNSPECIFIED_ERROR": return .rejected(code)
         default: return withoutCode(fault, after: after)
         }
@@ -125,7 +125,7 @@ enum FCMOutcome {
         }
     }
 
-    /// One device's quota slows that device down and nobody else.
+    /// The quota of one device slows down only that device.
     private static func quota(_ name: String, _ fault: Fault, after: Duration?) -> GatewayVerdict {
         fault.isDeviceQuota ? .retry(.deviceThrottled, name, after: after) : .retry(.throttled, name, after: after ?? quotaWait)
     }

@@ -3,10 +3,10 @@ internal import HubDelivery
 
 /// A notification in FCM's form: the body of `messages:send` (FCM HTTP v1, resource `projects.messages`).
 struct FCMPayload: Equatable {
-    /// FCM's limit on notification, data and platform block together; which parts count exactly is not published, so
-    /// all of the message but its target does.
+    /// FCM's limit on notification, data and platform block together. The exact parts are not published, so the whole message
+    /// except its target counts here.
     static let bytesMax = 4096
-    /// The same for topics and conditions.
+    /// The limit for topics and conditions.
     static let topicBytesMax = 2048
     /// Four weeks, FCM's longest time to live.
     static let ttlSecondsMax: Int64 = 2_419_200
@@ -18,7 +18,7 @@ struct FCMPayload: Equatable {
     /// - Parameter now: milliseconds since 1970.
     init(_ message: PushMessage, target: PushTarget, now: Int64) throws(PayloadFault) {
         guard message.expiresAt > now else { throw PayloadFault(reason: "expired before it was sent") }
-        // Who listens to a topic is not known, so it gets what each platform needs.
+        // A topic's subscribers are unknown, so it gets the members for every platform.
         let isMany = target.form == .topic || target.form == .condition
         let parts = try Parts(message, isApple: isMany || target.platform == .ios, isWeb: isMany || target.platform == .web, now: now)
         let bytesMax = isMany ? Self.topicBytesMax : Self.bytesMax
@@ -32,7 +32,7 @@ struct FCMPayload: Equatable {
         body = JSONValue.object(["message": .object(sent)]).serialized()
     }
 
-    /// FCM's data is a map of strings: a number in it is refused with 400.
+    /// FCM's data is a map of strings: a number is refused with 400.
     static func stringified(_ data: [String: JSONValue]) throws(PayloadFault) -> [String: JSONValue] {
         var strings: [String: JSONValue] = [:]
         for (key, value) in data {
@@ -52,22 +52,22 @@ struct FCMPayload: Equatable {
 }
 
 extension FCMPayload {
-    /// The message without its target, whose texts can still be cut.
+    /// The message without its target; texts can still be cut.
     private struct Parts {
         let message: PushMessage
         let data: [String: JSONValue]
         let android: FCMAndroid
         let webpush: FCMWebpush?
-        /// What APNs will get from FCM beside `aps`; nil when no Apple device gets it.
+        /// Members that APNs gets from FCM apart from `aps`; nil if no Apple device gets the message.
         let appleRoot: [String: JSONValue]?
-        /// FCM's SDK shows it; otherwise the app has only its data.
+        /// Whether FCM's SDK shows the message; otherwise the app gets data only.
         var isShown: Bool { message.kind == .alert && message.content != .data }
 
         init(_ message: PushMessage, isApple: Bool, isWeb: Bool, now: Int64) throws(PayloadFault) {
             self.message = message
             var members = message.data
             if message.kind == .alert, message.content == .data {
-                // What the app needs to draw it itself. Its texts are added when they are cut.
+                // Members that the app needs to draw the notification itself. Cut texts are added later.
                 let own = message.android["notification"] ?? .object(message.android)
                 for name in ["channel_id", "image"] where members[name] == nil { members[name] = own[name] }
                 if members["image"] == nil { members["image"] = message.image.map(JSONValue.string) }
@@ -107,7 +107,7 @@ extension FCMPayload {
             return members
         }
 
-        /// Bytes of the message, or of what APNs gets of it if that is more.
+        /// Bytes of the message, or of its APNs form if larger.
         func size(_ cut: TextCut) -> Int {
             let whole = JSONValue.object(members(cut)).serialized().count
             guard var root = appleRoot else { return whole }

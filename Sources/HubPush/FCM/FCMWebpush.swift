@@ -7,7 +7,7 @@ struct FCMWebpush {
     private let message: PushMessage
 
     /// - Parameters:
-    ///   - data: the message's own, as strings.
+    ///   - data: the message's own data, as strings.
     ///   - now: milliseconds since 1970.
     init(_ message: PushMessage, data: [String: JSONValue], now: Int64) throws(PayloadFault) {
         self.message = message
@@ -24,7 +24,7 @@ struct FCMWebpush {
                 })
         }
         if var notification = config["notification"]?.objectValue {
-            // The block takes the place of the common notification, so it says everything.
+            // The block replaces the common notification, so it must be complete.
             if notification["title"] == nil { notification["title"] = message.title.map(JSONValue.string) }
             if notification["body"] == nil { notification["body"] = message.body.map(JSONValue.string) }
             if notification["tag"] == nil { notification["tag"] = message.collapseKey.map(JSONValue.string) }

@@ -3,7 +3,7 @@ internal import HubCrypto
 internal import HubHTTPClient
 internal import HubJSON
 
-/// The parts of a Google service-account file that sending needs. Its key is in no description of it.
+/// The parts of a Google service-account file needed for sending. No description of it contains the key.
 struct ServiceAccount: Sendable, CustomStringConvertible, CustomReflectable {
     static let tokenURIDefault = "https://oauth2.googleapis.com/token"
 
@@ -36,14 +36,14 @@ struct ServiceAccount: Sendable, CustomStringConvertible, CustomReflectable {
             return value
         }
         let projectID = try member("project_id")
-        // It becomes part of a path.
+        // The project id becomes part of a path.
         guard projectID.utf8.allSatisfy(Self.isProjectByte) else {
             throw PushConfigurationError("the FCM service account's \"project_id\" is not a project id")
         }
         self.projectID = projectID
         clientEmail = try member("client_email")
         privateKeyID = try member("private_key_id")
-        // Passed through an environment variable, the PEM's line breaks often arrive as a backslash and an n.
+        // In an environment variable, the PEM's line breaks often arrive as a backslash and an n.
         let pem = try member("private_key").split(separator: "\\n", omittingEmptySubsequences: false).joined(separator: "\n")
         do throws(CryptoError) {
             privateKey = try RS256PrivateKey(pem: pem)

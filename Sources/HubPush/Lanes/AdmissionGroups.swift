@@ -1,11 +1,11 @@
 internal import HubDelivery
 
-/// Asks several lanes about pushes that came together, each lane once.
+/// Asks several lanes about a batch of pushes, each lane once.
 enum AdmissionGroups {
     /// - Parameters:
-    ///   - key: of pushes that go to the same lane.
-    ///   - ask: answers for one key's pushes, in their order.
-    /// - Returns: in the order of the pushes.
+    ///   - key: identifies the push's lane.
+    ///   - ask: answers for the pushes of one key, in their order.
+    /// - Returns: one answer per push, in the order of the pushes.
     static func admit<Key: Hashable>(
         _ candidates: [PushCandidate], by key: (PushTarget) -> Key, ask: (Key, [PushCandidate]) -> [PushAdmission]
     ) -> [PushAdmission] {

@@ -1,26 +1,26 @@
 internal import HubCore
 internal import HubDelivery
 
-/// How often one device may be pushed to: a bucket for each, and a hold where its gateway has complained. A pure state machine over a
-/// clock.
+/// Push rates per device: a bucket each, and a hold after a gateway's complaint. A pure state machine over a clock.
 struct DeviceRates {
-    /// At once, and then one each `everyNanoseconds`: within FCM's 240 a minute.
+    /// Burst, and then one per `everyNanoseconds`: within FCM's 240 per minute.
     static let burst: UInt64 = 20
     static let everyNanoseconds: UInt64 = nanosecondsPerSecond / 3
-    /// So many at that pace, and then one each `hourEveryNanoseconds`: 4,790 in any hour, within FCM's 5,000.
+    /// Burst at that pace, and then one per `hourEveryNanoseconds`: 4,790 in any hour, within FCM's 5,000.
     static let hourBurst: UInt64 = 1_000
     static let hourEveryNanoseconds: UInt64 = nanosecondsPerSecond * 95 / 100
-    /// How long a device is left alone when its gateway calls it throttled and asks for nothing else; and at most.
+    /// Hold of a throttled device if the gateway names no time.
     static let holdLeast = Duration.seconds(5)
+    /// Longest hold.
     static let holdMost = Duration.seconds(600)
-    /// Devices remembered, at about 100 bytes each. Of more the one that was pushed to longest ago is forgotten: its bucket is full again,
-    /// and whether its hold is over the gateway says.
+    /// Devices remembered, at about 100 bytes each. If exceeded, the least recent device is forgotten. Its bucket is full again then,
+    /// and its gateway will repeat a hold that still applies.
     static let devicesMax = 50_000
 
     private struct Account {
-        /// When the bucket is full again, in nanoseconds of the monotonic clock, like all moments here.
+        /// Time at which the bucket is full again, in nanoseconds of the monotonic clock, like all times here.
         var fullAt: UInt64 = 0
-        /// The same of the hour's.
+        /// Time at which the hour's bucket is full again.
         var hourFullAt: UInt64 = 0
         var heldUntil: UInt64 = 0
     }
@@ -28,7 +28,7 @@ struct DeviceRates {
     private let hasBuckets: Bool
     private var accounts: RecentTable<Int, Account>
 
-    /// - Parameter hasBuckets: false where the gateway has no limit for a device that is known; then only holds count.
+    /// - Parameter hasBuckets: false if the gateway has no known limit per device; only holds count then.
     init(hasBuckets: Bool, devicesMax: Int = DeviceRates.devicesMax) {
         self.hasBuckets = hasBuckets
         accounts = RecentTable(countMax: devicesMax, ageMax: Self.holdMost.milliseconds)
@@ -36,7 +36,8 @@ struct DeviceRates {
 
     var count: Int { accounts.count }
 
-    /// How long the device has to wait; nil: it may be pushed to, and this push counts.
+    /// Counts a push.
+    /// - Returns: nil if counted; else the device's wait.
     mutating func take(_ token: String, now: UInt64) -> Duration? {
         guard hasBuckets || accounts.count > 0 else { return nil }
         let key = token.hashValue
@@ -53,14 +54,14 @@ struct DeviceRates {
         return nil
     }
 
-    /// When the bucket that is full then has something again.
+    /// Time of the next token in a bucket that is full at `fullAt`.
     private static func freeAt(_ fullAt: UInt64, burst: UInt64, every: UInt64) -> UInt64 {
         let ahead = (burst - 1) * every
         return fullAt > ahead ? fullAt - ahead : 0
     }
 
-    /// The gateway says that this device gets too many.
-    /// - Parameter asked: how long it wants us to wait.
+    /// Holds a device after its gateway's complaint.
+    /// - Parameter asked: wait requested by the gateway.
     mutating func hold(_ token: String, for asked: Duration?, now: UInt64) {
         let key = token.hashValue
         var account = accounts[key] ?? Account()

@@ -2,14 +2,14 @@ internal import HubCore
 internal import HubDelivery
 internal import Synchronization
 
-/// A `LaneGate` for what several gateways on one lane do not share, such as APNs' topic. Callable from any thread.
+/// A `LaneGate` for properties that gateways on one lane do not share, such as APNs' topic. Any thread.
 final class GateKeeper: Sendable {
     private let time: any TimeSource
     private let gate = Mutex(LaneGate())
 
     init(time: any TimeSource) { self.time = time }
 
-    /// Nil when a push may go out; otherwise the outcome it gets instead.
+    /// Nil if a push may go out; otherwise its outcome without sending.
     func refusal() -> PushOutcome? {
         let now = time.monotonicNanoseconds
         return gate.withLock { $0.admit(now: now) }.map { stopped in
@@ -17,7 +17,7 @@ final class GateKeeper: Sendable {
         }
     }
 
-    /// How long it lets nothing through: nil: it is open; zero: the next push is the probe. With it whether a probe is under way.
+    /// Time until the next probe, and whether one is in flight. Nil: open; zero: the next push is the probe.
     func wait() -> (wait: Duration, isProbing: Bool)? {
         let now = time.monotonicNanoseconds
         return gate.withLock { gate in gate.wait(now: now).map { ($0, gate.isProbing) } }
@@ -30,6 +30,6 @@ final class GateKeeper: Sendable {
         _ = gate.withLock { $0.stop(reason, now: now) }
     }
 
-    /// True when it was stopped before.
+    /// - Returns: true if it was stopped before.
     func accepted() -> Bool { gate.withLock { $0.accepted() } }
 }

@@ -1,13 +1,12 @@
-/// Keeps a lane from sending into an outage: a pure state machine beside `LaneGate`, which is for mistakes in credentials.
-///
-/// Closed, it counts failures in a row. Open, it lets nothing through but one probe after each hold; an answer to the probe closes it,
-/// and the lane then ramps up. Nothing that waits meanwhile is counted as an attempt.
+/// Keeps a lane from sending into an outage: a pure state machine alongside `LaneGate`, which handles wrong credentials.
+/// A closed breaker counts consecutive failures. An open one admits one probe after each hold; an answer to the probe closes it,
+/// and the lane then ramps up. Waiting pushes count no attempt.
 struct LaneBreaker: Equatable {
-    /// Pushes in a row without an answer, or answered 5xx, that are an outage.
+    /// Consecutive pushes without an answer, or with a 5xx, that make an outage.
     static let failuresMax = 10
     static let holdFirst: UInt64 = 5 * nanosecondsPerSecond
     static let holdMax: UInt64 = 120 * nanosecondsPerSecond
-    /// An outage that comes back this soon goes on where the last one ended.
+    /// A new outage within this time continues the hold of the last one.
     static let relapse: UInt64 = 60 * nanosecondsPerSecond
 
     private(set) var isOpen = false
@@ -17,24 +16,24 @@ struct LaneBreaker: Equatable {
     private(set) var isProbing = false
     private var closedAt: UInt64?
 
-    /// Nil: closed. Zero: one probe may go.
-    /// - Parameter now: nanoseconds of the monotonic clock, like all moments here.
+    /// Nil: closed. Zero: a probe is due.
+    /// - Parameter now: nanoseconds of the monotonic clock, like all times here.
     func wait(now: UInt64) -> Duration? {
         guard isOpen else { return nil }
         return .nanoseconds(Int64(clamping: until > now ? until - now : 0))
     }
 
-    /// One push goes out to see whether the gateway is back; the others wait for its result, or for the next hold if it has none.
+    /// Notes that a probe is sent. Other pushes wait for its result, or for the next hold if there is none.
     mutating func probe(now: UInt64) {
         isProbing = true
         until = now + hold
     }
 
-    /// A push got no answer, or a 5xx.
-    /// - Returns: whether this opens it.
+    /// Notes a push without an answer, or with a 5xx.
+    /// - Returns: whether the breaker opens.
     mutating func failed(now: UInt64) -> Bool {
         if isOpen {
-            // Only a failed probe adds to it, not what was in flight when it opened.
+            // Only a failed probe extends the hold, not pushes that were in flight when the breaker opened.
             if isProbing {
                 hold = min(Self.holdMax, hold * 2)
                 until = now + hold
@@ -50,8 +49,8 @@ struct LaneBreaker: Equatable {
         return true
     }
 
-    /// The gateway answered, whatever it said.
-    /// - Returns: whether this closes it.
+    /// Notes any answer of the gateway.
+    /// - Returns: whether the breaker closes.
     mutating func answered(now: UInt64) -> Bool {
         failures = 0
         guard isOpen, isProbing else { return false }

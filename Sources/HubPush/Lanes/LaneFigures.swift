@@ -1,35 +1,40 @@
 package import HubDelivery
 internal import HubHTTPClient
 
-/// How one lane stands and what it has done: a copy, for metrics.
+/// State and totals of one lane: a copy, for metrics.
 package struct LaneFigures: Sendable {
+    /// A lane's ability to send.
     package enum State: String, Sendable, CaseIterable {
         case open
-        /// Its credentials or its configuration make sending hopeless.
+        /// Stopped by wrong credentials or configuration.
         case stopped
-        /// Its gateway does not answer: single pushes are tried.
+        /// The gateway does not answer; single pushes probe it.
         case outage
     }
 
-    /// Gateway, environment and ids; no secret. Two lanes can have the same.
+    /// Gateway, environment and ids; no secret. Two lanes can share a name.
     package var name: String
     package var provider: PushProvider
     package var state = State.open
-    /// Pushes handed over and not answered.
+    /// Pushes handed to the client and not answered.
     package var inFlight = 0
-    /// A second, at present, together with other lanes of the same project; nil: as many as are answered.
+    /// Pushes per second at present, shared with the project's other lanes; nil: unlimited.
     package var rate: Double?
-    /// Of its topics, those that are stopped by themselves.
+    /// Number of the lane's topics that are stopped individually.
     package var stoppedTopics = 0
-    /// Of those in flight, what waits in front of the HTTP client, and how many it lets in at present.
+    /// Pushes in flight that wait in front of the HTTP client.
     package var queued = 0
+    /// Calls that the HTTP client allows at once at present.
     package var window = 0
-    /// Since the start: connections opened, times all of them were given up, requests that libcurl began to send more than once, answers
-    /// that did not come over HTTP/2, pushes not taken because the queue was full.
+    /// Connections opened since the start.
     package var connectionsOpened = 0
+    /// Times all connections were closed on purpose.
     package var renewals = 0
+    /// Requests that libcurl began to send more than once.
     package var repeatedByLibcurl = 0
+    /// Answers that did not come over HTTP/2.
     package var answeredOverHTTP1 = 0
+    /// Pushes refused because the queue was full.
     package var refused = 0
 
     package init(name: String, provider: PushProvider) {
@@ -66,7 +71,7 @@ extension LanePace {
 }
 
 extension PushLanes {
-    /// In no particular order.
+    /// Numbers of all lanes, in no particular order.
     var figures: [LaneFigures] {
         let apns = apnsLanes.values.map { lane in
             var figures = lane.lane.figures(name: lane.name, provider: .apns)
@@ -78,7 +83,7 @@ extension PushLanes {
 }
 
 extension APNsGateway {
-    /// How many of this app's topics are stopped on the lane: none or one.
+    /// Number of this app's stopped topics on the lane: 0 or 1.
     fileprivate func stoppedTopics(on lane: APNsLane) -> Int {
         [APNsEnvironment.production, .sandbox].map(side).contains { $0.lane === lane && $0.gate.reason != nil } ? 1 : 0
     }

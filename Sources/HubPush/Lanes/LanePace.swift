@@ -1,13 +1,12 @@
 internal import HubCore
 internal import HubDelivery
 
-/// What a lane lets out and when: its gate, breaker, rate, devices, quarantine and the pushes under way, taken together. A pure state
-/// machine over a clock.
+/// Admission of a lane: gate, breaker, rate, devices, quarantine and pushes in flight combined. A pure state machine over a clock.
 struct LanePace {
-    /// Pushes handed over for each call that the client lets in at once: as many wait in the client as keep it busy until the outcomes of
-    /// those before are written and the next come, the others where urgent ones can overtake them.
+    /// Pushes handed to the client per allowed call. Enough to keep the client busy while outcomes are stored;
+    /// the rest waits in the outbox, where urgent pushes can overtake.
     static let handedFactor = 5
-    /// Handed over however narrow the client's window is, so that it is not empty when it opens.
+    /// Minimum handed over even with a narrow window, so that the client has calls when the window opens.
     static let handedMin = 32
 
     var gate = LaneGate()
@@ -17,7 +16,7 @@ struct LanePace {
     private(set) var quarantine: Quarantine
     private(set) var inFlight = 0
 
-    /// What has happened to the lane, to be told.
+    /// Change of the lane's state to report.
     enum Turn: Equatable {
         case outage, recovered
         /// The gateway's quota is spent.
@@ -25,14 +24,14 @@ struct LanePace {
     }
 
     /// - Parameters:
-    ///   - perMinute: the gateway's quota; nil: it has none.
-    ///   - hasDeviceBuckets: whether it has one for each device.
-    ///   - unproven: the share of tokens that nobody has seen work.
+    ///   - perMinute: the gateway's quota; nil: none.
+    ///   - hasDeviceBuckets: whether the gateway has a quota per device.
+    ///   - unproven: share for unproven tokens.
     init(perMinute: Int?, hasDeviceBuckets: Bool, unproven: Quarantine.Share = .apns) {
         self.init(quota: LaneQuota(perMinute: perMinute), hasDeviceBuckets: hasDeviceBuckets, unproven: unproven)
     }
 
-    /// - Parameter quota: may be other lanes' too.
+    /// - Parameter quota: may be shared with other lanes.
     init(quota: LaneQuota, hasDeviceBuckets: Bool, unproven: Quarantine.Share) {
         self.quota = quota
         quarantine = Quarantine(unproven)
@@ -42,8 +41,8 @@ struct LanePace {
     // MARK: Asking
 
     /// - Parameters:
-    ///   - window: calls that the client lets in at once at present.
-    ///   - now: nanoseconds of the monotonic clock, like all moments here.
+    ///   - window: calls that the client allows at once at present.
+    ///   - now: nanoseconds of the monotonic clock, like all times here.
     mutating func room(isUnproven: Bool, window: Int, now: UInt64) -> PushRoom {
         if let closed = closed(now: now) {
             return closed.isProbeDue ? PushRoom(count: 1, urgent: 1) : PushRoom(count: 0, urgent: 0, again: closed.again)
@@ -57,12 +56,12 @@ struct LanePace {
         }
     }
 
-    /// A second, at present; nil: no limit.
+    /// Pushes per second at present; nil: no limit.
     func allowed(now: UInt64) -> Double? { quota.withRate { $0.allowed(now: now) } }
 
-    /// Takes what the pushes need of rates and probes; their places among those under way are taken by `entered`.
+    /// Takes rate tokens and probes for the pushes. `entered` takes their places among those in flight.
     mutating func admit(_ candidates: [PushCandidate], window: Int, now: UInt64) -> [PushAdmission] {
-        // Held for the batch: what one lane sees in the bucket no other one takes before it does.
+        // Held for the whole batch, so that no other lane takes the tokens in between.
         quota.withRate { admit(candidates, window: window, rate: &$0, now: now) }
     }
 
@@ -80,7 +79,7 @@ struct LanePace {
             let isUnproven = !quarantine.isProven(candidate.target)
             guard free[false, default: 0] > 0, free[isUnproven, default: 0] > 0 else { return .wait(again: nil) }
             let hasDevice = candidate.target.form.isOfDevice
-            // The lane's rate first: it is given back less often than a device's, and a push that waits for it must not count there.
+            // The lane's rate comes first, because a push that waits for it must not count for its device.
             let open = rate.room(now: now)
             guard (candidate.isUrgent ? open.urgent : open.count) > 0 else {
                 _ = rate.take(isUrgent: candidate.isUrgent, now: now)
@@ -94,7 +93,7 @@ struct LanePace {
         }
     }
 
-    /// Nil: open. `again` is nil while the answer to a probe is awaited.
+    /// Nil: open. `again` is nil while a probe is in flight.
     private func closed(now: UInt64) -> (isProbeDue: Bool, again: Duration?)? {
         guard let wait = [gate.wait(now: now), breaker.wait(now: now)].compactMap({ $0 }).max() else { return nil }
         if wait <= .zero { return (true, nil) }
@@ -108,8 +107,8 @@ struct LanePace {
 
     // MARK: What becomes of pushes
 
-    /// A push is handed to the client.
-    /// - Returns: whether it counts as unproven: for `left`.
+    /// Notes a push handed to the client.
+    /// - Returns: whether it counts as unproven; pass this to `left`.
     mutating func entered(_ target: PushTarget) -> Bool {
         inFlight += 1
         let isUnproven = !quarantine.isProven(target)
@@ -117,15 +116,15 @@ struct LanePace {
         return isUnproven
     }
 
-    /// A push that had entered has ended.
-    /// - Parameter isBad: whether the gateway called its token bad; nil: it said nothing about it.
+    /// Notes the end of a push in flight.
+    /// - Parameter isBad: whether the gateway called its token bad; nil: not mentioned.
     mutating func left(wasUnproven: Bool, isBad: Bool?) {
         inFlight -= 1
         if wasUnproven { quarantine.left(isBad: isBad) }
     }
 
-    /// What the gateway answered says about the lane.
-    /// - Parameter sentAt: when the push was handed over; nil: a moment ago.
+    /// Applies an outcome to the lane.
+    /// - Parameter sentAt: when the push was handed over; nil: just now.
     mutating func note(_ outcome: PushOutcome, _ target: PushTarget, sentAt: UInt64? = nil, now: UInt64) -> Turn? {
         switch outcome {
         case .accepted:
@@ -141,16 +140,16 @@ struct LanePace {
                 return answered(now: now)
             case .throttled:
                 let turn = answered(now: now)
-                // A topic has a quota of its own, and the answer need not say which one it means: other pushes will tell.
+                // A topic has a quota of its own, and the answer need not name the spent one: other pushes will tell.
                 guard target.form.isOfDevice, quota.withRate({ $0.spent(for: after, sentAt: sentAt ?? now, now: now) }) else { return turn }
                 return turn ?? .slowed
-            // Nothing was asked, or the answer is about credentials.
+            // Not sent, or a matter of credentials.
             case .lane, nil: return nil
             }
         }
     }
 
-    /// No push could be sent or answered, whatever it was.
+    /// Notes that nothing can be sent or answered at present.
     mutating func failed(now: UInt64) -> Turn? { breaker.failed(now: now) ? .outage : nil }
 
     private mutating func answered(now: UInt64) -> Turn? {

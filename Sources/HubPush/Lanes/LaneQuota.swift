@@ -1,11 +1,11 @@
 internal import Synchronization
 
-/// The rate that a gateway's quota allows, for all lanes that send on that quota together. For any thread.
+/// The rate of a gateway's quota, shared by all its lanes. Any thread.
 final class LaneQuota: Sendable {
-    /// Taken inside the locks of lanes, and takes none itself.
+    /// Locked inside the lanes' locks; takes no further lock.
     private let rate: Mutex<LaneRate>
 
-    /// - Parameter perMinute: the gateway's quota; nil: it has none.
+    /// - Parameter perMinute: the gateway's quota; nil: none.
     init(perMinute: Int?) { rate = Mutex(LaneRate(perMinute: perMinute)) }
 
     func withRate<Result: Sendable>(_ body: (inout LaneRate) -> Result) -> Result { rate.withLock { body(&$0) } }

@@ -1,39 +1,37 @@
 internal import HubCore
 
-/// How many pushes a second a lane may take: a token bucket that is filled slowly at first. A pure state machine over a clock.
-///
-/// A full bucket is for what is no bulk: it goes out at once. Where more is asked for, the rate grows from a twentieth to the whole
-/// over a minute, as FCM asks; once it is there it stays as long as bulk goes on. After an outage the bucket is empty and the rate
-/// grows from ten a second.
-///
-/// Where the gateway says that the quota is spent, nothing goes out for as long as it asks; then the most the rate may reach is halved,
-/// and a tenth of the whole comes back each minute.
+/// Push rate of a lane: a token bucket with a ramp. A pure state machine over a clock.
+/// A full bucket serves small amounts at once. For bulk, the rate grows from a twentieth to the whole within a minute, as FCM asks,
+/// and stays there as long as the bulk lasts. After an outage the bucket is empty, and the rate grows from ten per second.
+/// A spent quota stops everything for the time that the gateway asks. The highest rate is halved then, and a tenth of the whole
+/// returns per minute.
 struct LaneRate: Equatable {
-    /// Of the quota, so that others who send for the project, and what is urgent, have some left.
+    /// Share of the quota, which leaves some for the project's other senders and for urgent pushes.
     static let share = 0.8
-    /// This many at most are no bulk, and never more than a tenth of the minute's quota.
+    /// Largest bucket, and never more than a tenth of the minute's quota; more at once is bulk.
     static let burstMax = 500.0
-    /// Urgent pushes may be ahead of the rate by what it gives in this many seconds; the others wait until that is made up for.
+    /// Urgent pushes may be ahead of the rate by this many seconds of it; others wait until that is recovered.
     static let aheadSeconds = 5.0
     static let rampSeconds = 60.0
-    /// What the ramp begins with, of the whole rate.
+    /// Share of the whole rate at the start of a ramp.
     static let rampShare = 0.05
-    /// What the ramp begins with after an outage, pushes a second.
+    /// Pushes per second at the start of a ramp after an outage.
     static let recoveryFirst = 10.0
-    /// Where the ramp after an outage ends on a lane without a quota, pushes a second.
+    /// Pushes per second at the end of a ramp after an outage, on a lane without a quota.
     static let recoveryTop = 4_000.0
-    /// Without bulk for this long, the next one ramps up again.
+    /// Time without bulk after which the next bulk ramps up again.
     static let quietSeconds = 30.0
-    /// How long nothing goes out when the quota is spent: at least, where the gateway names no time, and at most, because by then every push
-    /// that waits for it is given up.
+    /// Shortest stop after a spent quota.
     static let spentLeast = Duration.seconds(1)
+    /// Stop if the gateway names no time.
     static let spentUsual = FCMOutcome.quotaWait
+    /// Longest stop: pushes that wait for it have been given up by then.
     static let spentMost = RetryPolicy.retryingMax
-    /// The rate is not lowered below this much of the whole.
+    /// Lower bound of the rate, as a share of the whole.
     static let loweredShare = 0.05
-    /// So much of the whole comes back in a minute.
+    /// Share of the whole that returns per minute.
     static let returnShare = 0.1
-    /// Waiters are called when the bucket has what comes in so many seconds, and not for every push.
+    /// Waiting pushes resume when the bucket has the tokens of this many seconds, not for every token.
     static let batchSeconds = 0.02
 
     private enum Phase: Equatable {
@@ -42,27 +40,27 @@ struct LaneRate: Equatable {
         case full
     }
 
-    /// A second; nil: no limit except after an outage.
+    /// Pushes per second; nil: no limit except after an outage.
     private(set) var steady: Double?
     private var burst = 0.0
     private var phase = Phase.idle
     private var level: Double
     private var at: UInt64 = 0
-    /// When more was asked for than was there.
+    /// Last time at which demand exceeded supply.
     private var shortAt: UInt64 = 0
-    /// The quota is spent till then; zero: it never was.
+    /// End of the stop after a spent quota; zero: never spent.
     private var heldUntil: UInt64 = 0
-    /// The most that could be given a second at `heldUntil`; nil: the whole.
+    /// Highest rate per second at `heldUntil`; nil: the whole.
     private var lowered: Double?
 
-    /// - Parameter perMinute: the gateway's quota; nil: it has none.
+    /// - Parameter perMinute: the gateway's quota; nil: none.
     init(perMinute: Int?) {
         level = 0
         adopt(perMinute: perMinute)
         level = burst
     }
 
-    /// Goes on with another quota; what has been taken and complained of stays.
+    /// Changes the quota; tokens taken and complaints stay.
     mutating func adopt(perMinute: Int?) {
         steady = perMinute.map { Double($0) / 60 * Self.share }
         burst = perMinute.map { min(Self.burstMax, max(1, Double($0) / 10)) } ?? 0
@@ -81,7 +79,7 @@ struct LaneRate: Equatable {
         return min(ceiling, from + (top - from) * min(1, Self.seconds(since, now) / Self.rampSeconds))
     }
 
-    /// The most that can be given a second at present, ramps aside.
+    /// Highest rate per second at present, apart from ramps.
     func ceiling(now: UInt64) -> Double {
         guard let lowered else { return top }
         return min(top, lowered + top * Self.returnShare * Self.seconds(heldUntil, now) / 60)
@@ -89,15 +87,15 @@ struct LaneRate: Equatable {
 
     private func isHeld(_ now: UInt64) -> Bool { now < heldUntil }
 
-    /// For metrics: how many a second at present; nil: no limit.
+    /// Pushes per second at present, for metrics; nil: no limit.
     func allowed(now: UInt64) -> Double? { isHeld(now) ? 0 : isLimited ? rate(at: now) : nil }
 
     private static func seconds(_ from: UInt64, _ to: UInt64) -> Double { to > from ? Double(to - from) / Double(nanosecondsPerSecond) : 0 }
 
-    /// Fills the bucket for the time that has passed.
+    /// Adds the tokens of the elapsed time.
     private mutating func refill(now: UInt64) {
         guard now > at else { return }
-        // Nothing gathers while the quota is spent.
+        // No tokens accumulate while the quota is spent.
         let from = max(at, heldUntil)
         at = now
         guard isLimited, now > from else { return }
@@ -112,10 +110,10 @@ struct LaneRate: Equatable {
         }
         let cap =
             if isRecovering {
-                // After an outage nothing may gather: what was held back must not go out in one go.
+                // After an outage no tokens may accumulate, because held-back pushes must not go out at once.
                 max(1, after * Self.batchSeconds * 2)
             } else if phase == .idle {
-                // More than this at once is bulk, however fast bulk may get.
+                // More than this at once is bulk, whatever the rate of bulk.
                 burst
             } else {
                 max(burst, after * Self.batchSeconds * 5)
@@ -124,18 +122,18 @@ struct LaneRate: Equatable {
         if lowered != nil, ceiling(now: now) >= top { lowered = nil }
     }
 
-    /// What can be taken now.
+    /// Tokens available now.
     mutating func room(now: UInt64) -> (count: Int, urgent: Int) {
         refill(now: now)
         if isHeld(now) { return (0, 0) }
         guard isLimited else { return (.max, .max) }
         let open = Int(max(0, level))
-        // After an outage or a spent quota, being ahead is what must not be.
+        // No advance for urgent pushes after an outage or a spent quota.
         return (open, isRecovering || lowered != nil ? open : Int(max(0, level + top * Self.aheadSeconds)))
     }
 
-    /// Takes one.
-    /// - Returns: false where there is none.
+    /// Takes one token.
+    /// - Returns: false if there is none.
     mutating func take(isUrgent: Bool, now: UInt64) -> Bool {
         let room = room(now: now)
         guard (isUrgent ? room.urgent : room.count) > 0 else {
@@ -154,7 +152,7 @@ struct LaneRate: Equatable {
         if phase == .idle, steady != nil { begin(after: now, isRecovery: false) }
     }
 
-    /// When there is something to take again.
+    /// Time until tokens are available.
     func wait(now: UInt64) -> Duration {
         if isHeld(now) { return .nanoseconds(Int64(clamping: heldUntil - now)) }
         let rate = rate(at: now)
@@ -162,7 +160,7 @@ struct LaneRate: Equatable {
         return .nanoseconds(Int64(max(1_000_000, missing / rate * Double(nanosecondsPerSecond))))
     }
 
-    /// The gateway is back after an outage.
+    /// Starts the ramp after an outage.
     mutating func recover(now: UInt64) {
         refill(now: now)
         level = 0
@@ -176,11 +174,11 @@ struct LaneRate: Equatable {
 
     private var rampFirst: Double { max(top * Self.rampShare, min(top, Self.recoveryFirst)) }
 
-    /// The gateway says that the quota is spent. What was sent before the wait that this began is one complaint with it.
+    /// Stops after a spent quota. Complaints about pushes sent before the stop belong to the complaint that began it.
     /// - Parameters:
-    ///   - asked: how long the gateway wants to be left alone; nil: it did not say.
-    ///   - sentAt: when the push was handed over that it answered so.
-    /// - Returns: whether this complaint is a new one, which lowers the rate.
+    ///   - asked: wait requested by the gateway; nil: none.
+    ///   - sentAt: when the refused push was handed over.
+    /// - Returns: whether the complaint is new, which lowers the rate.
     mutating func spent(for asked: Duration?, sentAt: UInt64, now: UInt64) -> Bool {
         refill(now: now)
         let isNew = sentAt >= heldUntil

@@ -6,26 +6,26 @@ internal import Synchronization
 
 /// A gateway that owns threads and connections.
 package protocol ClosablePushGateway: PushGateway {
-    /// Gives outstanding pushes `grace` to end, completes the others as retries and joins the threads. Repeatable.
+    /// Gives outstanding pushes `grace` to end, completes all others as retries, and joins the threads. Idempotent.
     func shutdown(grace: Duration)
 }
 
-/// One multi handle for one provider, credential and environment, with what decides when pushes may go out in front of it.
+/// One multi handle for one provider, credential and environment, with its admission control.
 final class PushLane: Sendable {
-    /// What a lane is paced by, and whom it tells of an outage.
+    /// Pace of a lane, and its outage handler.
     struct Habits {
-        /// The gateway's quota for the project, of all lanes of that project; its own and none where nothing is said.
+        /// The quota shared by all lanes of the project; by default the lane's own, without a limit.
         var quota = LaneQuota(perMinute: nil)
         /// Whether the gateway has a quota for each device.
         var hasDeviceBuckets = false
-        /// The share of tokens that nobody has seen work.
+        /// Share for unproven tokens.
         var unproven = Quarantine.Share.apns
-        /// Called with what to tell when an outage begins.
+        /// Called with details at the beginning of an outage.
         var outage: @Sendable (_ detail: String) -> Void = { _ in }
     }
 
     let multi: CurlMulti
-    /// Scheme, host and port; no slash at the end.
+    /// Scheme, host and port; no trailing slash.
     let baseURL: String
     private let name: String
     private let time: any TimeSource
@@ -66,16 +66,16 @@ final class PushLane: Sendable {
         return state.withLock { $0.pace.admit(candidates, window: window, now: now) }
     }
 
-    /// A push is about to be submitted.
-    /// - Returns: whether it counts as unproven: for `left`.
+    /// Notes a push before its submission.
+    /// - Returns: whether it counts as unproven; pass this to `left`.
     func entered(_ target: PushTarget) -> Bool { state.withLock { $0.pace.entered(target) } }
 
-    /// A push that had entered has ended.
-    /// - Parameter isBad: whether the gateway called its token bad; nil: it said nothing about it.
+    /// Notes the end of an entered push.
+    /// - Parameter isBad: whether the gateway called its token bad; nil: not mentioned.
     func left(wasUnproven: Bool, isBad: Bool? = nil) { state.withLock { $0.pace.left(wasUnproven: wasUnproven, isBad: isBad) } }
 
-    /// Draws from the answer to a push what it says about the lane.
-    /// - Parameter sentAt: when it was handed over, in nanoseconds of the monotonic clock; nil: a moment ago.
+    /// Applies an outcome to the lane.
+    /// - Parameter sentAt: when it was handed over, in nanoseconds of the monotonic clock; nil: just now.
     func note(_ outcome: PushOutcome, _ target: PushTarget, sentAt: UInt64? = nil) {
         let now = time.monotonicNanoseconds
         let (turn, isReopened) = state.withLock { state in
@@ -86,7 +86,7 @@ final class PushLane: Sendable {
         if isReopened { logger.info("push lane works again", metadata: ["push.lane": .string(name)]) }
     }
 
-    /// The lane could not send, for want of what it needs for every push.
+    /// Notes that the lane lacks something that every push needs.
     func noteFailed(_ reason: String) {
         let now = time.monotonicNanoseconds
         tell(state.withLock { $0.pace.failed(now: now) }, reason)
@@ -105,7 +105,7 @@ final class PushLane: Sendable {
         }
     }
 
-    /// For metrics; without what the client has counted.
+    /// Numbers for metrics, without the client's counters.
     func pace(name: String, provider: PushProvider) -> LaneFigures {
         let now = time.monotonicNanoseconds
         return state.withLock { $0.pace.figures(name: name, provider: provider, now: now) }
@@ -113,7 +113,7 @@ final class PushLane: Sendable {
 
     // MARK: Gate
 
-    /// Nil when a push may go out; otherwise the outcome it gets instead.
+    /// Nil if a push may go out; otherwise its outcome without sending.
     func refusal() -> PushOutcome? {
         let now = time.monotonicNanoseconds
         return state.withLock { $0.pace.gate.admit(now: now) }.map { stopped in
@@ -121,7 +121,7 @@ final class PushLane: Sendable {
         }
     }
 
-    /// Why the lane sends nothing at present; nil while it does.
+    /// Reason why the lane sends nothing; nil while it sends.
     var stoppedReason: String? { state.withLock { $0.pace.gate.reason } }
 
     func stop(_ reason: String) {
@@ -131,7 +131,7 @@ final class PushLane: Sendable {
         }
     }
 
-    /// An HTTP/1 answer means that something in between spoils multiplexing; said once.
+    /// Logs once that a proxy spoils multiplexing, as an HTTP/1 answer reveals.
     func noteVersion(_ version: HTTPAnswer.Version) {
         guard version < .http2 else { return }
         let isFirst = state.withLock { state in
@@ -141,12 +141,12 @@ final class PushLane: Sendable {
         if isFirst { logger.warning("push gateway answered without HTTP/2", metadata: ["push.lane": .string(name)]) }
     }
 
-    /// Connections live six to twelve hours, each lane its own, so that they do not all reconnect together.
+    /// Lifetime of a lane's connections: six to twelve hours, different per lane, so that lanes do not reconnect together.
     static func connectionLifetime() -> Duration { .seconds(Int.random(in: 6 * 3600...12 * 3600)) }
 }
 
 extension PushOutcome {
-    /// A word for logs and metrics.
+    /// Word for logs and metrics.
     package var name: String {
         switch self {
         case .accepted: "accepted"
@@ -157,7 +157,7 @@ extension PushOutcome {
         }
     }
 
-    /// Why, for everything but an accepted push.
+    /// Reason for every outcome but an accepted push.
     package var reason: String? {
         switch self {
         case .accepted, .skippedUnconfigured: nil
@@ -166,7 +166,7 @@ extension PushOutcome {
     }
 }
 
-/// What may be logged about a push: ids and the outcome, never a token, a text or data.
+/// Loggable parts of a push: ids and the outcome, never a token, a text or data.
 struct PushLog: Sendable {
     let nid: String
     let event: String

@@ -6,7 +6,7 @@ internal import HubHTTPClient
 internal import Logging
 internal import Synchronization
 
-/// What it takes to send one app's pushes; nil: that provider's are logged and not sent.
+/// Credentials of one app; a provider without any has its pushes logged and not sent.
 package struct PushCredentials: Sendable {
     package var apns: APNsConfiguration?
     package var fcm: FCMConfiguration?
@@ -17,10 +17,10 @@ package struct PushCredentials: Sendable {
     }
 }
 
-/// All credentials: those of apps with their own, and everybody else's.
+/// All credentials: the common ones, and those of apps with their own.
 package struct PushCredentialSet: Sendable {
     package var common: PushCredentials
-    /// By app id; complete, what an app leaves to the common ones included.
+    /// By app id. Complete: parts that an app leaves to the common credentials are included.
     package var apps: [String: PushCredentials]
 
     package init(common: PushCredentials, apps: [String: PushCredentials] = [:]) {
@@ -29,9 +29,8 @@ package struct PushCredentialSet: Sendable {
     }
 }
 
-/// Keeps one lane for each credential and environment, however many apps use it and however often credentials are read again.
-///
-/// Not for concurrent use: the router holds it behind a lock.
+/// One lane per credential and environment, regardless of the number of apps and of reloads.
+/// Not thread-safe: the router holds it under a lock.
 final class PushLanes {
     struct APNsApp: Hashable {
         let production: APNsLane.Identity
@@ -46,7 +45,7 @@ final class PushLanes {
         let messagesPerMinute: Int
     }
 
-    /// What Google gives a quota to, however many service accounts it has; simulators are told apart by their addresses.
+    /// A project with one quota for all its service accounts; simulators are distinguished by address.
     struct FCMProject: Hashable {
         let id: String
         let url: String?
@@ -113,15 +112,15 @@ final class PushLanes {
         return gateway
     }
 
-    /// Forgets projects that these credentials do not name. Where they name different quotas for one, the least counts.
+    /// Forgets projects without credentials. If credentials name different quotas for a project, the least applies.
     private func settleQuotas(_ configurations: [FCMConfiguration]) {
         let least = Dictionary(configurations.map { ($0.project, $0.messagesPerMinute) }, uniquingKeysWith: min)
         fcmQuotas = fcmQuotas.filter { least[$0.key] != nil }
         for (project, quota) in fcmQuotas { quota.withRate { $0.adopt(perMinute: least[project]) } }
     }
 
-    /// What closes the lanes that these credentials do not use; they are forgotten here at once. Provider tokens of former keys go
-    /// too, except with their keys unchanged: signing them anew within 20 minutes is what APNs refuses.
+    /// Forgets lanes that these credentials do not use, and returns closures that close them. Provider tokens of removed keys are forgotten
+    /// too. Those of unchanged keys stay, because APNs refuses a new signature within 20 minutes.
     func retire(allBut credentials: [PushCredentials]) -> [@Sendable (Duration) -> Void] {
         let apns = credentials.compactMap(\.apns)
         let identities = Set(apns.flatMap { [$0.identity(.production), $0.identity(.sandbox)] })
@@ -147,7 +146,7 @@ final class PushLanes {
     /// Lanes and gateways with connections of their own.
     var count: Int { apnsLanes.count + fcmGateways.count }
 
-    /// Runs them beside each other and returns when all have ended.
+    /// Runs the closures concurrently, and returns when all have ended.
     static func close(_ closers: [@Sendable (Duration) -> Void], grace: Duration) {
         DispatchQueue.concurrentPerform(iterations: closers.count) { closers[$0](grace) }
     }

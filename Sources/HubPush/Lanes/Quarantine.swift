@@ -1,11 +1,9 @@
 internal import HubDelivery
 
-/// The share of a lane that tokens get which nobody has seen work: anybody can invent them, and they must not strangle the others. A
-/// pure state machine.
-///
-/// The share grows by one with each token that turns out good and halves when one turns out bad, once for all that were under way.
+/// Share of a lane for unproven tokens: invented tokens must not crowd out real ones. A pure state machine.
+/// The share grows by one per good token. A bad token halves it, once for all tokens in flight.
 struct Quarantine {
-    /// How many may be under way: at first, as they turn out good, and when they are called bad.
+    /// Number of unproven pushes in flight: initial, largest and smallest.
     struct Share: Equatable {
         var first: Int
         var most: Int
@@ -13,19 +11,19 @@ struct Quarantine {
 
         /// Small: `BadDeviceToken` slows a connection down.
         static let apns = Share(first: 50, most: 200, least: 2)
-        /// FCM bears bad tokens; a new app's first event goes out at nearly full speed.
+        /// FCM tolerates bad tokens, so a new app's first event goes out at nearly full speed.
         static let fcm = Share(first: 500, most: 800, least: 20)
     }
 
-    /// Tokens remembered as good before their registration says so, and those that backends name themselves; at about 50 bytes each.
-    /// More: the one that worked longest ago has to prove itself again.
+    /// Tokens remembered as good: those whose registration does not say so yet, and those that backends name. About 50 bytes each.
+    /// If exceeded, the least recent token counts as unproven again.
     static let provenMax = 50_000
     private static let provenMilliseconds: Int64 = 24 * 3600 * 1000
 
     let share: Share
     private(set) var limit: Int
     private(set) var inFlight = 0
-    /// Pushes that were under way at the last halving and have not ended.
+    /// Pushes that were in flight at the last halving and have not ended.
     private var stale = 0
     private var proven = RecentTable<Int, Bool>(countMax: Quarantine.provenMax, ageMax: Quarantine.provenMilliseconds)
 
@@ -34,12 +32,12 @@ struct Quarantine {
         limit = share.first
     }
 
-    /// Topics and conditions are no tokens.
+    /// Topics and conditions always count as proven.
     func isProven(_ target: PushTarget) -> Bool { target.isProven || !target.form.isOfDevice || proven[target.token.hashValue] != nil }
 
     mutating func entered() { inFlight += 1 }
 
-    /// - Parameter isBad: the gateway called the token bad; nil: it said nothing about it.
+    /// - Parameter isBad: whether the gateway called the token bad; nil: not mentioned.
     mutating func left(isBad: Bool?) {
         inFlight -= 1
         let isStale = stale > 0
@@ -53,7 +51,7 @@ struct Quarantine {
         }
     }
 
-    /// The gateway accepted this token.
+    /// Notes that the gateway accepted this token.
     mutating func prove(_ token: String, now: UInt64) {
         proven.set(true, for: token.hashValue, now: Int64(clamping: now / 1_000_000))
     }

@@ -1,44 +1,44 @@
 internal import HubDelivery
 internal import HubHTTPClient
 
-/// What an answer means, in full: the outcome for the caller, and what the lane itself has to do about it.
+/// Full meaning of an answer: the caller's outcome, and the lane's action.
 struct GatewayVerdict: Equatable {
     enum Action: Equatable {
         case none
-        /// Give the connection up; the caller's retry will come over a new one.
+        /// Close the connection; the caller's retry will use a new one.
         case newConnection
-        /// Give the connection up and send again over a new one, once.
+        /// Close the connection, and send again over a new one, once.
         case resendOnNewConnection
-        /// APNs calls our provider token too old: sign a new one if the floor allows, new connection, send again once.
+        /// APNs calls the provider token expired: sign a new one if allowed, use a new connection, send again once.
         case replaceProviderToken
-        /// APNs has seen too many provider tokens: go back to the older one and sign none for a while.
+        /// APNs has seen too many provider tokens: return to the older one, and sign none for a while.
         case keepOlderProviderToken
-        /// FCM does not know our access token: fetch another, send again once.
+        /// FCM refuses the access token: fetch another one, send again once.
         case replaceAccessToken
-        /// A mistake in credentials or configuration: every further push over the lane would fail the same way.
+        /// Wrong credentials or configuration: every further push over the lane would fail too.
         case stopLane
-        /// A mistake in the topic: every further push of this app to this environment would fail the same way.
+        /// Wrong topic: every further push of this app to this environment would fail too.
         case stopTopic
-        /// Where the gateway never accepted this token, it may belong to the other environment: ask there, once. Else `judgeToken`.
+        /// An unproven token may belong to the other environment: try that once. For other tokens `judgeToken`.
         case tryOtherEnvironment
-        /// The token is dead if not too many others are called so.
+        /// The token is dead unless too many others are called dead.
         case judgeToken
-        /// As `judgeToken`, when a notification of the same shape was accepted lately; else the payload may be meant.
+        /// `judgeToken` if a notification of the same shape was accepted lately; else the complaint may concern the payload.
         case judgeTokenOfKnownShape
-        /// The token is another project's: keep it, and spare the gateway the question for a while.
+        /// The token belongs to another project: keep it, and do not send to it for a while.
         case markForeign
     }
 
-    /// Valid as it stands when the action is not, or no longer, possible.
+    /// Final if the action is impossible, or no longer possible.
     var outcome: PushOutcome
     var action = Action.none
-    /// What somebody has to be told.
+    /// Alarm for the operator.
     var alarm: PushAlarm?
 
     static func rejected(_ reason: String, _ action: Action = .none) -> GatewayVerdict {
         GatewayVerdict(outcome: .rejected(reason: reason), action: action)
     }
-    /// A mistake that is not the push's: it waits until somebody has put things right, or it expires.
+    /// A mistake outside the push, which waits until the mistake is corrected, or expires.
     static func stopped(_ reason: String, _ action: Action, _ alarm: PushAlarm) -> GatewayVerdict {
         GatewayVerdict(outcome: .retry(after: nil, reason: RetryCause.lane.reason(reason)), action: action, alarm: alarm)
     }
@@ -50,7 +50,7 @@ struct GatewayVerdict: Equatable {
         GatewayVerdict(outcome: .retry(after: after, reason: cause.reason(detail)), action: action)
     }
 
-    /// A call without an answer.
+    /// Verdict on a call without an answer.
     init(_ error: HTTPClientError) {
         switch error.reason {
         case .invalidCall: self = .rejected("the request cannot be sent: \(error.detail)")
@@ -67,15 +67,15 @@ struct GatewayVerdict: Equatable {
         self.alarm = alarm
     }
 
-    /// The same with an alarm.
+    /// The same verdict with an alarm.
     func raising(_ alarm: PushAlarm) -> GatewayVerdict { GatewayVerdict(outcome: outcome, action: action, alarm: alarm) }
 }
 
-/// Text from a gateway, made safe for logs and reasons: gateways' own identifiers pass, anything else does not.
+/// Text from a gateway, made safe for logs and reasons: only identifiers pass.
 enum PeerText {
     private static let countMax = 64
 
-    /// Letters, digits, `_`, `-`, `.`, `[`, `]`; others become `?`. At most 64.
+    /// Letters, digits, `_`, `-`, `.`, `[`, `]`; others become `?`. At most 64 characters.
     static func identifier(_ text: String) -> String {
         String(
             text.unicodeScalars.prefix(countMax).map { scalar -> Character in

@@ -1,6 +1,6 @@
 internal import HubDelivery
 
-/// How many pushes ended how, for one provider, since the start.
+/// Outcomes of one provider's pushes since the start.
 package struct PushCounts: Sendable, Equatable {
     /// An outcome with its reason, both from closed sets: labels of a metric.
     package struct Cause: Sendable, Hashable {
@@ -20,9 +20,9 @@ package struct PushCounts: Sendable, Equatable {
     package var dead = 0
     package var rejected = 0
     package var skippedUnconfigured = 0
-    /// Those that were not accepted, told apart by reason.
+    /// Outcomes other than accepted, by reason.
     private var troubles: [Cause: Int] = [:]
-    /// All of them, told apart by reason.
+    /// All outcomes by reason.
     package var causes: [Cause: Int] {
         var causes = troubles
         if accepted > 0 { causes[Cause(outcome: "accepted", reason: "")] = accepted }

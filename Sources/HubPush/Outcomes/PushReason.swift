@@ -1,8 +1,8 @@
 package import HubDelivery
 
-/// Why a push was not accepted, as one of a closed set of words: what metrics may use as a label.
+/// Reason for a push that was not accepted, as a word of a closed set: usable as a metric's label.
 package enum PushReason {
-    /// For whatever is not in the set.
+    /// Any reason outside the set.
     package static let other = "other"
 
     private static let words: Set<String> = [
@@ -13,14 +13,14 @@ package enum PushReason {
         "MissingProviderToken", "UnrelatedKeyIdInToken", "BadEnvironmentKeyIdInToken", "BadPath", "MethodNotAllowed", "ExpiredToken",
         "Unregistered", "PayloadTooLarge", "TooManyProviderTokenUpdates", "TooManyRequests", "InternalServerError",
         "ServiceUnavailable", "Shutdown",
-        // FCM, and google.rpc.Code beside it
+        // FCM, including google.rpc.Code
         "INVALID_ARGUMENT", "UNREGISTERED", "SENDER_ID_MISMATCH", "THIRD_PARTY_AUTH_ERROR", "QUOTA_EXCEEDED", "UNAVAILABLE",
         "INTERNAL", "UNSPECIFIED_ERROR", "NOT_FOUND", "PERMISSION_DENIED", "UNAUTHENTICATED", "RESOURCE_EXHAUSTED",
         // the token endpoint
         "invalid_grant",
     ]
 
-    /// The gateway's own word where there is one, else what kind of retry it is, else `other`; empty when accepted.
+    /// The gateway's own word if known, else the kind of retry, else `other`; empty if accepted.
     package static func word(of outcome: PushOutcome) -> String {
         guard let reason = outcome.reason else { return "" }
         var text = reason[...]
@@ -29,7 +29,7 @@ package enum PushReason {
             cause = RetryCause(reason: reason)
             if let cause { text = text.dropFirst(cause.rawValue.utf8.count + 2) }
         }
-        // What a stopped lane refuses was never sent: it is the lane's doing, not another answer of the gateway.
+        // A stopped lane's refusal was never sent: it is caused by the lane, not by the gateway's answer.
         if text.hasPrefix("stopped: ") { return cause?.label ?? other }
         if text.hasPrefix("token endpoint: ") { text = text.dropFirst("token endpoint: ".count) }
         let word = String(text.prefix { $0.isLetter || $0.isNumber || $0 == "_" })

@@ -2,21 +2,21 @@ package import HubCore
 package import HubDelivery
 internal import Synchronization
 
-/// Something about a gateway that somebody has to look at, by a name that does not change: operators filter by it.
+/// A problem with a gateway that needs attention. Operators filter by the name, so names never change.
 package enum PushAlarm: String, Sendable, CaseIterable {
     /// The key, its id or the team id is wrong.
     case apnsBadKey = "apns_bad_key"
-    /// The topic is not one the key may send to.
+    /// The key may not send to the topic.
     case apnsBadTopic = "apns_bad_topic"
     /// The key is for the other environment only.
     case apnsWrongEnvironmentKey = "apns_wrong_environment_key"
-    /// APNs refuses without saying more.
+    /// APNs refuses without details.
     case apnsForbidden = "apns_forbidden"
-    /// A provider token signed a moment ago counts as expired: the clock is wrong.
+    /// APNs calls a fresh provider token expired: the clock is wrong.
     case apnsProviderTokenExpired = "apns_provider_token_expired"
-    /// A proxy in between spoils HTTP/2, which is all that APNs speaks.
+    /// A proxy breaks HTTP/2, the only version of APNs.
     case apnsWithoutHTTP2 = "apns_without_http2"
-    /// Somebody signs provider tokens too often.
+    /// Provider tokens are signed too often.
     case apnsTokenUpdates = "apns_token_updates"
     /// So many device tokens are called bad that the topic or the environment must be wrong.
     case apnsBadTokens = "apns_bad_tokens"
@@ -24,44 +24,44 @@ package enum PushAlarm: String, Sendable, CaseIterable {
     case apnsOutage = "apns_outage"
     /// The token endpoint refuses the service account.
     case fcmAccountRefused = "fcm_account_refused"
-    /// FCM refuses access tokens fetched a moment ago.
+    /// FCM refuses fresh access tokens.
     case fcmUnauthenticated = "fcm_unauthenticated"
     /// The API is not enabled, or the account lacks the role.
     case fcmPermissionDenied = "fcm_permission_denied"
-    /// There is no such project.
+    /// The project does not exist.
     case fcmNotFound = "fcm_not_found"
     /// Several tokens belong to another Firebase project.
     case fcmSenderMismatch = "fcm_sender_id_mismatch"
     /// The APNs or web-push key uploaded to the Firebase project is wrong.
     case fcmThirdPartyAuth = "fcm_third_party_auth"
-    /// So many tokens are called unregistered that they are not believed.
+    /// Too many tokens are called unregistered to be believed.
     case fcmUnregistered = "fcm_unregistered"
     /// FCM or the token endpoint does not answer, or answers 5xx: pushes wait.
     case fcmOutage = "fcm_outage"
 }
 
-/// A token that its gateway called dead, and that other answers do not speak for.
+/// A token that its gateway called dead, without contradicting answers.
 package struct DeadToken: Sendable, Equatable, CustomStringConvertible, CustomReflectable {
     /// The app whose push was refused; other apps keep the token.
     package var app: String
     package var provider: PushProvider
     package var token: String
-    /// When the gateway said so, milliseconds since 1970: a registration after it is another matter.
+    /// Time of the gateway's answer in milliseconds since 1970. A later registration of the token stays valid.
     package var since: Int64
 
     package var description: String { "a token of \(provider.rawValue) called dead at \(since)" }
     package var customMirror: Mirror { Mirror(self, children: ["provider": provider, "since": since]) }
 }
 
-/// Where the gateways tell what concerns no single push: alarms, and tokens that are dead after all. Callable from any thread.
+/// Reports of the gateways beyond single pushes: alarms and dead tokens. Any thread.
 package final class PushReports: Sendable {
     package typealias AlarmSink = @Sendable (_ alarm: PushAlarm, _ lane: String, _ detail: String) -> Void
     package typealias TokenSink = @Sendable (DeadToken) -> Void
 
-    /// One alarm of one lane is told again after this long, and counted in between.
+    /// Time before a lane's alarm is repeated; alarms in between are only counted.
     package static let repeatAfter = Duration.seconds(600)
     private static let repeatNanoseconds = UInt64(repeatAfter.components.seconds) * nanosecondsPerSecond
-    /// Places an alarm can come from that are remembered; beyond them it may be told more often.
+    /// Remembered lanes with alarms. If exceeded, an alarm may be repeated sooner.
     static let placesMax = 1_000
 
     private struct Place: Hashable {
@@ -81,18 +81,18 @@ package final class PushReports: Sendable {
 
     package init(time: any TimeSource) { self.time = time }
 
-    /// What is called with each alarm from now on; it must not block.
+    /// Sets the handler of alarms; it must not block.
     package func onAlarm(_ sink: @escaping AlarmSink) { state.withLock { $0.alarmSink = sink } }
 
-    /// What is called with each token to remove from now on; it must not block.
+    /// Sets the handler of tokens to remove; it must not block.
     package func onDeadToken(_ sink: @escaping TokenSink) { state.withLock { $0.tokenSink = sink } }
 
-    /// How often each alarm was raised since the start, those not told again included.
+    /// Number of alarms since the start, including those not repeated.
     package var alarms: [PushAlarm: Int] { state.withLock { $0.counts } }
 
     /// - Parameters:
-    ///   - lane: which gateway, environment and credential, by ids that are no secrets.
-    ///   - detail: what was answered and what to do; free of secrets and tokens.
+    ///   - lane: gateway, environment and credential, by ids without secrets.
+    ///   - detail: the answer and the remedy; free of secrets and tokens.
     func raise(_ alarm: PushAlarm, lane: String, _ detail: String) {
         let now = time.monotonicNanoseconds
         let sink: AlarmSink? = state.withLock { state in

@@ -1,9 +1,9 @@
 /// The `Retry-After` header (RFC 9110, 10.2.3): seconds, or a date.
 enum RetryAfter {
-    /// A wait longer than this is read as this long; no notification waits a day.
+    /// Longer waits are cut to this; no notification waits a day.
     static let secondsMax: Int64 = 86_400
 
-    /// Nil when there is no header or it cannot be read. A date in the past is no wait.
+    /// Nil if the header is missing or unreadable. A date in the past is no wait.
     /// - Parameter now: milliseconds since 1970.
     static func parse(_ header: String?, now: Int64) -> Duration? {
         guard let header else { return nil }
@@ -14,7 +14,7 @@ enum RetryAfter {
         return .milliseconds(min(secondsMax * 1000, max(0, seconds * 1000 - now)))
     }
 
-    /// `Sun, 06 Nov 1994 08:49:37 GMT`, the one form RFC 9110 lets servers write.
+    /// `Sun, 06 Nov 1994 08:49:37 GMT`, the only format that RFC 9110 lets servers send.
     private static func secondsSince1970(_ text: String) -> Int64? {
         let parts = text.split(separator: " ")
         guard parts.count == 6, parts[0].hasSuffix(","), parts[5] == "GMT",
@@ -29,7 +29,7 @@ enum RetryAfter {
 
     private static let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 
-    /// Days since 1970 of a Gregorian date, in years that begin with March so that the leap day comes last.
+    /// Days since 1970 of a Gregorian date. Years begin with March here, so that the leap day comes last.
     private static func days(year: Int64, month: Int64, day: Int64) -> Int64 {
         let shiftedYear = month <= 2 ? year - 1 : year
         let era = shiftedYear / 400

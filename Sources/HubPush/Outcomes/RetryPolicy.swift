@@ -1,24 +1,24 @@
 internal import HubCore
 package import HubDelivery
 
-/// Why a push should be tried again; stands at the beginning of a retry outcome's reason.
+/// Reason for a retry; prefix of a retry outcome's reason.
 package enum RetryCause: String, Sendable, CaseIterable {
-    /// No answer; the gateway may have taken it.
+    /// No answer; the gateway may have taken the push.
     case transport
     /// FCM's quota, for the project or a topic.
     case throttled
     /// APNs: too many pushes to this device.
     case deviceThrottled = "device throttled"
-    /// FCM cannot at the moment.
+    /// FCM is temporarily unavailable.
     case unavailable
-    /// APNs cannot at the moment.
+    /// APNs is temporarily unavailable.
     case apnsUnavailable = "apns unavailable"
     /// Nothing was sent: the lane is stopped, full or without a credential.
     case lane
 
     func reason(_ detail: String) -> String { "\(rawValue): \(detail)" }
 
-    /// The cause named at the beginning of a retry's reason; nil for reasons of other making.
+    /// The cause that prefixes a retry's reason; nil for other reasons.
     package init?(reason: String) {
         guard let colon = reason.firstIndex(of: ":"), let cause = RetryCause(rawValue: String(reason[..<colon])) else {
             return nil
@@ -27,7 +27,7 @@ package enum RetryCause: String, Sendable, CaseIterable {
     }
 }
 
-/// When to try again, if at all: a pure function of what is known about the delivery.
+/// Decides about time and end of retries: a pure function of the delivery's state.
 package enum RetryPolicy {
     package enum Decision: Equatable, Sendable {
         /// Milliseconds since 1970.
@@ -35,25 +35,25 @@ package enum RetryPolicy {
         case giveUp(reason: String)
     }
 
-    /// After this long it is an outage, or we misread an answer (FCM's scaling guide).
+    /// Longer failures are an outage, or a misread answer (FCM's scaling guide).
     package static let retryingMax = Duration.seconds(60 * 60)
     /// FCM asks for at least ten seconds before a failed request is repeated.
     static let base = Duration.seconds(10)
     static let throttledBase = Duration.seconds(60)
     static let delayMax = Duration.seconds(600)
     static let deviceThrottled = (least: Duration.seconds(5), most: Duration.seconds(60))
-    /// Events that live no longer than this may have one early retry after a transport error.
+    /// Events with at most this lifetime may have one early retry after a transport error.
     static let shortLife = Duration.milliseconds(PushMessage.shortLifeMilliseconds)
-    /// Apple wants 15 minutes after a 5xx, which a question with a timer does not have.
+    /// Apple asks for 15 minutes after a 5xx; the first retry comes sooner, because short-lived events cannot wait that long.
     static let apnsPatience = (first: Duration.seconds(60), then: Duration.seconds(15 * 60))
 
     /// - Parameters:
-    ///   - attempt: attempts made so far, this one included; at least 1.
+    ///   - attempt: attempts made so far, including this one; at least 1.
     ///   - outcome: of the last attempt; anything but `retry` gives up.
-    ///   - now: milliseconds since 1970, like all moments here.
-    ///   - firstAttemptAt: when the first of these attempts was made: what an operator replays begins anew.
-    ///   - expiresAt: when the notification is worth nothing any more.
-    ///   - random: evenly distributed in `0 ..< 1`; spreads the retries of many pushes that failed together.
+    ///   - now: milliseconds since 1970, like all times here.
+    ///   - firstAttemptAt: time of the first attempt; an operator's replay starts anew.
+    ///   - expiresAt: end of the notification's lifetime.
+    ///   - random: evenly distributed in `0 ..< 1`; spreads retries of pushes that failed together.
     package static func next(
         attempt: Int, outcome: PushOutcome, now: Int64, firstAttemptAt: Int64, expiresAt: Int64, random: Double
     ) -> Decision {
@@ -63,7 +63,7 @@ package enum RetryPolicy {
             attempt: attempt, cause: RetryCause(reason: reason), asked: after,
             life: .milliseconds(expiresAt - firstAttemptAt), left: .milliseconds(expiresAt - now), random: random)
         guard let own else { return .giveUp(reason: "no further attempt before it expires") }
-        // A gateway may ask for any wait; beyond the longest retrying it makes no difference, and it must not overflow.
+        // A gateway may ask for any wait. The bound avoids an overflow, and exceeds the longest retrying anyway.
         let due = now + min(max(own, after ?? .zero), retryingMax + retryingMax).milliseconds
         if due >= expiresAt { return .giveUp(reason: "expires before the next attempt") }
         if due > firstAttemptAt + retryingMax.milliseconds { return .giveUp(reason: "failed for an hour") }
@@ -86,7 +86,7 @@ package enum RetryPolicy {
     }
 
     private static func exponential(base: Duration, attempt: Int, random: Double) -> Duration {
-        // Ten doublings are past the cap whatever the base.
+        // Ten doublings exceed the cap for any base.
         min(delayMax, base * (1 << min(attempt - 1, 10))) * (0.5 + random)
     }
 }

@@ -2,23 +2,23 @@ internal import HubCore
 internal import HubCrypto
 internal import HubDelivery
 
-/// What clients deduplicate, order and replace by; the same on every gateway and every retry.
+/// Ids for deduplication, order and replacement at clients; equal on every gateway and every retry.
 extension PushMessage {
-    /// `nid`, `event_id`, `seq` and `ts`, which stand in every payload and win over equally named data of the definition.
-    /// `ts` is in milliseconds since 1970; `seq` is left out while the event has no position.
+    /// `nid`, `event_id`, `seq` and `ts`, which every payload contains and which override data of the same names.
+    /// `ts` is in milliseconds since 1970; `seq` is missing while the event has no position.
     var identityMembers: [String: JSONValue] {
         var members: [String: JSONValue] = ["nid": .string(nid), "event_id": .string(event), "ts": .int(committedAt)]
         if sequence > 0 { members["seq"] = .int(sequence) }
         return members
     }
 
-    /// The group as gateways get it; above 64 bytes, APNs' limit for a collapse id, a hash stands for it.
+    /// The group for gateways. A hash replaces it above 64 bytes, APNs' limit for a collapse id.
     var collapseKey: String? {
         guard let group, !group.isEmpty else { return nil }
         return group.utf8.count > CollapseKey.bytesMax ? CollapseKey.hashed(group) : group
     }
 
-    /// The same for a header, where only visible ASCII is safe.
+    /// The group for a header, where only visible ASCII is safe.
     var collapseHeader: String? {
         guard let group, !group.isEmpty else { return nil }
         let isPlain = group.utf8.count <= CollapseKey.bytesMax && group.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F }
@@ -54,14 +54,14 @@ enum CollapseKey {
     static func hashed(_ group: String) -> String { String(Base64URL.encode(Digest.sha256(group.utf8)).prefix(hashedCount)) }
 }
 
-/// The request id of one notification to one device: identical on every retry, so that a repeat can be recognised.
+/// Request id of one notification to one device: identical on every retry, so that a repetition is recognisable.
 enum RequestID {
-    /// Lower-case canonical UUID of version 8 (RFC 9562, 5.8): made of a SHA-256 of both ids.
+    /// Lower-case canonical UUID of version 8 (RFC 9562, 5.8), from a SHA-256 of both ids.
     static func make(nid: String, device: String) -> String {
         var message: [UInt8] = []
         message.reserveCapacity(nid.utf8.count + device.utf8.count + 1)
         message += nid.utf8
-        // Keeps ("a", "bc") and ("ab", "c") apart.
+        // Separator: keeps ("a", "bc") and ("ab", "c") apart.
         message.append(0)
         message += device.utf8
         var bytes = Digest.sha256(message)

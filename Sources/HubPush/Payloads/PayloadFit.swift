@@ -1,14 +1,14 @@
-/// Why a notification cannot be put into a gateway's form; becomes a rejected outcome.
+/// Reason why a notification does not fit a gateway's format; becomes a rejected outcome.
 struct PayloadFault: Error, Equatable {
     let reason: String
 }
 
-/// How much of the visible texts is sent: whole characters as a person sees them, so that no emoji loses half of itself.
+/// Length of the visible texts in whole characters, so that no emoji is cut in half.
 struct TextCut: Equatable {
     static let ellipsis = "…"
     static let none = TextCut(titleMax: nil, bodyMax: nil)
 
-    /// Characters before the ellipsis; nil: all of it.
+    /// Characters before the ellipsis; nil: uncut.
     var titleMax: Int?
     var bodyMax: Int?
 
@@ -21,13 +21,12 @@ struct TextCut: Equatable {
     }
 }
 
-/// Making visible text short enough for a gateway: by bytes, body before title, at character boundaries, with an
-/// ellipsis, and never at the cost of ids.
+/// Cuts visible text to a gateway's byte limit: body before title, at character boundaries, with an ellipsis. Ids are never cut.
 enum PayloadFit {
-    /// The least that has to be cut off so that the payload fits; nil when it does not fit even without any text.
+    /// The smallest cut that makes the payload fit; nil if it does not fit even without text.
     /// - Parameters:
-    ///   - titles: all texts that say the title, on whatever platform; likewise `bodies`.
-    ///   - size: bytes of the payload with the texts cut like this, as sent: escapes count.
+    ///   - titles: all texts that serve as title on some platform; `bodies` likewise.
+    ///   - size: bytes of the payload as sent, escapes included, with this cut.
     static func fit(titles: [String], bodies: [String], bytesMax: Int, size: (TextCut) -> Int) -> TextCut? {
         if size(.none) <= bytesMax { return TextCut.none }
         let bodyMax = bodies.map(\.count).max() ?? 0
@@ -39,7 +38,7 @@ enum PayloadFit {
         return longest(titleMax) { size(TextCut(titleMax: $0, bodyMax: 0)) <= bytesMax }.map { TextCut(titleMax: $0, bodyMax: 0) }
     }
 
-    /// The largest number of characters below `count` that fits, found by halving: size grows with length.
+    /// The largest fitting number of characters below `count`, by bisection: size grows with length.
     private static func longest(_ count: Int, fits: (Int) -> Bool) -> Int? {
         guard fits(0) else { return nil }
         var (low, high) = (0, count - 1)

@@ -1,17 +1,17 @@
 package import HubDelivery
 
-/// Whether a notification fits each gateway's payload: asked before it is stored, so that a publisher learns it and not a log.
+/// Checks a notification against each gateway's limit before it is stored, so that the publisher gets the error.
 package struct PayloadSizes: PayloadCheck {
     package init() {}
 
-    /// As long as every notification's own.
+    /// As long as every real id.
     private static let sampleID = String(repeating: "0", count: 36)
 
-    /// Tries the longest forms there are: FCM's for each platform, and APNs'.
+    /// Tries the longest formats: FCM's for each platform, and APNs'.
     package func problem(_ message: PushMessage) -> String? {
         var sample = message
         sample.nid = Self.sampleID
-        // Not known before the event is stored.
+        // Unknown before the event is stored.
         sample.sequence = max(sample.sequence, Int64(Int32.max))
         let now = sample.committedAt
         do throws(PayloadFault) {
@@ -26,7 +26,7 @@ package struct PayloadSizes: PayloadCheck {
         return nil
     }
 
-    /// As above, for where one notification of a direct send goes.
+    /// Checks one notification of a direct send against its target's gateway.
     package func problem(_ message: PushMessage, to target: PushTarget) -> String? {
         var sample = message
         sample.nid = Self.sampleID

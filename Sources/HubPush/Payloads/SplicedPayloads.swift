@@ -3,27 +3,25 @@ internal import HubCrypto
 internal import HubDelivery
 internal import Synchronization
 
-/// Payloads of messages that differ from one another only in their notification id and their device: written out once, with holes
-/// where those two stand.
-///
-/// One event to a hundred thousand devices has a handful of texts. Writing JSON takes longer than everything else that the gateway
-/// does for a push, so a payload is written with a stand-in for each id and remembered as the bytes between them.
+/// Payloads of messages that differ only in notification id and device: written once, with holes for these two.
+/// One event to a hundred thousand devices has a handful of texts. Writing JSON is the most expensive part of a push in the gateway.
+/// So a payload is written with a stand-in for each id, and remembered as the bytes in between.
 final class SplicedPayloads: Sendable {
-    /// Texts remembered: about as many as are being sent at one time, at some KiB each.
+    /// Texts remembered: about as many as are sent at the same time, at some KiB each.
     static let countMax = 16
 
     private struct Entry {
-        /// With the stand-in for its id.
+        /// With the stand-in as id.
         let message: PushMessage
         let target: PushTarget
-        /// Payloads say how long a notification lives, in seconds.
+        /// Remaining lifetime in seconds, which payloads contain.
         let secondsLeft: Int64
         let payload: Spliced
     }
 
     /// Newest first.
     private let entries = Mutex<[Entry]>([])
-    /// Nobody else writes these: they are drawn at random. The id's has the length of the real one, so that sizes are right.
+    /// Random, so that no message contains them. The id's stand-in has the length of a real id, so that sizes are right.
     private let idStandIn: String
     private let tokenStandIn: String
 
@@ -33,7 +31,7 @@ final class SplicedPayloads: Sendable {
         tokenStandIn = "token" + digits
     }
 
-    /// - Parameter now: milliseconds since 1970, like all moments here.
+    /// - Parameter now: milliseconds since 1970, like all times here.
     func apns(_ message: PushMessage, topic: String, device: String, now: Int64) throws(PayloadFault) -> APNsPayload {
         let target = PushTarget(device: topic, provider: .apns, platform: .ios, token: tokenStandIn, environment: .production)
         guard let spliced = try spliced(
@@ -60,7 +58,7 @@ final class SplicedPayloads: Sendable {
         return FCMPayload(body: spliced.body(id: message.nid, token: target.token))
     }
 
-    /// Nil when the message's id is not one that can be put in afterwards.
+    /// Nil if the message's id cannot be filled in later.
     private func spliced(
         _ message: PushMessage, _ target: PushTarget, now: Int64,
         write: (PushMessage) throws(PayloadFault) -> (headers: [(name: String, value: String)], body: [UInt8])
@@ -83,7 +81,7 @@ final class SplicedPayloads: Sendable {
         return payload
     }
 
-    /// Whether JSON has it as it is.
+    /// Whether JSON contains the text unescaped.
     private static func isPlain(_ text: String) -> Bool {
         text.utf8.allSatisfy { byte in
             switch byte {
@@ -96,7 +94,7 @@ final class SplicedPayloads: Sendable {
     }
 }
 
-/// The bytes of a payload between its ids.
+/// The bytes of a payload between its holes.
 struct Spliced: Sendable {
     enum Hole: Sendable { case id, token }
 

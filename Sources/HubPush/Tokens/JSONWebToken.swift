@@ -3,7 +3,7 @@ internal import HubCrypto
 
 /// The compact form of a signed token (RFC 7515, 3.1).
 enum JSONWebToken {
-    /// - Parameter sign: makes the raw signature of the bytes it gets.
+    /// - Parameter sign: makes the raw signature of its argument.
     static func make(
         header: JSONValue, claims: JSONValue, sign: ([UInt8]) throws(CryptoError) -> [UInt8]
     ) throws(CryptoError) -> String {

@@ -2,7 +2,7 @@ internal import HubCore
 internal import HubDelivery
 internal import Synchronization
 
-/// Puts a `TokenJudge` to work: tells what it condemns, and wakes it when time alone decides. Callable from any thread.
+/// Runs a `TokenJudge`: reports condemned tokens, and wakes it when a wait ends. Any thread.
 final class TokenCourt: Sendable {
     private struct State {
         var judge: TokenJudge
@@ -37,14 +37,14 @@ final class TokenCourt: Sendable {
         if isDue { wait() }
     }
 
-    /// Some token of the same credentials, topic and project was accepted elsewhere.
+    /// Notes that another token of the same credentials, topic and project was accepted elsewhere.
     func works() {
         state.withLock { $0.judge.works() }
         wait()
     }
 
     /// - Parameter isProven: whether the gateway had accepted the token before.
-    /// - Returns: whether the token may yet be removed, and why not where it is kept.
+    /// - Returns: whether the token may still be removed, or the reason why it is kept.
     func bad(_ token: String, app: String, isProven: Bool) -> TokenJudge.Fate {
         let (now, wall) = (time.monotonicNanoseconds, time.wallMilliseconds)
         let (fate, ruling) = state.withLock { $0.judge.bad(token, app: app, isProven: isProven, since: wall, now: now) }
@@ -55,7 +55,7 @@ final class TokenCourt: Sendable {
 
     func reset() { state.withLock { $0.judge.reset() } }
 
-    /// Decides what time decides.
+    /// Decides about tokens whose wait has ended.
     func sweep() {
         let now = time.monotonicNanoseconds
         settle(state.withLock { $0.judge.due(now: now) })
@@ -66,7 +66,7 @@ final class TokenCourt: Sendable {
         if ruling.hasTripped { tripped() }
     }
 
-    /// One task at a time sleeps until the oldest held token has waited long enough.
+    /// One task at a time sleeps until the oldest held token's wait ends.
     private func wait() {
         let now = time.monotonicNanoseconds
         let due: UInt64? = state.withLock { state in
@@ -75,7 +75,7 @@ final class TokenCourt: Sendable {
             return due
         }
         guard let due else { return }
-        // At least a second, so that nothing spins where the clock stands still.
+        // At least a second, so that a stopped clock causes no busy loop.
         let pause = max(.seconds(1), Duration.nanoseconds(Int64(clamping: due > now ? due - now : 0)))
         Task { [weak self] in
             do { try await Task.sleep(for: pause) } catch { return }

@@ -1,33 +1,31 @@
 internal import HubCore
 
-/// Decides whether a gateway's word that a token is dead may be believed: a pure state machine.
-///
-/// A wrong host, topic or project makes every token look dead, and a token that was removed does not come back until its app is
-/// started. So nothing is removed at once: a token is held until enough other answers, or enough time, have passed without the
-/// share of bad tokens growing past what is normal. When it does, whatever is held is kept and nothing more is removed.
-///
-/// The share is one of tokens that the gateway accepted before. Anybody can invent others, so those are held apart and say nothing
-/// about the lane. They are removed once some token was accepted; until then the setting may be wrong, and they are kept.
+/// Decides whether to believe a gateway that calls a token dead: a pure state machine.
+/// A wrong host, topic or project makes every token look dead, and a removed token returns only at its app's next start. So each token
+/// is held until enough other answers, or enough time, have passed with a normal share of bad tokens. If the share becomes too large,
+/// all held tokens are kept, and none is removed any more.
+/// The share counts only tokens that the gateway accepted before. Others can be invented, so they are held separately and say nothing
+/// about the lane. They are removed only after some token was accepted; until then the setting may be wrong.
 struct TokenJudge: Equatable {
     struct Rules: Equatable {
-        /// More bad tokens than this share of the tokens answered for are not chance.
+        /// Percentage of bad tokens above which chance is ruled out.
         var percentMax: Int
-        /// Fewer bad tokens than this are never too many: they are no mass, whatever their share.
+        /// Minimum of bad tokens that can be too many, whatever their share.
         var badMin: Int
-        /// Tokens of the latest answers looked back on, each counted once.
+        /// Latest tokens with an answer that are looked back on, each counted once.
         var span = 200
-        /// Before so many tokens were answered for, only time decides.
+        /// Answered tokens below which only time decides.
         var samplesMin = 50
-        /// Answers about other tokens that a held token waits for.
+        /// Answers about other tokens that end a token's hold.
         var answersMin: UInt64 = 50
-        /// How long a token is held when those answers do not come.
+        /// Time that ends a token's hold without those answers.
         var wait: UInt64 = 5 * nanosecondsPerSecond
-        /// Tokens held at once; one more is kept, and judged when the gateway complains again.
+        /// Tokens held at once. If exceeded, a token is kept, and judged at its next complaint.
         var heldMax = 1_000
 
         /// `BadDeviceToken` slows an APNs connection down, and its usual cause is a wrong topic or environment.
         static let apns = Rules(percentMax: 5, badMin: 3, samplesMin: 100)
-        /// Uninstalled apps are everyday life for FCM.
+        /// Uninstalled apps are normal for FCM.
         static let fcm = Rules(percentMax: 30, badMin: 16)
     }
 
@@ -44,38 +42,38 @@ struct TokenJudge: Equatable {
     }
 
     struct Ruling: Equatable {
-        /// Dead for certain: to be removed.
+        /// Certainly dead: to be removed.
         var condemned: [Held] = []
-        /// True once, when bad tokens have become too many.
+        /// True once, when bad tokens become too many.
         var hasTripped = false
     }
 
-    /// The fate, for now, of a token that was called bad.
+    /// Preliminary fate of a token called bad.
     enum Fate: Equatable {
-        /// Held: it may yet be removed.
+        /// Held: it may still be removed.
         case open
-        /// Kept, because too many that were accepted before are called bad.
+        /// Kept, because too many accepted tokens are called bad.
         case tooMany
-        /// Kept, because none was ever accepted.
+        /// Kept, because no token was ever accepted.
         case doubtful
     }
 
     let rules: Rules
-    /// The latest answers by a hash of their token; the oldest is overwritten.
+    /// Latest answers by a hash of their token; the oldest is overwritten.
     private var samples: [(key: Int, isBad: Bool)] = []
     private var places: [Int: Int] = [:]
     private var oldest = 0
     private var bad = 0
     private var answers: UInt64 = 0
-    /// In the order of their times.
+    /// In order of time.
     private(set) var held: [Held] = []
-    /// Held tokens that no gateway ever accepted, in the same order.
+    /// Held tokens that no gateway ever accepted, in order of time.
     private(set) var strangers: [Held] = []
-    /// Too many bad tokens at present: nothing is removed.
+    /// Too many bad tokens at present: none is removed.
     private(set) var isTripped = false
     /// Some token was accepted: credentials, topic and project are right.
     private(set) var hasAccepted = false
-    /// Tokens of `strangers` so far, while nothing was accepted: few are chance, more may be a wrong topic or project.
+    /// Number of tokens added to `strangers` before any acceptance. Few are chance; more may be a wrong topic or project.
     private var doubts = 0
 
     init(_ rules: Rules) { self.rules = rules }
@@ -85,13 +83,13 @@ struct TokenJudge: Equatable {
             && left.bad == right.bad && left.strangers == right.strangers && left.hasAccepted == right.hasAccepted
     }
 
-    /// When `due` has something to decide, in nanoseconds of the monotonic clock; nil while time decides nothing.
+    /// Time of the next decision by `due`, in nanoseconds of the monotonic clock; nil: none.
     var nextDue: UInt64? {
         let first = [held.first, isSetRight ? strangers.first : nil].compactMap { $0?.at }.min()
         return first.map { $0 + rules.wait }
     }
 
-    /// The gateway took a push to this token.
+    /// Notes that the gateway accepted a push to this token.
     /// - Parameter isProven: whether it had accepted the token before.
     mutating func good(_ token: String, isProven: Bool = true, now: UInt64) -> Ruling {
         hasAccepted = true
@@ -100,12 +98,12 @@ struct TokenJudge: Equatable {
         return rule(now: now)
     }
 
-    /// Some token of the same credentials, topic and project was accepted elsewhere.
+    /// Notes that another token of the same credentials, topic and project was accepted elsewhere.
     mutating func works() { hasAccepted = true }
 
-    /// The gateway called this token dead.
+    /// Notes that the gateway called this token dead.
     /// - Parameters:
-    ///   - app: whose push it was.
+    ///   - app: app of the push.
     ///   - isProven: whether it had accepted the token before.
     ///   - since: milliseconds since 1970.
     mutating func bad(_ token: String, app: String = "", isProven: Bool = true, since: Int64, now: UInt64) -> (fate: Fate, ruling: Ruling) {
@@ -122,7 +120,7 @@ struct TokenJudge: Equatable {
         return (isTripped ? .tooMany : isSetRight ? .open : .doubtful, ruling)
     }
 
-    /// Nothing speaks against credentials, topic and project.
+    /// No evidence against credentials, topic and project.
     private var isSetRight: Bool { hasAccepted || doubts < rules.badMin }
 
     private mutating func hold(_ token: String, app: String, since: Int64, now: UInt64, in list: WritableKeyPath<TokenJudge, [Held]>) {
@@ -130,16 +128,16 @@ struct TokenJudge: Equatable {
         self[keyPath: list].append(Held(token: token, app: app, since: since, at: now, answers: answers))
     }
 
-    /// Decides by the time that has passed.
+    /// Decides about tokens whose wait has ended.
     mutating func due(now: UInt64) -> Ruling { rule(now: now) }
 
-    /// Forgets the answers so far: what was wrong has been put right, and a push was accepted.
+    /// Forgets all answers after the setting was corrected and a push was accepted.
     mutating func reset() {
         self = TokenJudge(rules)
         hasAccepted = true
     }
 
-    /// - Returns: whether the latest answer about this token was a bad one.
+    /// - Returns: whether the previous answer about this token was a bad one.
     private mutating func note(_ token: String, isBad: Bool) -> Bool {
         answers += 1
         let key = token.hashValue
@@ -175,7 +173,7 @@ struct TokenJudge: Equatable {
         if isTooMany(of: rules.samplesMin) { return trip() }
         var count = 0
         for token in held {
-            // With few answers there will be no better evidence than time, and a doubtful share then counts against all.
+            // With few answers no better evidence than time will come, so a doubtful share counts against all tokens.
             if hasWaited(token, now: now), isTooMany(of: 0) { return trip() }
             guard isDecided(token, now: now) else { break }
             count += 1
@@ -203,12 +201,12 @@ struct TokenJudge: Equatable {
     }
 }
 
-/// Tokens that belong to another Firebase project: marked for a while instead of asked about with every push. Bounded.
+/// Tokens of another Firebase project: marked for a while, so that pushes to them are not sent. Bounded.
 struct ForeignTokens {
     static let countMax = 10_000
-    /// Long enough to spare FCM the question, short enough that a corrected configuration is noticed.
+    /// Long enough to spare FCM pointless pushes, short enough to notice a corrected configuration.
     static let keptFor: UInt64 = 3600 * nanosecondsPerSecond
-    /// So many within that time are no single mistakes.
+    /// More marks than this at a time cannot be single mistakes.
     static let fewMax = 5
 
     private var until: [Int: UInt64] = [:]
@@ -220,7 +218,7 @@ struct ForeignTokens {
         return false
     }
 
-    /// True when more than a few are marked.
+    /// - Returns: true if more than a few tokens are marked.
     mutating func mark(_ token: String, now: UInt64) -> Bool {
         if until.count >= Self.countMax { until = until.filter { $0.value > now } }
         if until.count < Self.countMax { until[token.hashValue] = now + Self.keptFor }
@@ -228,8 +226,8 @@ struct ForeignTokens {
     }
 }
 
-/// Which notifications a lane has lately seen accepted: a complaint about a token is believed only for those, because the same
-/// words can be about the payload. Bounded; the oldest are forgotten.
+/// Notification shapes that a lane has seen accepted lately. A complaint about a token is believed only for these, because the same
+/// words can concern the payload. Bounded; the oldest shapes are forgotten.
 struct AcceptedShapes {
     static let countMax = 1_000
 
