@@ -1,13 +1,13 @@
-/// One request to an endpoint: built and signed once, sent and stored as it is, however often it is tried.
+/// One request to an endpoint: built and signed once, then stored and sent unchanged on every attempt.
 package struct WebhookBatch: Sendable, Equatable {
     /// The app's id.
     package var app: String
     package var url: String
-    /// What `X-Pusher-Key` says.
+    /// The header `X-Pusher-Key`.
     package var key: String
-    /// HMAC-SHA256 of `body` in lower-case hexadecimal: what `X-Pusher-Signature` says.
+    /// The header `X-Pusher-Signature`: HMAC-SHA256 of `body` in lower-case hexadecimal.
     package var signature: String
-    /// When the batch was made, as the body says it: since 1970.
+    /// Time of creation, as in the body: milliseconds since 1970.
     package var timeMilliseconds: Int64
     package var body: [UInt8]
 
@@ -20,23 +20,23 @@ package struct WebhookBatch: Sendable, Equatable {
         self.body = body
     }
 
-    /// Receivers refuse it from now on.
+    /// Whether receivers refuse the batch because of its age.
     package func hasExpired(at wallMilliseconds: Int64) -> Bool {
         wallMilliseconds >= timeMilliseconds + WebhookLimits.lifeMilliseconds
     }
 }
 
-/// Gathers the events of one endpoint until a request is full or its first event has waited long enough. Pure.
+/// Gathers the events of one endpoint until the request is full or its first event has waited long enough. Pure.
 package struct BatchCollector {
     private var events: [UInt8] = []
     private var count = 0
-    /// When `take` is due; nil while nothing waits.
+    /// When `take` is due; nil if nothing waits.
     package private(set) var dueAt: UInt64?
 
     package init() {}
 
-    /// Adds an event; returns the events of the requests that it completed, each with commas between: one, or two when the
-    /// event did not fit to those before and fills a request alone.
+    /// Adds an event; returns the events of each completed request, comma-separated. There are two if the event did not fit and fills a
+    /// request alone.
     package mutating func add(_ event: [UInt8], now: UInt64) -> [[UInt8]] {
         var full: [[UInt8]] = []
         if count > 0, events.count + 1 + event.count > WebhookLimits.batchBytesMax, let before = take() { full.append(before) }
@@ -49,7 +49,7 @@ package struct BatchCollector {
         return full
     }
 
-    /// What waits, whatever its age; nil: nothing.
+    /// The waiting events, whatever their age; nil: none.
     package mutating func take() -> [UInt8]? {
         guard count > 0 else { return nil }
         defer {
