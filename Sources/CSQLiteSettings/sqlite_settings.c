@@ -3,6 +3,6 @@
 #include <sqlite3.h>
 
 void tandem_sqlite_without_memory_account(void) {
-  /* SQLite refuses this after its start, which does no harm. */
+  /* SQLite refuses the call once it is initialized; the statistics then stay on, which is harmless. */
   (void)sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
 }

@@ -1,4 +1,4 @@
-/// Why the simulators cannot start: what failed, where, and what to do about it, in one line.
+/// Why the simulators cannot start: the failure, its place and its remedy, in one line.
 package struct GatewayError: Error, Equatable, CustomStringConvertible {
     package let message: String
     package var description: String { message }

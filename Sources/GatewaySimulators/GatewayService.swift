@@ -7,22 +7,22 @@ struct ReceivedRequest {
     /// HTTP/2 stream; 0 over HTTP/1.1.
     var stream: Int32
     var method = ""
-    /// As sent, with the query.
+    /// As sent, query included.
     var target = ""
     /// Lower-case names, in the order received, without HTTP/2's pseudo headers.
     var headers: [(name: String, value: String)] = []
-    /// At most `SimulatorLimits.bodyBytesKept` of it.
+    /// At most `SimulatorLimits.bodyBytesKept` of the body.
     var body: [UInt8] = []
-    /// The length of what was sent.
+    /// Length of the body as sent.
     var bodyBytes = 0
-    /// More or longer headers than `SimulatorLimits` allows; some are missing then.
+    /// The headers exceeded `SimulatorLimits`, so some are missing.
     var isHeaderListTooLarge = false
 
     func header(_ name: String) -> String? {
         headers.first { $0.name == name }?.value
     }
 
-    /// The target's path, percent-decoded per segment: an encoded slash stays inside its segment.
+    /// The target's path, percent-decoded per segment, so that an encoded slash stays inside its segment.
     var pathSegments: [String] {
         target.prefix { $0 != "?" }.split(separator: "/", omittingEmptySubsequences: false).dropFirst()
             .map { PercentEncoding.decode(String($0), plusIsSpace: false) }
@@ -34,23 +34,23 @@ struct ReceivedRequest {
     }
 }
 
-/// What to do with one request.
+/// The reply to one request.
 struct Reply {
     enum Action {
         case respond(HTTPResponse)
         /// RST_STREAM with this HTTP/2 error code.
         case reset(code: UInt32)
-        /// GOAWAY with this stream as the last processed one, which is then answered.
+        /// GOAWAY with this stream as the last processed one, then the answer.
         case goAway(reason: String, response: HTTPResponse)
-        /// GOAWAY that says this stream was not processed.
+        /// GOAWAY that declares this stream as not processed.
         case goAwayUnprocessed(reason: String, code: UInt32)
-        /// The TCP connection ends with no word.
+        /// Closes the TCP connection without an answer.
         case closeConnection
     }
 
     var action: Action
     var delayMilliseconds = 0
-    /// A new SETTINGS_MAX_CONCURRENT_STREAMS for this connection, announced with the answer.
+    /// A new SETTINGS_MAX_CONCURRENT_STREAMS for this connection, sent with the answer.
     var streamsMax: Int?
 
     static func respond(_ response: HTTPResponse) -> Reply {
@@ -58,7 +58,7 @@ struct Reply {
     }
 }
 
-/// What a service remembers of one connection; created with it, used only on its server's thread.
+/// A service's state of one connection: created with it, used only on its server's thread.
 final class PeerState {
     var hasSucceeded = false
     var providerToken = ""
@@ -66,7 +66,7 @@ final class PeerState {
     var providerTokenSince: UInt64 = 0
 }
 
-/// One simulated end: turns requests into replies. Called on its server's thread only.
+/// One simulated service: turns requests into replies. Called on its server's thread only.
 protocol GatewayService: AnyObject {
     func reply(to request: ReceivedRequest, from peer: PeerState) -> Reply
 }

@@ -1,6 +1,6 @@
 /// Percent-encoding of URLs and form bodies (RFC 3986, 2.1; WHATWG URL, 5).
 enum PercentEncoding {
-    /// A malformed escape is kept as it stands; bytes that are no UTF-8 become replacement characters.
+    /// Keeps a malformed escape verbatim; invalid UTF-8 becomes replacement characters.
     static func decode(_ text: String, plusIsSpace: Bool) -> String {
         let bytes = Array(text.utf8)
         var output: [UInt8] = []
@@ -20,7 +20,7 @@ enum PercentEncoding {
         return String(decoding: output, as: UTF8.self)
     }
 
-    /// `a=b&c=d`, in order.
+    /// Parses `a=b&c=d`, in order.
     static func parameters(_ text: String) -> [(name: String, value: String)] {
         text.split(separator: "&").map { pair in
             let parts = pair.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)

@@ -1,15 +1,15 @@
 import HubCore
 import HubCrypto
 
-/// Running simulators of APNs and FCM, with their control port: one thread each, on loopback by default.
+/// Running simulators of APNs and FCM with their control port: one thread each, on loopback by default.
 ///
-/// Every method may be called from any thread. Ends with `stop()`, which the last reference's end also does.
+/// Every method may be called from any thread. `stop()` ends the simulators, as does releasing the last reference.
 package final class SimulatedGateways: Sendable {
     package struct Options: Sendable {
-        /// Holds the keys and settings; made when missing.
+        /// Folder of the keys and settings; created if missing.
         package var folder: String
         package var host = "127.0.0.1"
-        /// 0: one chosen by the system.
+        /// APNs' production environment. For each port, 0 lets the system choose.
         package var apnsPort: UInt16 = 0
         package var apnsSandboxPort: UInt16 = 0
         package var fcmPort: UInt16 = 0
@@ -17,15 +17,18 @@ package final class SimulatedGateways: Sendable {
         package var topic = "com.example.app"
         package var teamID = "TANDEMTEAM"
         package var projectID = "tandem-simulated"
-        /// Streams on an APNs connection before and after its first success.
+        /// Stream limit of an APNs connection before its first success.
         package var apnsStreamsBeforeSuccess = 1
+        /// Stream limit of an APNs connection after its first success.
         package var apnsStreamsMax = 500
         package var fcmStreamsMax = 100
-        /// How long a new connection to APNs hears nothing from it, not even its settings; up to half a second is added.
+        /// How long APNs sends nothing on a new connection, not even settings; up to half a second is added.
         package var apnsGreetingDelayMilliseconds = 0
+        /// Lifetime of access tokens, in seconds.
         package var accessTokenSeconds = 3599
-        /// False: that end agrees on HTTP/1.1 only, as behind a proxy that knows nothing else.
+        /// False: APNs negotiates HTTP/1.1 only, like a proxy without HTTP/2.
         package var apnsSpeaksHTTP2 = true
+        /// False: FCM negotiates HTTP/1.1 only.
         package var fcmSpeaksHTTP2 = true
 
         package init(folder: String) {
@@ -35,12 +38,12 @@ package final class SimulatedGateways: Sendable {
 
     package let files: GatewayFiles
     package let apnsKeyID: String
-    /// Of the production environment.
+    /// Port of the production environment.
     package let apnsPort: UInt16
     package let apnsSandboxPort: UInt16
     package let fcmPort: UInt16
     package let controlPort: UInt16
-    /// `https://host:port`, no slash at the end.
+    /// `https://host:port` without a trailing slash.
     package let apnsURL: String
     package let apnsSandboxURL: String
     package let fcmURL: String
@@ -48,7 +51,7 @@ package final class SimulatedGateways: Sendable {
     package let tokenURL: String
     /// `http://host:port`.
     package let controlURL: String
-    /// What `gateways.env` says, in its order.
+    /// The settings in `gateways.env`, in its order.
     package let settings: [(name: String, value: String)]
 
     private let ledger: Ledger
@@ -58,7 +61,7 @@ package final class SimulatedGateways: Sendable {
     private let doors: [GatewayProvider: [ServerDoor]]
     private let traffic: [GatewayProvider: TrafficCounter]
 
-    /// Makes or reads the keys, listens on the four ports and writes the files; serves when it returns.
+    /// Creates or reads the keys, listens on the four ports and writes the files. On return the simulators serve.
     package init(_ options: Options) throws(GatewayError) {
         try Self.check(options)
         let keys = try KeyFolder(folder: options.folder, host: options.host)
@@ -106,7 +109,7 @@ package final class SimulatedGateways: Sendable {
         let url = { (scheme: String, port: UInt16) in
             "\(scheme)://\(options.host.contains(":") ? "[\(options.host)]" : options.host):\(port)"
         }
-        // The audience of assertions names the port, which only the listener knows.
+        // The assertions' audience contains the port, which only the listener knows.
         let fcmListener = try Listener(host: options.host, port: options.fcmPort, purpose: "FCM (--fcm-port)")
         let account = ServiceAccount(
             projectID: options.projectID, email: "simulated@\(options.projectID).iam.gserviceaccount.com",
@@ -176,66 +179,68 @@ package final class SimulatedGateways: Sendable {
         stop()
     }
 
-    /// Ends every connection and thread; the ports are free when it returns. Idempotent; the keys stay.
+    /// Ends every connection and thread. On return the ports are free; the keys stay. Idempotent.
     package func stop() {
         for thread in threads { thread.stop() }
     }
 
-    /// The recorded requests in order of arrival; nil for any provider or token.
+    /// The recorded requests in order of arrival; nil means any provider or token.
     package func requests(provider: GatewayProvider? = nil, token: String? = nil) -> [RecordedRequest] {
         ledger.requests { (provider == nil || $0.provider == provider) && (token == nil || $0.token == token) }
     }
 
-    /// How many of the oldest records were thrown away since the last clearing (`SimulatorLimits.recordsMax`).
+    /// Oldest records dropped since the last clearing (`SimulatorLimits.recordsMax`).
     package var droppedRequests: Int { ledger.counts.dropped }
 
     package func clearRequests() {
         ledger.clearRequests()
     }
 
-    /// Scripts the answers of a token, replacing what was scripted; `faults` are used up in order.
+    /// Replaces the scripted answers of a token; `faults` are used up in order.
     /// - Parameters:
-    ///   - token: as records name it, APNs tokens in lower case; `*` for every device token; `oauth` with that provider.
-    ///   - provider: nil for both gateways.
+    ///     - token: in the form of records, APNs tokens in lower case; `*` for every device token; `oauth` with that provider.
+    ///     - provider: nil for both gateways.
     package func setFaults(_ faults: [GatewayFault], token: String, provider: GatewayProvider? = nil) throws(GatewayError) {
         try ledger.setFaults(faults, token: token, provider: token == GatewayProvider.oauth.rawValue ? .oauth : provider)
     }
 
+    /// Scripts a single fault for a token.
     package func setFault(_ fault: GatewayFault, token: String, provider: GatewayProvider? = nil) throws(GatewayError) {
         try setFaults([fault], token: token, provider: provider)
     }
 
+    /// Removes all scripted faults.
     package func removeAllFaults() {
         ledger.removeAllFaults()
     }
 
-    /// Announces a new SETTINGS_MAX_CONCURRENT_STREAMS on every APNs connection, and uses it for later ones.
+    /// Announces a new SETTINGS_MAX_CONCURRENT_STREAMS on every APNs connection, and on later ones.
     package func setAPNsStreamsMax(_ streamsMax: Int) {
         streamLimit.afterSuccess = streamsMax
         for door in doors[.apns] ?? [] { door.send(.announce(streamsMax: streamsMax)) }
     }
 
-    /// Makes every access token handed out so far unauthenticated.
+    /// Makes all access tokens issued so far unauthenticated.
     package func revokeAccessTokens() {
         tokens.revokeAll()
     }
 
-    /// GOAWAY on every connection of that gateway; requests that arrived are answered.
+    /// Sends GOAWAY on every connection of the gateway; requests that arrived are answered.
     package func goAway(_ provider: GatewayProvider, reason: String = "Shutdown") {
         for door in doors[provider] ?? [] { door.send(.goAway(reason: reason)) }
     }
 
-    /// Closes every connection of that gateway without a word.
+    /// Closes every connection of the gateway without an answer.
     package func closeConnections(_ provider: GatewayProvider) {
         for door in doors[provider] ?? [] { door.send(.closeConnections) }
     }
 
-    /// Leaves every connection of that gateway open without reading or writing any more; new ones are served.
+    /// Stops reading and writing on every open connection of the gateway; new connections are served.
     package func freezeConnections(_ provider: GatewayProvider) {
         for door in doors[provider] ?? [] { door.send(.freezeConnections) }
     }
 
-    /// Of APNs (both environments together) or FCM (its token endpoint included); nothing for OAuth by itself.
+    /// Traffic of APNs (both environments) or FCM (token endpoint included); always empty for OAuth.
     package func traffic(_ provider: GatewayProvider) -> GatewayTraffic { traffic[provider]?.traffic ?? GatewayTraffic() }
 
     private static func check(_ options: Options) throws(GatewayError) {

@@ -1,7 +1,7 @@
 import Glibc
 import HubCore
 
-/// The machine's clocks. The simulators are their own composition root, so the seam is filled here.
+/// The machine's clocks. The simulators create it themselves, as they have no composition root above them.
 struct SystemClock: TimeSource {
     var monotonicNanoseconds: UInt64 {
         let now = Self.read(CLOCK_MONOTONIC)

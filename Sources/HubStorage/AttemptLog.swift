@@ -1,26 +1,28 @@
 package import HubDelivery
 
-/// The stored form of a delivery's attempts: a line each, `number#token start end answer`, added at the end. The token's mark is missing
-/// in lines of earlier versions.
+/// The stored form of a delivery's attempts: a line each, `number#token start end answer`, added at the end. Lines of earlier versions lack
+/// the token's mark.
 ///
-/// A column of the delivery and not a table: nearly every push has one attempt, which is written with its outcome.
+/// The log is a column of the delivery, not a table: nearly every push has one attempt, which is written with its outcome.
 package enum AttemptLog {
     /// A log that has this many bytes gets no further line.
     package static let bytesMax = 4_096
+    /// Characters of an answer that are kept.
     package static let answerCharactersMax = 200
 
+    /// The line that the log gets for one attempt, line feed included.
     package static func line(_ attempt: DeliveryAttempt) -> String {
         let mark = attempt.token.map { "#" + String($0.value, radix: 36) } ?? ""
         return "\(attempt.number)\(mark) \(attempt.startedAt) \(attempt.endedAt) \(bounded(attempt.answer))\n"
     }
 
     private static func bounded(_ answer: String) -> String {
-        // Nearly every answer is a gateway's short word, and going through characters takes longer than writing the row.
+        // Fast path for short ASCII answers, which nearly all are: walking characters would take longer than writing the row.
         if answer.utf8.count <= answerCharactersMax, answer.utf8.allSatisfy({ $0 >= 0x20 && $0 < 0x7F }) { return answer }
         return String(answer.prefix(answerCharactersMax).map { $0.isNewline || $0 == "\u{0}" ? " " : $0 })
     }
 
-    /// - Returns: in the order of their numbers, of one number what was written last; and whether every line could be read.
+    /// - Returns: the attempts by number, and whether every line could be read. If a number occurs twice, the later line counts.
     package static func decode(_ text: String) -> (attempts: [DeliveryAttempt], isComplete: Bool) {
         var attempts: [Int: DeliveryAttempt] = [:]
         var isComplete = true
@@ -38,8 +40,8 @@ package enum AttemptLog {
         return (attempts.values.sorted { $0.number < $1.number }, isComplete)
     }
 
-    /// When the first attempt began that the log tells of, in milliseconds since 1970; nil where its line cannot be read. That line is
-    /// never lost: a full log takes no further ones.
+    /// Start of the first attempt, in milliseconds since 1970; nil if its line cannot be read. A full log takes no further lines, so the
+    /// first line is never lost.
     package static func firstStart(_ text: String) -> Int64? {
         text.split(separator: "\n", maxSplits: 1).first.flatMap { decode(String($0)).attempts.first?.startedAt }
     }

@@ -3,23 +3,23 @@ import Synchronization
 
 /// Gathers the writes of many callers into few transactions.
 ///
-/// Making a transaction durable costs one wait for the disk, however much is in it. While one is under way, further
-/// calls queue up; the next transaction takes them together. Nobody waits for company: the first call of a quiet moment
-/// starts at once, and under load the disk itself sets the rhythm.
+/// One transaction costs one wait for the disk, however much it writes. Calls that arrive meanwhile queue up, and the next transaction
+/// takes them together. No call waits for company: the first call of a quiet moment starts at once, and under load the disk sets the
+/// rhythm.
 ///
-/// Calls run in the order they arrived, each isolated from the others of its transaction. A call that was accepted is
-/// carried out even when the task that made it is cancelled.
+/// Calls run in the order of arrival, each isolated from the rest of its transaction. An accepted call is carried out even if its task is
+/// cancelled.
 ///
-/// `Transaction` is what a work item writes to; the store says in `init` how one is opened and committed.
+/// `Transaction` is the handle that a call writes to; the store's `Writer` opens and commits it.
 package final class GroupCommit<Transaction>: Sendable {
-    /// How one transaction is made of calls: runs each call's `perform` in order, undoing what a throwing one wrote,
-    /// commits, and returns one result per call. Throws when nothing was committed, which then fails every call.
+    /// Makes one transaction of several calls: runs each call's `perform` in order, undoes the writes of a throwing one, commits, and
+    /// returns one result per call. Throws if nothing was committed, which fails every call.
     package typealias Writer = @Sendable (_ calls: [Call]) async throws -> [Result<Void, any Error>]
 
     /// One caller's work.
     package struct Call: Sendable {
         fileprivate let rows: Int
-        /// Writes; to be run once, inside the transaction.
+        /// Writes inside the transaction. Run it exactly once.
         package let perform: @Sendable (Transaction) throws -> Void
         fileprivate let settle: @Sendable (Result<Void, any Error>) -> Void
     }
@@ -41,7 +41,7 @@ package final class GroupCommit<Transaction>: Sendable {
     private let writer: Writer
     private let tidyUp: @Sendable () async -> Void
 
-    /// - Parameter tidyUp: runs behind every transaction, once its callers have their results; the next one waits for it.
+    /// - Parameter tidyUp: runs after every transaction, once its callers have their results; the next transaction waits for it.
     package init(
         limits: GroupCommitLimits = GroupCommitLimits(), tidyUp: @escaping @Sendable () async -> Void = {}, writer: @escaping Writer
     ) {
@@ -60,9 +60,9 @@ package final class GroupCommit<Transaction>: Sendable {
     }
 
     /// Runs `work` in one of the next transactions and returns its value once that is committed.
-    /// - Parameter rows: about how many rows the work writes; what the limits count.
-    /// - Throws: `StorageError.Code.queueFull` before anything was done; what `work` threw, after its writes were undone;
-    ///   or what kept the transaction from being committed.
+    /// - Parameter rows: approximate number of rows that the work writes, for the limits.
+    /// - Throws: `StorageError.Code.queueFull` before anything was done; the error of `work`, after its writes were undone; or the error
+    ///   that kept the transaction from being committed.
     package func run<Value: Sendable>(
         rows: Int = 1, _ work: @escaping @Sendable (Transaction) throws -> Value
     ) async throws -> Value {
@@ -78,7 +78,7 @@ package final class GroupCommit<Transaction>: Sendable {
 
     private func enqueue(_ call: Call) -> StorageError? {
         let next = state.withLock { state -> Admission in
-            // A call that is larger than the whole queue still gets through once the queue is empty.
+            // A call larger than the whole queue is accepted when the queue is empty.
             guard state.waiting.isEmpty || state.waitingRows + call.rows <= limits.waitingRowsMax else {
                 return .refuse(waitingRows: state.waitingRows)
             }
@@ -127,7 +127,7 @@ package final class GroupCommit<Transaction>: Sendable {
         }
     }
 
-    /// The calls of the next transaction: at least one, further ones as the limits allow. Nil ends the writing.
+    /// The calls of the next transaction: at least one, then as many as the limits allow. Nil ends the writing.
     private func takeNext() -> [Call]? {
         state.withLock { state in
             guard let first = state.waiting.first else {
@@ -149,17 +149,17 @@ package final class GroupCommit<Transaction>: Sendable {
     }
 }
 
-/// What a `GroupCommit` has done since it was made, and what waits.
+/// Counters of a `GroupCommit` since it was made, and its queue.
 package struct GroupCommitFigures: Sendable, Equatable {
     package var transactions: UInt64 = 0
-    /// Of these, those that could not be committed.
+    /// Transactions that could not be committed, included in `transactions`.
     package var failed: UInt64 = 0
     package var calls: UInt64 = 0
-    /// About as many as the calls said.
+    /// Sum of the `rows` that the calls declared.
     package var rows: UInt64 = 0
-    /// Of the transactions, the wait for the disk included.
+    /// Duration of each transaction, the wait for the disk included.
     package var durations = Histogram()
-    /// Rows that wait for a transaction. Those being written are not among them.
+    /// Rows waiting for a transaction, without those being written.
     package var waitingRows = 0
 
     package init() {}
@@ -167,11 +167,11 @@ package struct GroupCommitFigures: Sendable, Equatable {
 
 /// The bounds of a `GroupCommit`.
 package struct GroupCommitLimits: Sendable {
-    /// Calls that share one transaction at most: bounds what a failing disk fails at once.
+    /// Maximum of calls per transaction: bounds how many calls one disk failure fails.
     package var transactionCallsMax: Int
-    /// Rows of one transaction at most, unless a single call has more: bounds how long a call waits for its neighbours.
+    /// Maximum of rows per transaction, unless a single call has more: bounds how long a call waits for its neighbours.
     package var transactionRowsMax: Int
-    /// Rows that may wait for a transaction: beyond it calls are refused instead of piling up in memory.
+    /// Maximum of waiting rows. If exceeded, calls are refused, so memory stays bounded.
     package var waitingRowsMax: Int
 
     package init(transactionCallsMax: Int = 256, transactionRowsMax: Int = 4_096, waitingRowsMax: Int = 262_144) {

@@ -1,6 +1,6 @@
-/// The stored form of what one call of `lease` has leased: 24 bytes for each delivery.
+/// The stored form of the deliveries that one call of `lease` has leased: 24 bytes each.
 ///
-/// A delivery is named by its row's number, which only a VACUUM by somebody else could change: a check over its nid tells.
+/// An entry names its delivery by row number. Only a foreign VACUUM can change that number, and a checksum of the nid detects it.
 enum LeaseCoding {
     struct Entry: Equatable {
         var row: Int64
@@ -32,7 +32,7 @@ enum LeaseCoding {
         return bytes
     }
 
-    /// - Returns: what can be read; of damaged bytes the whole entries at the beginning.
+    /// - Returns: the readable entries; of damaged bytes, the whole entries at the beginning.
     static func decode(_ bytes: [UInt8]) -> [Entry] {
         (0..<bytes.count / entryBytes).map { index in
             func number<Number: FixedWidthInteger>(_ offset: Int, _: Number.Type) -> Number {

@@ -2,13 +2,14 @@ package import HubDelivery
 
 /// The stored form of an event's notes: a byte that names the form, then either each note's byte or runs of equal ones.
 ///
-/// Most recipients of an event are in one of two or three states. Where those stand in blocks, runs take a few bytes; where
-/// they are mixed, plain bytes do, one each.
+/// Most recipients of an event are in one of two or three states. In blocks, runs encode them in a few bytes; mixed, plain bytes are
+/// shorter.
 package enum NoteCoding {
     private static let plain: UInt8 = 0
     /// Pairs of a note and a count (LEB128).
     private static let runs: UInt8 = 1
 
+    /// Encodes the notes in the shorter of the two forms.
     package static func encode(_ notes: [RecipientNote]) -> [UInt8] {
         var encoded = [runs]
         var next = 0
@@ -26,7 +27,7 @@ package enum NoteCoding {
         return encoded.count <= notes.count ? encoded : [plain] + notes.map(\.code)
     }
 
-    /// - Returns: nil when the bytes are not notes of so many recipients.
+    /// - Returns: nil if the bytes are not notes of exactly `count` recipients.
     package static func decode(_ encoded: [UInt8], count: Int) -> [RecipientNote]? {
         if encoded.first == plain { return encoded.count == count + 1 ? encoded.dropFirst().map(RecipientNote.init(code:)) : nil }
         var notes: [RecipientNote] = []
@@ -38,8 +39,8 @@ package enum NoteCoding {
         return isWhole && notes.count == count ? notes : nil
     }
 
-    /// One recipient's note, without making the others'.
-    /// - Returns: nil when it cannot be read.
+    /// One recipient's note, without decoding the rest.
+    /// - Returns: nil if the note cannot be read.
     package static func note(_ place: Int, in encoded: [UInt8], count: Int) -> RecipientNote? {
         guard (0..<count).contains(place) else { return nil }
         if encoded.first == plain { return encoded.count == count + 1 ? RecipientNote(code: encoded[place + 1]) : nil }
@@ -55,8 +56,8 @@ package enum NoteCoding {
         return found
     }
 
-    /// - Parameter body: false ends the walk.
-    /// - Returns: whether all of it was runs, and walked.
+    /// - Parameter body: returns false to end the walk.
+    /// - Returns: whether all bytes were valid runs and `body` accepted each.
     private static func forEachRun(_ encoded: [UInt8], _ body: (RecipientNote, Int) -> Bool) -> Bool {
         guard encoded.first == runs else { return false }
         var next = 1
@@ -80,21 +81,23 @@ package enum NoteCoding {
 ///
 /// 0 is never; n stands for n - 1 steps of 100 ms after the commit, and the largest for that or later.
 package struct ReceiptTimes: Sendable, Equatable {
+    /// Length of one step.
     package static let stepMilliseconds: Int64 = 100
     private(set) package var bytes: [UInt8]
 
+    /// No receipts yet, for `count` recipients.
     package init(count: Int) {
         bytes = Array(repeating: 0, count: 2 * count)
     }
 
-    /// Stored times; no bytes at all stand for no receipts.
-    /// - Returns: nil when the bytes are not those of so many recipients.
+    /// Reads stored times. An empty array stands for no receipts.
+    /// - Returns: nil if the bytes are not times of exactly `count` recipients.
     package init?(bytes: [UInt8], count: Int) {
         guard bytes.isEmpty || bytes.count == 2 * count else { return nil }
         self.bytes = bytes.isEmpty ? Array(repeating: 0, count: 2 * count) : bytes
     }
 
-    /// - Parameter milliseconds: since the commit; less than nothing counts as nothing.
+    /// - Parameter milliseconds: since the commit; negative counts as 0.
     package mutating func set(_ place: Int, milliseconds: Int64) {
         let value = UInt16(clamping: 1 + max(0, milliseconds) / Self.stepMilliseconds)
         bytes[2 * place] = UInt8(truncatingIfNeeded: value)

@@ -1,13 +1,12 @@
 package import HubCore
 package import HubDelivery
 
-/// The stored form of a `PushMessage`: a JSON object that says which form it is.
+/// The stored form of a `PushMessage`: a JSON object with a version.
 ///
-/// A row outlives the process that wrote it, so the names of the members are fixed here and not derived from Swift's.
-/// Members this version does not know are ignored; absent optional ones are nil or empty. A change that older versions
-/// would misread gets the next number.
+/// A row outlives the process that wrote it, so member names are fixed here instead of derived from Swift's. Unknown members are ignored;
+/// absent optional members are nil or empty. A change that older versions would misread gets the next version number.
 package enum PushMessageCoding {
-    /// The form this version writes, and the newest it reads.
+    /// The version written here, and the newest one readable.
     package static let version: Int64 = 1
 
     package static func encode(_ message: PushMessage) -> JSONValue {
@@ -34,13 +33,13 @@ package enum PushMessageCoding {
         return .object(members)
     }
 
-    /// What messages say that differ in their ids at most.
+    /// The text shared by messages that differ in their ids at most.
     package struct Text: Sendable {
-        /// Whose deliveries have it.
+        /// Id of the event whose deliveries share the text.
         package let event: String
-        /// What `encode` returns, as text and without `nid`.
+        /// The result of `encode` as text, without `nid`.
         package let json: String
-        /// How many messages have it.
+        /// Number of messages with this text.
         package fileprivate(set) var uses = 0
 
         /// Appends the text of the whole message, in UTF-8.
@@ -52,17 +51,18 @@ package enum PushMessageCoding {
         }
     }
 
-    /// Writes out messages one after another. Those of one event are mostly the same but for their `nid`: such a text is encoded once.
+    /// Encodes messages one after another. Messages of one event mostly differ in `nid` only, so each distinct text is encoded once.
     package struct Writer {
         private var known: [(message: PushMessage, place: Int)] = []
-        /// Texts that are looked for: an event has about as many variants with a text for everybody.
+        /// Number of recent texts compared with a new message: an event has about as many variants with a common text.
         package static let knownMax = 8
+        /// Distinct texts in the order of first use.
         package private(set) var texts: [Text] = []
 
         package init() {}
 
-        /// - Parameter event: whose delivery has the message.
-        /// - Returns: the place of its text among `texts`.
+        /// - Parameter event: id of the event of the message's delivery.
+        /// - Returns: the index of the message's text in `texts`.
         package mutating func write(_ message: PushMessage, event: String) -> Int {
             let place = place(of: message, event: event)
             texts[place].uses += 1
@@ -80,7 +80,7 @@ package enum PushMessageCoding {
         }
     }
 
-    /// - Throws: `StorageError.Code.unreadableRow`, naming the member and never its value.
+    /// - Throws: `StorageError.Code.unreadableRow`, which names the member but never its value.
     package static func decode(_ value: JSONValue) throws(StorageError) -> PushMessage {
         guard case .object(let members) = value else { throw unreadable("it is not a JSON object") }
         let version = try required("v", of: members, \.intValue)
@@ -90,7 +90,7 @@ package enum PushMessageCoding {
         guard let kind = PushMessage.Kind(rawValue: try required("kind", of: members, \.stringValue)) else {
             throw unreadable("its `kind` is unknown")
         }
-        // Absent from what earlier versions wrote.
+        // Earlier versions did not write this member.
         let policy = try optional("policy", of: members, \.stringValue).map { name throws(StorageError) in
             guard let policy = Policy(rawValue: name) else { throw unreadable("its `policy` is unknown") }
             return policy

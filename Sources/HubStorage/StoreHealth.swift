@@ -1,6 +1,6 @@
-/// Whether what is committed reaches the disk, judged by the commits that were made.
+/// Whether commits reach the disk, judged by the recent ones.
 package struct StoreHealth: Sendable, Equatable {
-    /// Failed commits in a row from which the store counts as failing. A full disk counts at once.
+    /// Consecutive failed commits after which the store counts as failing. A full disk counts at once.
     static let failuresMax = 3
 
     private var failuresInARow = 0
@@ -8,16 +8,17 @@ package struct StoreHealth: Sendable, Equatable {
     /// The error of the last commit that failed.
     package private(set) var error: StorageError?
 
-    /// A write cannot be expected to succeed. Small ones may while the last pages fill up, so that only a large one ends it.
+    /// Whether the next write is expected to fail. On a full disk small writes may still succeed in the last pages, so only a probe clears
+    /// this state.
     package var isFailing: Bool { isFull || failuresInARow >= Self.failuresMax }
 
-    /// Something was written, and is durable.
+    /// A transaction was written and is durable.
     mutating func committed() { if !isFailing { self = StoreHealth() } }
 
     /// A probe was written.
     mutating func recovered() { self = StoreHealth() }
 
-    /// The disk did not take what was to be written.
+    /// A transaction or probe failed at the disk.
     mutating func failed(_ error: StorageError, isFull: Bool) {
         failuresInARow += 1
         self.isFull = self.isFull || isFull

@@ -1,15 +1,15 @@
 package import HubHTTPClient
 
-/// What an attempt to deliver a batch says about the batch and about its endpoint.
+/// The result of one attempt to deliver a batch, for the batch and for its endpoint.
 package enum AttemptOutcome: Sendable, Equatable {
     /// Any 2xx.
     case delivered
-    /// No answer, or one that says "not now": every other batch would fare the same.
+    /// No answer, or a temporary refusal. Every other batch would fare the same.
     case unreachable(reason: String)
-    /// Any other answer, redirects included: it may be about this batch.
+    /// Any other answer, redirects included. The cause may be this batch.
     case refused(status: Int)
 
-    /// 429, and what a proxy says when there is nobody behind it.
+    /// 429, and a proxy's statuses for an unreachable backend.
     private static let notNow: Set<Int> = [429, 502, 503, 504]
 
     package init(_ result: Result<HTTPAnswer, HTTPClientError>) {
@@ -21,7 +21,7 @@ package enum AttemptOutcome: Sendable, Equatable {
         }
     }
 
-    /// For logs; nil when there is nothing wrong.
+    /// For logs; nil after a success.
     package var reason: String? {
         switch self {
         case .delivered: nil

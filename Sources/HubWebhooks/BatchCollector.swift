@@ -1,23 +1,23 @@
 package import HubDelivery
 
 extension WebhookBatch {
-    /// Receivers refuse it from now on.
+    /// Whether receivers refuse the batch because of its age.
     package func hasExpired(at wallMilliseconds: Int64) -> Bool {
         wallMilliseconds >= timeMilliseconds + WebhookLimits.lifeMilliseconds
     }
 }
 
-/// Gathers the events of one endpoint until a request is full or its first event has waited long enough. Pure.
+/// Gathers the events of one endpoint until the request is full or its first event has waited long enough. Pure.
 package struct BatchCollector {
     private var events: [UInt8] = []
     private var count = 0
-    /// When `take` is due; nil while nothing waits.
+    /// When `take` is due; nil if nothing waits.
     package private(set) var dueAt: UInt64?
 
     package init() {}
 
-    /// Adds an event; returns the events of the requests that it completed, each with commas between: one, or two when the
-    /// event did not fit to those before and fills a request alone.
+    /// Adds an event; returns the events of each completed request, comma-separated. There are two if the event did not fit and fills a
+    /// request alone.
     package mutating func add(_ event: [UInt8], now: UInt64) -> [[UInt8]] {
         var full: [[UInt8]] = []
         if count > 0, events.count + 1 + event.count > WebhookLimits.batchBytesMax, let before = take() { full.append(before) }
@@ -30,7 +30,7 @@ package struct BatchCollector {
         return full
     }
 
-    /// What waits, whatever its age; nil: nothing.
+    /// The waiting events, whatever their age; nil: none.
     package mutating func take() -> [UInt8]? {
         guard count > 0 else { return nil }
         defer {

@@ -4,22 +4,22 @@ internal import HubDelivery
 internal import HubHTTPClient
 internal import Logging
 
-/// One endpoint's state: its open batches, its queue, and what its log has been told.
+/// One endpoint's state: its open batches, its queue and its log.
 struct EndpointLane {
     let endpoint: WebhookEndpoint
     private var collector = BatchCollector()
-    /// Events of encrypted channels go in requests of their own: pusher-http-go and -php refuse a whole request for one of these without
-    /// encrypted data, which only client events have.
+    /// Events of encrypted channels get separate requests: pusher-http-go and -php refuse a whole request if one of these events lacks
+    /// encrypted data. Only client events have it.
     private var encrypted = BatchCollector()
     var queue = EndpointQueue()
     var losses: LossLog
-    /// The last attempt failed.
+    /// Whether the last attempt failed.
     private var isFailing = false
     private let logger: Logger
 
     init(_ endpoint: WebhookEndpoint, logger: Logger) {
         self.endpoint = endpoint
-        // The address may hold a secret in its path or query; app and host are enough to find it in the configuration.
+        // The address may hold a secret in its path or query. App and host suffice to find the endpoint in the configuration.
         var logger = logger
         logger[metadataKey: "webhook.app"] = "\(endpoint.appID)"
         logger[metadataKey: "webhook.host"] = "\(URLParts(endpoint.url)?.host ?? "?")"
@@ -27,12 +27,12 @@ struct EndpointLane {
         losses = LossLog(logger: logger)
     }
 
-    /// Adds an event; returns the events of the requests that it completed.
+    /// Adds an event; returns the events of each request that it completed.
     mutating func add(_ event: [UInt8], isEncrypted: Bool, now: UInt64) -> [[UInt8]] {
         isEncrypted ? encrypted.add(event, now: now) : collector.add(event, now: now)
     }
 
-    /// The events of requests whose first event has waited long enough.
+    /// Returns the events of each request whose first event has waited long enough.
     mutating func takeDue(now: UInt64) -> [[UInt8]] {
         var due: [[UInt8]] = []
         if let at = collector.dueAt, at <= now, let events = collector.take() { due.append(events) }
@@ -40,10 +40,10 @@ struct EndpointLane {
         return due
     }
 
-    /// When `takeDue` has something to return next; nil: never.
+    /// When `takeDue` next has something to return; nil: never.
     var batchDue: UInt64? { [collector.dueAt, encrypted.dueAt].compactMap { $0 }.min() }
 
-    /// The request as it is sent on every attempt.
+    /// The request, the same for every attempt.
     static func call(_ batch: WebhookBatch) -> HTTPCall {
         HTTPCall(
             method: "POST", url: batch.url,
@@ -52,7 +52,7 @@ struct EndpointLane {
             ], body: batch.body)
     }
 
-    /// Says once that the endpoint has begun to fail, and once that it works again.
+    /// Logs once when the endpoint begins to fail, and once when it works again.
     mutating func note(_ outcome: AttemptOutcome, failures: Int) {
         guard let reason = outcome.reason else {
             if isFailing { logger.info("webhook endpoint works again") }
@@ -72,7 +72,7 @@ struct EndpointLane {
     }
 }
 
-/// Counts what was lost and says so at most once in a period, so that a dead endpoint cannot fill the log. Pure but for the log.
+/// Counts losses and logs them at most once per period, so that a dead endpoint cannot fill the log. Pure except for the log.
 struct LossLog {
     enum Loss: String, CaseIterable {
         case expired = "webhook batches given up: five minutes old and not delivered"
@@ -90,10 +90,10 @@ struct LossLog {
         if count > 0 { counts[loss, default: 0] += count }
     }
 
-    /// When `flush` has something to say; nil: never.
+    /// When `flush` next has something to log; nil: never.
     var nextDue: UInt64? { counts.isEmpty ? nil : quietUntil }
 
-    /// - Parameter isLast: whether there is no later chance to say it.
+    /// - Parameter isLast: logs at once, because no later chance follows.
     mutating func flush(now: UInt64, isLast: Bool = false) {
         guard !counts.isEmpty, quietUntil <= now || isLast else { return }
         for loss in Loss.allCases {

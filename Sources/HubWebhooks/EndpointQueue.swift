@@ -1,19 +1,20 @@
 package import HubDelivery
 
-/// The batches of one endpoint in the order of their making, and which may be sent when. Pure; times in nanoseconds of a clock
-/// that never goes back, but for expiry, which is about the wall clock that receivers compare with.
+/// The batches of one endpoint in the order of creation, and the rule which one may be sent when. Pure. Times are nanoseconds of a
+/// monotonic clock, except for expiry: receivers compare it with the wall clock.
 ///
-/// One request is under way at a time, so that batches arrive in order. An endpoint that cannot be reached is left alone for a
-/// while as a whole, since those behind would fare no better. One that answers and refuses a batch may be right about that batch:
-/// it is tried again while the others wait, and after `refusalsBeforePassing` attempts they pass it, so that a single bad batch
-/// does not delay everything by five minutes.
+/// One request is in flight at a time, so batches arrive in order. An unreachable endpoint pauses as a whole, because later batches would
+/// fail as well. If the endpoint refuses a batch, the cause may be that batch. It is retried while the rest waits, and after
+/// `refusalsBeforePassing` refusals the rest may pass it. So a single bad batch cannot delay the queue by five minutes.
 package struct EndpointQueue {
+    /// One batch in the queue.
     package struct Entry: Sendable {
+        /// Identifies the entry within this queue.
         package let number: Int
         package let batch: WebhookBatch
-        /// Nil until it is durable; before that it is not sent.
+        /// The stored row; nil until the batch is durable, and it is not sent before.
         package fileprivate(set) var row: Int64?
-        /// Attempts that have ended without success.
+        /// Attempts that failed.
         package fileprivate(set) var failures = 0
         fileprivate var refusals = 0
         fileprivate var notBefore: UInt64 = 0
@@ -21,15 +22,18 @@ package struct EndpointQueue {
 
     private var entries: [Entry] = []
     private var lastNumber = 0
-    /// Of the bodies.
+    /// Sum of the bodies' lengths.
     package private(set) var bytes = 0
-    /// The number of the entry that is being sent.
+    /// Number of the entry in flight.
     package private(set) var inFlight: Int?
     private var unreachableInRow = 0
     private var pausedUntil: UInt64 = 0
     private let batchesMax: Int
     private let bytesMax: Int
 
+    /// - Parameters:
+    ///     - batchesMax: batches the queue may hold.
+    ///     - bytesMax: bytes of their bodies together.
     package init(batchesMax: Int = WebhookLimits.queueBatchesMax, bytesMax: Int = WebhookLimits.queueBytesMax) {
         self.batchesMax = batchesMax
         self.bytesMax = bytesMax
@@ -38,9 +42,9 @@ package struct EndpointQueue {
     package var count: Int { entries.count }
     package var isEmpty: Bool { entries.isEmpty }
 
-    /// Adds a batch and returns those that have to go for it. The oldest go first: they have been tried the longest and expire
-    /// the soonest, and what is told last says how things are. The one that is being sent stays.
-    /// - Parameter row: set for a batch that comes from the store.
+    /// Adds a batch and returns the dropped ones. The oldest are dropped first: they have been tried the longest and expire soonest, while
+    /// the newest describe the current state. The entry in flight stays.
+    /// - Parameter row: the stored row, for a batch read from the store.
     package mutating func append(_ batch: WebhookBatch, row: Int64? = nil) -> [Entry] {
         lastNumber += 1
         entries.append(Entry(number: lastNumber, batch: batch, row: row))
@@ -56,19 +60,19 @@ package struct EndpointQueue {
 
     /// Entries that are not durable yet, oldest first, at most `limit`.
     package func unstored(limit: Int) -> [Entry] {
-        // They are the youngest: whatever is stored was stored in order.
+        // Unstored entries are the youngest, because entries are stored in order.
         let first = entries.lastIndex { $0.row != nil }.map { $0 + 1 } ?? 0
         return Array(entries[first...].prefix(limit))
     }
 
-    /// Notes that an entry is durable; false when it has left the queue meanwhile.
+    /// Marks an entry as durable. False if it has left the queue.
     package mutating func stored(_ number: Int, row: Int64) -> Bool {
         guard let index = entries.firstIndex(where: { $0.number == number }) else { return false }
         entries[index].row = row
         return true
     }
 
-    /// The entry to send now, which counts as being sent until `ended`; nil when it is not the time for any.
+    /// The next entry to send, in flight until `ended`; nil if none is due.
     package mutating func takeNext(now: UInt64) -> Entry? {
         guard inFlight == nil, pausedUntil <= now else { return nil }
         for entry in entries {
@@ -82,9 +86,9 @@ package struct EndpointQueue {
         return nil
     }
 
-    /// Notes how an attempt ended.
-    /// - Parameter random: from 0 up to 1, for the jitter.
-    /// - Returns: the entry, which has left the queue when it was delivered; nil for a number that is not being sent.
+    /// Records the end of an attempt.
+    /// - Parameter random: in 0 ..< 1, for the jitter.
+    /// - Returns: the entry, which leaves the queue if delivered; nil if `number` is not in flight.
     package mutating func ended(_ number: Int, _ outcome: AttemptOutcome, now: UInt64, random: Double) -> Entry? {
         guard inFlight == number, let index = entries.firstIndex(where: { $0.number == number }) else { return nil }
         inFlight = nil
@@ -104,7 +108,7 @@ package struct EndpointQueue {
         return entries[index]
     }
 
-    /// Takes out what is too old. What is being sent is left until its attempt has ended.
+    /// Removes expired entries. The one in flight stays until its attempt has ended.
     package mutating func takeExpired(wallMilliseconds: Int64) -> [Entry] {
         var expired: [Entry] = []
         while let index = entries.firstIndex(where: { $0.number != inFlight }),
@@ -115,7 +119,7 @@ package struct EndpointQueue {
         return expired
     }
 
-    /// When `takeNext` can have something next; nil: not before something else happens.
+    /// When `takeNext` may next return an entry; nil: not before another event.
     package var nextAttempt: UInt64? {
         guard inFlight == nil else { return nil }
         var soonest: UInt64?
@@ -127,15 +131,15 @@ package struct EndpointQueue {
         return soonest.map { max($0, pausedUntil) }
     }
 
-    /// The wall clock's milliseconds at which `takeExpired` has something next.
+    /// Wall clock's milliseconds at which `takeExpired` next returns an entry.
     package var nextExpiry: Int64? {
         entries.first { $0.number != inFlight }.map { $0.batch.timeMilliseconds + WebhookLimits.lifeMilliseconds }
     }
 
-    /// After the first failure half a second to one second, doubling up to half a minute. The drawn half keeps the batches of
-    /// many hubs from coming back together.
+    /// The pause after a failure: half a second to one second after the first, doubling up to half a minute. The random half spreads the
+    /// retries of many hubs.
     package static func backoff(failures: Int, random: Double) -> UInt64 {
-        // Five doublings are past the longest wait.
+        // Five doublings exceed the longest pause.
         let full = min(WebhookLimits.backoffMaxNanoseconds, WebhookLimits.backoffNanoseconds << UInt64(min(failures - 1, 5)))
         return full / 2 + UInt64(Double(full / 2) * random)
     }

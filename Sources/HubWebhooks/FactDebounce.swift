@@ -1,17 +1,16 @@
 package import HubChannels
 internal import PusherProtocol
 
-/// Decides which facts are told and when: a channel that empties, or a member who leaves, may be a page that reloads.
+/// Decides which facts are reported and when. A channel that empties, or a member who leaves, may be a page that reloads.
 ///
-/// `vacated` and `memberRemoved` wait for three seconds; if the matching `occupied` or `memberAdded` comes within them, neither
-/// is told. A removal's place in the order is the moment at which it has become certain, so the other facts of the channel pass
-/// it: holding them back as well would delay every client event of a busy presence channel. What belongs together keeps its
-/// order all the same: the comings and goings of one member, those of one channel's occupancy, and every member's removal
-/// before the channel's own.
+/// `vacated` and `memberRemoved` wait for three seconds. If the matching `occupied` or `memberAdded` follows within that time, neither is
+/// reported. A removal takes its place in the order when it becomes certain, so other facts of the channel pass it. Holding them back would
+/// delay every client event of a busy presence channel. Related facts keep their order: the joins and leaves of one member, the occupancy
+/// of one channel, and every member's removal before the channel's own.
 ///
-/// Pure: time comes in with each call, in nanoseconds of one clock that never goes back.
+/// Pure: each call passes the time, in nanoseconds of one monotonic clock.
 package struct FactDebounce {
-    /// What comes and goes: a member, or without a user the channel's occupancy.
+    /// The subject of a fact: a member, or without a user the channel's occupancy.
     private struct Subject: Hashable {
         let app: Int
         let channel: ChannelName
@@ -28,13 +27,14 @@ package struct FactDebounce {
     private var misses = WaitingRoom<Subject, Void>()
     private let heldMax: Int
 
+    /// - Parameter heldMax: removals that may wait, and recent cache misses that are remembered.
     package init(heldMax: Int = WebhookLimits.heldMax) {
         self.heldMax = heldMax
     }
 
-    /// Takes a fact that happened at `now`; returns it when it is to be told at once. Call `settle` with the same time before.
+    /// Takes a fact that happened at `now`; returns it if it is reported at once. Call `settle` with the same time first.
     package mutating func take(_ fact: ChannelFact, now: UInt64) -> ChannelFact? {
-        // Belongs to the service, not to the app: nobody is told of it.
+        // Server-to-user channels belong to the service, not to the app, so their facts are never reported.
         if fact.channel.kind == .serverToUser { return nil }
         switch fact.event {
         case .vacated: return hold(fact, Subject(fact), now: now)
@@ -59,39 +59,39 @@ package struct FactDebounce {
         return nil
     }
 
-    /// The removals that have become certain, in the order in which they happened.
+    /// Returns the removals that became certain, in the order in which they happened.
     package mutating func settle(now: UInt64) -> [ChannelFact] { removals.takeDue(now: now) }
 
-    /// All removals that still wait: the process ends, and nobody can come back to it.
+    /// Returns all waiting removals, for shutdown: nobody can return to an ended process.
     package mutating func settleAll() -> [ChannelFact] { removals.takeDue(now: .max) }
 
-    /// When `settle` has something to return next; nil: never.
+    /// When `settle` next has something to return; nil: never.
     package var nextDue: UInt64? { removals.nextDue }
 }
 
-/// Values that wait for the same length of time each, and can be called off by their key.
+/// Values that each wait for the same time, unless cancelled by their key.
 ///
-/// A value that was called off keeps its place until its time, so each call costs the same whatever is waiting.
+/// A cancelled value keeps its place until its time, so each call costs the same at any queue length.
 private struct WaitingRoom<Key: Hashable, Value> {
     private var queue: [(number: Int, key: Key, due: UInt64, value: Value)?] = []
     private var head = 0
     private var lastNumber = 0
     private var numbers: [Key: Int] = [:]
 
-    /// Places in use, those of values that were called off included.
+    /// Places in use, those of cancelled values included.
     var count: Int { queue.count - head }
     var nextDue: UInt64? { head < queue.count ? queue[head]?.due : nil }
 
     func contains(_ key: Key) -> Bool { numbers[key] != nil }
 
-    /// Takes the place of what waits under the same key. `due` is not before that of the calls before.
+    /// Adds a value and replaces the one waiting under the same key. `due` never decreases from call to call.
     mutating func add(_ key: Key, _ value: Value, due: UInt64) {
         lastNumber += 1
         numbers[key] = lastNumber
         queue.append((lastNumber, key, due, value))
     }
 
-    /// False when nothing waited under the key.
+    /// Cancels a value. False if none waited under the key.
     @discardableResult
     mutating func cancel(_ key: Key) -> Bool { numbers.removeValue(forKey: key) != nil }
 
@@ -105,7 +105,7 @@ private struct WaitingRoom<Key: Hashable, Value> {
                 due.append(first.value)
             }
         }
-        // Moving the rest now costs each value one move on average.
+        // Compacting at this point costs each value one move on average.
         if head * 2 >= queue.count {
             queue.removeFirst(head)
             head = 0

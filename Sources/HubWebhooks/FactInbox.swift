@@ -3,11 +3,11 @@ internal import HubCore
 internal import PusherProtocol
 internal import Synchronization
 
-/// What the loops have reported and nobody has looked at yet. A short lock and an append: no loop waits here for anything.
+/// Facts reported by the loops and not processed yet. `add` takes a short lock and appends: a loop never waits for more.
 final class FactInbox: Sendable {
     struct Report: Sendable {
         let facts: [ChannelFact]
-        /// When they were reported, on the monotonic clock.
+        /// Time of the report, on the monotonic clock.
         let at: UInt64
     }
 
@@ -28,7 +28,7 @@ final class FactInbox: Sendable {
         self.bytesMax = bytesMax
     }
 
-    /// Adds facts in order; those that do not fit are counted and dropped. True when the reader has to be woken.
+    /// Adds facts in order; drops and counts those that do not fit. True if the reader must be woken.
     func add(_ facts: [ChannelFact]) -> Bool {
         let sizes = facts.map(Self.footprint)
         return state.withLock { state in
@@ -39,7 +39,7 @@ final class FactInbox: Sendable {
                 kept += 1
             }
             state.dropped += facts.count - kept
-            // Within the lock, so that the times of all reports grow in their order.
+            // Stamped under the lock, so that reports' times never decrease.
             if kept > 0 {
                 state.reports.append(
                     Report(facts: kept == facts.count ? facts : Array(facts.prefix(kept)), at: time.monotonicNanoseconds))
@@ -49,7 +49,7 @@ final class FactInbox: Sendable {
         }
     }
 
-    /// Everything added since the last call, and how many facts were dropped meanwhile.
+    /// Everything added since the last call, and the number of facts dropped since then.
     func takeAll() -> (reports: [Report], dropped: Int) {
         state.withLock { state in
             defer {
@@ -62,10 +62,10 @@ final class FactInbox: Sendable {
         }
     }
 
-    /// Takes nothing more.
+    /// Refuses all further facts.
     func close() { state.withLock { $0.isClosed = true } }
 
-    /// About what a fact takes up in memory: its own size, and the texts that come from outside.
+    /// Approximate size of a fact in memory: its own size plus its external texts.
     private static func footprint(_ fact: ChannelFact) -> Int {
         let own = 128 + fact.channel.text.utf8.count
         return switch fact.event {

@@ -5,7 +5,7 @@ internal import HubHTTPClient
 internal import Logging
 internal import PusherProtocol
 
-/// Turns facts into batches, keeps them durable and sends them: the state machines' inputs and outputs, one at a time.
+/// Turns facts into batches, makes them durable and sends them. Drives the state machines, one input at a time.
 actor WebhookDispatch {
     private let inbox: FactInbox
     private let store: any WebhookStore
@@ -13,22 +13,22 @@ actor WebhookDispatch {
     private let time: any TimeSource
     private let logger: Logger
     private(set) var lanes: [EndpointLane]
-    /// Positions in `lanes` for each app.
+    /// Indices in `lanes` per app.
     private let lanesOfApp: [Int: [Int]]
     private var debounce = FactDebounce()
     private var inboxLosses: LossLog
     private(set) var counters = WebhookCounters()
 
-    /// Rows of batches that have ended.
+    /// Rows of ended batches, to be deleted.
     private var ended: [Int64] = []
-    /// When they are to be deleted at the latest.
+    /// Latest time for their deletion.
     private var removalDue: UInt64?
     private var isWriting = false
     private var writePausedUntil: UInt64 = 0
 
     private var timer: Task<Void, Never>?
     private var timerDue: UInt64?
-    /// No more attempts and no more timers.
+    /// Set at the end: no attempts or timers any more.
     private var isClosed = false
 
     init(
@@ -47,14 +47,14 @@ actor WebhookDispatch {
 
     // MARK: One turn
 
-    /// Does everything that is due.
+    /// Handles everything that is due.
     func turn() {
         let (reports, dropped) = inbox.takeAll()
         counters.factsDropped += dropped
         inboxLosses.add(.inboxFull, dropped)
         for report in reports {
             for fact in report.facts {
-                // Each fact meets what has become certain before it, however late it is looked at.
+                // Settles up to each report's own time, so that a late turn gives the same order.
                 for settled in debounce.settle(now: report.at) { tell(settled, now: report.at) }
                 if let fact = debounce.take(fact, now: report.at) { tell(fact, now: report.at) }
             }
@@ -76,7 +76,7 @@ actor WebhookDispatch {
         }
     }
 
-    /// Makes the request of these events: from here on its bytes stay as they are.
+    /// Makes and queues the request of these events. Its bytes never change afterwards.
     private func close(_ events: [UInt8], _ index: Int) {
         let batch = lanes[index].endpoint.batch(timeMilliseconds: time.wallMilliseconds, events: events)
         append(batch, row: nil, index)
@@ -89,7 +89,7 @@ actor WebhookDispatch {
         for entry in dropped { remove(entry.row) }
     }
 
-    /// Gives up what is too old, starts what may be sent, writes what has to be written, and sets the timer for the rest.
+    /// Drops expired batches, starts due attempts, starts due writes, and sets the timer for the rest.
     private func advance() {
         let now = time.monotonicNanoseconds
         let wall = time.wallMilliseconds
@@ -121,7 +121,7 @@ actor WebhookDispatch {
         let entry = lanes[index].queue.ended(
             number, outcome, now: time.monotonicNanoseconds, random: Double.random(in: 0..<1))
         guard let entry else { return }
-        // Our own end says nothing about the endpoint.
+        // Shutting down the client says nothing about the endpoint.
         if case .failure(let error) = result, error.reason == .shutDown { return }
         lanes[index].note(outcome, failures: entry.failures)
         if outcome == .delivered {
@@ -153,7 +153,7 @@ actor WebhookDispatch {
         Task { await self.write() }
     }
 
-    /// One transaction: makes new batches durable and deletes ended ones.
+    /// One transaction: inserts new batches and deletes ended ones.
     private func write() async {
         var adding: [(lane: Int, number: Int, batch: WebhookBatch)] = []
         for index in lanes.indices where adding.count < WebhookLimits.writeBatchesMax {
@@ -182,7 +182,7 @@ actor WebhookDispatch {
     private func arm(now: UInt64, wall: Int64) {
         guard !isClosed else { return }
         var next = [debounce.nextDue, inboxLosses.nextDue].compactMap { $0 }
-        // While a write is under way its end looks again.
+        // During a write no timer is needed for storage, because the write's end calls `advance`.
         if !isWriting {
             if let removalDue { next.append(max(removalDue, writePausedUntil)) }
             if lanes.contains(where: { !$0.queue.unstored(limit: 1).isEmpty }) { next.append(writePausedUntil) }
@@ -197,7 +197,7 @@ actor WebhookDispatch {
         if timer != nil, let timerDue, timerDue <= due { return }
         timer?.cancel()
         timerDue = due
-        // At least a millisecond, so that a clock which a test has stopped does not make this spin.
+        // At least a millisecond, so that a clock stopped by a test does not cause a busy loop.
         let wait = max(1_000_000, due - min(due, now))
         timer = Task { [weak self] in
             do { try await Task.sleep(for: .nanoseconds(wait)) } catch { return }
@@ -213,7 +213,7 @@ actor WebhookDispatch {
 
     // MARK: Start and end
 
-    /// Takes up what an earlier process left: what is too old, or for an address that is no longer configured, is deleted.
+    /// Loads the batches of an earlier process. Deletes those that expired or whose address is no longer configured.
     func resume() async throws {
         var row: Int64 = 0
         var (taken, expired, unknown) = ([Int: Int](), 0, 0)
@@ -246,8 +246,8 @@ actor WebhookDispatch {
         advance()
     }
 
-    /// Makes batches of all that waits, removals included, stores them, and goes on delivering until `deadline` on the
-    /// monotonic clock. What is left then waits in the store for the next start.
+    /// Makes and stores batches of all waiting facts, removals included, then delivers until `deadline` on the monotonic clock. The rest
+    /// stays in the store for the next start.
     func finish(deadline: UInt64) async {
         turn()
         let now = time.monotonicNanoseconds
@@ -271,12 +271,12 @@ actor WebhookDispatch {
         if left > 0 { logger.info("webhooks left for the next start", metadata: ["webhook.batches": "\(left)"]) }
     }
 
-    /// An attempt whose end is still to be heard of, or something that the store does not have yet.
+    /// Whether an attempt's end is outstanding, or the store lags behind.
     private var isBusy: Bool {
         isWriting || !ended.isEmpty || lanes.contains { $0.queue.inFlight != nil || !$0.queue.unstored(limit: 1).isEmpty }
     }
 
-    /// A store that does not take them in so long, two seconds and more, does not take them at all.
+    /// Pauses before giving up on the store: two seconds or more.
     private static let lastPausesMax = 200
     private static let pauseLength = Duration.milliseconds(10)
 

@@ -2,22 +2,26 @@ package import HubChannels
 internal import HubCrypto
 package import HubDelivery
 
-/// An address that an app wants to have told of its channels.
+/// An address of an app that receives its channels' events.
 ///
-/// The secret is in no description of it.
+/// No description of the endpoint contains the secret.
 package struct WebhookEndpoint: Sendable, CustomStringConvertible, CustomReflectable {
     /// Index of the app, as in `ChannelFact`.
     package let app: Int
     /// The app's id.
     package let appID: String
-    /// The app's oldest key, which signs.
+    /// The app's oldest key, which signs the requests.
     package let key: String
     private let secret: String
     /// `http://` or `https://`.
     package let url: String
-    /// What it is told of.
+    /// Kinds of facts that the endpoint receives.
     package let kinds: ChannelFact.Kinds
 
+    /// - Parameters:
+    ///     - app: the app's index, as in `ChannelFact`.
+    ///     - appID: the app's id.
+    ///     - url: begins with `http://` or `https://`.
     package init(app: Int, appID: String, key: String, secret: String, url: String, kinds: ChannelFact.Kinds) {
         self.app = app
         self.appID = appID
@@ -30,8 +34,8 @@ package struct WebhookEndpoint: Sendable, CustomStringConvertible, CustomReflect
     package var description: String { "webhook of app \(appID)" }
     package var customMirror: Mirror { Mirror(self, children: ["app": appID]) }
 
-    /// The request's final bytes, signed.
-    /// - Parameter events: objects with commas between them.
+    /// The signed request.
+    /// - Parameter events: objects separated by commas.
     package func batch(timeMilliseconds: Int64, events: [UInt8]) -> WebhookBatch {
         let body = WebhookText.body(timeMilliseconds: timeMilliseconds, events: events)
         return WebhookBatch(
@@ -41,8 +45,7 @@ package struct WebhookEndpoint: Sendable, CustomStringConvertible, CustomReflect
 }
 
 extension ChannelFact.Kinds {
-    /// What has to be reported so that these can be told: a removal is called off by the addition that follows, whether or not
-    /// anybody is told of additions.
+    /// The kinds that must be reported for these. An addition cancels the removal before it, even if the endpoint receives no additions.
     package var withCounterparts: ChannelFact.Kinds {
         var kinds = self
         if contains(.vacated) || contains(.occupied) { kinds.formUnion([.vacated, .occupied]) }

@@ -2,52 +2,53 @@
 package enum WebhookLimits {
     // MARK: What is told
 
-    /// A removal waits so long for whoever left to come back.
+    /// How long a removal waits for its member or channel to return.
     package static let removalWaitNanoseconds: UInt64 = 3_000_000_000
-    /// After a cache miss, further ones of the same channel are the same news for so long.
+    /// After a cache miss, further ones of the same channel are suppressed for this time.
     package static let cacheMissQuietNanoseconds: UInt64 = 3_000_000_000
-    /// Removals that wait, and as many channels with a recent cache miss. Beyond it a removal is told at once, a miss every time.
+    /// Maximum of waiting removals, and of channels with a recent cache miss. If exceeded, removals are reported at once and misses every
+    /// time.
     package static let heldMax = 100_000
 
     // MARK: Batches
 
-    /// Events of one request.
+    /// Maximum of events per request.
     package static let batchEventsMax = 20
-    /// The first event of a batch waits so long for company.
+    /// How long a batch's first event waits for further ones.
     package static let batchWaitNanoseconds: UInt64 = 250_000_000
-    /// Of the events in one request, unless a single one has more: receivers commonly refuse bodies beyond 100 kB.
+    /// Maximum of bytes of the events in one request, unless a single one is longer: receivers commonly refuse bodies over 100 kB.
     package static let batchBytesMax = 64 << 10
 
     // MARK: Attempts
 
     /// From connecting to the end of the answer.
     package static let attemptTimeout = Duration.seconds(4)
-    /// Counted from a batch's `time_ms`; receivers refuse what is older.
+    /// Counted from a batch's `time_ms`; receivers refuse older batches.
     package static let lifeMilliseconds: Int64 = 300_000
-    /// Before the second attempt; doubles with each failure up to `backoffMaxNanoseconds`. Half of it is drawn.
+    /// Pause before the second attempt. Doubles with each failure up to `backoffMaxNanoseconds`; half of it is random.
     package static let backoffNanoseconds: UInt64 = 1_000_000_000
     package static let backoffMaxNanoseconds: UInt64 = 30_000_000_000
-    /// A batch that was refused so often no longer holds up those behind it.
+    /// Refusals after which a batch no longer blocks later ones.
     package static let refusalsBeforePassing = 4
 
     // MARK: Queues
 
-    /// What an endpoint may have waiting; beyond either bound its oldest batches are dropped.
+    /// Maximum of waiting batches per endpoint. If either bound is exceeded, the oldest batches are dropped.
     package static let queueBatchesMax = 2_000
     package static let queueBytesMax = 16 << 20
-    /// Facts that wait to be looked at; beyond it the newest are dropped.
+    /// Maximum size of unprocessed facts. If exceeded, the newest are dropped.
     package static let inboxBytesMax = 32 << 20
-    /// Losses are logged at most this often for each endpoint.
+    /// Minimum time between two log messages about losses, per endpoint.
     package static let lossLogNanoseconds: UInt64 = 10_000_000_000
 
     // MARK: Storage
 
-    /// Batches of one transaction.
+    /// Maximum of batches per transaction.
     package static let writeBatchesMax = 64
-    /// Rows of ended batches wait so long for others to be deleted with.
+    /// How long the rows of ended batches wait, so that several are deleted together.
     package static let removalGroupingNanoseconds: UInt64 = 100_000_000
-    /// After a failed write, before the next one.
+    /// Pause after a failed write.
     package static let writePauseNanoseconds: UInt64 = 1_000_000_000
-    /// Rows read at once at the start.
+    /// Rows per read at the start.
     package static let resumePageRows = 200
 }

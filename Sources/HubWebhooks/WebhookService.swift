@@ -13,14 +13,14 @@ package final class WebhookService: Sendable {
     private let inbox: FactInbox
     private let dispatch: WebhookDispatch
     private let time: any TimeSource
-    /// What some endpoint of each app, by index, needs to know of.
+    /// Kinds that some endpoint of each app needs, by the app's index.
     private let kinds: [Int: ChannelFact.Kinds]
 
-    /// Starts the HTTP client's thread; nothing is sent before `resume`, `report` or both.
+    /// Starts the HTTP client's thread. Nothing is sent before `resume` or `report`.
     /// - Parameters:
-    ///   - inboxBytesMax: about what the facts that wait may take up; beyond it the newest are dropped.
-    ///   - attemptTimeout: from connecting to the end of the answer.
-    /// - Throws: when the HTTP client cannot start; the sentence says why.
+    ///     - inboxBytesMax: approximate size of the facts that may wait; if exceeded, the newest are dropped.
+    ///     - attemptTimeout: from connecting to the end of the answer.
+    /// - Throws: if the HTTP client cannot start, with the cause.
     package init(
         endpoints: [WebhookEndpoint], store: any WebhookStore, time: any TimeSource, logger: Logger,
         inboxBytesMax: Int = WebhookLimits.inboxBytesMax, attemptTimeout: Duration = WebhookLimits.attemptTimeout
@@ -34,11 +34,11 @@ package final class WebhookService: Sendable {
         }
     }
 
-    /// One client for all endpoints: room for a request to each of them, and nothing that one of them can do to it.
+    /// One client for all endpoints, with room for a request to each, so that no endpoint can slow down another.
     private static func options(endpointCount: Int, attemptTimeout: Duration) -> CurlOptions {
         var options = CurlOptions(name: "webhooks")
         options.clearText = .anywhere
-        // Each endpoint has one request under way, so none of them ever waits for another's.
+        // Each endpoint has at most one request in flight, so no request waits for another endpoint's.
         options.inFlightMax = max(1, endpointCount)
         options.inFlightMaxHTTP1 = options.inFlightMax
         options.queueMax = options.inFlightMax
@@ -48,8 +48,8 @@ package final class WebhookService: Sendable {
         options.connectionsCachedMax = min(options.inFlightMax, connectionsCachedMax)
         options.connectTimeout = attemptTimeout
         options.totalTimeout = attemptTimeout
-        // Renewing waits until no call is under way; a black hole would make the others wait with it. The kernel ends dead
-        // connections by itself.
+        // Never renews connections after time-outs: renewing waits until no call is in flight, so one dead endpoint would delay the rest.
+        // The kernel ends dead connections.
         options.timeoutsBeforeRenewal = .max
         options.tcpUserTimeout = attemptTimeout
         options.connectionIdleMax = connectionIdleMax
@@ -59,21 +59,22 @@ package final class WebhookService: Sendable {
     }
 
     private static let connectionsCachedMax = 64
-    /// Web servers commonly close idle connections after a minute; one that is closed under a request costs an attempt.
+    /// Shorter than the minute after which web servers commonly close idle connections. A connection that closes during a request costs an
+    /// attempt.
     private static let connectionIdleMax = Duration.seconds(30)
 
-    /// Takes up what an earlier process left in the store. Before the first connection comes in.
+    /// Loads the batches that an earlier process left in the store. Call before the first connection is accepted.
     package func resume() async throws { try await dispatch.resume() }
 
-    /// Takes facts, in the order in which they happened. From any thread; never waits for more than a short lock.
+    /// Takes facts in the order of their occurrence. Callable from any thread; waits at most for a short lock.
     package func report(_ facts: [ChannelFact]) {
         let wanted = facts.filter { kinds[$0.app]?.contains($0.event.kind) == true && $0.channel.kind != .serverToUser }
         guard !wanted.isEmpty, inbox.add(wanted) else { return }
         Task { await dispatch.turn() }
     }
 
-    /// Takes no more facts, makes batches of all that waits and stores them, and delivers for at most `grace`; the rest is
-    /// taken up at the next start. Once.
+    /// Refuses further facts, makes and stores batches of all waiting ones, and delivers for at most `grace`. The next start delivers the
+    /// rest. Call once.
     package func stop(grace: Duration = .seconds(1)) async {
         inbox.close()
         let (seconds, attoseconds) = grace.components
@@ -82,15 +83,16 @@ package final class WebhookService: Sendable {
                 + UInt64(max(0, attoseconds)) / 1_000_000_000)
     }
 
-    /// What has happened so far, for metrics.
+    /// Counters since the start, for metrics.
     package var counters: WebhookCounters { get async { await dispatch.counters } }
 
-    /// What waits for each endpoint, in the order of the configuration, for metrics.
+    /// The queue of each endpoint, in the order of the configuration, for metrics.
     package var queues: [WebhookQueueFigures] { get async { await dispatch.queues } }
 }
 
-/// What waits for one endpoint. Its address is not told: it may hold a secret.
+/// One endpoint's queue. Leaves out the address, which may hold a secret.
 package struct WebhookQueueFigures: Sendable, Equatable {
+    /// The app's id.
     package var app: String
     package var batches = 0
     package var bytes = 0
@@ -102,16 +104,16 @@ extension WebhookDispatch {
     }
 }
 
-/// Plain numbers about all webhooks since the start.
+/// Counters of all webhooks since the start.
 package struct WebhookCounters: Sendable, Equatable {
     package var batchesDelivered = 0
-    /// Not delivered within five minutes.
+    /// Batches not delivered within five minutes.
     package var batchesExpired = 0
-    /// Gone because an endpoint's queue was full.
+    /// Batches dropped because an endpoint's queue was full.
     package var batchesDropped = 0
     package var attempts = 0
     package var attemptsFailed = 0
-    /// Gone because they came in faster than they could be looked at.
+    /// Facts dropped because the inbox was full.
     package var factsDropped = 0
 
     package init() {}

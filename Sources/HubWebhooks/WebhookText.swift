@@ -2,7 +2,7 @@ package import HubChannels
 internal import HubCore
 internal import PusherProtocol
 
-/// The JSON of webhooks. Receivers read every value as a string, so numbers are only the two that the protocol says.
+/// The JSON of webhooks. Receivers read every value as a string; only the protocol's two numbers are numbers.
 package enum WebhookText {
     /// One event: an object with exactly the members of its kind.
     package static func event(_ fact: ChannelFact) -> [UInt8] {
@@ -26,7 +26,7 @@ package enum WebhookText {
     }
 
     /// The body of a request.
-    /// - Parameter events: objects with commas between them.
+    /// - Parameter events: objects separated by commas.
     package static func body(timeMilliseconds: Int64, events: [UInt8]) -> [UInt8] {
         Array("{\"time_ms\":\(timeMilliseconds),\"events\":[".utf8) + events + Array("]}".utf8)
     }
@@ -38,7 +38,7 @@ package enum WebhookText {
 }
 
 extension ChannelFact.Event {
-    /// As Pusher names it.
+    /// The name in Pusher's protocol.
     fileprivate var name: String {
         switch self {
         case .occupied: "channel_occupied"

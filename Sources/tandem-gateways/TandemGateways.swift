@@ -34,7 +34,7 @@ struct TandemGateways: ParsableCommand {
     var topic = "com.example.app"
 
     func run() throws {
-        // Blocked before any thread starts, so that only the wait below takes them.
+        // Blocked before any thread starts, so that only the wait below receives them.
         var ending = sigset_t()
         unsafe sigemptyset(&ending)
         unsafe sigaddset(&ending, SIGTERM)
@@ -70,7 +70,7 @@ struct TandemGateways: ParsableCommand {
         gateways.stop()
     }
 
-    /// Unbuffered: whoever started us waits for the line `ready`, and a pipe would hold it back.
+    /// Unbuffered, because the parent process waits for the line `ready`, which a pipe would hold back.
     private static func write(_ text: String, to descriptor: Int32) {
         let bytes = Array(text.utf8)
         var count = 0

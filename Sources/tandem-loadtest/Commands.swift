@@ -42,7 +42,7 @@ struct Churn: ScenarioCommand {
             storm.map { .storm(clients: $0) } ?? .steady(rate: load.rate ?? Self.defaults.rate, stay: stay), publishRate: publishRate)
     }
 
-    /// Descriptors for those who come, too.
+    /// Reserves descriptors for the connections that come and go.
     func adjust(_ options: inout RunOptions) {
         options.beside = storm ?? Int((load.rate ?? Self.defaults.rate) * (stay + 10))
     }

@@ -5,7 +5,7 @@ enum DialectName {
     static let all = ["pusher", "floor", "nats", "nchan", "socketify"]
     static var list: String { all.joined(separator: ", ") }
 
-    /// - Throws: for a name that is not known.
+    /// - Throws: for an unknown name.
     static func dialect(_ name: String, app: PusherDialect.App, target: Target) throws(LoadError) -> any Dialect {
         switch name {
         case "pusher": PusherDialect(app: app, target: target)

@@ -1,7 +1,7 @@
 import ArgumentParser
 import LoadTesting
 
-/// What all scenarios share on the command line.
+/// The command-line options of all scenarios.
 struct LoadOptions: ParsableArguments {
     @Option(name: .long, help: "The server: ws://HOST:PORT or wss://HOST:PORT.") var url = "ws://127.0.0.1:6001"
     @Option(name: .long, help: "App id.") var appID = "1"
@@ -52,7 +52,7 @@ struct LoadOptions: ParsableArguments {
         if outstanding != nil, publishers != nil { throw ValidationError("--outstanding says how many publishers there are") }
     }
 
-    /// What a scenario has when nothing else is said.
+    /// A scenario's values for options that are not given.
     struct Defaults {
         var connections = 1000
         var channels = 1
@@ -62,7 +62,7 @@ struct LoadOptions: ParsableArguments {
 
     func options(_ scenario: String, _ defaults: Defaults) -> RunOptions {
         let pace: PublishPace = outstanding.map { .outstanding($0) } ?? .rate(rate ?? defaults.rate)
-        // At a rate a few connections keep it up even if some answers are slow; more would only let more be under way at once.
+        // A few connections keep up a rate even if some answers are slow; more connections would only put more requests in flight.
         let lines = outstanding ?? publishers ?? 4
         return RunOptions(
             scenario: scenario, connections: connections ?? defaults.connections, channels: channels ?? defaults.channels,
@@ -70,7 +70,7 @@ struct LoadOptions: ParsableArguments {
             connectRate: connectRate, threads: threads, serverPID: serverPid, drain: drain)
     }
 
-    /// - Throws: for an address that is not this machine's, unless its owner says so.
+    /// - Throws: for the address of another machine, unless the operator declares to own that server.
     func target() throws(LoadError) -> Target {
         let target = try Target(url)
         guard target.isLoopback || iOwnThisServer else {

@@ -2,7 +2,7 @@ import ArgumentParser
 import Foundation
 import LoadTesting
 
-/// Shows files of former runs again, several of them beside each other.
+/// Shows the files of former runs again, several side by side.
 struct Report: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "report", abstract: "Show reports (JSON files of runs, or of a comparison) as a table and as an HTML page.")

@@ -2,7 +2,7 @@ import ArgumentParser
 import Foundation
 import LoadTesting
 
-/// Shows what a run came to, and writes its files.
+/// Prints a run's results, and writes its files.
 enum Results {
     static func write(_ outcome: Outcome, json: String?, html: String?) throws(LoadError) {
         let report = outcome.report

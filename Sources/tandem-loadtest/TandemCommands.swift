@@ -27,7 +27,7 @@ struct Mixed: ScenarioCommand {
     func adjust(_ options: inout RunOptions) { options.publishers = 4 }
 }
 
-/// Where the simulated gateways are.
+/// Location of the simulated gateways.
 struct GatewayOptions: ParsableArguments {
     @Option(name: .long, help: "The control service of tandem-gateways, as TANDEM_GATEWAYS_CONTROL says it: http://127.0.0.1:PORT.")
     var gateways: String

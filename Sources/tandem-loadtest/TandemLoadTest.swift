@@ -2,7 +2,7 @@ import ArgumentParser
 import Foundation
 import LoadTesting
 
-/// Loads a server from outside and says what it did.
+/// Loads a server from outside and reports its behaviour.
 @main
 struct TandemLoadTest: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -18,7 +18,7 @@ protocol ScenarioCommand: ParsableCommand {
     var load: LoadOptions { get }
     static var defaults: LoadOptions.Defaults { get }
     func scenario() throws -> any Scenario
-    /// What the command's own options change in what all have.
+    /// Adjusts the common options to the command's own.
     func adjust(_ options: inout RunOptions)
 }
 

@@ -1,7 +1,7 @@
 import HubDelivery
 import HubServer
 
-/// What the hub says when it is ready: where it is, with which credentials, what it will not do, and what to type next.
+/// The hub's message when ready: its addresses, credentials, restrictions and a command to try.
 enum Banner {
     static func text(_ configuration: Configuration, port: Int, definitions: DefinitionSet, folder: String?) -> String {
         let isTLS = configuration.listen.tls != nil
@@ -28,7 +28,7 @@ enum Banner {
         for name in configuration.unknownEnvironment { lines.append("  unknown variable: \(name) means nothing to Tandem; is it misspelt?") }
         lines.append("Publish an event from another terminal:")
         let flags = configuration.usesDefaultCredentials && port == 6001 ? "" : " --url \(isTLS ? "https" : "http")://\(address)"
-        // As the operator called it, so that the line can be typed as it stands.
+        // The command's name as the operator typed it, so that the line can be pasted.
         lines.append("  \(CommandLine.arguments.first ?? "tandem") publish\(flags) my-channel greeting '{\"text\":\"hello\"}'")
         return lines.joined(separator: "\n")
     }

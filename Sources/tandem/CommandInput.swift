@@ -3,11 +3,11 @@ import HubServer
 
 /// An argument that may also come through a pipe.
 enum CommandInput {
-    /// More than any hub takes in one request.
+    /// More than any hub accepts in one request.
     private static let bytesMax = 16 << 20
 
     /// The argument, or for `-` all of standard input, byte for byte.
-    /// - Parameter name: of the argument, for errors.
+    /// - Parameter name: the argument's name, for errors.
     static func text(_ argument: String, name: String) throws(ServerError) -> String {
         guard argument == "-" else { return argument }
         var input = Data()

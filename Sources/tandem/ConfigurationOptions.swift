@@ -2,7 +2,7 @@ import ArgumentParser
 import Foundation
 import HubServer
 
-/// Where the configuration comes from: the same for every command that needs one.
+/// The options that locate the configuration, shared by all commands that need one.
 struct ConfigurationOptions: ParsableArguments {
     @Option(name: .long, help: ArgumentHelp("Configuration file (YAML).", valueName: "file"))
     var config: String?
@@ -10,7 +10,7 @@ struct ConfigurationOptions: ParsableArguments {
     @Option(name: .long, help: ArgumentHelp("Folder of channel definitions.", valueName: "dir"))
     var channels: String?
 
-    /// - Throws: `ServerError` with every mistake, one a line.
+    /// - Throws: `ServerError` with every error of the configuration, one per line.
     func load(flags: ConfigurationFlags) throws(ServerError) -> Configuration {
         var file: (name: String, text: String)?
         if let config {

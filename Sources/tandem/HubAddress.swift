@@ -2,14 +2,14 @@ import ArgumentParser
 import Foundation
 import HubServer
 
-/// The hub that a command talks to.
+/// The hub's address, shared by all commands that call one.
 struct HubAddress: ParsableArguments {
     @Option(name: .long, help: "Where the hub is; else TANDEM_URL, else http://127.0.0.1:6001.") var url: String?
 
     private static let variable = "TANDEM_URL"
     private static let fallback = "http://127.0.0.1:6001"
 
-    /// The address without a slash at its end.
+    /// The address without a trailing slash.
     func resolved() throws(ServerError) -> String {
         if let url { return try Self.checked(url, from: "--url", else: .usage) }
         guard let url = ProcessInfo.processInfo.environment[Self.variable] else { return Self.fallback }

@@ -2,8 +2,7 @@ import Dispatch
 import Glibc
 import Synchronization
 
-/// What signals ask of a running hub. SIGHUP: to read its files again. SIGTERM and SIGINT: to end in order, and at once when
-/// one of them comes again.
+/// Requests by signal to a running hub. SIGHUP reloads its files. SIGTERM and SIGINT shut it down in order, and at once if repeated.
 final class ServerSignals: Sendable {
     enum Request {
         case reload, stop
@@ -16,13 +15,12 @@ final class ServerSignals: Sendable {
 
     private let state = Mutex(State())
     private let wakes: AsyncStream<Void>
-    /// SIGHUP is also what a program gets when its terminal is closed, and then means the end, unless it was started to outlive
-    /// that (`nohup`).
+    /// Closing a terminal sends SIGHUP as well, which then means shutdown. A process started with `nohup` ignores it.
     private let endsWithTerminal: Bool
 
-    /// From here on these signals are handled here.
+    /// Installs the handlers of these signals.
     init() {
-        // One wake is enough: what it is about stands in `state`.
+        // One buffered wake suffices, because `state` holds the requests.
         let (stream, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
         wakes = stream
         signal(SIGPIPE, SIG_IGN)
@@ -37,7 +35,7 @@ final class ServerSignals: Sendable {
             source.setEventHandler {
                 self.received(number)
                 continuation.yield()
-                // The handler keeps its source, which lives as long as the process.
+                // The handler keeps its source alive for the process's lifetime.
                 withExtendedLifetime(source) {}
             }
             source.resume()
@@ -59,7 +57,7 @@ final class ServerSignals: Sendable {
         return descriptor >= 0
     }
 
-    /// The next request; several for a reload that came meanwhile are one. Ask in one task, and no more after `stop`.
+    /// The next request; several pending reloads count as one. Call from one task, and not after `stop`.
     func next() async -> Request {
         for await _ in wakes {
             let request = state.withLock { state -> Request? in

@@ -6,7 +6,7 @@ import HubJSON
 import HubServer
 import PusherProtocol
 
-/// The app on whose behalf a command speaks.
+/// The app that a command acts for.
 struct AppOptions: ParsableArguments {
     @Option(name: .long, help: "App id; else TANDEM_APP_ID, else 1.") var appID: String?
     @Option(name: .long, help: "App key; else TANDEM_APP_KEY, else app-key.") var key: String?
@@ -21,21 +21,21 @@ struct AppOptions: ParsableArguments {
     var resolvedSecret: String { value(secret, "TANDEM_APP_SECRET", "app-secret") }
 }
 
-/// One request to the HTTP API, signed as a backend's library would sign it.
+/// One request to the HTTP API, signed like a backend library's.
 struct SignedRequest {
     var method: String
-    /// Without the query, as it is to be signed.
+    /// Without the query, in the form to be signed.
     var path: String
     var query: [(name: String, value: String)] = []
-    /// Beside the content type; not signed.
+    /// Unsigned headers besides the content type.
     var headers: [(name: String, value: String)] = []
     var body: [UInt8] = []
 
-    /// A list of hundreds of thousands of channels.
+    /// Enough for a list of hundreds of thousands of channels.
     private static let answerBytesMax = 64 << 20
 
-    /// Sends it and returns the body of the answer.
-    /// - Throws: when nobody answers, or the answer is not a success; its body is in the message then.
+    /// Sends the request and returns the answer's body.
+    /// - Throws: if there is no answer, or its status is not a success; the message then holds the body.
     func send(to url: String, as app: AppOptions) async throws(ServerError) -> String {
         let signed = RequestAuth.signedQuery(
             method: method, path: path, query: query, body: body, key: app.resolvedKey, secret: app.resolvedSecret,
@@ -45,7 +45,7 @@ struct SignedRequest {
         do {
             var options = CurlOptions(name: "request")
             options.answerBodyBytesMax = Self.answerBytesMax
-            // Where to go was said by whoever typed the address; the secret does not travel.
+            // The operator chose the address, and the secret is not sent.
             options.clearText = .anywhere
             let client = try CurlMulti(options)
             defer { client.shutdown() }
@@ -65,7 +65,7 @@ struct SignedRequest {
         return content
     }
 
-    /// As `send`, for an answer that is a JSON object.
+    /// Like `send`, for an answer that is a JSON object.
     func object(from url: String, as app: AppOptions) async throws(ServerError) -> JSONValue {
         let text = try await send(to: url, as: app)
         guard let value = try? JSONValue(parsing: text), value.objectValue != nil else {
@@ -74,7 +74,7 @@ struct SignedRequest {
         return value
     }
 
-    /// What is signed is the path as the hub reads it.
+    /// The path in the form in which the hub reads and verifies it.
     private static func escapedPath(_ path: String) -> String {
         path.addingPercentEncoding(withAllowedCharacters: .urlPathAllowed.union(CharacterSet(charactersIn: "%"))) ?? path
     }

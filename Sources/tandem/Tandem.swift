@@ -10,7 +10,7 @@ struct Tandem: AsyncParsableCommand {
         abstract: "A Pusher-compatible real-time hub that tells each participant once: over the socket or by push.",
         subcommands: [Serve.self, Check.self, Publish.self, API.self, Trace.self, Devices.self, DeadLetters.self, Auth.self])
 
-    /// Prints one error the way scripts expect it, and ends with its exit code.
+    /// Prints one error in the form that scripts expect, and returns its exit code.
     static func fail(_ error: ServerError) -> ExitCode {
         let lines = error.description.split(separator: "\n", omittingEmptySubsequences: true)
         for line in lines { FileHandle.standardError.write(Data("tandem: \(line)\n".utf8)) }

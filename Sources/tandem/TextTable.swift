@@ -1,10 +1,10 @@
 import HubCore
 
-/// Members of several objects as text for people: a line each, in columns two spaces apart.
+/// Members of several objects as a table for people: one line per object, columns two spaces apart.
 struct TextTable {
     let text: String
 
-    /// - Parameter columns: a title, and the member below it.
+    /// - Parameter columns: each a title and the member shown below it.
     init(_ columns: [(title: String, member: String)], _ rows: [JSONValue]) {
         let cells = [columns.map(\.title)] + rows.map { row in columns.map { Self.cell(row[$0.member]) } }
         let widths = columns.indices.map { column in cells.map { $0[column].count }.max() ?? 0 }
@@ -24,7 +24,7 @@ struct TextTable {
         }
     }
 
-    /// Ids may hold any character, and a terminal obeys some of them.
+    /// Replaces control characters: ids may hold any character, and a terminal would obey them.
     private static func printable(_ text: String) -> String {
         String(String.UnicodeScalarView(text.unicodeScalars.map { $0.properties.generalCategory == .control ? "\u{FFFD}" : $0 }))
     }

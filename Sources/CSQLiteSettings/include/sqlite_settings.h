@@ -1,8 +1,8 @@
 #ifndef TANDEM_SQLITE_SETTINGS_H
 #define TANDEM_SQLITE_SETTINGS_H
 
-/* Switches off SQLite's accounting of memory, which takes a process-wide lock per allocation. Call before the first
- * connection; later calls have no effect. */
+/* Turns off SQLite's memory statistics, which would take a process-wide lock for every allocation of every connection.
+ * Call before the first connection; later calls have no effect. */
 void tandem_sqlite_without_memory_account(void);
 
 #endif

@@ -16,7 +16,7 @@ final class APNsProviderTokenCheck {
     private let teamID: String
     private let publicKey: ES256PublicKey
     private let clock: any TimeSource
-    /// Tokens whose signature was found good: a client sends the same one for an hour.
+    /// Tokens with a verified signature: a client sends the same one for an hour.
     private var verified: [String: (issuedAt: Int64, credential: JSONValue)] = [:]
 
     init(keyID: String, teamID: String, publicKey: ES256PublicKey, clock: any TimeSource) {
@@ -26,7 +26,7 @@ final class APNsProviderTokenCheck {
         self.clock = clock
     }
 
-    /// - Parameter authorization: the header's value.
+    /// - Parameter authorization: the header's value; nil if it is missing.
     func check(_ authorization: String?) -> (verdict: Verdict, token: String) {
         guard let authorization, let token = BearerToken.read(authorization) else {
             return (.refused(reason: "MissingProviderToken"), "")
@@ -42,14 +42,14 @@ final class APNsProviderTokenCheck {
         return (age(issuedAt), token)
     }
 
-    /// What the token says of itself, for the record; nil when it cannot be read.
+    /// The token's header and claims, for the record; nil if unreadable.
     func credential(_ token: String) -> JSONValue? {
         verified[token]?.credential ?? WebToken(token)?.description
     }
 
     private func age(_ issuedAt: Int64) -> Verdict {
         let now = clock.wallSeconds
-        // An hour either way: a token from the far future is as useless to APNs as an old one, but not "expired".
+        // An hour of tolerance either way. A token from the far future is useless to APNs too, but not "expired".
         if issuedAt > now + Self.ageSecondsMax { return .refused(reason: "InvalidProviderToken") }
         return issuedAt < now - Self.ageSecondsMax ? .refused(reason: "ExpiredProviderToken") : .valid
     }
@@ -64,7 +64,7 @@ enum BearerToken {
     }
 }
 
-/// The parts of a JSON Web Token in its compact form (RFC 7519), nothing checked.
+/// The parts of a JSON Web Token in compact form (RFC 7519), unchecked.
 struct WebToken {
     let header: JSONValue
     let claims: JSONValue

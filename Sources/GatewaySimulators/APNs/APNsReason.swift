@@ -9,13 +9,13 @@ enum APNsReason {
         "BadEnvironmentKeyIdInToken": 403, "BadPath": 404, "MethodNotAllowed": 405, "ExpiredToken": 410, "Unregistered": 410,
         "PayloadTooLarge": 413, "TooManyProviderTokenUpdates": 429, "TooManyRequests": 429, "InternalServerError": 500,
         "ServiceUnavailable": 503, "Shutdown": 503,
-        // Not in Apple's list, which has no word for a body that is no payload; an encoder's mistake should be plain here.
+        // Not in Apple's list, which has no reason for a body that is no payload. A distinct reason makes an encoder's mistake obvious.
         "InvalidPayload": 400,
     ]
 
     static func status(of reason: String) -> Int { statuses[reason] ?? 400 }
 
-    /// What a fault with only a status means.
+    /// The usual reason of a status, for a fault that gives only the status.
     static func usual(for status: Int) -> String {
         switch status {
         case 400: "BadDeviceToken"

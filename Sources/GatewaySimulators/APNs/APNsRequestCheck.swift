@@ -3,7 +3,7 @@ import HubJSON
 
 /// APNs' checks of a request's headers and payload (docs/protocol.md, 9.2 to 9.5); pure functions.
 struct APNsRequestCheck {
-    /// The bundle id that the simulated app has.
+    /// Bundle id of the simulated app.
     let topic: String
 
     static let payloadBytesMax = 4096
@@ -11,7 +11,7 @@ struct APNsRequestCheck {
     static let collapseIDBytesMax = 64
     static let tokenDigitsMax = 200
 
-    /// Push types, what each appends to the bundle id, and nil for a topic that is no bundle id.
+    /// Suffix that each push type appends to the bundle id; nil if its topic is not a bundle id.
     private static let suffixes: [String: String?] = [
         "alert": "", "background": "", "liveactivity": ".push-type.liveactivity", "voip": ".voip", "pushtotalk": ".voip-ptt",
         "location": ".location-query", "complication": ".complication", "widgets": ".push-type.widgets",
@@ -21,7 +21,7 @@ struct APNsRequestCheck {
         "authorization", "apns-topic", "apns-push-type", "apns-priority", "apns-expiration", "apns-collapse-id", "apns-id",
     ]
 
-    /// The device token in the path, or why there is none.
+    /// The device token in the path, or the reason why there is none.
     static func deviceToken(in request: ReceivedRequest) -> (token: String, refusal: String?) {
         let segments = request.pathSegments
         guard segments.count >= 2, segments[0] == "3", segments[1] == "device" else { return ("", "BadPath") }
@@ -31,7 +31,7 @@ struct APNsRequestCheck {
         return (token, token.isEmpty ? "MissingDeviceToken" : nil)
     }
 
-    /// The first refusal, nil when everything is right. The provider token is checked elsewhere.
+    /// The reason of the first refusal; nil if the request is valid. The provider token is checked elsewhere.
     func refusal(of request: ReceivedRequest, token: String) -> String? {
         for name in Self.singleHeaders where request.headers.count(where: { $0.name == name }) > 1 {
             return "DuplicateHeaders"
@@ -54,7 +54,7 @@ struct APNsRequestCheck {
         guard let suffix = Self.suffixes[pushType ?? "alert"] else { return "InvalidPushType" }
         guard let suffix else { return nil }
         if value == topic + suffix { return nil }
-        // Our app's, but of another push type.
+        // The topic of the simulated app, but of another push type.
         return value == topic || value.hasPrefix(topic + ".") ? "BadTopic" : "DeviceTokenNotForTopic"
     }
 
@@ -86,7 +86,7 @@ struct APNsRequestCheck {
     }
 }
 
-/// The form APNs asks of `apns-id`: 8-4-4-4-12 hexadecimal digits in lower case.
+/// The form that APNs requires for `apns-id`: 8-4-4-4-12 hexadecimal digits in lower case.
 enum CanonicalUUID {
     static func isValid(_ text: String) -> Bool {
         let groups = text.split(separator: "-", omittingEmptySubsequences: false)

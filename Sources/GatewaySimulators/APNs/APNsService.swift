@@ -1,12 +1,12 @@
 import HubCore
 import HubCrypto
 
-/// The simulated APNs: judges each request as Apple's documentation says, answers, and writes it down.
+/// The simulated APNs: checks each request by Apple's documentation, answers and records it.
 final class APNsService: GatewayService {
     /// A provider token younger than this may not be replaced on its connection (docs/protocol.md, 9.1).
     static let tokenUpdateMilliseconds: UInt64 = 20 * 60 * 1000
 
-    /// A token that no device ever has: everything else is checked before it is refused.
+    /// A token that no device has: it is refused after all other checks.
     static let impossibleToken = String(repeating: "0", count: 64)
 
     private let environment: SimulatedEnvironment
@@ -66,7 +66,7 @@ final class APNsService: GatewayService {
 
     private func acceptance(token: String, identifier: String) -> FaultReply.Outcome {
         let success = HTTPResponse(status: 200, body: [], headers: [("apns-id", identifier)])
-        // Tokens are hexadecimal numbers: their letters' case means nothing.
+        // Tokens are hexadecimal numbers, so the case of their letters is irrelevant.
         guard let fault = ledger.takeFault(provider: .apns, token: token.lowercased(), environment: environment) else {
             return .init(reply: .respond(success), status: 200, reason: "")
         }
@@ -85,7 +85,7 @@ final class APNsService: GatewayService {
     }
 }
 
-/// A random UUID (RFC 9562, version 4) in the form APNs answers with.
+/// A random UUID (RFC 9562, version 4) in the form of APNs' answers.
 enum RandomUUID {
     static func make() -> String {
         var bytes = SecureRandom.bytes(16)

@@ -1,7 +1,7 @@
 import HubCore
 import HubJSON
 
-/// The control API: what tests and people ask of the running simulators, over plain HTTP/1.1 on its own loopback port.
+/// The control API of the running simulators: plain HTTP/1.1 on a loopback port of its own.
 final class ControlService: GatewayService {
     private let ledger: Ledger
     private let streamLimit: StreamLimit

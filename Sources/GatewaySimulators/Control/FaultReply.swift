@@ -1,9 +1,9 @@
 import CNGHTTP2
 import HubCore
 
-/// Turns a scripted fault into a reply; the gateways differ only in how they write an error.
+/// Turns a scripted fault into a reply; the gateways differ only in the form of an error.
 enum FaultReply {
-    /// What became of a request, for its reply and its record.
+    /// The result of a request, for its reply and its record.
     struct Outcome {
         var reply: Reply
         var status: Int
@@ -13,8 +13,8 @@ enum FaultReply {
     static let shutdownReason = "Shutdown"
 
     /// - Parameters:
-    ///   - success: the answer the request would have got.
-    ///   - error: writes the gateway's error for the fault; also names the reason it ends up with.
+    ///     - success: the answer without the fault.
+    ///     - error: encodes the gateway's error for the fault, and returns its reason as well.
     static func outcome(
         of fault: GatewayFault, success: HTTPResponse, error: (GatewayFault) -> (response: HTTPResponse, reason: String)
     ) -> Outcome {
@@ -56,7 +56,7 @@ enum FaultReply {
         return outcome
     }
 
-    /// A JSON document with spaces behind it is the same document.
+    /// Trailing spaces leave a JSON document's value unchanged.
     private static func padded(_ response: HTTPResponse, _ fault: GatewayFault) -> HTTPResponse {
         var response = response
         let missing = max(0, fault.bodyBytes - response.body.count)

@@ -1,59 +1,60 @@
 package import HubCore
 
-/// Which simulated end a request or a fault belongs to.
+/// The simulated service of a request or a fault.
 package enum GatewayProvider: String, Sendable, CaseIterable {
     case apns, fcm
     /// The token endpoint of the service account.
     case oauth
 }
 
-/// Apple's two worlds, each on a port of its own.
+/// Apple's two environments, each on a port of its own.
 package enum SimulatedEnvironment: String, Sendable, CaseIterable { case production, sandbox }
 
-/// A scripted answer: what happens to the next request for one token, instead of success.
+/// A scripted answer: replaces the success of the next request for one token.
 ///
-/// It takes the place of a success only: a request that the gateway would refuse anyway is refused, and uses up no fault.
+/// A request that the gateway refuses anyway is refused, and uses up no fault.
 package struct GatewayFault: Sendable, Equatable {
+    /// The effect of a fault on its request.
     package enum Action: String, Sendable, CaseIterable {
-        /// Answers with `status` and `reason`; with neither, the answer is the success, late by `delayMilliseconds`.
+        /// Answers with `status` and `reason`. With neither, the success is only delayed by `delayMilliseconds`.
         case answer
         /// RST_STREAM INTERNAL_ERROR.
         case reset
-        /// RST_STREAM REFUSED_STREAM: not processed, safe to resend.
+        /// RST_STREAM REFUSED_STREAM: not processed, safe to retry.
         case refuse
-        /// Success, and a GOAWAY behind which no new stream is processed.
+        /// Success, and a GOAWAY after which no new stream is processed.
         case goaway
-        /// GOAWAY whose last stream is the one before: not processed, safe to resend.
+        /// GOAWAY whose last stream is the previous one: not processed, safe to retry.
         case goawayUnprocessed = "goaway_unprocessed"
-        /// GOAWAY with ENHANCE_YOUR_CALM, and the stream not processed.
+        /// GOAWAY with ENHANCE_YOUR_CALM; the stream is not processed.
         case calm
-        /// The connection ends without a word.
+        /// Closes the connection without an answer.
         case close
-        /// An HTML page with `status`, 502 by default, as a proxy in front of the gateway sends it.
+        /// An HTML page with `status` (502 by default), like a proxy's in front of the gateway.
         case html
     }
 
     package var action: Action
-    /// HTTP status. Without it, the one that belongs to `reason`.
+    /// HTTP status; nil: the one that belongs to `reason`.
     package var status: Int?
-    /// APNs' reason, FCM's errorCode or google.rpc status name, OAuth's error. Without it, the usual one of `status`.
+    /// APNs' reason, FCM's errorCode or google.rpc status name, or OAuth's error; nil: the usual one of `status`.
     package var reason: String?
-    /// FCM's and OAuth's sentence.
+    /// The error message of FCM and OAuth.
     package var message: String?
-    /// Milliseconds since 1970 in APNs' 410; without it the moment of the answer.
+    /// Milliseconds since 1970 in APNs' 410; nil: the time of the answer.
     package var timestamp: Int64?
-    /// The header `retry-after` as it stands: seconds or an HTTP date.
+    /// The header `retry-after`, verbatim: seconds or an HTTP date.
     package var retryAfter: String?
     package var delayMilliseconds: Int
-    /// How many requests get it; nil for all until it is removed.
+    /// Number of requests that get the fault; nil: all until it is removed.
     package var times: Int?
     /// FCM: leaves the details out of the error's body.
     package var withoutDetails: Bool
-    /// APNs: happens there only; nil: in both.
+    /// APNs only: the environment of the fault; nil: both.
     package var environment: SimulatedEnvironment?
-    /// The answer's body is filled up with spaces to this length.
+    /// Pads the answer's body with spaces to this length.
     package var bodyBytes = 0
-    /// The answer carries headers that nobody asked for, of this length together.
+    /// Total length of the meaningless headers added to the answer.
     package var headerBytes = 0
 
     package init(
@@ -75,7 +76,7 @@ package struct GatewayFault: Sendable, Equatable {
         self.headerBytes = headerBytes
     }
 
-    /// Reads the control API's form; the error is a sentence for whoever wrote it.
+    /// Reads the control API's form. The error's message is for the script's author.
     package init(json: JSONValue) throws(GatewayError) {
         guard case .object(let members) = json else { throw GatewayError("a fault is a JSON object or an array of them") }
         let known = [
@@ -116,12 +117,13 @@ package struct GatewayFault: Sendable, Equatable {
             }
             self.environment = environment
         }
-        // It becomes a header, and a control character there would end the connection instead of scripting an answer.
+        // The value becomes a header, where a control character would end the connection instead of scripting an answer.
         guard retryAfter?.utf8.allSatisfy({ (0x20..<0x7F).contains($0) }) ?? true else {
             throw GatewayError("\"retry_after\" of a fault is printable ASCII")
         }
     }
 
+    /// The control API's form.
     package var json: JSONValue {
         var members: [String: JSONValue] = ["action": .string(action.rawValue), "delay_ms": .int(Int64(delayMilliseconds))]
         members["status"] = status.map { .int(Int64($0)) }

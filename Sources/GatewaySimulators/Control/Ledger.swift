@@ -1,16 +1,16 @@
 import HubCore
 import Synchronization
 
-/// What all ports share: the recorded requests and the scripted faults.
+/// The state shared by all ports: recorded requests and scripted faults.
 final class Ledger: Sendable {
     struct Counts: Sendable {
         var stored = 0
-        /// Records thrown away to stay within the bounds, since the last clearing.
+        /// Records dropped to stay within the bounds, since the last clearing.
         var dropped = 0
         var faults = 0
-        /// Requests by provider since the start, cleared ones included.
+        /// Requests per provider since the start, cleared ones included.
         var received: [GatewayProvider: Int] = [:]
-        /// Of them, those answered with 200.
+        /// Requests answered with 200, included in `received`.
         var accepted: [GatewayProvider: Int] = [:]
     }
 
@@ -21,7 +21,7 @@ final class Ledger: Sendable {
     }
 
     private struct State {
-        /// The oldest first, from `first` on: dropping one moves the index, not the others.
+        /// Oldest first, beginning at `first`: dropping a record only advances the index.
         var records: [RecordedRequest] = []
         var first = 0
         var recordedBytes = 0
@@ -30,8 +30,8 @@ final class Ledger: Sendable {
         var counts = Counts()
     }
 
-    /// A fault for this token applies to every device token that has none of its own. The token endpoint only hears faults
-    /// that name it: otherwise no request would get as far as the one that was meant.
+    /// A fault for this token applies to every device token without faults of its own. Faults for the token endpoint must name it, because
+    /// otherwise they would stop requests on the way to the gateway.
     static let anyToken = "*"
 
     private let state = Mutex(State())
@@ -59,7 +59,7 @@ final class Ledger: Sendable {
         }
     }
 
-    /// In order of arrival.
+    /// Matching requests in order of arrival.
     func requests(where matches: (RecordedRequest) -> Bool) -> [RecordedRequest] {
         state.withLock { state in state.records[state.first...].filter(matches) }
     }
@@ -82,7 +82,7 @@ final class Ledger: Sendable {
         }
     }
 
-    /// Replaces the script of a token; its faults are used up in order. An empty one removes it.
+    /// Replaces the script of a token, whose faults are used up in order. An empty script removes it.
     func setFaults(_ faults: [GatewayFault], token: String, provider: GatewayProvider?) throws(GatewayError) {
         guard faults.count <= SimulatorLimits.faultStepsMax else {
             throw GatewayError("a token's script has more than \(SimulatorLimits.faultStepsMax) faults; use \"times\"")
@@ -123,8 +123,8 @@ final class Ledger: Sendable {
                 })
     }
 
-    /// The fault for this request, which is thereby used once.
-    /// - Parameter environment: of APNs; faults of the other one are not for this request.
+    /// Takes the fault for this request and uses it up once.
+    /// - Parameter environment: APNs only; faults of the other environment do not apply.
     func takeFault(provider: GatewayProvider, token: String, environment: SimulatedEnvironment? = nil) -> GatewayFault? {
         state.withLock { state in
             guard !state.faults.isEmpty else { return nil }

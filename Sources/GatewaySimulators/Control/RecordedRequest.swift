@@ -2,34 +2,36 @@ package import HubCore
 import HubCrypto
 import HubJSON
 
-/// What the simulators remember of one request, written down when its answer was decided.
+/// The record of one request, written when its answer is decided.
 package struct RecordedRequest: Sendable {
-    /// Grows by one with every request of any provider, from 1.
+    /// Grows by one per request, over all providers, from 1.
     package var sequence = 0
     package var provider: GatewayProvider
-    /// The device token, FID, `topic:NAME` or `condition:TEXT`; empty when the request named none, and for OAuth.
+    /// The device token, FID, `topic:NAME` or `condition:TEXT`; empty for OAuth and for a request that names none.
     package var token: String
-    /// The connection's number on the provider's port, and the HTTP/2 stream; the stream is 0 over HTTP/1.1.
+    /// The connection's number on the provider's port.
     package var connection: UInt64
+    /// The HTTP/2 stream; 0 over HTTP/1.1.
     package var stream: Int32
     package var method: String
     package var path: String
-    /// In the order received, names in lower case. `authorization` is only told by a digest.
+    /// In the order received, names in lower case. `authorization` is stored as a digest.
     package var headers: [(name: String, value: String)]
     /// As received, up to `SimulatorLimits.bodyBytesKept`. For OAuth: the assertion's claims as JSON.
     package var body: [UInt8]
+    /// Length of the body as sent.
     package var bodyBytes: Int
     /// Milliseconds since 1970.
     package var receivedAt: Int64
-    /// The answer's HTTP status; 0 when there was no answer (reset, GOAWAY, close).
+    /// The answer's HTTP status; 0 if there was none (reset, GOAWAY, close).
     package var status: Int
     /// The answer's reason, or the fault's action; empty on success.
     package var reason: String
-    /// APNs' `apns-id`, or FCM's message name.
+    /// APNs' `apns-id` or FCM's message name.
     package var identifier: String
-    /// The provider token's header and claims, when it could be read.
+    /// The provider token's header and claims; nil if unreadable.
     package var credential: JSONValue?
-    /// Of APNs.
+    /// APNs only.
     package var environment: SimulatedEnvironment?
 
     init(
@@ -43,7 +45,7 @@ package struct RecordedRequest: Sendable {
         method = request.method
         path = String(request.target.prefix { $0 != "?" })
         headers = request.headers.map { field in
-            // A real key used against the simulators by mistake must not become readable over the control port.
+            // A digest only, so that a real key used by mistake does not become readable over the control port.
             let digest = { "sha256:" + Hex.encode(Array(Digest.sha256(Array(field.value.utf8)).prefix(8))) }
             return field.name == "authorization" ? (field.name, digest()) : field
         }
@@ -57,13 +59,14 @@ package struct RecordedRequest: Sendable {
         self.environment = environment
     }
 
+    /// The value of a header; `name` in lower case.
     package func header(_ name: String) -> String? {
         headers.first { $0.name == name }?.value
     }
 
-    /// The body as JSON; nil when it is none.
+    /// The body as JSON; nil if it is not JSON.
     package var json: JSONValue? {
-        // The reason does not matter here: the gateway has answered it already.
+        // The error is irrelevant here: the gateway has answered it already.
         try? JSONValue(parsing: body)
     }
 
@@ -81,7 +84,7 @@ package struct RecordedRequest: Sendable {
         ]
     }
 
-    /// What the record store counts for it.
+    /// Size of the record, for the ledger's bound.
     var storedBytes: Int {
         body.count + token.utf8.count + path.utf8.count + 256
             + headers.reduce(0) { $0 + $1.name.utf8.count + $1.value.utf8.count + 32 }

@@ -2,10 +2,10 @@ import HubCore
 import HubCrypto
 import Synchronization
 
-/// The access tokens handed out and not yet expired.
+/// The access tokens issued and not yet expired.
 final class AccessTokens: Sendable {
     private let lifetimeMilliseconds: UInt64
-    /// Token to its end, in monotonic milliseconds.
+    /// Expiry per token, in monotonic milliseconds.
     private let issued = Mutex<[String: UInt64]>([:])
 
     init(lifetimeSeconds: Int) {
@@ -17,7 +17,7 @@ final class AccessTokens: Sendable {
         issued.withLock { issued in
             if issued.count >= SimulatorLimits.accessTokensMax {
                 issued = issued.filter { $0.value > now }
-                // All alive: the one that ends first goes.
+                // If all are valid, the one that expires first is dropped.
                 if issued.count >= SimulatorLimits.accessTokensMax, let first = issued.min(by: { $0.value < $1.value }) {
                     issued[first.key] = nil
                 }

@@ -6,11 +6,11 @@ struct FCMError: Error, Equatable {
     /// google.rpc.Code by name.
     var status: String
     var message: String
-    /// FcmError.errorCode; nil when the error comes from before FCM itself.
+    /// FcmError.errorCode; nil for an error of the layers in front of FCM.
     var errorCode: String?
     /// BadRequest.fieldViolations.
     var violation: Violation?
-    /// QuotaFailure's violations: whose quota it was.
+    /// The exhausted quota in QuotaFailure's violations.
     var quotaSubject: String?
 
     struct Violation: Equatable {
@@ -29,7 +29,7 @@ struct FCMError: Error, Equatable {
         "INTERNAL": (500, "INTERNAL", "Internal error encountered."),
         "UNSPECIFIED_ERROR": (500, "UNKNOWN", "Unknown error."),
     ]
-    /// Errors of the layers in front of FCM: no FcmError among their details.
+    /// Errors of the layers in front of FCM, without FcmError in their details.
     static let frontEnd: [String: (httpStatus: Int, message: String)] = [
         "NOT_FOUND": (404, "Requested entity was not found."),
         "PERMISSION_DENIED": (403, "Permission 'cloudmessaging.messages.create' denied on the project."),
@@ -42,14 +42,14 @@ struct FCMError: Error, Equatable {
 
     static let unauthenticated = FCMError(httpStatus: 401, status: "UNAUTHENTICATED", message: unauthenticatedMessage)
 
-    /// What the JSON front end says about a body that is no such message: only a BadRequest among the details.
+    /// The JSON front end's error for a malformed message: only a BadRequest in the details.
     static func malformed(field: String, _ description: String) -> FCMError {
         FCMError(
             httpStatus: 400, status: "INVALID_ARGUMENT", message: description,
             violation: Violation(field: field, description: description))
     }
 
-    /// What FCM itself says about a message it understood: both details.
+    /// FCM's own error for a well-formed message: both details.
     static func invalid(field: String, _ description: String) -> FCMError {
         FCMError(
             httpStatus: 400, status: "INVALID_ARGUMENT", message: description, errorCode: "INVALID_ARGUMENT",
@@ -61,7 +61,7 @@ struct FCMError: Error, Equatable {
         errorCode: "INVALID_ARGUMENT",
         violation: Violation(field: "message.token", description: "Invalid registration token"))
 
-    /// A scripted error: a reason known as FcmError code or as a front end's status decides the rest.
+    /// A scripted error. Its reason, an FcmError code or a front end's status, determines the rest.
     init(fault: GatewayFault) {
         let reason = fault.reason ?? Self.usual(for: fault.status ?? 500)
         if let known = Self.codes[reason] {
@@ -72,7 +72,7 @@ struct FCMError: Error, Equatable {
         }
         httpStatus = fault.status ?? httpStatus
         message = fault.message ?? message
-        // A device's quota is told apart from the project's by the sentence that the script gives.
+        // The scripted message becomes the quota's subject, which distinguishes a device's quota from the project's.
         if reason == "QUOTA_EXCEEDED", let message = fault.message { quotaSubject = message }
         if fault.withoutDetails { errorCode = nil }
     }
@@ -85,7 +85,7 @@ struct FCMError: Error, Equatable {
         self.violation = violation
     }
 
-    /// The word for a record: FcmError's code where there is one.
+    /// The reason for a record: FcmError's code if there is one.
     var reason: String { errorCode ?? status }
 
     var response: HTTPResponse {

@@ -7,10 +7,10 @@ enum FCMMessageCheck {
     static let timeToLiveSecondsMax: Int64 = 2_419_200
     static let conditionTopicsMax = 5
 
-    /// A body that passed: its one target and whether it is only to be validated.
+    /// A message that passed the checks: its one target, and whether it is only validated.
     struct Message: Equatable {
         var target: String
-        /// As records and faults name it: the token or FID itself, `topic:NAME`, `condition:TEXT`.
+        /// The form used by records and faults: the token or FID itself, `topic:NAME` or `condition:TEXT`.
         var token: String
         var isValidateOnly: Bool
     }
@@ -45,7 +45,7 @@ enum FCMMessageCheck {
             isValidateOnly: request["validate_only"]?.boolValue ?? false)
     }
 
-    /// Schema keys in snake_case and no nulls; free maps (data, headers, payload) keep their keys as they are.
+    /// Converts schema keys to snake_case and drops nulls; free maps (data, headers, payload) keep their keys.
     private static func canonical(_ value: JSONValue, isFree: Bool = false) -> JSONValue {
         guard case .object(let members) = value else { return value }
         var output: [String: JSONValue] = [:]
@@ -71,7 +71,7 @@ enum FCMMessageCheck {
         default:
             let isPlausible =
                 value.utf8.count <= SimulatorLimits.tokenBytesMax && value.utf8.allSatisfy { (0x21...0x7E).contains($0) }
-            // An APNs device token is the commonest mistake, and FCM knows none of that form.
+            // An APNs device token is the commonest mistake, and no FCM token has its form.
             guard isPlausible, value.wholeMatch(of: /[0-9a-fA-F]{64}/) == nil else { throw .invalidToken }
         }
     }
@@ -121,7 +121,7 @@ enum FCMMessageCheck {
         let isVisible = message["notification"] != nil || ["alert", "badge", "sound"].contains { aps?[$0] != nil }
         let priority = headers.first { $0.key.lowercased() == "apns-priority" }?.value.stringValue
         let pushType = headers.first { $0.key.lowercased() == "apns-push-type" }?.value.stringValue
-        // A Live Activity without an alert is shown all the same.
+        // A Live Activity without an alert is still shown.
         let isActivity = aps?["event"] != nil && pushType != "background"
         if priority == "10", !isVisible && !isActivity || pushType == "background" {
             throw .invalid(
@@ -146,10 +146,10 @@ enum FCMMessageCheck {
         }
     }
 
-    /// Keys and values of what reaches a device: FCM's page says no more about what counts.
+    /// Limits the keys and values that reach a device; FCM's page does not say more precisely what counts.
     private static func checkSize(_ message: JSONValue, target: String) throws(FCMError) {
         let bytesMax = target == "topic" || target == "condition" ? topicPayloadBytesMax : payloadBytesMax
-        // A platform's data replaces the common one.
+        // A platform's data replaces the common data.
         for block in [nil, "android", "android_v2", "webpush"] as [String?] {
             let platform = block.flatMap { message[$0] }
             if block != nil, platform == nil { continue }

@@ -14,8 +14,8 @@ indirect enum FCMField: Sendable {
     case list(FCMField)
     case object([String: FCMField])
 
-    /// Checks a value against the field, with the front end's words for what is wrong.
-    /// - Parameter path: as in `message.android.ttl`.
+    /// Checks a value against the field, with the front end's messages.
+    /// - Parameter path: for example `message.android.ttl`.
     func check(_ value: JSONValue, at path: String) throws(FCMError) {
         switch (self, value) {
         // proto3 JSON reads null as "not set".
@@ -67,7 +67,7 @@ indirect enum FCMField: Sendable {
         .malformed(field: path, "Invalid value at '\(path)' (\(type))")
     }
 
-    /// Keys may come in snake_case or camelCase; the schema knows the first.
+    /// Converts a key: requests may use snake_case or camelCase, and the schema has snake_case only.
     static func snakeCase(_ key: String) -> String {
         guard key.utf8.contains(where: { (0x41...0x5A).contains($0) }) else { return key }
         return key.reduce(into: "") { name, character in
@@ -75,7 +75,7 @@ indirect enum FCMField: Sendable {
         }
     }
 
-    /// The seconds of a Duration, fractions dropped; nil when it is none.
+    /// The seconds of a Duration, without fractions; nil if the text is not a Duration.
     static func seconds(ofDuration text: String) -> Int64? {
         guard text.hasSuffix("s") else { return nil }
         let parts = text.dropLast().split(separator: ".", omittingEmptySubsequences: false)
@@ -93,7 +93,7 @@ indirect enum FCMField: Sendable {
     }
 }
 
-/// The fields of each message, by name.
+/// The fields of each message type, by name.
 enum FCMSchema {
     static let request = FCMField.object(["validate_only": .bool, "message": .object(message)])
 

@@ -2,7 +2,7 @@ import HubCore
 import HubCrypto
 import HubJSON
 
-/// The simulated FCM HTTP v1 end and the token endpoint of its service account, on one port as one loopback host.
+/// The simulated FCM HTTP v1 service and its service account's token endpoint, on one port.
 final class FCMService: GatewayService {
     private let ledger: Ledger
     private let oauth: OAuthEndpoint
@@ -67,7 +67,7 @@ final class FCMService: GatewayService {
         return try FCMMessageCheck.check(body)
     }
 
-    /// Whom a refused message was for, so that it can be found among the records.
+    /// The target of a refused message, so that its record can be found.
     private static func target(in request: ReceivedRequest) -> String {
         guard let message = (try? JSONValue(parsing: request.body))?["message"] else { return "" }
         return message["token"]?.stringValue ?? message["fid"]?.stringValue ?? ""
@@ -94,7 +94,7 @@ final class FCMService: GatewayService {
     private func tokenReply(to request: ReceivedRequest) -> Reply {
         var outcome: FaultReply.Outcome
         var recorded = request
-        // The assertion would serve whoever reads it for an hour.
+        // Not recorded: the assertion would be usable for an hour by every reader.
         recorded.body = []
         do throws(OAuthEndpoint.Refusal) {
             let claims = try oauth.claims(of: request)

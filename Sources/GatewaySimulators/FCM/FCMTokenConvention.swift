@@ -1,4 +1,4 @@
-/// Device tokens that script their own fault by their beginning, for use without the control API.
+/// Device tokens whose prefix scripts a fault, for use without the control API.
 enum FCMTokenConvention {
     static let faults: [(prefix: String, fault: GatewayFault)] = [
         ("unregistered-", GatewayFault(reason: "UNREGISTERED")),

@@ -7,10 +7,10 @@ struct OAuthEndpoint {
     static let scopes = [
         "https://www.googleapis.com/auth/firebase.messaging", "https://www.googleapis.com/auth/cloud-platform",
     ]
-    /// Google's libraries name it as the audience whatever the account's `token_uri` says.
+    /// The audience in Google's libraries, whatever the account's `token_uri` is.
     static let googleAudience = "https://oauth2.googleapis.com/token"
     static let lifetimeSecondsMax: Int64 = 3600
-    /// How far a client's clock may be off.
+    /// Tolerance for a client's clock.
     static let skewSeconds: Int64 = 300
 
     let account: ServiceAccount
@@ -29,7 +29,7 @@ struct OAuthEndpoint {
         }
     }
 
-    /// The assertion's claims when the grant is right.
+    /// The assertion's claims, if the grant is valid.
     func claims(of request: ReceivedRequest) throws(Refusal) -> JSONValue {
         guard request.method == "POST" else {
             throw Refusal(status: 405, error: "invalid_request", description: "Use POST.")
@@ -83,7 +83,7 @@ struct OAuthEndpoint {
     }
 }
 
-/// What the simulated service account is known by.
+/// The identity of the simulated service account.
 struct ServiceAccount: Sendable, Equatable {
     var projectID: String
     var email: String

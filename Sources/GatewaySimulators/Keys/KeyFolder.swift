@@ -2,10 +2,10 @@ import HubCore
 import HubCrypto
 import HubJSON
 
-/// The keys of the simulated world, made on the first start and used again on every later one.
+/// The keys of the simulators, made on the first start and reused later.
 ///
-/// The server's certificate alone is issued anew each time, by the same authority and for the same key: the host may
-/// have changed, and what clients trust is the authority.
+/// Only the server's certificate is issued anew at each start, by the same authority and for the same key: the host may have changed, and
+/// clients trust the authority.
 struct KeyFolder {
     let files: GatewayFiles
     let authorityPEM: String
@@ -21,7 +21,7 @@ struct KeyFolder {
     private static let certificateDays: Int32 = 397
     private static let serviceAccountKeyBits = 2048
 
-    /// - Parameter host: what the servers listen on; loopback's own names are in the certificate anyway.
+    /// - Parameter host: the servers' address. The certificate covers loopback's names in any case.
     init(folder: String, host: String) throws(GatewayError) {
         files = GatewayFiles(folder: try TextFile.makeFolder(folder))
         let authority = try Self.authority(files)
@@ -44,7 +44,7 @@ struct KeyFolder {
         }
     }
 
-    /// Writes the service account as Google hands it out, with our own token endpoint.
+    /// Writes the service account's file in Google's form, with the simulator's token endpoint.
     func writeServiceAccount(_ account: ServiceAccount) throws(GatewayError) {
         let json: JSONValue = [
             "type": "service_account", "project_id": .string(account.projectID), "private_key_id": .string(account.keyID),
@@ -54,10 +54,10 @@ struct KeyFolder {
         try TextFile.write(json.text + "\n", to: files.serviceAccount)
     }
 
-    /// Writes shell exports, in the order given.
+    /// Writes shell exports, in the given order.
     func writeEnvironment(_ settings: [(name: String, value: String)]) throws(GatewayError) {
         let lines = settings.map { setting in
-            // Within single quotes the shell reads everything as it stands, except the quote itself.
+            // Within single quotes the shell changes nothing; only the quote itself needs escaping.
             let value = setting.value.replacing("'", with: "'\\''")
             return "export \(setting.name)='\(value)'\n"
         }
@@ -68,7 +68,7 @@ struct KeyFolder {
         var names = ["DNS:localhost", "IP:127.0.0.1", "IP:::1"]
         let isAddress = host.contains(":") || host.wholeMatch(of: /[0-9.]+/) != nil
         let own = (isAddress ? "IP:" : "DNS:") + host
-        // Only what OpenSSL's comma-separated list can hold.
+        // Only names that OpenSSL's comma-separated list can hold.
         if !names.contains(own), host.wholeMatch(of: /[A-Za-z0-9.:\-]+/) != nil { names.append(own) }
         return names
     }
@@ -131,7 +131,7 @@ struct KeyFolder {
         }
     }
 
-    /// Ten capitals and digits, as Apple's key ids are.
+    /// Ten capital letters and digits, the form of Apple's key ids.
     private static func randomKeyID() -> String {
         let letters = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZ234567")
         return String(SecureRandom.bytes(10).map { letters[Int($0) % letters.count] })

@@ -4,7 +4,7 @@ import Glibc
 enum TextFile {
     static let bytesMax = 256 * 1024
 
-    /// Nil when there is no such file.
+    /// Nil if the file does not exist.
     static func read(_ path: String) throws(GatewayError) -> String? {
         let file = unsafe open(path, O_RDONLY | O_CLOEXEC)
         guard file >= 0 else {
@@ -25,7 +25,7 @@ enum TextFile {
         return String(decoding: bytes.prefix(count), as: UTF8.self)
     }
 
-    /// Writes beside the file and renames, so that a reader never sees half of it; only its owner may read it.
+    /// Writes a second file and renames it, so that a reader never sees half of it. Only its owner may read it.
     static func write(_ text: String, to path: String) throws(GatewayError) {
         let temporary = path + ".new"
         let advice = "make the folder writable, or choose another with --data"
@@ -48,7 +48,7 @@ enum TextFile {
         guard unsafe rename(temporary, path) == 0 else { throw failure("cannot write \(path)", advice) }
     }
 
-    /// Makes the folder and its parents, and answers its absolute path.
+    /// Creates the folder and its parents, and returns its absolute path.
     static func makeFolder(_ path: String) throws(GatewayError) -> String {
         let advice = "choose another folder with --data"
         var made = path.hasPrefix("/") ? "" : "."

@@ -2,7 +2,7 @@ import Glibc
 import COpenSSL
 import HubCrypto
 
-/// Turns OpenSSL's error queue into our one-line error, and empties it: the next caller on this thread asks the same queue.
+/// Turns OpenSSL's error queue into a one-line error and empties it, because later calls on this thread read the same queue.
 enum OpenSSLFailure {
     static func error(_ what: String) -> GatewayError {
         let code = ERR_peek_last_error()
@@ -12,7 +12,7 @@ enum OpenSSLFailure {
     }
 }
 
-/// A private key as OpenSSL's X.509 functions take it.
+/// A private key in the form for OpenSSL's X.509 functions.
 @safe final class X509Key {
     private let handle: OpaquePointer
 
@@ -25,7 +25,7 @@ enum OpenSSLFailure {
 
     deinit { unsafe EVP_PKEY_free(handle) }
 
-    /// Lends the handle for the call.
+    /// Passes the handle to `body`, valid during the call only.
     func withHandle<Result>(_ body: (OpaquePointer) -> Result) -> Result { unsafe body(handle) }
 }
 
@@ -55,7 +55,7 @@ enum OpenSSLFailure {
         return bio.text
     }
 
-    /// Whether the certificate carries this key's public half and is still valid for a day.
+    /// Whether the certificate has this key's public half and is valid for at least another day.
     func isUsable(with key: X509Key) -> Bool {
         defer { ERR_clear_error() }
         var tomorrow = time(nil) + 86_400
@@ -63,8 +63,8 @@ enum OpenSSLFailure {
             && X509_cmp_time(X509_get0_notAfter(handle), &tomorrow) > 0
     }
 
-    /// A self-signed authority, or, with an issuer, a server certificate for the names.
-    /// - Parameter names: in OpenSSL's spelling, `DNS:localhost` or `IP:127.0.0.1`; ignored for an authority.
+    /// Issues a self-signed authority, or with an issuer a server's certificate for the names.
+    /// - Parameter names: in OpenSSL's syntax, `DNS:localhost` or `IP:127.0.0.1`; ignored for an authority.
     static func issue(
         commonName: String, key: X509Key, names: [String], issuer: (certificate: X509Certificate, key: X509Key)?, days: Int32
     ) throws(GatewayError) -> X509Certificate {
@@ -80,13 +80,13 @@ enum OpenSSLFailure {
         _ handle: OpaquePointer, commonName: String, key: X509Key, names: [String],
         issuer: (certificate: X509Certificate, key: X509Key)?, days: Int32
     ) -> Bool {
-        // A random positive serial: two authorities made here must not collide in one trust store.
+        // A random positive serial, so that two authorities do not collide in one trust store.
         let serial = SecureRandom.bytes(8).reduce(UInt64(0)) { $0 << 8 | UInt64($1) } >> 1
         let name = unsafe X509_get_subject_name(handle)
         let text = Array(commonName.utf8)
         guard unsafe X509_set_version(handle, 2) == 1,
             unsafe ASN1_INTEGER_set_uint64(X509_get_serialNumber(handle), serial) == 1,
-            // An hour into the past, for machines whose clocks differ a little.
+            // Valid since an hour ago, for machines whose clocks differ a little.
             unsafe X509_gmtime_adj(X509_getm_notBefore(handle), -3600) != nil,
             unsafe X509_time_adj_ex(X509_getm_notAfter(handle), days, 0, nil) != nil,
             unsafe X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_UTF8, text, Int32(text.count), -1, 0) == 1,
@@ -146,6 +146,6 @@ enum OpenSSLFailure {
     }
 }
 
-/// Answers OpenSSL's question for a password with "none": its default asks at the terminal.
+/// Refuses OpenSSL's password prompt, which by default asks at the terminal.
 private let refusePassword: @convention(c) (UnsafeMutablePointer<CChar>?, Int32, Int32, UnsafeMutableRawPointer?) -> Int32 =
     { _, _, _, _ in -1 }

@@ -1,10 +1,10 @@
 import COpenSSL
 import Glibc
 
-/// What one attempt to move bytes came to.
+/// The result of one attempt to move bytes.
 enum TransferOutcome: Equatable {
     case moved(Int)
-    /// Try again when the socket is readable, or writable.
+    /// Try again when the socket is readable, respectively writable.
     case needsReading, needsWriting
     /// The peer closed its side.
     case ended
@@ -41,7 +41,7 @@ enum TransferOutcome: Equatable {
         return unsafe String(decoding: UnsafeBufferPointer(start: bytes, count: Int(count)), as: UTF8.self)
     }
 
-    /// Whether the handshake took up an earlier session instead of showing a certificate again.
+    /// Whether the handshake resumed an earlier session instead of sending a certificate.
     var isResumed: Bool { unsafe SSL_session_reused(handle) == 1 }
 
     func read(into buffer: UnsafeMutableBufferPointer<UInt8>) -> TransferOutcome {
@@ -56,7 +56,7 @@ enum TransferOutcome: Equatable {
         return count > 0 ? .moved(Int(count)) : outcome(of: count)
     }
 
-    /// Sends close_notify, as far as the socket takes it now.
+    /// Sends close_notify if the socket accepts it now.
     func close() {
         ERR_clear_error()
         unsafe SSL_shutdown(handle)
@@ -75,7 +75,7 @@ enum TransferOutcome: Equatable {
     }
 }
 
-/// Plain TCP with the same answers.
+/// Plain TCP with the same outcomes.
 enum PlainSocket {
     static func read(_ descriptor: Int32, into buffer: UnsafeMutableBufferPointer<UInt8>) -> TransferOutcome {
         outcome(of: unsafe recv(descriptor, buffer.baseAddress, buffer.count, 0), waiting: .needsReading)

@@ -1,11 +1,11 @@
 import Glibc
 import HubCore
 
-/// One accepted connection: socket, optional TLS, HTTP session, bytes on their way out. Used on its server's thread only.
+/// One accepted connection: socket, optional TLS, HTTP session and output buffer. Used on its server's thread only.
 final class Connection {
     enum Phase {
         case handshake, open
-        /// Everything is said; waits for the peer's end so that no TCP reset destroys what it has not read yet.
+        /// All output is sent. Waits for the peer's end, so that no TCP reset destroys unread output.
         case lingering
     }
 
@@ -20,15 +20,16 @@ final class Connection {
     private let makeSession: (_ stream: TLSStream?) -> (any HTTPSession)?
     private var output: [UInt8] = []
     private var outputOffset = 0
-    /// TLS may need the socket writable to read, and the other way round.
+    /// TLS may need a writable socket to read, and a readable one to write.
     private var transportNeedsWriting = false
-    /// Monotonic milliseconds: of the last byte moved, and of the phase's beginning.
+    /// Monotonic milliseconds of the last byte moved.
+    /// Monotonic milliseconds of the phase's beginning.
     private(set) var lastActivity: UInt64
     private var phaseSince: UInt64
     private var writeBlockedSince: UInt64?
-    /// Nothing is read and nothing written any more, and the connection stays: a peer that sees no end of it is left with a black hole.
+    /// Nothing is read or written any more while the connection stays open: a black hole for the peer.
     var isFrozen = false
-    /// What is said after the handshake waits until then, settings included, as on a long way.
+    /// Output after the handshake, settings included, waits until this time, to simulate a long path.
     private var speaksFrom: UInt64 = 0
     private let greetingDelay: UInt64
 
@@ -53,8 +54,7 @@ final class Connection {
 
     deinit { Glibc.close(descriptor) }
 
-    /// A connection that begins with a TLS handshake; nil when OpenSSL has no memory for one, and the descriptor is the
-    /// caller's still.
+    /// A connection that begins with a TLS handshake. Nil if OpenSSL has no memory for it; the caller then still owns the descriptor.
     static func secured(
         number: UInt64, descriptor: Int32, tls: TLSContext, now: UInt64, greetingDelay: UInt64 = 0,
         makeSession: @escaping (_ stream: TLSStream?) -> (any HTTPSession)?
@@ -70,7 +70,7 @@ final class Connection {
     var wantsWriting: Bool { !output.isEmpty || transportNeedsWriting }
     var wantsReading: Bool { output.count - outputOffset < SimulatorLimits.outputBytesMax }
 
-    /// Moves what can be moved into `buffer`'s session. False when the connection is over.
+    /// Reads available bytes into the session, via `buffer`. False if the connection is over.
     func readAvailable(with buffer: UnsafeMutableBufferPointer<UInt8>, now: UInt64) -> Bool {
         if phase == .handshake {
             guard advanceHandshake(now: now) else { return false }
@@ -97,12 +97,12 @@ final class Connection {
         }
     }
 
-    /// Produces and writes output as far as the socket takes it. False when the connection is over.
+    /// Produces and writes output until the socket is full. False if the connection is over.
     func flush(now: UInt64) -> Bool {
         if isFrozen { return true }
         transportNeedsWriting = false
         guard phase != .handshake else { return advanceHandshake(now: now) }
-        // The sweep comes back to it.
+        // The periodic sweep flushes it later.
         guard now >= speaksFrom else { return true }
         while true {
             if outputOffset == output.count {
@@ -135,7 +135,7 @@ final class Connection {
         }
     }
 
-    /// Whether a deadline of the connection has passed; gives up late requests on the way.
+    /// Whether a deadline of the connection has passed. Also expires late requests.
     func isOverdue(now: UInt64) -> Bool {
         if isFrozen { return false }
         if let writeBlockedSince, now - writeBlockedSince > SimulatorLimits.stalledWriteMilliseconds { return true }
@@ -150,7 +150,7 @@ final class Connection {
         }
     }
 
-    /// Half-closes. Always true: the connection still exists until the peer's end or the deadline.
+    /// Half-closes. Always true: the connection lives on until the peer's end or the deadline.
     private func startLingering(now: UInt64) -> Bool {
         if case .tls(let stream) = transport { stream.close() }
         shutdown(descriptor, Int32(SHUT_WR))

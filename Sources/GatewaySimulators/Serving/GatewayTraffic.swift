@@ -1,15 +1,15 @@
 package import HubCore
 import Synchronization
 
-/// What came over one gateway's connections beside the requests: plain numbers since the start.
+/// Traffic over one gateway's connections besides the requests: counters since the start.
 package struct GatewayTraffic: Sendable, Equatable {
     /// Connections whose TLS handshake succeeded.
     package var connections = 0
-    /// Of them, those that took up an earlier TLS session.
+    /// Connections that resumed an earlier TLS session, included in `connections`.
     package var resumedHandshakes = 0
-    /// Of them, those that agreed on HTTP/1.1.
+    /// Connections that negotiated HTTP/1.1, included in `connections`.
     package var overHTTP1 = 0
-    /// Streams opened beyond the limit that the peer had heard of, or was to assume before it had heard one.
+    /// Streams opened beyond the limit known to the peer, or beyond the initial limit that a peer has to assume.
     package var streamsBeyondLimit = 0
     /// RST_STREAM frames from the peers, whatever their codes.
     package var resetsReceived = 0
@@ -28,7 +28,7 @@ package struct GatewayTraffic: Sendable, Equatable {
     }
 }
 
-/// Counts the traffic of one gateway's ports, whose threads share it.
+/// Counts the traffic of one gateway's ports, whose threads share the counter.
 final class TrafficCounter: Sendable {
     private let state = Mutex(GatewayTraffic())
 
@@ -36,7 +36,7 @@ final class TrafficCounter: Sendable {
 
     func count(_ change: (inout GatewayTraffic) -> Void) { state.withLock { change(&$0) } }
 
-    /// The HTTP of a connection whose handshake has succeeded; nil over plain TCP, and without memory for it.
+    /// The HTTP session of a connection after its handshake; nil over plain TCP, or if memory is short.
     func session(_ connection: UInt64, over stream: TLSStream?, streamsMax: Int) -> (any HTTPSession)? {
         guard let stream else { return nil }
         let (isResumed, isHTTP1) = (stream.isResumed, stream.negotiatedProtocol != "h2")

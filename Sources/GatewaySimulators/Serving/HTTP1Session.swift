@@ -2,13 +2,12 @@ import HubCore
 
 /// The server's half of one HTTP/1.1 connection: one request at a time, bodies by Content-Length (RFC 9112).
 ///
-/// Enough for curl, for libraries that fetch OAuth tokens, and for the control port. Chunked bodies are refused with
-/// 411, which every client understands.
+/// Sufficient for curl, for OAuth libraries and for the control port. Chunked bodies are refused with 411, which every client understands.
 final class HTTP1Session: HTTPSession {
     private enum State {
         case head
         case body(missing: Int)
-        /// Handed out; the next request waits in `input` until this one is answered.
+        /// A request is handed out; the next one waits in `input` for its answer.
         case answering
         case finished
     }
@@ -36,7 +35,7 @@ final class HTTP1Session: HTTPSession {
         unsafe input.append(contentsOf: bytes)
         if begunAt == nil { begunAt = now }
         advance()
-        // While an answer is delayed, a peer may send its next request, but not fill the memory with more.
+        // While an answer is delayed, a peer may send its next request, but not fill the memory.
         return input.count <= SimulatorLimits.requestHeadBytesMax + SimulatorLimits.bodyBytesMax
     }
 
@@ -49,7 +48,7 @@ final class HTTP1Session: HTTPSession {
         guard case .answering = state else { return }
         switch action {
         case .respond(let response), .goAway(_, let response): write(response)
-        // HTTP/1.1 has one stream: what would end the stream ends the connection.
+        // HTTP/1.1 has one stream, so ending the stream ends the connection.
         case .reset, .goAwayUnprocessed, .closeConnection: state = .finished
         }
         if case .finished = state { return }
@@ -115,7 +114,7 @@ final class HTTP1Session: HTTPSession {
         }
     }
 
-    /// The index behind the empty line, if it has arrived within the bound.
+    /// The index after the empty line, if it arrived within the bound.
     private func endOfHead() -> Int? {
         let searched = input.prefix(SimulatorLimits.requestHeadBytesMax)
         var index = 0

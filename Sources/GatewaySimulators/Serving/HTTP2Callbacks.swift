@@ -1,6 +1,6 @@
 import CNGHTTP2
 
-/// nghttp2's C callbacks: each finds its session behind the user data and calls one typed method of it.
+/// nghttp2's C callbacks: each finds its session via the user data and calls one typed method.
 enum HTTP2Callbacks {
     static var bodyProvider: nghttp2_data_provider {
         unsafe nghttp2_data_provider(
@@ -51,7 +51,7 @@ enum HTTP2Callbacks {
             return 0
         }
         unsafe nghttp2_session_callbacks_set_on_invalid_frame_recv_callback(callbacks) { _, frame, code, context in
-            // Streams beyond the limit are refused; once the peer has confirmed the limit, they are an error of the whole connection.
+            // Streams beyond the limit are refused; once the peer has acknowledged the limit, they are a connection error.
             let isStream = unsafe frame?.pointee.hd.type == UInt8(NGHTTP2_HEADERS.rawValue)
             if isStream, code == NGHTTP2_ERR_REFUSED_STREAM.rawValue || code == NGHTTP2_ERR_PROTO.rawValue {
                 unsafe HTTP2Callbacks.session(context)?.traffic.count { $0.streamsBeyondLimit += 1 }
@@ -72,7 +72,7 @@ enum HTTP2Callbacks {
         }
     }
 
-    /// Borrowed: the session owns the handle that calls back, and clears nothing while it lives.
+    /// Borrowed: the session owns the handle that calls back, and outlives every call.
     private static func session(_ context: UnsafeMutableRawPointer?) -> HTTP2Session? {
         unsafe context.map { unsafe Unmanaged<HTTP2Session>.fromOpaque($0).takeUnretainedValue() }
     }

@@ -3,8 +3,8 @@ import HubCore
 
 /// The server's half of one HTTP/2 connection, over nghttp2 (RFC 9113).
 ///
-/// nghttp2's session is not thread-safe and calls back only from within calls made to it; all of that happens on the
-/// server's thread. The callbacks borrow `self`: the session handle never outlives its owner.
+/// nghttp2's session is not thread-safe and calls back only during calls to it, all on the server's thread. The callbacks borrow `self`:
+/// the session handle never outlives its owner.
 @safe final class HTTP2Session: HTTPSession {
     private struct Incoming {
         var request: ReceivedRequest
@@ -22,22 +22,22 @@ import HubCore
     let traffic: TrafficCounter
     private var incoming: [Int32: Incoming] = [:]
     private var outgoing: [Int32: Outgoing] = [:]
-    /// Complete and handed out, not answered yet.
+    /// Complete requests handed out and not answered.
     private var unanswered: Set<Int32> = []
     private var completed: [ReceivedRequest] = []
     private var now: UInt64 = 0
-    /// Set once GOAWAY was submitted: later streams were announced as not processed and must stay so. nghttp2 closes them
-    /// when the frame goes out, which may be a while after it was submitted.
+    /// Set when GOAWAY is submitted: later streams are announced as not processed and must stay so. nghttp2 closes them when the frame is
+    /// sent, possibly much later.
     private var lastStream = Int32.max
     private var newestStream: Int32 = 0
     private var open: Set<Int32> = []
-    /// Streams the peer may have open at once by what it can have heard: a wider limit counts when it was sent, a narrower one when the
-    /// peer has confirmed it.
+    /// Maximum of open streams as far as the peer can know it. A wider limit counts from its sending, a narrower one from the peer's
+    /// acknowledgement.
     private var limit: Int
     private var limitsSubmitted: [Int] = []
     private var limitsSent: [Int] = []
 
-    /// Nil when nghttp2 has no memory for a session.
+    /// Nil if nghttp2 has no memory for a session.
     init?(connection: UInt64, streamsMax: Int, traffic: TrafficCounter = TrafficCounter()) {
         var callbacks: OpaquePointer?
         unsafe nghttp2_session_callbacks_new(&callbacks)
@@ -46,9 +46,9 @@ import HubCore
         var option: OpaquePointer?
         unsafe nghttp2_option_new(&option)
         defer { unsafe nghttp2_option_del(option) }
-        // libcurl 7.88 sends a RST_STREAM behind an answer of HEADERS alone, with `content-length: 0` or without; behind one whose body comes
-        // in DATA it sends none (`WireTests.resets`). APNs accepts with HEADERS alone, and nghttp2 takes more than a thousand resets, less
-        // 33 a second, for an attack (CVE-2023-44487) and ends the connection with GOAWAY.
+        // Turns off the rate limit of resets. libcurl 7.88 sends RST_STREAM after an answer of HEADERS alone, with or without
+        // `content-length: 0`, but not after a body in DATA (`WireTests.resets`). APNs accepts with HEADERS alone. nghttp2 takes more than
+        // a thousand resets, less 33 a second, for an attack (CVE-2023-44487) and sends GOAWAY.
         unsafe nghttp2_option_set_stream_reset_rate_limit(option, UInt64(UInt32.max), UInt64(UInt32.max))
         var session: OpaquePointer?
         guard unsafe nghttp2_session_server_new2(&session, callbacks, nil, option) == 0, let session = unsafe session else { return nil }
@@ -82,7 +82,7 @@ import HubCore
     func nextRequest() -> ReceivedRequest? {
         while !completed.isEmpty {
             let request = completed.removeFirst()
-            // A stream reset meanwhile needs no answer; one behind a GOAWAY was promised not to be processed.
+            // A stream reset meanwhile needs no answer. A stream after a GOAWAY was announced as not processed.
             if request.stream <= lastStream, unanswered.contains(request.stream) { return request }
         }
         return nil
@@ -141,7 +141,7 @@ import HubCore
 
     func receivedHeader(stream: Int32, name: UnsafeBufferPointer<UInt8>, value: UnsafeBufferPointer<UInt8>) {
         guard var partial = incoming.removeValue(forKey: stream) else { return }
-        // RFC 9113, 6.5.2: 32 bytes of overhead are counted for each field.
+        // RFC 9113, 6.5.2: each field counts 32 bytes more.
         partial.headerListBytes += name.count + value.count + 32
         if partial.headerListBytes > SimulatorLimits.headerListBytesMax
             || partial.request.headers.count >= SimulatorLimits.headerCountMax
@@ -171,7 +171,7 @@ import HubCore
         incoming[stream] = partial
     }
 
-    /// Whether the bodies that wait for their ends leave room for more of this one.
+    /// Whether the unfinished bodies leave room for more of this one.
     private func hasRoom(beside partial: Incoming) -> Bool {
         guard partial.request.body.count > SimulatorLimits.smallBodyBytes else { return true }
         return incoming.values.reduce(0) { $0 + $1.request.body.count } < SimulatorLimits.unfinishedBodyBytesMax
@@ -200,7 +200,7 @@ import HubCore
         unanswered.remove(stream)
     }
 
-    /// Copies the next part of a response body; the second value tells that it was the last.
+    /// Copies the next part of a response body. `isLast` marks the last part.
     func readBody(stream: Int32, into target: UnsafeMutableBufferPointer<UInt8>) -> (count: Int, isLast: Bool) {
         guard var body = outgoing.removeValue(forKey: stream) else { return (0, true) }
         let count = min(target.count, body.bytes.count - body.offset)
@@ -246,7 +246,7 @@ import HubCore
         }
         fields += response.headers.map { ($0.name.lowercased(), $0.value) }
 
-        // nghttp2 copies names and values during the call, so one buffer that lives that long is enough.
+        // nghttp2 copies names and values during the call, so one buffer suffices.
         var text: [UInt8] = []
         for field in fields { text += Array(field.name.utf8) + Array(field.value.utf8) }
         if !response.body.isEmpty { outgoing[stream] = Outgoing(bytes: response.body) }

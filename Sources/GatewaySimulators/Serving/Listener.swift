@@ -1,14 +1,14 @@
 import Glibc
 
-/// A listening, non-blocking TCP socket on one address; closed by whoever holds it.
+/// A listening, non-blocking TCP socket on one address; its owner closes it.
 struct Listener {
     let descriptor: Int32
     let port: UInt16
 
     /// - Parameters:
-    ///   - host: an IPv4 or IPv6 address, or `localhost`.
-    ///   - port: 0 for one chosen by the system.
-    ///   - purpose: for the error: what the port is for and which option changes it.
+    ///     - host: an IPv4 or IPv6 address, or `localhost`.
+    ///     - port: 0 lets the system choose one.
+    ///     - purpose: for errors: the port's purpose and the option that changes it.
     init(host: String, port: UInt16, purpose: String) throws(GatewayError) {
         var hints = unsafe addrinfo()
         unsafe hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
@@ -37,10 +37,10 @@ struct Listener {
     }
 
     enum Acceptance {
-        /// A connected, non-blocking socket, the caller's from here on.
+        /// A connected, non-blocking socket that the caller owns.
         case connected(Int32)
         case noneWaiting
-        /// One waits, but the process has no descriptor for it: to ask again at once would spin.
+        /// A connection waits, but the process has no descriptor left. Trying again at once would be a busy loop.
         case outOfDescriptors
     }
 
@@ -52,7 +52,7 @@ struct Listener {
             return .noneWaiting
         }
         var yes: Int32 = 1
-        // Answers are a few hundred bytes; waiting for more to send would only delay them.
+        // Answers are a few hundred bytes, which Nagle's algorithm would only delay.
         unsafe setsockopt(accepted, Int32(IPPROTO_TCP), TCP_NODELAY, &yes, socklen_t(MemoryLayout<Int32>.size))
         return .connected(accepted)
     }
@@ -70,7 +70,7 @@ struct Listener {
             }
         }
         guard status == 0 else { return nil }
-        // The port stands at the same place in the IPv4 and the IPv6 form.
+        // The port has the same offset in the IPv4 and the IPv6 form.
         return unsafe withUnsafeBytes(of: &storage) { bytes in
             UInt16(bigEndian: unsafe bytes.loadUnaligned(fromByteOffset: 2, as: UInt16.self))
         }

@@ -1,11 +1,10 @@
 import Glibc
 import HubCore
 
-/// The service thread of one port: accepts, reads, asks the service, answers at once or later.
+/// The loop of one port's thread: accepts, reads, calls the service, and answers at once or later.
 ///
-/// Over poll(2): with `SimulatorLimits.connectionsMax` descriptors it costs little, and it keeps no state in the kernel that
-/// could disagree with ours. Connection numbers are never used twice, so a late reply for a closed connection finds
-/// nothing instead of its successor.
+/// Uses poll(2): cheap for `SimulatorLimits.connectionsMax` descriptors, and without kernel state that could disagree with ours. Connection
+/// numbers are never reused, so a late reply to a closed connection finds nothing instead of a successor.
 final class ServerLoop {
     private struct Delayed {
         let due: UInt64
@@ -25,12 +24,12 @@ final class ServerLoop {
     private var delayed: [Delayed] = []
     private var readBuffer = [UInt8](repeating: 0, count: SimulatorLimits.readBytes)
     private var nextSweep: UInt64 = 0
-    /// Until when no connection is accepted, because the process has no descriptors left.
+    /// Nothing is accepted before this time, because the process was out of descriptors.
     private var acceptsFrom: UInt64 = 0
 
     private static let sweepMilliseconds: UInt64 = 500
 
-    /// Owns the listener from here on; `run` closes it.
+    /// Takes ownership of the listener, which `run` closes.
     init(
         listener: Listener, door: ServerDoor, service: any GatewayService,
         makeConnection: @escaping (_ number: UInt64, _ descriptor: Int32, _ now: UInt64) -> Connection?
@@ -41,7 +40,7 @@ final class ServerLoop {
         self.makeConnection = makeConnection
     }
 
-    /// Serves until the door is told to stop.
+    /// Serves until the door receives the command to stop.
     func run() {
         while !door.isStopping {
             let polled = connections.values.filter { !$0.isFrozen && ($0.wantsReading || $0.wantsWriting) }
@@ -57,7 +56,7 @@ final class ServerLoop {
             let now = clock.monotonicMilliseconds
             if count > 0 {
                 for (connection, entry) in zip(polled, descriptors.dropFirst(2)) where entry.revents != 0 {
-                    // A connection may have made room for another one since.
+                    // The connection may have been closed meanwhile to make room for another one.
                     if connections[connection.number] != nil { serve(connection, Int32(entry.revents), now: now) }
                 }
                 if descriptors[0].revents != 0 { acceptWaiting(now: now) }
@@ -101,12 +100,12 @@ final class ServerLoop {
                 continue
             }
             connections[connection.number] = connection
-            // An HTTP/2 server speaks first over plain TCP, and TLS may already have the client's greeting.
+            // An HTTP/2 server speaks first over plain TCP, and TLS may already have received the client's hello.
             finishTurn(of: connection, isAlive: connection.flush(now: now))
         }
     }
 
-    /// What makes room at the limit: the oldest handshake or farewell, then the connection that has been idle longest.
+    /// The connection closed at the limit: the oldest handshake or farewell, else the one idle longest.
     private var leastUseful: Connection? {
         connections.values.filter { $0.phase != .open || $0.isIdle }
             .min { ($0.phase == .open ? 1 : 0, $0.lastActivity) < ($1.phase == .open ? 1 : 0, $1.lastActivity) }
@@ -123,7 +122,7 @@ final class ServerLoop {
         finishTurn(of: connection, isAlive: isAlive && connection.flush(now: now))
     }
 
-    /// False when a reply was to end the connection.
+    /// False if a reply ended the connection.
     private func answerRequests(of connection: Connection, now: UInt64) -> Bool {
         while let request = connection.session?.nextRequest() {
             let reply = service.reply(to: request, from: connection.peer)
@@ -154,7 +153,7 @@ final class ServerLoop {
             delayed.removeLast()
             guard let connection = connections[next.connection] else { continue }
             var isAlive = perform(next.reply, on: connection, stream: next.stream)
-            // Over HTTP/1.1 the answer may have freed a request that waited behind it.
+            // Over HTTP/1.1 the answer may have released the next request.
             if isAlive { isAlive = answerRequests(of: connection, now: now) }
             finishTurn(of: connection, isAlive: isAlive && connection.flush(now: now))
         }
@@ -190,14 +189,14 @@ final class ServerLoop {
         if !isAlive { drop(connection) }
     }
 
-    /// The descriptor is closed with the last reference.
+    /// The last reference closes the descriptor.
     private func drop(_ connection: Connection) {
         connections[connection.number] = nil
     }
 }
 
 extension Array {
-    /// The first index whose element satisfies the predicate, in an array that is ordered by it.
+    /// The first index whose element satisfies the predicate, in an array partitioned by it.
     func partitioningIndex(where belongsBehind: (Element) -> Bool) -> Int {
         var (low, high) = (0, count)
         while low < high {

@@ -1,7 +1,7 @@
 import Glibc
 import Synchronization
 
-/// The only way into a server's thread from outside: a command list and a wake-up pipe.
+/// The only access to a server's thread from outside: a command list and a wake-up pipe.
 final class ServerDoor: Sendable {
     enum Command: Sendable {
         case announce(streamsMax: Int)
@@ -15,7 +15,7 @@ final class ServerDoor: Sendable {
         var isStopping = false
     }
 
-    /// Readable while there is something to take.
+    /// Readable while commands wait.
     let readingEnd: Int32
     private let writingEnd: Int32
     private let state = Mutex(State())
@@ -48,7 +48,7 @@ final class ServerDoor: Sendable {
         wake()
     }
 
-    /// For the server's thread: also silences the wake-up.
+    /// For the server's thread: takes all commands and resets the wake-up.
     func takeCommands() -> [Command] {
         var rings = [UInt8](repeating: 0, count: 64)
         while unsafe read(readingEnd, &rings, rings.count) == rings.count {}
@@ -60,12 +60,12 @@ final class ServerDoor: Sendable {
 
     private func wake() {
         var ring: UInt8 = 1
-        // It fails only when the pipe is full, and then the thread is about to wake anyway.
+        // Fails only if the pipe is full, and then the thread wakes anyway.
         unsafe write(writingEnd, &ring, 1)
     }
 }
 
-/// A port that is being served: its thread, and the means to end it.
+/// A served port: its thread, and the means to stop it.
 final class ServerThread: Sendable {
     let port: UInt16
     let door: ServerDoor
@@ -77,15 +77,15 @@ final class ServerThread: Sendable {
     }
 
     /// Listens on the address, then serves it.
-    /// - Parameter name: for errors: what the port is for, and the option that changes it.
+    /// - Parameter name: for errors: the port's purpose and the option that changes it.
     convenience init(
         host: String, port: UInt16, name: String, serve: @escaping @Sendable (_ listener: Listener, _ door: ServerDoor) -> Void
     ) throws(GatewayError) {
         try self.init(listener: try Listener(host: host, port: port, purpose: name), name: name, serve: serve)
     }
 
-    /// Starts to serve a listener, which the thread closes at its end.
-    /// - Parameter serve: runs on the new thread; makes the loop there, since a loop belongs to one thread.
+    /// Serves a listener, which the thread closes at the end.
+    /// - Parameter serve: runs on the new thread and creates the loop there, because a loop belongs to one thread.
     init(
         listener: Listener, name: String,
         serve: @escaping @Sendable (_ listener: Listener, _ door: ServerDoor) -> Void
@@ -109,7 +109,7 @@ final class ServerThread: Sendable {
         thread = Mutex(started)
     }
 
-    /// Ends all connections and waits for the thread. Idempotent; not to be called on the thread itself.
+    /// Ends all connections and waits for the thread. Idempotent. Never call it on the thread itself.
     func stop() {
         door.stop()
         thread.withLock { thread in
@@ -118,8 +118,7 @@ final class ServerThread: Sendable {
         }
     }
 
-    /// SIGPIPE would end the process when OpenSSL writes to a closed socket, and every other signal belongs to the main
-    /// thread.
+    /// Blocks all signals: SIGPIPE would end the process when OpenSSL writes to a closed socket, and the rest belong to the main thread.
     private static func blockSignals() {
         var all = sigset_t()
         unsafe sigfillset(&all)

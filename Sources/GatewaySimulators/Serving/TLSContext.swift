@@ -2,12 +2,11 @@ import COpenSSL
 
 /// The TLS settings of one listening port: its certificate, TLS 1.2 and later, and the protocols offered by ALPN.
 ///
-/// `@unchecked Sendable`: everything is set in `init`; afterwards OpenSSL only reads the context and counts references
-/// to it atomically.
+/// `@unchecked Sendable`: `init` sets everything; afterwards OpenSSL only reads the context and counts its references atomically.
 @safe final class TLSContext: @unchecked Sendable {
     private let handle: OpaquePointer
 
-    /// What an end speaks; a client that offers nothing of it is refused by a TLS alert.
+    /// The HTTP versions of a port. A client that offers none of them is refused by a TLS alert.
     enum Versions { case http1, http2, both }
 
     init(certificatePEM: String, privateKeyPEM: String, versions: Versions) throws(GatewayError) {
@@ -26,7 +25,7 @@ import COpenSSL
             OpaquePointer?, UnsafeMutablePointer<UnsafePointer<UInt8>?>?, UnsafeMutablePointer<UInt8>?, UnsafePointer<UInt8>?, UInt32,
             UnsafeMutableRawPointer?
         ) -> Int32
-        // C functions capture nothing, so each choice is one of its own.
+        // C functions capture nothing, so each choice needs a function of its own.
         switch versions {
         case .http1:
             unsafe choose = { _, output, count, offered, offeredBytes, _ in
@@ -48,7 +47,7 @@ import COpenSSL
         unsafe SSL_CTX_free(handle)
     }
 
-    /// A server-side TLS stream over a connected, non-blocking socket that the caller keeps and closes.
+    /// A server-side TLS stream over a connected, non-blocking socket, which the caller keeps and closes.
     func stream(over descriptor: Int32) -> TLSStream? {
         guard let session = unsafe SSL_new(handle) else { return nil }
         guard unsafe SSL_set_fd(session, descriptor) == 1 else {
@@ -63,7 +62,7 @@ import COpenSSL
 /// SSL_OP_NO_RENEGOTIATION of OpenSSL 3, SSL_OP_BIT(30); the macro's cast keeps Swift from importing it.
 private let noRenegotiation: UInt64 = 1 << 30
 
-/// Picks the first of `wanted` that the client offers. The answer points into the client's own list, which OpenSSL keeps.
+/// Picks the first of `wanted` that the client offers. The result points into the client's list, which OpenSSL keeps.
 private func chooseProtocol(
     _ wanted: [String], from offered: UnsafeBufferPointer<UInt8>,
     _ output: UnsafeMutablePointer<UnsafePointer<UInt8>?>?, _ count: UnsafeMutablePointer<UInt8>?

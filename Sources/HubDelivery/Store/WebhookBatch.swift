@@ -1,13 +1,13 @@
-/// One request to an endpoint: built and signed once, sent and stored as it is, however often it is tried.
+/// One request to an endpoint: built and signed once, then stored and sent unchanged on every attempt.
 package struct WebhookBatch: Sendable, Equatable {
     /// The app's id.
     package var app: String
     package var url: String
-    /// What `X-Pusher-Key` says.
+    /// The header `X-Pusher-Key`.
     package var key: String
-    /// HMAC-SHA256 of `body` in lower-case hexadecimal: what `X-Pusher-Signature` says.
+    /// The header `X-Pusher-Signature`: HMAC-SHA256 of `body` in lower-case hexadecimal.
     package var signature: String
-    /// When the batch was made, as the body says it: since 1970.
+    /// Time of creation, as in the body: milliseconds since 1970.
     package var timeMilliseconds: Int64
     package var body: [UInt8]
 

@@ -1,6 +1,6 @@
-/// A batch as it is kept until it has been delivered or is too old.
+/// A stored batch, kept until delivered or expired.
 package struct StoredWebhook: Sendable, Equatable {
-    /// Its number: grows with every batch, and no number is given twice.
+    /// Row number: grows with every batch, and is never reused.
     package var row: Int64
     package var batch: WebhookBatch
 
@@ -10,11 +10,11 @@ package struct StoredWebhook: Sendable, Equatable {
     }
 }
 
-/// The durable side of webhooks: the contract every store fulfils. Callable from any thread.
+/// The durable side of webhooks: a contract for every store. Callable from any thread.
 package protocol WebhookStore: Sendable {
-    /// Adds batches and deletes the rows of ended ones, all of it or nothing; a row that is not there is passed over. Returns
-    /// the rows of the added batches, in their order. When it returns, all of it survives a crash of the process.
+    /// Adds batches and deletes the rows of ended ones, all or nothing. Missing rows are ignored. Returns the rows of the added batches, in
+    /// their order. On return all of it survives a crash of the process.
     func updateWebhooks(adding batches: [WebhookBatch], removing rows: [Int64]) async throws -> [Int64]
-    /// The batches with higher row numbers than `row`, in the order of adding, at most `limit`. For start-up.
+    /// The batches with higher row numbers than `row`, in row order, at most `limit`. For start-up.
     func webhooks(after row: Int64, limit: Int) async throws -> [StoredWebhook]
 }

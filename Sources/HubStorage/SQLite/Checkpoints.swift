@@ -1,16 +1,15 @@
 import GRDB
 import Synchronization
 
-/// Moves what was committed from the log into the database file.
+/// Moves committed pages from the log into the database file.
 ///
-/// Left to itself, SQLite does so inside the commit that makes the log long, with two more waits for the disk: the event that is
-/// told to thousands, whose answer is waited for, would pay for all that was written before it. Here it runs behind the answers.
-/// What is committed is durable in the log already, so no promise depends on it.
+/// By default SQLite does so inside the commit that makes the log long, at the price of two more waits for the disk. A publisher would then
+/// wait for earlier writes. Here it runs after the callers have their results. Committed data is durable in the log already.
 final class Checkpoints: Sendable {
-    /// Changed rows from which the log is emptied: some megabytes at most. Each emptying waits for the disk twice, and the next
-    /// transaction waits for the emptying.
+    /// Changed rows after which the log is emptied: some megabytes at most. Each checkpoint waits for the disk twice, and the next
+    /// transaction waits for the checkpoint.
     static let changesMax = 2_000
-    /// Pages of the log from which SQLite does it inside a commit all the same: 64 MB, for rows with long bodies.
+    /// Log pages after which SQLite checkpoints inside a commit nevertheless: 64 MB, for rows with long bodies.
     static let logPagesMax = 16_384
 
     private struct State {
@@ -35,11 +34,11 @@ final class Checkpoints: Sendable {
         let (total, emptiedAt) = state.withLock { ($0.total, $0.emptiedAt) }
         guard total - emptiedAt >= Self.changesMax else { return }
         do {
-            // Takes what no reader needs any more, and waits for nobody.
+            // A passive checkpoint moves pages that no reader needs any more, and never blocks.
             _ = try await pool.writeWithoutTransaction { db in try db.checkpoint(.passive) }
             state.withLock { $0.emptiedAt = total }
         } catch {
-            // The log stays, and is tried again behind the next transaction; a disk that fails has failed that one too.
+            // The log stays, and the next transaction's checkpoint tries again. A failing disk has failed that transaction too.
         }
     }
 }

@@ -1,24 +1,24 @@
 import GRDB
 import Synchronization
 
-/// Keeps the store's health by what becomes of its transactions.
+/// Derives the store's health from the results of its transactions.
 final class CommitWatch: Sendable {
     private let state = Mutex(StoreHealth())
 
     var health: StoreHealth { state.withLock { $0 } }
 
-    /// - Parameter transaction: returns what became of each call, and whether anything was written.
+    /// - Parameter transaction: returns each call's result, and whether anything was written.
     func watch(
         _ transaction: () async throws -> (results: [Result<Void, any Error>], hasWritten: Bool)
     ) async throws -> [Result<Void, any Error>] {
         do {
             let (results, hasWritten) = try await transaction()
-            // A full disk may fail the statement of one call, and leave the others nothing to fail at.
+            // A full disk may fail one call's statement while the remaining calls write nothing and so cannot fail.
             for case .failure(let error as DatabaseError) in results where Self.isOfTheDisk(error) {
                 note(error)
                 return results
             }
-            // One that had nothing to write says nothing of the disk.
+            // A transaction without writes says nothing about the disk.
             if hasWritten { state.withLock { $0.committed() } }
             return results
         } catch let error as DatabaseError {
@@ -33,7 +33,7 @@ final class CommitWatch: Sendable {
         state.withLock { $0.failed(StorageError(error), isFull: error.resultCode == .SQLITE_FULL) }
     }
 
-    /// As opposed to what is wrong with one call.
+    /// Distinguishes disk errors from errors of a single call.
     private static func isOfTheDisk(_ error: DatabaseError) -> Bool {
         switch error.resultCode {
         case .SQLITE_FULL, .SQLITE_IOERR, .SQLITE_READONLY, .SQLITE_CORRUPT, .SQLITE_CANTOPEN, .SQLITE_NOMEM: true

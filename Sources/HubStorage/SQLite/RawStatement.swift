@@ -1,22 +1,22 @@
 import GRDB
 import GRDBSQLite
 
-/// A statement run thousands of times one after another, bound to SQLite's own handle.
+/// A statement that runs thousands of times in sequence, bound to SQLite's own handle.
 ///
-/// GRDB makes an array of each row's values first, and a row of each answer, which takes longer than what SQLite does with them.
+/// GRDB makes an array of each row's values and a `Row` per result. Both take longer than SQLite's own work.
 struct RawStatement {
     private let texts = TextArena()
     private let db: Database
     private let statement: Statement
     private var handle: SQLiteStatement { unsafe statement.sqliteStatement }
 
-    /// - Parameter sql: kept prepared by the connection.
+    /// - Parameter sql: cached in prepared form by the connection.
     init(_ sql: String, _ db: Database) throws {
         self.db = db
         statement = try db.cachedStatement(sql: sql)
     }
 
-    /// - Parameter position: begins with 1.
+    /// - Parameter position: from 1.
     func bind(_ text: String?, at position: CInt) throws {
         guard let text else { return try check(unsafe sqlite3_bind_null(handle, position)) }
         let copy = unsafe texts.keep(text)
@@ -27,8 +27,8 @@ struct RawStatement {
         try check(unsafe sqlite3_bind_int64(handle, position, number))
     }
 
-    /// Runs a statement that answers nothing.
-    /// - Returns: the rows it changed.
+    /// Runs a statement without result rows.
+    /// - Returns: the number of rows changed.
     @discardableResult
     func run() throws -> Int {
         let code = unsafe sqlite3_step(handle)
@@ -36,8 +36,8 @@ struct RawStatement {
         return db.changesCount
     }
 
-    /// Runs a statement that answers one row at most.
-    /// - Returns: nil when it answers none.
+    /// Runs a statement with at most one result row.
+    /// - Returns: nil if there is none.
     func row<Value>(_ read: (RawStatement) throws -> Value) throws -> Value? {
         let code = unsafe sqlite3_step(handle)
         guard code == SQLITE_ROW else {
@@ -49,7 +49,7 @@ struct RawStatement {
         return try value.get()
     }
 
-    /// - Parameter column: begins with 0.
+    /// - Parameter column: from 0.
     func text(_ column: CInt) -> String? {
         guard let bytes = unsafe sqlite3_column_text(handle, column) else { return nil }
         let count = Int(unsafe sqlite3_column_bytes(handle, column))
@@ -61,9 +61,9 @@ struct RawStatement {
     func isNull(_ column: CInt) -> Bool { unsafe sqlite3_column_type(handle, column) == SQLITE_NULL }
 
     private func end(_ failure: DatabaseError?) throws {
-        // Says again what failed, if something did.
+        // Repeats the error of the step, if any.
         _ = unsafe sqlite3_reset(handle)
-        // The bindings point into memory that is about to be used again.
+        // The bindings point into memory that is reused next.
         _ = unsafe sqlite3_clear_bindings(handle)
         texts.reset()
         if let failure { throw failure }
@@ -78,9 +78,9 @@ struct RawStatement {
     }
 }
 
-/// Where a statement's texts are while it runs. SQLite would copy each of them into memory of its own, under a lock of the process.
+/// Memory for a statement's texts while it runs. Otherwise SQLite would copy each text into memory of its own, under a process-wide lock.
 @safe private final class TextArena {
-    /// Holds the texts of nearly every row.
+    /// Enough for the texts of nearly every row.
     private static let chunkBytes = 8192
     private var chunks: [UnsafeMutableBufferPointer<CChar>] = unsafe [.allocate(capacity: chunkBytes)]
     private var used = 0
@@ -89,7 +89,7 @@ struct RawStatement {
         for unsafe chunk in unsafe chunks { unsafe chunk.deallocate() }
     }
 
-    /// A copy that is good until `reset`. Never of address null, which SQLite takes for NULL.
+    /// A copy that is valid until `reset`. Never at address null, which SQLite reads as NULL.
     func keep(_ text: String) -> UnsafeMutableBufferPointer<CChar> {
         var text = text
         let count = text.utf8.count

@@ -2,20 +2,20 @@ internal import CSQLiteSettings
 import Foundation
 import GRDB
 
-/// Opening a database file: everything that can be wrong with one, said so that the operator can put it right.
+/// Opens a database file. Every error tells the operator what is wrong and how to repair it.
 enum SQLiteFile {
     /// How long a statement waits for another process's lock.
     static let busyTimeoutSeconds: Double = 5
-    /// Connections that read beside the writer.
+    /// Connections that read in parallel with the writer.
     static let readersMax = 4
-    /// Pages that the writer keeps: those of all deliveries that are under way, which are written twice.
+    /// The writer's page cache, large enough for all deliveries under way, whose rows are written twice.
     static let writerCacheKibibytes = 16_384
     private static let settings: Void = tandem_sqlite_without_memory_account()
-    /// The folder and the file hold device tokens and e-mail addresses: only their owner may read them.
+    /// The folder and the file hold device tokens and e-mail addresses, so only their owner may read them.
     static let folderPermissions = 0o700
     static let filePermissions: mode_t = 0o600
 
-    /// Creates what is missing, migrates what is old.
+    /// Creates missing files and migrates old ones.
     static func open(path: String, synchronous: SQLiteStore.Synchronous) throws(StorageError) -> DatabasePool {
         _ = settings
         try prepare(path: path)
@@ -28,7 +28,7 @@ enum SQLiteFile {
             try inspect(path: path, configuration: configuration)
             let pool = try DatabasePool(path: path, configuration: configuration)
             try SQLiteMigrations.migrator.migrate(pool)
-            // Only here: GRDB sets NORMAL when it turns WAL on, after every hook that runs earlier.
+            // Set here, because GRDB sets NORMAL when it turns WAL on, after every earlier hook.
             try pool.writeWithoutTransaction { db in
                 try db.execute(sql: "PRAGMA synchronous = \(synchronous.rawValue)")
                 try db.execute(sql: "PRAGMA cache_size = -\(writerCacheKibibytes)")
@@ -45,8 +45,8 @@ enum SQLiteFile {
         }
     }
 
-    /// The system's own words for a missing permission say more than SQLite's "unable to open database file", so the
-    /// file is created and opened once without SQLite.
+    /// Creates and opens the file once without SQLite. The system's message for a missing permission says more than SQLite's "unable to
+    /// open database file".
     static func prepare(path: String) throws(StorageError) {
         let folder = URL(fileURLWithPath: path).deletingLastPathComponent().path
         do {
@@ -57,7 +57,7 @@ enum SQLiteFile {
                 .notWritable,
                 "the store's folder \(folder) cannot be created; create it, or give another place for the data")
         }
-        // The mode counts only when the file is new. SQLite gives its -wal and -shm files the same.
+        // The mode counts for a new file only. SQLite gives its -wal and -shm files the same mode.
         let descriptor = unsafe Foundation.open(path, O_RDWR | O_CREAT | O_CLOEXEC, filePermissions)
         guard descriptor >= 0 else {
             let reason = unsafe String(cString: strerror(errno))
@@ -69,7 +69,7 @@ enum SQLiteFile {
         close(descriptor)
     }
 
-    /// Refuses what is not ours before anything in the file is changed, even its journal mode.
+    /// Refuses a foreign file before anything in it changes, even its journal mode.
     private static func inspect(path: String, configuration: Configuration) throws {
         let queue = try DatabaseQueue(path: path, configuration: configuration)
         try queue.read { db in
@@ -92,7 +92,7 @@ enum SQLiteFile {
 }
 
 extension StorageError {
-    /// A failure of opening. SQLite's extended codes say more than an operator can use: the primary one decides.
+    /// An error while opening. Uses the primary code: SQLite's extended codes say more than an operator can use.
     fileprivate init(opening path: String, _ error: DatabaseError) {
         switch error.resultCode {
         case .SQLITE_NOTADB, .SQLITE_CORRUPT:
@@ -111,8 +111,8 @@ extension StorageError {
         }
     }
 
-    /// A failure of a statement. Keeps SQLite's code and message, which name tables and columns, and drops GRDB's error:
-    /// that one carries the statement's arguments, which are tokens, e-mails and payloads.
+    /// An error of a statement. Keeps SQLite's code and message, which name tables and columns. Drops GRDB's error, which carries the
+    /// statement's arguments: tokens, e-mails and payloads.
     init(_ error: DatabaseError) {
         switch error.resultCode {
         case .SQLITE_BUSY, .SQLITE_LOCKED:

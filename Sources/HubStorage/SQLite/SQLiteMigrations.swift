@@ -1,8 +1,8 @@
 import GRDB
 
-/// The tables, and how a database of an older version gets them. A migration that was released is never edited.
+/// The tables, and the migrations of older databases. Never edit a released migration.
 enum SQLiteMigrations {
-    /// Marks a database file as Tandem's ("TNDM"), so that no other program's file is mistaken for one.
+    /// Marks a database file as Tandem's ("TNDM"), so that another program's file is recognised.
     static let applicationID: Int32 = 0x544E_444D
 
     static var migrator: DatabaseMigrator {
@@ -35,8 +35,8 @@ enum SQLiteMigrations {
         return migrator
     }
 
-    /// STRICT everywhere: a column then holds the type it declares, and reading a row cannot meet another.
-    /// AUTOINCREMENT where clients know the number: without it SQLite gives the number of a deleted newest row again.
+    /// STRICT everywhere: a column holds its declared type, so reading meets no other type. AUTOINCREMENT for numbers that clients know:
+    /// without it SQLite reuses the number of a deleted newest row.
     private static let directory = """
         CREATE TABLE session (
           number INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -84,13 +84,13 @@ enum SQLiteMigrations {
         CREATE INDEX device_id ON device (app, id);
         """
 
-    /// `channel` keeps each channel's last sequence apart from its events: pruning them must not make it count from 1
-    /// again, or a client that asks for what came after its last sequence would be told nothing.
+    /// `channel` keeps each channel's last sequence apart from the events. Otherwise pruning would restart it at 1, and a client that asks
+    /// for later events would get none.
     ///
-    /// `event.data` is a blob because SQLite's text ends at a NUL character, and the publisher's string may hold one.
+    /// `event.data` is a blob because SQLite's text ends at a NUL character, which a publisher's string may contain.
     ///
-    /// A delivery's key begins with its event: a transaction then writes neighbouring index entries, which a key that
-    /// begins with the random nid would scatter. One nid is one event and user, so the key says the same.
+    /// A delivery's key begins with its event, so a transaction writes neighbouring index entries. A key that begins with the random nid
+    /// would scatter them. One nid stands for one event and user, so the key is equivalent.
     private static let outbox = """
         CREATE TABLE channel (
           app TEXT NOT NULL,
@@ -146,8 +146,7 @@ enum SQLiteMigrations {
         CREATE INDEX answer_answered ON answer (answered_at);
         """
 
-    /// AUTOINCREMENT, because a row is deleted by its number some time after it has ended: by then the number must not be
-    /// another batch's.
+    /// AUTOINCREMENT, because a row is deleted by its number some time after it has ended. By then the number must not name another batch.
     private static let webhooks = """
         CREATE TABLE webhook (
           number INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -160,14 +159,14 @@ enum SQLiteMigrations {
         ) STRICT;
         """
 
-    /// `snapshot` is a list of recipients, written once and never changed. `snapshot_user` finds the short lists that a user
-    /// is on; a long one would cost the commit a row for each of thousands, and there are few of those to look through. It
-    /// has no foreign key, since that would need an index of its own: whoever deletes a list deletes its rows.
+    /// `snapshot` is a list of recipients, written once and never changed. `snapshot_user` finds the short lists of a user. A long list
+    /// would cost the commit thousands of rows, and there are few long lists to search. `snapshot_user` has no foreign key, which would
+    /// need an index of its own: the code that deletes a list deletes its rows.
     ///
-    /// `fanout.number` is the position of `FanoutStore.events`, and within a channel in the order of the sequences. App,
-    /// channel and expiry are the event's, repeated so that one index answers who missed what. The columns that are read
-    /// most stand first: SQLite then leaves the pages of the long ones alone. Those written later begin as empty blobs and
-    /// keep their size from the first write on, so that SQLite rewrites only the pages that changed.
+    /// `fanout.number` is the position of `FanoutStore.events`; within a channel it follows the sequences. App, channel and expiry repeat
+    /// the event's, so that one index answers who missed what. The most-read columns come first, so SQLite leaves the pages of the long
+    /// ones alone. Columns written later begin as empty blobs and keep their size from the first write on, so that SQLite rewrites only
+    /// changed pages.
     private static let fanouts = """
         CREATE TABLE snapshot (
           number INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -222,15 +221,15 @@ enum SQLiteMigrations {
         CREATE INDEX scheduled_ended ON scheduled (ended_at) WHERE ended_at IS NOT NULL;
         """
 
-    /// A long list that is another one with people added at the end holds only those: who joins a session of thousands would
-    /// otherwise cost the next event the whole list again. `depth` counts how many rows stand before it.
+    /// A long list that extends another one holds only the added people. Otherwise each person who joins a session of thousands would cost
+    /// the next event the whole list again. `depth` counts the base rows.
     private static let lists = """
         ALTER TABLE snapshot ADD COLUMN base INTEGER REFERENCES snapshot (number);
         ALTER TABLE snapshot ADD COLUMN depth INTEGER NOT NULL DEFAULT 0;
         CREATE INDEX snapshot_base ON snapshot (base) WHERE base IS NOT NULL;
         """
 
-    /// `address`: of a push to what a backend named itself, as DirectAddressCoding writes it.
+    /// `address`: the target of a push that a backend addressed directly, in the form of `DirectAddressCoding`.
     private static let addresses = """
         ALTER TABLE device ADD COLUMN form TEXT NOT NULL DEFAULT 'token';
         ALTER TABLE device ADD COLUMN timezone TEXT;
@@ -241,7 +240,7 @@ enum SQLiteMigrations {
         ALTER TABLE delivery ADD COLUMN address TEXT;
         """
 
-    /// `delivery.due_at` of what has failed is when it did. `sent_once` has no end: a key means once for ever.
+    /// `delivery.due_at` of a failed push is its time of failure. `sent_once` has no expiry: a key means once for ever.
     private static let deadLetters = """
         CREATE INDEX delivery_failed ON delivery (app, due_at) WHERE state = 'failed' AND message IS NOT NULL;
         CREATE INDEX delivery_failed_nid ON delivery (nid, device) WHERE state = 'failed' AND message IS NOT NULL;
@@ -254,8 +253,8 @@ enum SQLiteMigrations {
         ) STRICT, WITHOUT ROWID;
         """
 
-    /// `message` is said by several deliveries of its event, as StoredMessage explains. Nothing of what is there is rewritten: rows of
-    /// earlier versions keep their text, and `delivery.message` stays NULL where there is none, as the indexes have it.
+    /// `message` holds a text shared by several deliveries of its event (`StoredMessage`). Existing rows are not rewritten: rows of earlier
+    /// versions keep their text. `delivery.message` stays NULL for deliveries without one, as the indexes expect.
     private static let messages = """
         CREATE TABLE message (
           number INTEGER PRIMARY KEY,
@@ -266,17 +265,16 @@ enum SQLiteMigrations {
         ALTER TABLE delivery ADD COLUMN message_number INTEGER;
         """
 
-    /// For `IN` SQLite makes a table of the four words whenever it writes a row: five times for each push, which took as long as the
-    /// rest of it.
+    /// Replaces `IN`, for which SQLite builds a table of the four words on every write: five times per push, as much time as the rest.
     private static let openDeliveries = """
         DROP INDEX delivery_open;
         CREATE INDEX delivery_open ON delivery (due_at, state)
           WHERE state = 'due' OR state = 'leased' OR state = 'retry' OR state = 'waiting';
         """
 
-    /// Join codes and device tokens are unique for each app alone. The table `session` is made anew, because SQLite cannot take a
-    /// constraint away. `participant.joined_by` and `device.origin` (backend, app, waiting: as `DeviceWriter`) say who wrote a row: what
-    /// joins recognise and what they may touch depends on it. A participant of an earlier version whose user id is their number had joined.
+    /// Join codes and device tokens are unique per app. The table `session` is rebuilt, because SQLite cannot drop a constraint.
+    /// `participant.joined_by` and `device.origin` (backend, app, waiting: `DeviceWriter`) name the writer of a row, which limits what
+    /// joins recognise and may change. A participant of an earlier version whose user id equals the number had joined.
     private static let owners = """
         CREATE TABLE session_of_app (
           number INTEGER PRIMARY KEY AUTOINCREMENT,

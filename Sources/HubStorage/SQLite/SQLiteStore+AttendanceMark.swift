@@ -8,10 +8,10 @@ extension SQLiteStore {
         }
     }
 
-    /// The latest time that something was stored at, in milliseconds since 1970, as the clock was then; nil: nothing is stored.
+    /// Latest time stored anywhere, in milliseconds since 1970 by the clock of that moment; nil if nothing is stored.
     package func newestTime() async throws -> Int64? {
         try await read { db in
-            // Each column has an index, or one row.
+            // Each column is indexed or belongs to a table of one row.
             let columns = [("attendance_mark", "at"), ("event", "committed_at"), ("answer", "answered_at"), ("device", "refreshed_at")]
             return try columns.compactMap { table, column in try Int64.fetchOne(db, sql: "SELECT MAX(\(column)) FROM \(table)") }.max()
         }

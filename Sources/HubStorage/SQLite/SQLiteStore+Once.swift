@@ -10,7 +10,7 @@ extension SQLiteStore {
         }
     }
 
-    /// - Throws: `AlreadySent`.
+    /// - Throws: `AlreadySent` if the key was used for one of the users.
     static func insert(_ once: OnceKey, app: String, _ db: Database) throws {
         let statement = try db.cachedStatement(
             sql: "INSERT INTO sent_once (app, key, user) VALUES (?, ?, ?) ON CONFLICT (app, key, user) DO NOTHING")

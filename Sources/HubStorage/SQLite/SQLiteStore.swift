@@ -4,15 +4,15 @@ import HubDelivery
 
 /// Sessions, participants, devices, events, deliveries and webhooks in one SQLite file.
 ///
-/// One writer and several readers beside it (WAL). Every write goes through one `GroupCommit`: concurrent calls share a
-/// transaction and thus one wait for the disk, and what depends on what is already there (who is joining, which sequence
-/// comes next) is decided inside the transaction, alone. Reads see everything whose call has returned.
+/// One writer, with several readers in parallel (WAL). Every write goes through one `GroupCommit`, so concurrent calls share a transaction
+/// and one wait for the disk. Decisions that depend on stored rows (a joining participant, the next sequence) are made inside the
+/// transaction. Reads see the effects of every call that has returned.
 package final class SQLiteStore: Directory, DeliveryStore, WebhookStore, Sendable {
-    /// What a returned write has survived.
+    /// Failures that a returned write survives.
     package enum Synchronous: String, Sendable {
-        /// A crash of the process and a loss of power: the disk is waited for.
+        /// A crash of the process and a power loss: every commit waits for the disk.
         case full = "FULL"
-        /// A crash of the process. A loss of power may take the last transactions, and never more than those.
+        /// A crash of the process. A power loss may take the last transactions.
         case normal = "NORMAL"
     }
 
@@ -25,12 +25,12 @@ package final class SQLiteStore: Directory, DeliveryStore, WebhookStore, Sendabl
     let snapshots = SnapshotCache()
     let lists = RecipientLists()
 
-    /// Opens the database file, creating it and its folder when they are missing.
+    /// Opens the database file. Creates the file and its folder if missing.
     /// - Parameters:
-    ///   - time: stamps new sessions and participants.
-    ///   - writeLimits: the bounds of the write queue.
-    ///   - onUnreadableRow: told of each stored row that this version cannot read, on any thread. A delivery is then `failed`
-    ///     and says so in its outcome; of a fan-out, `FanoutStore` says what it counts as.
+    ///     - time: stamps new sessions and participants.
+    ///     - writeLimits: the bounds of the write queue.
+    ///     - onUnreadableRow: called on any thread for each stored row that this version cannot read. Such a delivery becomes `failed` with
+    ///     the error as its outcome; `FanoutStore` documents the effect for a fan-out.
     package init(
         path: String, synchronous: Synchronous = .full, time: any TimeSource,
         writeLimits: GroupCommitLimits = GroupCommitLimits(),
@@ -53,13 +53,13 @@ package final class SQLiteStore: Directory, DeliveryStore, WebhookStore, Sendabl
         }
     }
 
-    /// What the writer has done and what waits for it, for metrics.
+    /// The writer's counters and queue, for metrics.
     package var figures: GroupCommitFigures { writes.figures }
 
-    /// Whether what is committed reaches the disk.
+    /// Whether commits reach the disk.
     package var health: StoreHealth { commits.health }
 
-    /// Writes more than a few publishes take, to see whether the disk takes it, and removes it again.
+    /// Tests the disk: writes more than a few publishes need, then removes it.
     package func probe() async throws {
         try await write { db in
             try db.execute(sql: "INSERT OR REPLACE INTO lease (number, deliveries) VALUES (?, zeroblob(?))", arguments: [DeliveryLeases.probe, Self.probeBytes])
@@ -70,13 +70,13 @@ package final class SQLiteStore: Directory, DeliveryStore, WebhookStore, Sendabl
 
     private static let probeBytes = 262_144
 
-    /// Waits for the writes that were accepted, then closes the file. Every later call fails.
+    /// Waits for all accepted writes, then closes the file. Every later call fails.
     package func close() async throws {
         try await write { _ in }
         do { try pool.close() } catch let error as DatabaseError { throw StorageError(error) }
     }
 
-    /// One call of a shared transaction, in a savepoint so that its failure is its own.
+    /// Runs one call of a shared transaction in a savepoint, so that its failure stays its own.
     private static func perform(_ call: GroupCommit<Database>.Call, in db: Database) throws -> Result<Void, any Error> {
         do {
             try db.inSavepoint {
@@ -85,8 +85,8 @@ package final class SQLiteStore: Directory, DeliveryStore, WebhookStore, Sendabl
             }
             return .success(())
         } catch {
-            // A full disk or an I/O error can make SQLite roll back the whole transaction, and with it the calls before
-            // this one. GRDB would fail the rest with "transaction was aborted"; this tells everybody why.
+            // A full disk or an I/O error can roll back the whole transaction, earlier calls included. GRDB would fail the rest with
+            // "transaction was aborted"; this error gives every call the cause.
             guard db.isInsideTransaction else { throw error }
             return .failure(error)
         }
@@ -103,7 +103,7 @@ package final class SQLiteStore: Directory, DeliveryStore, WebhookStore, Sendabl
         }
     }
 
-    /// Runs `work` on a snapshot of what is committed, beside the writer.
+    /// Runs `work` on a snapshot of the committed data, in parallel with the writer.
     func read<Value: Sendable>(_ work: @Sendable (Database) throws -> Value) async throws -> Value {
         do {
             return try await pool.read(work)
@@ -121,14 +121,14 @@ extension SQLiteStore {
         }
     }
 
-    /// For tests: how SQLite answers the query behind `openDeliveries`.
+    /// For tests: SQLite's plan for the query of `openDeliveries`.
     package func openDeliveriesPlan() async throws -> [String] {
         try await read { db in
             try Row.fetchAll(db, sql: "EXPLAIN QUERY PLAN " + SQLiteStore.openDeliveriesSQL).map { $0["detail"] }
         }
     }
 
-    /// For tests: how SQLite answers what is asked of fan-outs and scheduled publishes.
+    /// For tests: SQLite's query plans for fan-outs and scheduled publishes.
     package func fanoutPlans() async throws -> [String: [String]] {
         let queries = [
             "open": SQLiteStore.openFanoutsSQL, "missed": SQLiteStore.missedSQL, "own": SQLiteStore.ownEventsSQL,
@@ -146,9 +146,9 @@ extension SQLiteStore {
     }
 }
 
-/// A value of a closed set from a text column.
-/// - Throws: `StorageError.Code.unreadableRow`, naming the column.
-/// - Parameter position: the column's place in the row; nil: it is looked up by its name.
+/// A value of a closed set, read from a text column.
+/// - Throws: `StorageError.Code.unreadableRow`, which names the column.
+/// - Parameter position: the column's index in the row; nil looks it up by name.
 func decodeColumn<Value: RawRepresentable<String>>(
     _ row: Row, _ column: String, at position: Int? = nil, of table: String
 ) throws(StorageError) -> Value {

@@ -1,16 +1,16 @@
 import Foundation
 
-/// Whose store it is: one process's at a time, from before anything in it is looked at until that process ends, however it ends.
+/// The lock that gives a store to one process, from before its first read until that process ends, however it ends.
 ///
-/// A lock of the system's on a file beside the database, which holds the owner's process id for whoever is refused. The file stays
-/// when the lock is given up: removing it would let two processes each lock a file of their own under one name.
+/// A system lock on a file next to the database. The file holds the owner's process id for the refused process's error. The file stays
+/// after the lock is released: removing it would let two processes each lock a file of the same name.
 package final class StoreLock: Sendable {
-    /// Where the lock is.
+    /// Path of the lock file.
     package let path: String
     private let descriptor: Int32
 
-    /// Takes the lock, or refuses at once. Makes the folder and an empty database file where they are missing, and touches nothing else.
-    /// - Parameter store: the database's path; every path to the same file comes to the same lock.
+    /// Takes the lock, or throws at once. Creates the folder and an empty database file if missing, and changes nothing else.
+    /// - Parameter store: the database's path. Every path to the same file leads to the same lock.
     package init(store: String) throws(StorageError) {
         try SQLiteFile.prepare(path: store)
         path = Self.resolved(store) + ".lock"
@@ -24,10 +24,10 @@ package final class StoreLock: Sendable {
                     .inUse,
                     "the store \(store) is in use by \(Self.owner(descriptor)); stop that one, or give this one a store of its own")
                 : StorageError(.notWritable, "the store's lock \(path) cannot be taken (\(Self.reason)); use a file system that has locks")
-            // `deinit` closes the descriptor: it runs for an initializer that throws with everything in its place, too.
+            // `deinit` closes the descriptor; it also runs when an initializer throws after all properties are set.
             throw error
         }
-        // Words for whoever is refused. The lock holds without them, on a full disk, too.
+        // The process id for a refused process's error. On a full disk the lock holds without it.
         let text = Array("\(getpid())\n".utf8)
         if ftruncate(descriptor, 0) == 0 { _ = unsafe pwrite(descriptor, text, text.count, 0) }
     }
@@ -36,7 +36,7 @@ package final class StoreLock: Sendable {
 
     private static var reason: String { unsafe String(cString: strerror(errno)) }
 
-    /// The one name behind symbolic links, `.` and `..`.
+    /// The canonical path, without symbolic links, `.` and `..`.
     private static func resolved(_ path: String) -> String {
         guard let name = unsafe realpath(path, nil) else { return path }
         defer { unsafe free(name) }

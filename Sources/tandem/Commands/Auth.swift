@@ -6,7 +6,7 @@ import HubJSON
 import HubServer
 import PusherProtocol
 
-/// `tandem auth`: what an app's backend answers to a client that wants to subscribe or to sign in.
+/// `tandem auth`: an app backend's answer to a client that subscribes or signs in.
 struct Auth: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Sign a subscription or a sign-in, as an app's backend does.",
@@ -88,9 +88,9 @@ struct Auth: ParsableCommand {
 
     private static let masterKeyBytes = 32
 
-    /// Refuses what the hub would refuse once it is signed.
+    /// Refuses data that the hub would refuse after signing.
     private func check(_ parse: (JSONParser) throws(ProtocolError) -> Void) throws(ServerError) {
-        // Larger than either object may be, so that its own sentence tells the size.
+        // Larger than either object's limit, so that the limit's own message gives the size.
         do { try parse(JSONParser(capacityBytes: 1 << 20)) } catch { throw ServerError(.usage, error.message) }
     }
 }

@@ -2,7 +2,7 @@ import ArgumentParser
 import HubDelivery
 import HubServer
 
-/// `tandem check`: says what is wrong with the configuration and the definitions, without starting anything.
+/// `tandem check`: lists the errors of the configuration and the definitions, without starting the hub.
 struct Check: AsyncParsableCommand {
     static let configuration = CommandConfiguration(abstract: "Validate the configuration, the channel definitions and the credentials.")
 

@@ -4,7 +4,7 @@ import HubCore
 import HubJSON
 import HubServer
 
-/// `tandem dead-letters`: pushes that failed: listed, looked at, sent again.
+/// `tandem dead-letters`: lists, shows and resends failed pushes.
 struct DeadLetters: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "dead-letters", abstract: "List pushes that failed, look at one, send them again.",
@@ -113,7 +113,7 @@ struct DeadLetters: AsyncParsableCommand {
         }
     }
 
-    /// Fetched page by page.
+    /// Reads all pages.
     private static func all(reason: String?, _ app: AppOptions, _ hub: HubAddress) async throws(ServerError) -> [JSONValue] {
         let url = try hub.resolved()
         var letters: [JSONValue] = []

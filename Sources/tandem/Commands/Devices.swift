@@ -3,7 +3,7 @@ import HubCore
 import HubJSON
 import HubServer
 
-/// `tandem devices`: where a user's notifications go. Never shows a token.
+/// `tandem devices`: lists the devices of a user. Never shows a token.
 struct Devices: AsyncParsableCommand {
     static let configuration = CommandConfiguration(abstract: "List a user's devices.")
 

@@ -3,7 +3,7 @@ import HubCore
 import HubServer
 import PusherProtocol
 
-/// `tandem publish`: one signed event, as a backend's library would send it.
+/// `tandem publish`: publishes one signed event, as a backend's library would.
 struct Publish: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Publish an event over the HTTP API.",
@@ -33,7 +33,7 @@ struct Publish: AsyncParsableCommand {
         }
     }
 
-    /// - Throws: for what no hub would take.
+    /// - Throws: for events that every hub refuses.
     private func request() throws(ServerError) -> SignedRequest {
         for name in [channel] + also where ChannelName(allowingServerToUser: name) == nil {
             throw ServerError(.usage, "'\(name)' is not allowed: \(ChannelName.rule)")
@@ -53,7 +53,7 @@ struct Publish: AsyncParsableCommand {
             do { _ = try ChannelAttributes(parsing: info) } catch { throw ServerError(.usage, error.message) }
             body["info"] = .string(info)
         }
-        // Last, because it may wait for another program.
+        // Read last, because standard input may wait for another program.
         body["data"] = .string(try CommandInput.text(data, name: "data"))
         return SignedRequest(
             method: "POST", path: "/apps/\(app.resolvedID)/events",

@@ -6,7 +6,7 @@ import HubServer
 import HubTransport
 import Logging
 
-/// `tandem serve`: runs the hub until it is told to stop.
+/// `tandem serve`: runs the hub until a signal stops it.
 struct Serve: AsyncParsableCommand {
     static let configuration = CommandConfiguration(abstract: "Run the hub.")
 
@@ -33,12 +33,12 @@ struct Serve: AsyncParsableCommand {
             let logger = Logger(label: "tandem")
             TransportLog.start { logger.warning("libwebsockets", metadata: ["message": "\($0)"]) }
 
-            // Before anything runs, so that no signal is missed and none ends the process half way.
+            // First of all, so that no signal is missed or ends the process half way.
             let signals = ServerSignals()
             let (definitions, folder) = try loadDefinitions(configuration)
             let server = try await Server(configuration, definitions: definitions, logger: logger)
             print(Banner.text(configuration, port: server.port, definitions: definitions, folder: folder))
-            // Standard output may be a file or a pipe, where what it says about being ready must not wait in a buffer.
+            // Standard output may be a file or a pipe, where the line about being ready would wait in a buffer.
             fflush(nil)
             while await signals.next() == .reload {
                 await server.reload(configuration, current: current(flags, logger: logger))
@@ -50,7 +50,7 @@ struct Serve: AsyncParsableCommand {
         }
     }
 
-    /// The configuration as its file is now.
+    /// Reads the configuration's file again; nil if it has errors, which are logged.
     private func current(_ flags: ConfigurationFlags, logger: Logger) -> Configuration? {
         do throws(ServerError) {
             return try options.load(flags: flags)
@@ -61,7 +61,7 @@ struct Serve: AsyncParsableCommand {
     }
 }
 
-/// The definitions in force and where they came from; no folder means none.
+/// Loads the definitions. Without a folder there are none.
 func loadDefinitions(_ configuration: Configuration) throws(ServerError) -> (DefinitionSet, folder: String?) {
     guard let folder = DefinitionFiles.folder(configured: configuration.channels.value) else { return (.empty, nil) }
     return (try DefinitionFiles.load(folder: folder), folder)

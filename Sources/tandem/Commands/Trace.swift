@@ -4,7 +4,7 @@ import HubCore
 import HubJSON
 import HubServer
 
-/// `tandem trace`: who got an event, by which way, when and why.
+/// `tandem trace`: shows per recipient how, when and why an event was delivered.
 struct Trace: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Show what became of an event, recipient by recipient.",
@@ -34,7 +34,7 @@ struct Trace: AsyncParsableCommand {
         }
     }
 
-    /// The whole trail, fetched page by page.
+    /// Reads all pages of the trail.
     private func trail(of url: String) async throws -> JSONValue {
         var whole: [String: JSONValue] = [:]
         var deliveries: [JSONValue] = []
@@ -57,7 +57,7 @@ struct Trace: AsyncParsableCommand {
     }
 }
 
-/// A trail as text for people: the event, and a line for each recipient and each push.
+/// A trail as text for people: the event, then one line per recipient and push.
 struct TrailTable {
     let text: String
 
@@ -77,7 +77,7 @@ struct TrailTable {
             "",
         ]
         lines += Self.aligned([Self.header] + rows.flatMap { Self.lines($0, committedAt: committedAt) })
-        // With one recipient there is room for the sentences.
+        // A single recipient leaves room for full sentences.
         if rows.count == 1, let row = rows.first {
             lines += ["", "why: \(row["why"]?.stringValue ?? "-")"]
             for push in row["pushes"]?.arrayValue ?? [] { lines += Self.attempts(push) }
@@ -97,7 +97,7 @@ struct TrailTable {
         return pushes.enumerated().map { index, push in
             func text(_ name: String) -> String { push[name]?.stringValue ?? "-" }
             let attempts = String(push["attempts"]?.intValue ?? 0)
-            // A recipient's further devices stand below the first one.
+            // A recipient's further devices follow below the first one.
             return (index == 0 ? own : ["", "", "", "", ""]) + [text("device") + (isClear(push) ? " (clear)" : ""), text("state"), attempts, text("outcome")]
         }
     }
@@ -120,7 +120,7 @@ struct TrailTable {
         return lines
     }
 
-    /// Names of events may hold any character, and a terminal obeys some of them.
+    /// Replaces control characters: event names may hold any character, and a terminal would obey them.
     private static func printable(_ value: JSONValue) -> JSONValue {
         switch value {
         case .string(let text):

@@ -2,22 +2,22 @@ import GRDB
 import GRDBSQLite
 import HubDelivery
 
-/// Inserts rows of `delivery`, thousands one after another, inside the writer's transaction.
+/// Inserts thousands of rows of `delivery` in sequence, inside the writer's transaction.
 ///
-/// Binds to SQLite's statement itself: GRDB makes an array of each row's values first, which takes longer than inserting them. What
-/// differs from row to row is laid side by side in one buffer, which SQLite reads in place; what stays the same is bound once.
-/// SQLite would otherwise allocate, lock its count of bytes and free for each value.
+/// Binds to SQLite's statement directly: GRDB first makes an array of each row's values, which takes longer than the insertion. Values that
+/// differ per row lie in one buffer that SQLite reads in place; constant values are bound once. Otherwise SQLite would allocate, lock its
+/// byte counter and free for each value.
 struct DeliveryInsertion {
     private let db: Database
     private let statement: Statement
     private var handle: SQLiteStatement { unsafe statement.sqliteStatement }
     /// The texts of one row, in UTF-8.
     private var texts: [UInt8] = []
-    /// What is bound for longer than one row, by position.
+    /// Values bound for longer than one row, by position.
     private var kept: [String?] = Array(repeating: nil, count: 14)
     private var keptNumber: Int64?
 
-    /// - Parameter ignoringKnown: leaves rows that are there as they are; otherwise such a row fails.
+    /// - Parameter ignoringKnown: true keeps existing rows as they are; false fails on them.
     init(ignoringKnown: Bool, _ db: Database) throws {
         self.db = db
         statement = try db.cachedStatement(
@@ -30,7 +30,7 @@ struct DeliveryInsertion {
         _ = unsafe sqlite3_clear_bindings(handle)
     }
 
-    /// - Returns: whether the row was not there.
+    /// - Returns: whether the row was new.
     mutating func insert(_ record: DeliveryRecord, _ message: StoredMessage?) throws -> Bool {
         try keep(record.event, at: 1)
         try keep(record.app, at: 5)
@@ -63,18 +63,18 @@ struct DeliveryInsertion {
             return unsafe sqlite3_step(handle)
         }
         let failure = code == SQLITE_DONE ? nil : failure(code)
-        // Says again what failed, if something did.
+        // Repeats the error of the step, if any.
         _ = unsafe sqlite3_reset(handle)
         if let failure { throw failure }
         return db.changesCount > 0
     }
 
-    /// For this row and those that follow, until another value is given.
+    /// Binds a value for this row and the following ones, until another value is given.
     private mutating func keep(_ text: String?, at position: CInt) throws {
         guard kept[Int(position)] != text else { return }
         kept[Int(position)] = text
         guard let text else { return try check(unsafe sqlite3_bind_null(handle, position)) }
-        // SQLite copies it.
+        // SQLITE_TRANSIENT: SQLite copies the text.
         let copied = unsafe unsafeBitCast(-1, to: sqlite3_destructor_type.self)
         try check(unsafe text.withCString { unsafe sqlite3_bind_text(handle, position, $0, CInt(text.utf8.count), copied) })
     }
@@ -85,10 +85,10 @@ struct DeliveryInsertion {
         try check(unsafe number.map { unsafe sqlite3_bind_int64(handle, position, $0) } ?? sqlite3_bind_null(handle, position))
     }
 
-    /// For this row: SQLite reads the bytes where they are, in this row's step and not after it. The next row binds others first, and
-    /// the next insertion with this statement begins by clearing all.
+    /// Binds a value for this row only. SQLite reads the bytes in place during this row's step. The next row binds new values, and the next
+    /// insertion with this statement clears all bindings first.
     private func bind(_ texts: UnsafeRawBufferPointer, _ range: Range<Int>, at position: CInt) throws {
-        // Never a null pointer, which would bind NULL: an nid is in every row.
+        // Never a null pointer, which would bind NULL: every row has an nid, so the buffer is not empty.
         let start = unsafe texts.baseAddress?.advanced(by: range.lowerBound).assumingMemoryBound(to: CChar.self)
         try check(unsafe sqlite3_bind_text(handle, position, start, CInt(range.count), nil))
     }

@@ -3,16 +3,16 @@ import GRDB
 import HubDelivery
 import Synchronization
 
-/// Deliveries that are leased: being sent, and not answered.
+/// Leased deliveries: handed out for sending, not answered yet.
 ///
-/// A lease is one row of the table `lease` for all that were leased together, and a memory of them here; the rows of the deliveries stay
-/// as they are until their outcomes are written. Writing each of them twice took as long as sending it. After a crash the rows that are
-/// left say what had been leased, and `takeUp` writes it where it belongs.
+/// One row of the table `lease` stands for all deliveries leased together, and this object holds them in memory. The deliveries' own rows
+/// change only with their outcomes, because writing each row twice took as long as sending. After a crash, `takeUp` writes the remaining
+/// leases into the rows of their deliveries.
 ///
-/// What is read beside the writer has to know what is leased *before* it begins to read: a lease goes only after the outcome is there.
+/// A read beside the writer must copy `current` *before* it begins: a lease is removed only after its outcome is written.
 final class DeliveryLeases: Sendable {
     struct Lease: Sendable, Equatable {
-        /// Of the table `lease`.
+        /// Number of the row in the table `lease`.
         var batch: Int64
         var attempts: Int
         /// Milliseconds since 1970.
@@ -22,10 +22,10 @@ final class DeliveryLeases: Sendable {
     private struct State {
         /// By `delivery.rowid`.
         var leases: [Int64: Lease] = [:]
-        /// How many of a batch are not answered.
+        /// Unanswered deliveries per batch.
         var left: [Int64: Int] = [:]
 
-        /// - Returns: the batch, if this was its last one.
+        /// - Returns: the lease, and its batch's number if this was the batch's last one; nil if nothing was leased.
         mutating func end(_ row: Int64) -> (lease: Lease, lastOf: Int64?)? {
             guard let lease = leases.removeValue(forKey: row) else { return nil }
             let count = (left[lease.batch] ?? 1) - 1
@@ -39,12 +39,12 @@ final class DeliveryLeases: Sendable {
     /// By `delivery.rowid`.
     var current: [Int64: Lease] { state.withLock { $0.leases } }
 
-    /// The row of `SQLiteStore.probe`, beside those of leases. One that a crash left names no delivery.
+    /// Row of `lease` that `SQLiteStore.probe` writes. If a crash leaves it behind, it names no delivery.
     static let probe: Int64 = -1
 
     // MARK: Inside the writer's transaction
 
-    /// - Parameter deliveries: with their rows.
+    /// - Parameter deliveries: with their row numbers.
     func begin(_ deliveries: [DeliveryRecord], _ db: Database) throws {
         let entries = deliveries.compactMap { delivery in
             delivery.row.map {
@@ -54,7 +54,7 @@ final class DeliveryLeases: Sendable {
         try db.cachedStatement(sql: "INSERT INTO lease (deliveries) VALUES (?)").execute(arguments: [Data(LeaseCoding.encode(entries))])
         let batch = db.lastInsertedRowID
         let ended = state.withLock { state in
-            // One that was leased already goes over to this batch.
+            // A delivery that was leased already moves to this batch.
             let ended = entries.compactMap { state.end($0.row)?.lastOf }
             for entry in entries { state.leases[entry.row] = Lease(batch: batch, attempts: Int(entry.attempts), dueAt: entry.dueAt) }
             state.left[batch] = entries.count
@@ -63,7 +63,7 @@ final class DeliveryLeases: Sendable {
         try Self.delete(ended, db)
     }
 
-    /// - Returns: what was leased, for `restore`.
+    /// - Returns: the ended leases, for `restore`.
     func end(_ rows: [Int64], _ db: Database) throws -> [Int64: Lease] {
         let (ended, batches) = state.withLock { state in
             var ended: [Int64: Lease] = [:]
@@ -85,14 +85,14 @@ final class DeliveryLeases: Sendable {
 
     // MARK: Where a transaction has failed
 
-    /// Forgets leases that were not written.
+    /// Forgets leases whose insertion failed.
     func forget(_ rows: [Int64]) {
         state.withLock { state in
             for row in rows { _ = state.end(row) }
         }
     }
 
-    /// Remembers leases again whose end was not written.
+    /// Restores leases whose removal failed.
     func restore(_ leases: [Int64: Lease]) {
         state.withLock { state in
             for (row, lease) in leases where state.leases[row] == nil {
@@ -104,7 +104,7 @@ final class DeliveryLeases: Sendable {
 
     // MARK: At the start
 
-    /// Writes down what an earlier process had leased when it ended. What a receipt has come to since is not repeated.
+    /// Writes the leases of an earlier process into their deliveries' rows. A delivery confirmed by a receipt is cancelled instead.
     static func takeUp(_ db: Database) throws {
         let batches = try Row.fetchAll(db, sql: "SELECT number, deliveries FROM lease")
         if batches.isEmpty { return }
@@ -124,7 +124,7 @@ final class DeliveryLeases: Sendable {
 }
 
 extension DeliveryRecord {
-    /// As it is read while it is leased. Where the row has the attempt already, its outcome was written since the leases were looked at.
+    /// Overlays the leases on a row that was read. If the row has the attempt already, its outcome was written after `leases` was copied.
     mutating func apply(_ leases: [Int64: DeliveryLeases.Lease]) {
         guard let row, let lease = leases[row], attempts < lease.attempts, DeliveryState.open.contains(state) else { return }
         (state, attempts, dueAt) = (.leased, lease.attempts, lease.dueAt)

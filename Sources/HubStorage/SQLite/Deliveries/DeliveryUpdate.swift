@@ -1,27 +1,27 @@
 import GRDB
 import HubDelivery
 
-/// Finds rows of `delivery`, and writes what becomes of them with the attempts that led to it.
+/// Finds rows of `delivery`, and writes their outcomes and attempts.
 struct DeliveryUpdate {
     private let find: RawStatement
     private let outcome: RawStatement
     private let note: RawStatement
     private let cancelled: RawStatement
 
-    /// The outcome of what a receipt has ended; of an open row, that a receipt came during its attempt.
+    /// Outcome of a push ended by a receipt. On an open row: a receipt came during the attempt.
     static let receipt = "receipt"
 
     private static var isFull: String { "COALESCE(length(attempts_log), 0) >= \(AttemptLog.bytesMax)" }
 
-    /// Not `IN`: for that SQLite makes a table of the four words at every run, which takes as long as the update.
+    /// Not `IN`, for which SQLite builds a table of the four words on every run. That takes as long as the update.
     private static let isOpen: String =
         "CASE state " + DeliveryState.open.map { "WHEN '\($0.rawValue)' THEN 1" }.joined(separator: " ") + " ELSE 0 END"
 
     init(_ db: Database) throws {
         find = try RawStatement("SELECT rowid, \(Self.isOpen) FROM delivery WHERE event = ?1 AND user = ?2 AND device = ?3", db)
-        // What is repeated behind its receipt would stand there again after its clear.
+        // A push confirmed during its attempt is not retried: its notification would reappear after its clear.
         let isWithdrawn = "?3 = 'retry' AND outcome = '\(Self.receipt)'"
-        // By its number: a search by the key takes as long as the rest. The nid tells when somebody else has numbered the rows anew.
+        // By row number: a search by the key takes as long as the rest. The nid guards against foreign renumbering of the rows.
         outcome = try RawStatement(
             """
             UPDATE delivery SET state = CASE WHEN \(isWithdrawn) THEN 'cancelled' ELSE ?3 END, due_at = ?4, attempts = ?5, provider_id = ?6,
@@ -34,7 +34,7 @@ struct DeliveryUpdate {
         cancelled = try RawStatement("SELECT state = 'cancelled' FROM delivery WHERE rowid = ?1", db)
     }
 
-    /// - Returns: the row's number; nil: there is no such row, or it has ended.
+    /// - Returns: the row's number; nil if there is no such row or it has ended.
     func openRow(of delivery: DeliveryRecord) throws -> Int64? {
         try find(delivery).flatMap { $0.isOpen ? $0.number : nil }
     }
@@ -51,14 +51,14 @@ struct DeliveryUpdate {
         return try cancelled.row { $0.number(0) != 0 } ?? false
     }
 
-    /// - Returns: the row's number; nil: there is no such row.
+    /// - Returns: the row's number; nil if there is no such row.
     func end(_ delivery: DeliveryRecord) throws -> Int64? {
         let line = delivery.attempt.map(AttemptLog.line)
         if let row = delivery.row, try end(delivery, row, line) { return row }
         guard let found = try find(delivery) else { return nil }
         if found.isOpen, try end(delivery, found.number, line) { return found.number }
         guard let line else { return found.number }
-        // The row has ended meanwhile, and the attempt was made all the same.
+        // The row ended during the attempt, so only the attempt is logged.
         try note.bind(found.number, at: 1)
         try note.bind(line, at: 2)
         try note.run()
@@ -69,7 +69,7 @@ struct DeliveryUpdate {
         try outcome.bind(row, at: 1)
         try outcome.bind(delivery.nid, at: 2)
         try outcome.bind(delivery.state.rawValue, at: 3)
-        // What has failed is listed by when it did.
+        // A failed push stores its time of failure in `due_at`, by which dead letters are listed.
         try outcome.bind(delivery.state == .failed ? delivery.attempt?.endedAt ?? delivery.dueAt : delivery.dueAt, at: 4)
         try outcome.bind(Int64(delivery.attempts), at: 5)
         try outcome.bind(delivery.providerID, at: 6)

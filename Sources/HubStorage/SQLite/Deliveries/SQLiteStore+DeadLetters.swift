@@ -28,7 +28,7 @@ extension SQLiteStore {
     ) async throws -> DeadLetterReplay {
         try await write(rows: DeadLetter.stepMax) { db in
             var replay = DeadLetterReplay(due: [], expired: [])
-            // An expired one would stand in the way of those behind it.
+            // Expired dead letters would fill the step in front of the living ones.
             let living = ttl == nil ? now : nil
             var messages = MessageReader(db)
             for row in try Self.selected(selection, app: app, livingAt: living, db) {
@@ -73,7 +73,7 @@ extension SQLiteStore {
         }
     }
 
-    /// - Parameter moment: without those that are expired then, where no notification is named.
+    /// - Parameter moment: leaves out dead letters expired by then, unless notifications are named.
     private static func selected(
         _ selection: DeadLetterSelection, app: String, livingAt moment: Int64?, _ db: Database
     ) throws -> [Row] {
@@ -98,12 +98,12 @@ extension SQLiteStore {
 }
 
 extension SQLiteStore {
-    /// Written as the partial indexes have it, or SQLite would not recognise them as fitting. What would only have taken a notification
-    /// back is nobody's loss.
+    /// Must match the partial indexes literally, or SQLite would not use them. A failed clear is no dead letter: nobody loses a
+    /// notification.
     private static let isDead = "delivery.state = 'failed' AND delivery.message IS NOT NULL AND NOT \(DeviceColumn.isClear)"
     private static let hasReason =
         "(? IS NULL OR delivery.outcome = ? OR substr(delivery.outcome, 1, instr(delivery.outcome, ':') - 1) = ?)"
-    /// The row's own says it first. NULL where it cannot be read.
+    /// The row's own member overrides the shared text. NULL if it cannot be read.
     private static let expiresAt = """
         COALESCE(
           CASE WHEN json_valid(delivery.message) THEN json_extract(delivery.message, '$.expires_at') END,
@@ -136,10 +136,10 @@ extension SQLiteStore {
           AND (? IS NULL OR \(expiresAt) > ?)
         ORDER BY delivery.due_at, delivery.rowid LIMIT ?
         """
-    /// The reason stays readable in the trail.
+    /// Keeps the reason readable in the trail.
     private static let dismissSQL = "UPDATE delivery SET state = 'cancelled', outcome = 'dismissed: ' || outcome WHERE rowid = ?"
 
-    /// For tests: how SQLite answers what is asked of dead letters.
+    /// For tests: SQLite's query plans for dead letters.
     package func deadLetterPlans() async throws -> [String: [String]] {
         try await plans([
             "list": Self.deadLettersSQL, "one": Self.deadLetterSQL, "notification": Self.deadLettersOfNotificationSQL,

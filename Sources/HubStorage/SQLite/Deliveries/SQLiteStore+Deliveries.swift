@@ -6,11 +6,11 @@ import Synchronization
 package import HubDelivery
 
 extension SQLiteStore {
-    /// All of it or nothing. An event whose id is already there fails the call.
+    /// All or nothing. An event with a known id fails the call.
     package func commit(
         _ batch: [EventCommit], answers: [AnswerRecord], scheduled: [ScheduledTake]
     ) async throws -> [EventRecord] {
-        // Written out here, on the caller's thread: the writer's time is everybody's.
+        // Encoded on the caller's thread, because all callers share the writer's time.
         let entries = batch.map { entry in
             (
                 event: entry.event, deliveries: WrittenDeliveries(entry.deliveries), fanout: entry.recipients.flatMap(FanoutColumns.init),
@@ -42,14 +42,14 @@ extension SQLiteStore {
             let rows = try Row.fetchCursor(db.cachedStatement(sql: SQLiteStore.openDeliveriesSQL))
             while open.count < limit, let row = try rows.next() {
                 var (delivery, problem) = try Self.delivery(row: row, &messages, leases)
-                // A replay empties the log when it sets the attempts to 0.
+                // Nil after a replay, which empties the log and sets the attempts to 0.
                 delivery.firstAttemptAt = (row["attempts_log"] as String?).flatMap(AttemptLog.firstStart)
                 if let problem { unreadable.append((delivery, problem)) } else { open.append(delivery) }
             }
             return (open, unreadable)
         }
         if !unreadable.isEmpty {
-            // Ended, so that the next start does not stumble over them again.
+            // Ends unreadable deliveries, so that the next start does not read them again.
             try await update(
                 unreadable.map { delivery, _ in
                     var ended = delivery
@@ -63,7 +63,7 @@ extension SQLiteStore {
 
     package func lease(_ deliveries: [DeliveryRecord]) async throws -> [DeliveryRecord] {
         if deliveries.isEmpty { return [] }
-        // Known where the transaction fails: its leases are to be forgotten.
+        // Kept outside the transaction: if it fails, these leases have to be forgotten.
         let begun = Mutex<[Int64]>([])
         do {
             return try await write(rows: deliveries.count) { [leases] db in
@@ -85,7 +85,7 @@ extension SQLiteStore {
         }
     }
 
-    /// A row that is not there (pruned meanwhile) or has ended (a receipt came) is passed over. A row's message and reason stay as committed.
+    /// A row that was pruned or has ended is skipped. A row's message and reason stay as committed.
     @discardableResult
     package func update(_ deliveries: [DeliveryRecord]) async throws -> [DeliveryRecord] {
         if deliveries.isEmpty { return [] }
@@ -113,7 +113,7 @@ extension SQLiteStore {
         }
     }
 
-    /// A row that cannot be read comes without its message, and its outcome says so; an unknown state reads `failed`.
+    /// An unreadable row comes without its message and with the problem as its outcome; an unknown state reads as `failed`.
     package func deliveries(event: String) async throws -> [DeliveryRecord] {
         try await deliveries("delivery.event = ?", [event])
     }
@@ -142,7 +142,7 @@ extension SQLiteStore {
 
     package func prune(before cutoff: Int64, limit: Int) async throws -> Int {
         guard limit > 0 else { return 0 }
-        // The events it deletes belong to nobody's wait but its own: it counts as one row of the queue.
+        // Counts as one row of the queue: no caller but this one waits for the deleted events.
         return try await write { db in
             let ended = try String.fetchAll(
                 db.cachedStatement(
@@ -154,7 +154,7 @@ extension SQLiteStore {
                         ORDER BY committed_at LIMIT ?
                         """), arguments: [cutoff, limit])
             let snapshots = try RecipientLists.numbers(ofEvents: ended, db)
-            // Deliveries, their texts and fan-outs go with their event: foreign key.
+            // Deliveries, texts and fan-outs are deleted by foreign key.
             let statement = try db.cachedStatement(sql: "DELETE FROM event WHERE id = ?")
             for id in ended { try statement.execute(arguments: [id]) }
             try RecipientLists.deleteUnused(snapshots, db)
@@ -164,7 +164,7 @@ extension SQLiteStore {
 }
 
 extension SQLiteStore {
-    /// Written as the partial index has it, or SQLite would not recognise the index as fitting.
+    /// Must match the partial index literally, or SQLite would not use it.
     static var isOpen: String {
         "(delivery.state = 'due' OR delivery.state = 'leased' OR delivery.state = 'retry' OR delivery.state = 'waiting')"
     }
@@ -210,9 +210,9 @@ extension SQLiteStore {
             committedAt: row["committed_at"], expiresAt: row["expires_at"])
     }
 
-    /// The row's delivery, and what kept it from being read entirely. The message's sequence is the event's: when the
-    /// text was written, the event did not have one yet.
-    /// - Parameter leases: of the moment before the row was read.
+    /// The row's delivery, and the error if part of it could not be read. The message takes the event's sequence, which was not known when
+    /// the text was written.
+    /// - Parameter leases: copied before the row was read.
     static func delivery(
         row: Row, _ messages: inout MessageReader, _ leases: [Int64: DeliveryLeases.Lease] = [:]
     ) throws -> (delivery: DeliveryRecord, problem: StorageError?) {

@@ -3,7 +3,7 @@ import GRDB
 package import HubDelivery
 
 extension SQLiteStore {
-    /// Events that one look-up by a notification's id tries: of the user's own, and of those with a long list.
+    /// Maximum of events that one look-up by a notification's id tries: of the user's own, and of those with a long list.
     static let receiptCandidatesMax = 1_000
 
     package func receiptTarget(event: String, app: String, user: String) async throws -> ReceiptTarget? {
@@ -17,8 +17,8 @@ extension SQLiteStore {
         }
     }
 
-    /// An id says nothing of its event, so events are tried until one has it; an index of ids would cost every delivery a
-    /// scattered write.
+    /// Tries the user's newest events until one yields the id, because an id does not name its event. An index of ids would cost every
+    /// delivery a scattered write.
     package func eventID(nid: String, app: String, user: String) async throws -> String? {
         try await read { db in
             func find(_ sql: String, _ arguments: StatementArguments) throws -> String? {

@@ -49,7 +49,7 @@ extension SQLiteStore {
         ).compactMap { found in
             let number: Int64 = found["row"]
             guard number != row else { return nil }
-            // A state that only a newer version knows counts as ended.
+            // A state of a newer version counts as ended.
             let isOpen = DeliveryState(rawValue: found["state"]).map(DeliveryState.open.contains) ?? false
             let attempts = (found["attempts_log"] as String?).map { AttemptLog.decode($0).attempts } ?? []
             return RedirectionRow(

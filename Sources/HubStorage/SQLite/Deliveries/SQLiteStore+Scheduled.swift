@@ -116,8 +116,8 @@ extension SQLiteStore {
         return db.changesCount
     }
 
-    /// Forgets the request: what it says has been published, or nobody wants it.
-    /// - Returns: whether it waited.
+    /// Ends a waiting publish and deletes its request.
+    /// - Returns: whether it was waiting.
     private static func end(
         _ id: String, _ state: ScheduledPublish.State, outcome: String?, now: Int64, _ db: Database
     ) throws -> Bool {

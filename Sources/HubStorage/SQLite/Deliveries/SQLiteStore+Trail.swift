@@ -3,7 +3,7 @@ import GRDB
 package import HubDelivery
 
 extension SQLiteStore {
-    /// Costs a look-up per recipient of the page, and for a large session one into its list in memory.
+    /// Costs one look-up per recipient of the page, and for a large session a look-up in its list in memory.
     package func trail(event id: String, user: String?, from first: Int, limit: Int) async throws -> EventTrail? {
         let (first, limit) = (max(0, first), min(max(0, limit), EventTrail.pageMax))
         let leases = leases.current
@@ -26,7 +26,7 @@ extension SQLiteStore {
         }
     }
 
-    /// Of an event without recipients, or whose list cannot be read: what the delivery rows tell.
+    /// The trail from the delivery rows, for an event without recipients or with an unreadable list.
     private static func trailOfDeliveries(
         _ db: Database, _ event: EventRecord, user: String?, from first: Int, limit: Int, _ leases: [Int64: DeliveryLeases.Lease],
         lists: inout Lists
@@ -72,14 +72,14 @@ extension SQLiteStore {
     }
 }
 
-/// A fan-out with everything that the trail needs of it.
+/// A fan-out with everything needed for the trail.
 private struct TrailOfFanout {
     let list: SnapshotCache.Entry
     let bits: FanoutBits
     let notes: [RecipientNote]?
     let isOpen: Bool
 
-    /// Nil when there is none, or its list cannot be read.
+    /// Nil if there is no fan-out, or its list cannot be read.
     init?(_ db: Database, id: String, lists: inout Lists) throws {
         guard
             let row = try Row.fetchOne(db.cachedStatement(sql: "SELECT * FROM fanout WHERE event = ?"), arguments: [id])
@@ -95,7 +95,7 @@ private struct TrailOfFanout {
     var count: Int { bits.count }
     func place(of user: String) -> Int? { list.place(of: user) }
 
-    /// Without the deliveries.
+    /// The recipient at `place`, without deliveries.
     func recipient(_ place: Int, committedAt: Int64) -> EventTrail.Recipient {
         EventTrail.Recipient(
             user: list.users[place], note: notes?[place], isConfirmed: bits.confirmed.contains(place),

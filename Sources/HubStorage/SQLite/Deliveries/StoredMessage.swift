@@ -3,15 +3,15 @@ import HubCore
 import HubDelivery
 import HubJSON
 
-/// A delivery's message as its row has it.
+/// A delivery's message in its stored form.
 ///
-/// What several rows of an event say is a row of `message`, named by `delivery.message_number`: a delivery's row is written three
-/// times, and its text is longer than the rest of it. Then `delivery.message` holds the members that the row says differently, as
-/// a JSON object, mostly an empty one. Where no other row says the same, and in rows of earlier versions, it holds the whole message.
+/// A text common to several rows of an event is a row of `message`, named by `delivery.message_number`: a delivery's row is written several
+/// times, and the text is longer than the rest of it. `delivery.message` then holds a JSON object with the row's own members, mostly empty.
+/// For a text of one row only, and in rows of earlier versions, `delivery.message` holds the whole message.
 struct StoredMessage {
     private let text: PushMessageCoding.Text
     private let nid: String
-    /// The row of `message`; nil: the delivery's row has the text itself.
+    /// Number of the row of `message`; nil if the delivery's row holds the text.
     let number: Int64?
 
     fileprivate init(_ text: PushMessageCoding.Text, nid: String, number: Int64?) {
@@ -21,18 +21,18 @@ struct StoredMessage {
     }
 
     /// Appends the column `message`, in UTF-8.
-    /// - Parameter nid: the row's.
+    /// - Parameter nid: the notification's id of the row.
     func appendOwn(to output: inout [UInt8], nid: String) {
         guard number != nil else { return text.append(to: &output, nid: self.nid) }
         if self.nid == nid { output += "{}".utf8 } else { output += JSONValue.object(["nid": .string(self.nid)]).text.utf8 }
     }
 }
 
-/// Deliveries with their texts as they are to be stored.
+/// Deliveries with their encoded texts.
 struct WrittenDeliveries: Sendable {
     let records: [DeliveryRecord]
     private let texts: [PushMessageCoding.Text]
-    /// Of each record; nil: it has no message.
+    /// Index of each record's text; nil: no message.
     private let places: [Int?]
 
     init(_ records: [DeliveryRecord]) {
@@ -42,8 +42,8 @@ struct WrittenDeliveries: Sendable {
         texts = writer.texts
     }
 
-    /// - Parameter ignoringKnown: leaves rows that are there as they are; otherwise such a row fails the call.
-    /// - Returns: those that were not there.
+    /// - Parameter ignoringKnown: true keeps existing rows as they are; false fails the call on them.
+    /// - Returns: the deliveries that were new.
     @discardableResult
     func insert(ignoringKnown: Bool = false, _ db: Database) throws -> [DeliveryRecord] {
         if records.isEmpty { return [] }
@@ -61,7 +61,7 @@ struct WrittenDeliveries: Sendable {
     }
 }
 
-/// The messages of the rows that one read meets: each text is read and decoded once, and shared by those who have it.
+/// Reads the messages of one query's rows. Each text is read and decoded once, and shared by its deliveries.
 struct MessageReader {
     private struct Key: Hashable {
         let number: Int64
@@ -76,10 +76,10 @@ struct MessageReader {
     }
 
     /// - Parameters:
-    ///   - own: the column `message`.
-    ///   - number: the column `message_number`.
-    ///   - nid: the row's.
-    /// - Throws: `StorageError.Code.unreadableRow` for what cannot be read, and what SQLite throws.
+    ///     - own: the column `message`.
+    ///     - number: the column `message_number`.
+    ///     - nid: the notification's id of the row.
+    /// - Throws: `StorageError.Code.unreadableRow` if the message cannot be read, or SQLite's error.
     mutating func message(_ own: String, number: Int64?, nid: String) throws -> PushMessage {
         guard let number else { return try PushMessageCoding.decode(Self.parse(own)) }
         let key = Key(number: number, own: own)

@@ -1,7 +1,7 @@
 import HubDelivery
 
-/// The column `device` of `delivery`. It is part of the row's key, so a device's clear has a mark in front of the device's id there,
-/// which no id begins with: they have no control characters.
+/// The column `device` of `delivery`, a part of the row's key. A device's clear has a control character in front of the device's id, which
+/// no id contains.
 enum DeviceColumn {
     private static let mark: Unicode.Scalar = "\u{1F}"
     /// Whether a row is a clear.

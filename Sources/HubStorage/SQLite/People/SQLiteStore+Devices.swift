@@ -24,7 +24,7 @@ extension SQLiteStore {
             if old.environment == device.environment { device.lastAcceptedAt = old.lastAcceptedAt }
         }
         if let token = device.token {
-            // A token that works under one row works under the next.
+            // An accepted token stays accepted under another row.
             device.lastAcceptedAt =
                 try device.lastAcceptedAt
                 ?? Int64.fetchOne(
@@ -65,8 +65,8 @@ extension SQLiteStore {
         }
     }
 
-    /// Rows without a token go before any other. A participant's row never displaces a token that some gateway accepted, and of the
-    /// others the newest, so that a stranger who knows an e-mail cannot push out the phone that was there first.
+    /// Makes room for one more device of the user. Rows without a token are removed first. A participant never displaces a token that a
+    /// gateway accepted. Of the unaccepted ones the newest goes, so that a stranger who knows an e-mail cannot push out the first phone.
     private static func makeRoom(for device: Device, by writer: DeviceWriter, perUserMax: Int, _ db: Database) throws {
         func makeRoom(among prefix: String, max: Int) throws {
             let own = "app = ? AND user = ? AND substr(id, 1, length(?)) = ?"
@@ -88,7 +88,7 @@ extension SQLiteStore {
         try makeRoom(among: "", max: perUserMax)
     }
 
-    /// Anybody may write rows of this kind, so they have a bound in total: the one whose token was told longest ago goes.
+    /// Bounds the rows waiting for an owner, which anybody may write: the one whose token was reported longest ago is removed.
     private static func makeRoomForWaiting(app: String, _ db: Database) throws {
         let count = try Int.fetchOne(db.cachedStatement(sql: waitingCountSQL), arguments: [app]) ?? 0
         guard count >= DeviceWriter.waitingMax else { return }
@@ -181,7 +181,7 @@ extension SQLiteStore {
 
     package func removeToken(_ token: String, app: String, provider: PushProvider, deadSince: Int64?) async throws -> Bool {
         try await write { db in
-            // APNs names the moment it found the token dead: a registration after it is a living app's.
+            // APNs names the time at which it found the token dead. A later registration belongs to a living app.
             try db.cachedStatement(sql: Self.removeTokenSQL).execute(arguments: [app, provider.rawValue, token, deadSince])
             return db.changesCount > 0
         }
@@ -208,7 +208,7 @@ extension SQLiteStore {
         device.accepted_at
         """
 
-    /// - Parameter row: of `deviceColumns`, by position: looking names up takes longer than reading all values.
+    /// - Parameter row: of `deviceColumns`, read by position: looking up names takes longer than reading all values.
     static func device(row: Row) throws -> Device {
         Device(
             app: row[0], user: row[1], id: row[2],
@@ -220,7 +220,7 @@ extension SQLiteStore {
     }
 }
 
-/// What is asked of a table that may have a million rows: each answered by an index, which a test looks after.
+/// Queries over a table that may have a million rows. Each uses an index, which a test checks.
 extension SQLiteStore {
     static let oneDeviceSQL = "SELECT \(deviceColumns) FROM device WHERE app = ? AND user = ? AND id = ?"
     static let devicesOfUserSQL = "SELECT \(deviceColumns) FROM device WHERE app = ? AND user = ? ORDER BY registered_at DESC, id"
@@ -256,7 +256,7 @@ extension SQLiteStore {
           SELECT rowid FROM device WHERE refreshed_at < ? AND (accepted_at IS NULL OR accepted_at < ?) ORDER BY refreshed_at LIMIT ?)
         """
 
-    /// For tests: how SQLite answers what is asked of devices.
+    /// For tests: SQLite's query plans for devices.
     package func devicePlans() async throws -> [String: [String]] {
         try await plans([
             "device": Self.oneDeviceSQL, "user": Self.devicesOfUserSQL, "release": Self.releaseFromRosterSQL, "release by the backend": Self.releaseFromBackendSQL, "dead": Self.removeTokenSQL,
@@ -267,7 +267,7 @@ extension SQLiteStore {
 }
 
 extension DeviceWriter {
-    /// The column `origin` of a row that this writer wrote first.
+    /// The column `origin` of rows first written by this writer.
     fileprivate var origin: String {
         switch self {
         case .backend: "backend"

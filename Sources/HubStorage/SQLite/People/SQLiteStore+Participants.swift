@@ -26,7 +26,7 @@ extension SQLiteStore {
         }
     }
 
-    /// Recognising and adding happen inside one write, so two joins of one person cannot miss each other.
+    /// Recognises or adds a participant in one write, so two joins of one person cannot miss each other.
     package func join(
         session: Session, name: String, email: String, role: String?, identity: JoinIdentity, installation: String?, membersMax: Int
     ) async throws -> Participant {
@@ -53,7 +53,7 @@ extension SQLiteStore {
                 db.cachedStatement(sql: "SELECT COUNT(*) FROM participant WHERE app = ? AND session = ?"), arguments: [session.app, session.id])
             if let count, count >= membersMax { throw DirectoryError.sessionFull }
             let number = try Self.freeNumber(db, app: session.app)
-            // An e-mail that recognises nobody is a note beside the name, and may be somebody else's as well.
+            // An e-mail that recognises nobody is only a note with the name, and may belong to another person.
             try db.cachedStatement(
                 sql: """
                     INSERT INTO participant (number, app, session, user, name, email, email_key, role, device, joined_by, joined_at)
@@ -103,8 +103,8 @@ extension SQLiteStore {
 
     package func roster(app: String, session: String) async throws -> [RosterEntry] {
         try await read { db in
-            // From left to right, so that the app's other devices are not looked at. Each participant's few devices are put in order
-            // below: as a part of the query's order they would slow down the sorting of all rows.
+            // Joined from left to right, so that the app's other devices are not read. Each participant's few devices are sorted below:
+            // ORDER BY would slow down the sorting of all rows.
             let rows = try Row.fetchCursor(
                 db.cachedStatement(sql: Self.rosterSQL), arguments: [app, session])
             var roster: [RosterEntry] = []
@@ -126,12 +126,12 @@ extension SQLiteStore {
     }
 }
 
-/// An e-mail address as written, and as compared.
+/// An e-mail address as written, and its form for comparison.
 private struct Email {
     let text: String
     let key: String
 
-    /// Nil for none and for an empty one, which any number of participants may have.
+    /// Nil for a missing or empty address, which any number of participants may have.
     init?(_ text: String?) {
         guard let text, !text.isEmpty else { return nil }
         self.text = text
@@ -140,7 +140,7 @@ private struct Email {
 }
 
 extension SQLiteStore {
-    /// - Parameter column: one of those that are unique in a session.
+    /// - Parameter column: one of the columns that are unique in a session.
     private static func participant(_ db: Database, _ session: Session, _ column: String, _ value: String) throws -> Participant? {
         try Row.fetchOne(
             db.cachedStatement(sql: "SELECT \(participantColumns) FROM participant WHERE app = ? AND session = ? AND \(column) = ?"),
@@ -156,11 +156,11 @@ extension SQLiteStore {
         if let owner, owner != user { throw DirectoryError.emailTaken }
     }
 
-    /// The number of a new participant whose user id is that number: never given before, and not yet somebody's user id
-    /// in the app, be it a participant's or a device owner's.
+    /// A participant number whose decimal text is not yet a user id in the app, neither of a participant nor of a device owner. The number
+    /// was never given before.
     ///
-    /// Backends like small numbers for user ids too. After some neighbours are found taken the steps double, so a
-    /// million of them cost twenty look-ups, not a million inside the only writer.
+    /// Backends use small numbers as user ids too. After several taken neighbours the steps double, so a million taken ids cost twenty
+    /// look-ups inside the only writer.
     private static func freeNumber(_ db: Database, app: String) throws -> Int64 {
         let last = try Int64.fetchOne(
             db.cachedStatement(sql: "SELECT seq FROM sqlite_sequence WHERE name = 'participant'"))
@@ -180,7 +180,7 @@ extension SQLiteStore {
     }
 
     private static var singleSteps: Int { 16 }
-    /// Reaches numbers beyond 2^32 taken ones.
+    /// Enough steps to pass 2^32 taken numbers.
     private static var numberAttemptsMax: Int { 48 }
 
     private static func participant(_ db: Database, app: String, session: String, user: String) throws -> Participant? {
@@ -210,13 +210,13 @@ extension SQLiteStore {
         """
 
     private static var participantColumnCount: Int { 9 }
-    /// The place of `number` in `participantColumns`, and of `id` in `deviceColumns`.
+    /// Index of `number` in `participantColumns`, and of `id` in `deviceColumns`.
     private static var numberColumn: Int { 3 }
     private static var deviceIDColumn: Int { 2 }
 
     private static func participant(row: Row) -> Participant { participant(row: row, from: 0) }
 
-    /// - Parameter row: has `participantColumns` from `first`; by position, because looking names up takes longer than reading all values.
+    /// - Parameter row: has `participantColumns` from `first` on, read by position: looking up names takes longer than reading all values.
     private static func participant(row: Row, from first: Int) -> Participant {
         Participant(
             app: row[first], session: row[first + 1], user: row[first + 2], number: row[first + 3], name: row[first + 4],

@@ -45,7 +45,7 @@ extension SQLiteStore {
 
     package func deleteSession(app: String, id: String) async throws -> Bool {
         try await write { db in
-            // Participants go with it: foreign key.
+            // Participants are deleted by foreign key.
             try db.cachedStatement(sql: "DELETE FROM session WHERE app = ? AND id = ?").execute(arguments: [app, id])
             return db.changesCount > 0
         }

@@ -1,12 +1,12 @@
 import GRDB
 import HubDelivery
 
-/// Replaces the ids of installations in a store of an earlier version by what is derived of them, so that no secret is left in it.
+/// Replaces the installation ids of an earlier version by ids derived from them, so that the store holds no secret.
 enum SecretInstallations {
     static func hide(in db: Database) throws {
         let joined = try Row.fetchAll(db, sql: "SELECT number, device FROM participant WHERE device IS NOT NULL")
         for row in joined {
-            // A shorter id recognises nobody any more.
+            // A shorter id recognises no installation any more.
             try db.execute(
                 sql: "UPDATE participant SET device = ? WHERE number = ?",
                 arguments: [InstallationID(row["device"])?.handle, row["number"] as Int64])

@@ -3,10 +3,10 @@ import GRDB
 import HubDelivery
 import Synchronization
 
-/// The table of lists of recipients: each is written once, read as a whole, and deleted with the last event that has it.
+/// The table of recipient lists. A list is written once, read as a whole, and deleted with its last event.
 ///
-/// A session mostly grows at its end. A long list that is a known one with people added is therefore written as a reference to
-/// that one and the people added.
+/// Sessions mostly grow at the end. A long list that extends a known one is therefore written as a reference to the known list, plus the
+/// added people.
 final class RecipientLists: Sendable {
     private struct Written {
         let number: Int64
@@ -14,13 +14,13 @@ final class RecipientLists: Sendable {
         let snapshot: RecipientSnapshot
     }
 
-    /// Long lists that a next one may continue; the sessions that grow at the same time are few.
+    /// Recent long lists that a new one may extend. Few sessions grow at the same time.
     static let recentMax = 16
-    /// Rows that a list is read from at most, besides its own.
+    /// Maximum of base rows per list.
     static let depthMax = 32
     private let recent = Mutex<[Written]>([])
 
-    /// The number of a list, which is written when no event has had it before. In the writer's transaction.
+    /// Returns the list's number, and writes the list if it is new. Call in the writer's transaction.
     func number(of snapshot: RecipientSnapshot, _ db: Database) throws -> Int64 {
         if let known = try Self.number(key: snapshot.key, db) { return known }
         guard FanoutColumns.isLarge(snapshot) else {
@@ -33,7 +33,7 @@ final class RecipientLists: Sendable {
             recent.last { $0.depth < Self.depthMax && snapshot.continues($0.snapshot) }
         }
         let written: Written
-        // The transaction that wrote the other list may have failed, and it may have been pruned.
+        // The base must still exist: its transaction may have failed, or pruning may have deleted it.
         if let base, try Self.number(key: base.snapshot.key, db) == base.number {
             let added = Array(snapshot.encoded.dropFirst(base.snapshot.encoded.count))
             let number = try Self.insert(snapshot, users: added, base: base.number, depth: base.depth + 1, db)
@@ -43,7 +43,7 @@ final class RecipientLists: Sendable {
             written = Written(number: number, depth: 0, snapshot: snapshot)
         }
         recent.withLock { recent in
-            // A session goes on from its newest list.
+            // A session grows from its newest list only.
             recent.removeAll { $0.number == base?.number || $0.number == written.number }
             recent.append(written)
             if recent.count > Self.recentMax { recent.removeFirst() }
@@ -51,7 +51,7 @@ final class RecipientLists: Sendable {
         return written.number
     }
 
-    /// Nil when the list cannot be read, or is not what was written.
+    /// Nil if the list cannot be read or does not match its key.
     static func read(_ number: Int64, _ db: Database) throws -> RecipientSnapshot? {
         let statement = try db.cachedStatement(sql: "SELECT key, users, base FROM snapshot WHERE number = ?")
         var key: [UInt8]?
@@ -71,7 +71,7 @@ final class RecipientLists: Sendable {
         return Set(try ids.compactMap { try Int64.fetchOne(statement, arguments: [$0]) })
     }
 
-    /// Deletes those of the lists that no event has any more and no list continues, and then what they continued.
+    /// Deletes lists that no event refers to and no list extends, then their bases on the same condition.
     static func deleteUnused(_ numbers: Set<Int64>, _ db: Database) throws {
         let statement = try db.cachedStatement(
             sql: """
@@ -83,7 +83,7 @@ final class RecipientLists: Sendable {
             var next: Int64? = number
             while let number = next, let row = try Row.fetchOne(statement, arguments: [number]) {
                 next = row["base"]
-                // Rows of a list that cannot be read stay; they lead to nothing, because its number is never given again.
+                // `snapshot_user` rows of an unreadable list stay. They are harmless, because its number is never reused.
                 guard row["count"] <= FanoutColumns.smallUsersMax,
                     let snapshot = RecipientSnapshot(encoded: [UInt8](row["users"] as Data), key: [UInt8](row["key"] as Data))
                 else { continue }
@@ -105,7 +105,7 @@ final class RecipientLists: Sendable {
 }
 
 extension RecipientSnapshot {
-    /// Whether this is the other list with people added at the end.
+    /// Whether this list is the other one with people added at the end.
     fileprivate func continues(_ other: RecipientSnapshot) -> Bool {
         other.users.count < users.count && encoded.starts(with: other.encoded)
     }

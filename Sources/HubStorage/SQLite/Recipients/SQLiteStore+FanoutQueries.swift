@@ -3,12 +3,13 @@ import GRDB
 package import HubDelivery
 
 extension SQLiteStore {
-    /// Fan-outs of one channel that `missed` looks at: those that expire last.
+    /// Maximum of fan-outs of one channel that `missed` reads, latest expiry first.
     static let missedCandidatesMax = 1_000
-    /// Events of large sessions that one call of `events` looks at, and lists that it reads for them.
+    /// Maximum of events with a long list that one call of `events` reads.
     static let largeCandidatesMax = 5_000
+    /// Maximum of long lists that one call of `events` reads from the database.
     static let listsReadMax = 32
-    /// Events of one page.
+    /// Maximum of events per page.
     static let pageMax = 1_000
 
     package func openFanouts(after position: Int64, limit: Int) async throws -> [OpenFanout] {
@@ -41,7 +42,7 @@ extension SQLiteStore {
             }
             return (open, lost, lists.problems)
         }
-        // Ended, so that the next start does not stumble over them again.
+        // Ends unreadable fan-outs, so that the next start does not read them again.
         if !lost.isEmpty { try await settle(lost) }
         for problem in problems { onUnreadableRow(problem) }
         return open
@@ -50,7 +51,7 @@ extension SQLiteStore {
     package func missed(app: String, channel: String, users: [String], now: Int64, limit: Int) async throws -> [[MissedEvent]] {
         guard limit > 0, !users.isEmpty else { return users.map { _ in [] } }
         return try await reading { db, lists in
-            // Mostly all events have one list.
+            // Most events share one list.
             var places: [Int64: [(index: Int, place: Int)]] = [:]
             var candidates: [(number: Int64, people: [(index: Int, place: Int)])] = []
             let rows = try Row.fetchCursor(
@@ -98,8 +99,8 @@ extension SQLiteStore {
         }
     }
 
-    /// Costs a look at each of the user's own events after the position that had a short list, and at a bounded number of
-    /// events with a long one: an index entry and a look into a list in memory, each.
+    /// Cost: one index entry and one look-up in a list in memory, for each of the user's own events with a short list after the position,
+    /// and for a bounded number of events with a long list.
     package func events(app: String, user: String, after position: Int64, limit: Int) async throws -> UserEvents {
         let limit = min(limit, Self.pageMax)
         guard limit > 0 else { return UserEvents(entries: [], position: position, isMore: true) }
@@ -108,7 +109,7 @@ extension SQLiteStore {
                 db.cachedStatement(sql: SQLiteStore.ownEventsSQL), arguments: [user, app, position, limit + 1]
             ).map { (number: $0["number"] as Int64, event: $0["event"] as String) }
             var isCut = found.count > limit
-            // Nothing behind this has been looked at.
+            // Events after `end` have not been read.
             var end = found.last?.number ?? .max
             if !isCut { end = .max }
 
@@ -143,7 +144,7 @@ extension SQLiteStore {
         }
     }
 
-    /// Runs `work` beside the writer, and reports afterwards what could not be read.
+    /// Runs `work` beside the writer, then reports the rows that could not be read.
     func reading<Value: Sendable>(_ work: @Sendable (Database, inout Lists) throws -> Value) async throws -> Value {
         let (value, problems) = try await read { db in
             var lists = Lists(cache: snapshots, db: db)
@@ -155,7 +156,7 @@ extension SQLiteStore {
 }
 
 extension SQLiteStore {
-    /// What an unreadable note counts as: nobody is missed for it.
+    /// Stand-in for an unreadable note: nobody is missed for it.
     static var unknownNote: RecipientNote { RecipientNote(state: nil, choice: .awaited) }
 
     static var openFanoutsSQL: String {
@@ -172,7 +173,7 @@ extension SQLiteStore {
         """
     }
 
-    /// The cross join and the plus sign keep SQLite from walking all events of the app: it does not know how few are a user's.
+    /// CROSS JOIN and the plus sign keep SQLite from walking all events of the app: the planner does not know how few belong to a user.
     static var ownEventsSQL: String {
         """
         SELECT fanout.number, fanout.event FROM snapshot_user CROSS JOIN fanout ON fanout.snapshot = snapshot_user.snapshot
@@ -185,11 +186,11 @@ extension SQLiteStore {
     }
 }
 
-/// The lists of recipients that one read meets, each looked up once, and what of the rows could not be read.
+/// The recipient lists of one read, each looked up once, and the errors of unreadable rows.
 struct Lists {
     let cache: SnapshotCache
     let db: Database
-    /// Lists that were not in memory.
+    /// Number of lists that were not in memory.
     private(set) var readCount = 0
     var problems: [StorageError] = []
     private var met: [Int64: SnapshotCache.Entry?] = [:]
@@ -199,7 +200,7 @@ struct Lists {
         self.db = db
     }
 
-    /// Nil when the list cannot be read.
+    /// Nil if the list cannot be read.
     mutating func list(_ number: Int64) throws(StorageError) -> SnapshotCache.Entry? {
         if let known = met[number] { return known }
         var entry = cache.entry(number)
@@ -217,7 +218,7 @@ struct Lists {
         return entry
     }
 
-    /// The list of one event; nil also when it is not as long as the event's row says.
+    /// The list of one event; nil also if its length differs from the event's count.
     mutating func list(_ number: Int64, ofEvent event: String, count: Int) throws(StorageError) -> SnapshotCache.Entry? {
         guard let list = try list(number) else { return nil }
         if list.users.count == count { return list }
@@ -226,7 +227,7 @@ struct Lists {
         return nil
     }
 
-    /// The event of a row with its columns; nil when it cannot be read.
+    /// The event in the row's event columns; nil if it cannot be read.
     mutating func event(_ row: Row) -> EventRecord? {
         do throws(StorageError) {
             return try SQLiteStore.event(row: row)

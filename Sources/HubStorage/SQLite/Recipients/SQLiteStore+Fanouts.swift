@@ -33,7 +33,7 @@ extension SQLiteStore {
                     UPDATE delivery SET state = 'cancelled', outcome = '\(DeliveryUpdate.receipt)' WHERE rowid = ?
                     RETURNING event, user, device, nid, app, state, reason, due_at, attempts, NULL AS message, provider_id, outcome
                     """)
-            // Its attempt goes on; it is not repeated.
+            // The attempt under way goes on, but is not retried.
             let mark = try db.cachedStatement(sql: "UPDATE delivery SET outcome = '\(DeliveryUpdate.receipt)' WHERE rowid = ?")
             let leased = leases.current
             var messages = MessageReader(db)
@@ -66,7 +66,7 @@ extension SQLiteStore {
         ])
     }
 
-    /// - Returns: what could not be read of the row, and was begun anew.
+    /// - Returns: the error if part of the row was unreadable and was reset.
     private static func settle(_ settlement: FanoutSettlement, _ db: Database) throws -> StorageError? {
         guard
             let row = try Row.fetchOne(
@@ -90,17 +90,17 @@ extension SQLiteStore {
     }
 }
 
-/// A fan-out as it is inserted, made on the caller's thread.
+/// The values of a fan-out's row, encoded on the caller's thread.
 struct FanoutColumns: Sendable {
     let snapshot: RecipientSnapshot
     let isOpen: Bool
     let pushed: PlaceSet
     let notes: [UInt8]
 
-    /// Users of a list that `snapshot_user` names one by one: what a list's first commit may cost in rows.
+    /// Longest list whose users `snapshot_user` names one by one: bounds the rows of the list's first commit.
     static let smallUsersMax = 64
 
-    /// Nil when there is nobody.
+    /// Nil if there are no recipients.
     init?(_ opening: FanoutOpening) {
         guard !opening.notes.isEmpty else { return nil }
         snapshot = opening.snapshot
@@ -115,18 +115,18 @@ struct FanoutColumns: Sendable {
     var isLarge: Bool { Self.isLarge(snapshot) }
 }
 
-/// What a fan-out's row says of its recipients.
+/// The recipients' state in a fan-out's row.
 struct FanoutBits: Equatable {
     let count: Int
     let committedAt: Int64
     var confirmed: PlaceSet
     var pushed: PlaceSet
-    /// Nil: no receipt was written down.
+    /// Nil if no receipt was stored.
     var received: ReceiptTimes?
-    /// Something in the row was not readable and counts as empty.
+    /// Part of the row was unreadable and counts as empty.
     let isUnreadable: Bool
 
-    /// More recipients than an event can have: a row that says so is damaged, and must not make the process reserve memory.
+    /// More recipients than an event can have. A row with a higher count is damaged, and must not make the process reserve memory.
     static let countMax = 1 << 24
 
     init(row: Row) {
@@ -152,7 +152,7 @@ struct FanoutBits: Equatable {
         for place in settlement.pushed where (0..<count).contains(place) { pushed.insert(place) }
     }
 
-    /// How many recipients a row counts; none when that cannot be.
+    /// The row's number of recipients; 0 if the value is impossible.
     static func count(_ row: Row) -> Int {
         let count: Int = row["count"]
         return (0...countMax).contains(count) ? count : 0
@@ -165,6 +165,6 @@ struct FanoutBits: Equatable {
 }
 
 extension PlaceSet {
-    /// As a column: of the empty set no bytes at all.
+    /// The column's value; an empty set is stored as no bytes.
     fileprivate var stored: Data { isEmpty ? Data() : Data(bytes) }
 }

@@ -3,9 +3,9 @@ import HubCore
 import HubDelivery
 import Synchronization
 
-/// Long lists of recipients with everybody's place, kept in memory: whoever comes back after a failure asks for the same few.
+/// Long recipient lists with each user's place, kept in memory: after an outage, returning clients ask for the same few lists.
 ///
-/// A list never changes and its number is never given again, so nothing here goes out of date.
+/// A list never changes and its number is never reused, so no entry becomes stale.
 final class SnapshotCache: Sendable {
     /// A list that was read.
     final class Entry: Sendable {
@@ -28,9 +28,9 @@ final class SnapshotCache: Sendable {
         var unreadable: Set<Int64> = []
     }
 
-    /// Users of all kept lists together: about 20 MB.
+    /// Maximum of users in all cached lists together: about 20 MB.
     static let usersMax = 200_000
-    /// Lists that were found unreadable and are not reported again.
+    /// Maximum of unreadable lists remembered, so that each is reported once.
     static let unreadableMax = 1_000
     private let state = Mutex(State())
 
@@ -42,8 +42,8 @@ final class SnapshotCache: Sendable {
         }
     }
 
-    /// Reads a list that is not kept, and keeps it when it is long.
-    /// - Returns: nil when it cannot be read; `problem` then says so, the first time.
+    /// Reads a list that is not cached, and caches it if long.
+    /// - Returns: nil if it cannot be read; `problem` is set the first time.
     func load(_ number: Int64, _ db: Database, problem: inout StorageError?) throws -> Entry? {
         guard let snapshot = try RecipientLists.read(number, db) else {
             let isNew = state.withLock { state in
