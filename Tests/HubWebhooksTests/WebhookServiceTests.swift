@@ -156,7 +156,7 @@ struct WebhookServiceTests {
             [
                 .sample(server.url + "/silent"), .sample(blackHole.url), .sample(server.url + "/throttles"),
                 .sample(server.url + "/refuses"), .sample(server.url + "/works"),
-            ], store: store, attemptTimeout: .seconds(60))
+            ], store: store, attemptTimeout: .seconds(600))
         for round in 1...10 {
             service.report([try .fact("channel-\(round)", .occupied)])
             let isDelivered = await eventually { server.requests.filter { $0.path == "/works" }.count == round }

@@ -274,7 +274,7 @@ struct WireTests {
     func mixedAnswers() async throws {
         let simulation = try Simulation()
         defer { simulation.stop() }
-        let lane = try RawLane(simulation) { $0.totalTimeout = .seconds(4) * SlowBuild.factor }
+        let lane = try RawLane(simulation) { $0.totalTimeout = .seconds(8) * SlowBuild.factor }
         let faults: [GatewayFault?] = [
             nil, .init(delayMilliseconds: SimulatorLimits.delayMillisecondsMax), .init(action: .html), .init(bodyBytes: 300_000), .init(headerBytes: 10_000),
             .init(reason: "ServiceUnavailable", bodyBytes: 40_000), nil, .init(action: .reset),
