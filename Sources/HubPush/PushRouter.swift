@@ -102,7 +102,7 @@ package final class PushRouter: ClosablePushGateway {
     package var laneCount: Int { state.withLock { $0.lanes?.count ?? 0 } }
 
     /// Numbers of all lanes, in no particular order.
-    package var lanes: [LaneFigures] { state.withLock { $0.lanes?.figures ?? [] } }
+    package var lanes: [LaneCounters] { state.withLock { $0.lanes?.figures ?? [] } }
 
     /// Whether pushes to this provider are sent, for apps without credentials of their own.
     package func isConfigured(_ provider: PushProvider) -> Bool { state.withLock { $0.common[provider] } != nil }

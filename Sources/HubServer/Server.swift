@@ -101,7 +101,7 @@ package final class Server: Sendable {
             let readiness = Readiness(
                 refusal: { isDraining.isSet ? Readiness.shuttingDown : StoreProbe.refusal(store.health) }, isClosing: { isClosing.isSet })
             try loops.start { loop in
-                let engineOfLoop = LoopEngine(
+                let engineOfLoop = LoopBridge(
                     loop: loop, ports: ports, report: { delivery.report($0, loop: loop.index) }, facts: { webhooks?.report($0) },
                     relief: delivery.relief)
                 let engine = ChannelEngine(
@@ -225,10 +225,10 @@ package final class Server: Sendable {
     }
 
     /// One for each loop, in the loops' order.
-    private func figuresOfLoops() async -> [LoopFigures] {
-        let (readings, continuation) = AsyncStream.makeStream(of: (Int, LoopFigures).self)
+    private func figuresOfLoops() async -> [LoopCounters] {
+        let (readings, continuation) = AsyncStream.makeStream(of: (Int, LoopCounters).self)
         for loop in loops.handles.indices { ports.post(.measure { continuation.yield((loop, $0.loop)) }, to: loop) }
-        var figures: [Int: LoopFigures] = [:]
+        var figures: [Int: LoopCounters] = [:]
         for await (loop, reading) in readings {
             figures[loop] = reading
             if figures.count == loops.handles.count { break }

@@ -28,7 +28,7 @@ package final class GroupCommit<Transaction>: Sendable {
         var waiting: [Call] = []
         var waitingRows = 0
         var isWriting = false
-        var figures = GroupCommitFigures()
+        var figures = GroupCommitCounters()
     }
 
     private enum Admission {
@@ -51,7 +51,7 @@ package final class GroupCommit<Transaction>: Sendable {
     }
 
     /// For metrics.
-    package var figures: GroupCommitFigures {
+    package var figures: GroupCommitCounters {
         state.withLock { state in
             var figures = state.figures
             figures.waitingRows = state.waitingRows
@@ -150,7 +150,7 @@ package final class GroupCommit<Transaction>: Sendable {
 }
 
 /// Counters of a `GroupCommit` since it was made, and its queue.
-package struct GroupCommitFigures: Sendable, Equatable {
+package struct GroupCommitCounters: Sendable, Equatable {
     package var transactions: UInt64 = 0
     /// Transactions that could not be committed, included in `transactions`.
     package var failed: UInt64 = 0

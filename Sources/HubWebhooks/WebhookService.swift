@@ -87,11 +87,11 @@ package final class WebhookService: Sendable {
     package var counters: WebhookCounters { get async { await dispatch.counters } }
 
     /// The queue of each endpoint, in the order of the configuration, for metrics.
-    package var queues: [WebhookQueueFigures] { get async { await dispatch.queues } }
+    package var queues: [WebhookQueueCounters] { get async { await dispatch.queues } }
 }
 
 /// One endpoint's queue. Leaves out the address, which may hold a secret.
-package struct WebhookQueueFigures: Sendable, Equatable {
+package struct WebhookQueueCounters: Sendable, Equatable {
     /// The app's id.
     package var app: String
     package var batches = 0
@@ -99,8 +99,8 @@ package struct WebhookQueueFigures: Sendable, Equatable {
 }
 
 extension WebhookDispatch {
-    var queues: [WebhookQueueFigures] {
-        lanes.map { WebhookQueueFigures(app: $0.endpoint.appID, batches: $0.queue.count, bytes: $0.queue.bytes) }
+    var queues: [WebhookQueueCounters] {
+        lanes.map { WebhookQueueCounters(app: $0.endpoint.appID, batches: $0.queue.count, bytes: $0.queue.bytes) }
     }
 }
 

@@ -130,7 +130,7 @@ extension HTTPResponse {
 }
 
 /// Takes publishes as delivery does, keeps their answers, and answers at once or when told.
-final class ScriptedDesk: EventDesk {
+final class ScriptedDesk: EventPort {
     private struct State {
         var holds = false
         var isFull = false
@@ -206,7 +206,7 @@ final class ScriptedDesk: EventDesk {
 }
 
 /// Writes publishes for later into a store, where nobody looks for what is due.
-final class StoringSchedule: ScheduleDesk {
+final class StoringSchedule: SchedulePort {
     let store: any DeliveryStore
     private let failure = Mutex<(any Error)?>(nil)
 

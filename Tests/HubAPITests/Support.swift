@@ -21,7 +21,7 @@ final class ManualClock: TimeSource {
 }
 
 /// Writes down what it is told.
-final class RecordingDesk: AttendanceDesk {
+final class RecordingDesk: AttendancePort {
     enum Call: Equatable {
         case bind(socketID: String, app: String, user: String, device: String, channel: String? = nil)
         case removed(session: String, user: String)
@@ -61,9 +61,9 @@ final class RecordingDesk: AttendanceDesk {
 
 /// Writes down what it is to send.
 final class RecordingQueue: PushQueue {
-    private let recorded = Mutex<[DeliveryRecord]>([])
-    var deliveries: [DeliveryRecord] { recorded.withLock { $0 } }
-    func enqueue(_ deliveries: [DeliveryRecord]) async { recorded.withLock { $0 += deliveries } }
+    private let recorded = Mutex<[PushRecord]>([])
+    var deliveries: [PushRecord] { recorded.withLock { $0 } }
+    func enqueue(_ deliveries: [PushRecord]) async { recorded.withLock { $0 += deliveries } }
 }
 
 /// Both halves of the API over one directory: app 1 has two keys, app 2 one, app 3 is disabled.

@@ -23,17 +23,17 @@ final class TestEvents {
     @discardableResult
     func commit(
         _ id: String, to users: [String], app: String = "1", channel: String = "presence-quiz-s1", data: String = "{}",
-        note: RecipientNote = RecipientNote(state: .live, choice: .awaited), deliveries: [DeliveryRecord] = []
+        note: RecipientNote = RecipientNote(state: .live, choice: .awaited), deliveries: [PushRecord] = []
     ) async throws -> EventRecord {
         let now = clock.wallMilliseconds
         let event = EventRecord(
             id: id, app: app, channel: channel, name: "asked", data: data, policy: .critical, committedAt: now, expiresAt: now + 600_000)
-        let opening = FanoutOpening(snapshot: RecipientSnapshot(users: users), note: note)
+        let opening = RecipientOpening(snapshot: RecipientSnapshot(users: users), note: note)
         return try await store.commit([EventCommit(event, deliveries, recipients: opening)])[0]
     }
 
-    func delivery(_ event: String, _ user: String, _ device: String, _ state: DeliveryState) -> DeliveryRecord {
-        DeliveryRecord(
+    func delivery(_ event: String, _ user: String, _ device: String, _ state: PushState) -> PushRecord {
+        PushRecord(
             nid: NotificationID.make(event: event, app: "1", user: user), event: event, app: "1", user: user, device: device, state: state,
             reason: "live, not confirmed", dueAt: clock.wallMilliseconds)
     }

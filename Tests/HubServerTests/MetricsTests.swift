@@ -45,7 +45,7 @@ struct MetricsTests {
 
     @Test("who was pushed to because no receipt came is counted by what had been known, and words of other versions as other")
     func escalations() {
-        var figures = DeliveryFigures()
+        var figures = DeliveryCounters()
         func target(_ reason: String) -> Escalation.Target {
             Escalation.Target(user: "u", device: nil, policy: .notify, wait: 1, recipient: 0, reason: reason)
         }
@@ -110,10 +110,10 @@ struct MetricsTests {
 
     @Test("the queue counts what waits for each lane, without what has gone, and knows what is due for the longest")
     func queue() {
-        func delivery(_ nid: String, due: Int64) -> DeliveryRecord {
-            DeliveryRecord(nid: nid, event: "e", app: "1", user: "u", device: "d", state: .due, reason: "absent", dueAt: due)
+        func delivery(_ nid: String, due: Int64) -> PushRecord {
+            PushRecord(nid: nid, event: "e", app: "1", user: "u", device: "d", state: .due, reason: "absent", dueAt: due)
         }
-        var queue = DeliveryQueue()
+        var queue = OutboxQueue()
         let (apns, fcm) = (PushRoute(app: "1", provider: .apns), PushRoute(app: "1", provider: .fcm))
         #expect(queue.oldestDue == nil && queue.parkedCounts().isEmpty)
         queue.insert(delivery("later", due: 900))
@@ -128,10 +128,10 @@ struct MetricsTests {
     @Test("lanes of one name are told apart, and each has one state")
     func lanes() {
         var text = MetricsText()
-        var stopped = LaneFigures(name: "fcm project p", provider: .fcm)
+        var stopped = LaneCounters(name: "fcm project p", provider: .fcm)
         stopped.state = .stopped
         stopped.rate = 12.5
-        text.lanes([LaneFigures(name: "fcm project p", provider: .fcm), stopped, LaneFigures(name: "apns", provider: .apns)])
+        text.lanes([LaneCounters(name: "fcm project p", provider: .fcm), stopped, LaneCounters(name: "apns", provider: .apns)])
         let states = text.text.split(separator: "\n").filter { $0.hasPrefix("tandem_push_lane_state{") }
         #expect(states.count == 9 && Set(states.map { $0.dropLast(2) }).count == 9 && states.count { $0.hasSuffix("} 1") } == 3)
         #expect(text.text.contains(#"tandem_push_lane_rate{lane="apns",provider="apns"} +Inf"#) && text.text.contains("} 12.5\n"))

@@ -89,7 +89,7 @@ final class TestStore {
     func commitPush(
         event: String = "e1", policy: Policy = .critical, group: String? = nil, user: String = "u", lifeMilliseconds: Int64 = 600_000,
         delayMilliseconds: Int64 = 0
-    ) async throws -> DeliveryRecord {
+    ) async throws -> PushRecord {
         let pushes = try await commitPushes(
             event: event, policy: policy, group: group, user: user, devices: ["d"], lifeMilliseconds: lifeMilliseconds,
             delayMilliseconds: delayMilliseconds)
@@ -100,13 +100,13 @@ final class TestStore {
     func commitPushes(
         event: String, policy: Policy, group: String? = nil, user: String = "u", devices: [String], lifeMilliseconds: Int64 = 600_000,
         delayMilliseconds: Int64 = 0
-    ) async throws -> [DeliveryRecord] {
+    ) async throws -> [PushRecord] {
         let now = clock.wallMilliseconds
         let message = PushMessage(
             nid: "nid-\(event)", event: event, kind: policy == .sync ? .silent : .alert, policy: policy, title: "t", body: "b", group: group,
             expiresAt: now + lifeMilliseconds, committedAt: now)
         let deliveries = devices.map { device in
-            DeliveryRecord(
+            PushRecord(
                 nid: "nid-\(event)", event: event, app: "1", user: user, device: device, state: .due, reason: "absent",
                 dueAt: now + delayMilliseconds, message: message)
         }
@@ -118,12 +118,12 @@ final class TestStore {
     }
 
     /// The event's one row once it is as wanted; whatever it is after the time limit.
-    func row(_ event: String = "e1", until isDone: (DeliveryRecord) -> Bool) async throws -> DeliveryRecord? {
+    func row(_ event: String = "e1", until isDone: (PushRecord) -> Bool) async throws -> PushRecord? {
         try await rows(event) { $0.first.map(isDone) ?? false }.first
     }
 
     /// The event's rows by device once they are as wanted; whatever they are after the time limit.
-    func rows(_ event: String, until isDone: ([DeliveryRecord]) -> Bool) async throws -> [DeliveryRecord] {
+    func rows(_ event: String, until isDone: ([PushRecord]) -> Bool) async throws -> [PushRecord] {
         let end = ContinuousClock.now + .seconds(60)
         while true {
             let rows = try await store.deliveries(event: event)

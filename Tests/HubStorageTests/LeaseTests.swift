@@ -22,13 +22,13 @@ struct LeaseTests {
         try await DatabaseQueue(path: folder.file()).read { db in try Int.fetchOne(db, sql: "SELECT count(*) FROM lease") ?? -1 }
     }
 
-    private func commit(_ users: [String], to store: SQLiteStore) async throws -> [DeliveryRecord] {
-        let deliveries = users.map { DeliveryRecord.sample(event: "e", user: $0, message: .sample(event: "e")) }
+    private func commit(_ users: [String], to store: SQLiteStore) async throws -> [PushRecord] {
+        let deliveries = users.map { PushRecord.sample(event: "e", user: $0, message: .sample(event: "e")) }
         _ = try await store.commit([.init(.sample("e"), deliveries)])
         return deliveries
     }
 
-    private func leased(_ deliveries: [DeliveryRecord], attempts: Int = 1) -> [DeliveryRecord] {
+    private func leased(_ deliveries: [PushRecord], attempts: Int = 1) -> [PushRecord] {
         deliveries.map { delivery in
             var delivery = delivery
             (delivery.state, delivery.attempts, delivery.dueAt) = (.leased, attempts, 77)

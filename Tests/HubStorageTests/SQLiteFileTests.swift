@@ -41,7 +41,7 @@ struct SQLiteFileTests {
         let before = try size(path)
         let event = EventRecord.sample("e1")
         // Fewer pages than SQLite moves by itself.
-        let deliveries = (0..<2_000).map { DeliveryRecord.sample(event: event.id, user: "\($0)") }
+        let deliveries = (0..<2_000).map { PushRecord.sample(event: event.id, user: "\($0)") }
         _ = try await store.commit([EventCommit(event, deliveries)])
         let isMoved = await eventually { (try? size(path)).map { $0 > before + 100_000 } ?? false }
         #expect(isMoved)

@@ -161,7 +161,7 @@ struct SQLiteStoreTests {
     @Test("a text that many deliveries have is written once and goes with its event; one that a single delivery has is in its row")
     func texts() async throws {
         let store = try open()
-        func row(_ user: String, title: String = "for all") -> DeliveryRecord {
+        func row(_ user: String, title: String = "for all") -> PushRecord {
             var message = PushMessage.sample(event: "e1", user: user)
             message.title = title
             return .sample(event: "e1", user: user, state: .due, message: message)
@@ -182,7 +182,7 @@ struct SQLiteStoreTests {
     func textsOfEarlierVersions() async throws {
         let path = folder.file()
         let first = try open()
-        let rows = ["a", "b"].map { DeliveryRecord.sample(event: "e1", user: $0, state: .due, message: .sample(event: "e1", user: $0)) }
+        let rows = ["a", "b"].map { PushRecord.sample(event: "e1", user: $0, state: .due, message: .sample(event: "e1", user: $0)) }
         _ = try await first.commit([.init(.sample("e1"), rows)])
         let before = try await first.deliveries(event: "e1")
         try await first.close()
@@ -258,7 +258,7 @@ struct SQLiteStoreTests {
         _ = try await store.commit([.init(.sample("e1"))])
         var event = EventRecord.sample("e1")
         event.data = "SECRET-PAYLOAD"
-        let delivery = DeliveryRecord.sample(event: "SECRET-EVENT", message: .sample(event: "SECRET-MESSAGE"))
+        let delivery = PushRecord.sample(event: "SECRET-EVENT", message: .sample(event: "SECRET-MESSAGE"))
         for batch in [[EventCommit(event)], [EventCommit(.sample("e2"), [delivery])]] {
             let error = try #require(await #expect(throws: StorageError.self) { _ = try await store.commit(batch) })
             var dumped = ""

@@ -59,12 +59,12 @@ extension EventRecord {
     }
 }
 
-extension DeliveryRecord {
+extension PushRecord {
     static func sample(
-        event: String, user: String = "u1", device: String = "d1", state: DeliveryState = .waiting, dueAt: Int64 = 5_000,
+        event: String, user: String = "u1", device: String = "d1", state: PushState = .waiting, dueAt: Int64 = 5_000,
         message: PushMessage? = nil
-    ) -> DeliveryRecord {
-        DeliveryRecord(
+    ) -> PushRecord {
+        PushRecord(
             nid: "nid-\(event)-\(user)", event: event, app: "1", user: user, device: device, state: state, reason: "absent",
             dueAt: dueAt, message: message)
     }

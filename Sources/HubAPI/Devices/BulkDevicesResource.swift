@@ -3,7 +3,7 @@ internal import HubDelivery
 
 /// `POST /apps/{app}/devices`: many registrations, changes and removals in one request and one transaction, with an outcome per item.
 struct BulkDevicesResource: Sendable {
-    let shelf: DeviceShelf
+    let shelf: DeviceRegistry
 
     /// Items of one request.
     static let itemsMax = 1_000
@@ -49,7 +49,7 @@ struct BulkDevicesResource: Sendable {
                 outcomes.append(.refused(error))
             }
         }
-        _ = try await shelf.directory.putDevices(changes, by: .backend, perUserMax: DeviceShelf.devicesPerUserMax)
+        _ = try await shelf.directory.putDevices(changes, by: .backend, perUserMax: DeviceRegistry.devicesPerUserMax)
         return .json(["devices": .array(outcomes.map(Self.answer))])
     }
 

@@ -6,7 +6,7 @@ internal import HubDelivery
 /// token along. Nothing else is read or changed, because the caller has proven nothing.
 struct WaitingDevices: Sendable {
     let apps: AppDirectory
-    let shelf: DeviceShelf
+    let shelf: DeviceRegistry
     /// Nil: no limit.
     let gate: PaceGate?
     let time: any TimeSource

@@ -10,7 +10,7 @@ internal import PusherProtocol
 /// Channels with a definition go to the event desk. So does a publish with an idempotency key, because its answer is committed first.
 struct EventsResource {
     let engine: ChannelEngine
-    let desk: any EventDesk
+    let desk: any EventPort
     let survey: ChannelSurvey
     let answers: AnswerBook
     let laterPublishes: LaterPublishes

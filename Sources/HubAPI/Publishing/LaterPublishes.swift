@@ -6,8 +6,8 @@ internal import PusherProtocol
 
 /// Events with `deliver_at`: checked now, stored, and published when due. Any thread.
 struct LaterPublishes: Sendable {
-    let desk: any EventDesk
-    let schedule: any ScheduleDesk
+    let desk: any EventPort
+    let schedule: any SchedulePort
     let answers: AnswerBook
     let time: any TimeSource
 

@@ -80,7 +80,7 @@ struct NotificationsResource: Sendable {
         case .addresses(let addresses):
             let deliveries = addresses.map { name, address in
                 let nid = DirectSend.nid(event: event.id, app: app, address: name)
-                return DeliveryRecord(
+                return PushRecord(
                     nid: nid, event: event.id, app: app, user: "", device: name, state: .due, reason: direct.policy.rawValue, dueAt: now,
                     message: direct.message(nid: nid, of: event), address: address)
             }
@@ -93,15 +93,15 @@ struct NotificationsResource: Sendable {
         let sent = if let once = direct.once { try await store.sentOnce(app: app, key: once, users: users) } else { Set<String>() }
         let users = users.filter { !sent.contains($0) }
         let devices = try await directory.devices(app: app, users: users)
-        var deliveries: [DeliveryRecord] = []
+        var deliveries: [PushRecord] = []
         var notes: [RecipientNote] = []
         var unreachable: [String] = []
         for user in users {
             let own = devices[user] ?? []
             let usable = Decision.usableDevices(tokenAge.worthTrying(own, for: direct.policy, now: event.committedAt))
             let nid = NotificationID.make(event: event.id, app: app, user: user)
-            func delivery(_ device: Device?, _ state: DeliveryState, _ reason: String, _ message: PushMessage?) -> DeliveryRecord {
-                DeliveryRecord(
+            func delivery(_ device: Device?, _ state: PushState, _ reason: String, _ message: PushMessage?) -> PushRecord {
+                PushRecord(
                     nid: nid, event: event.id, app: app, user: user, device: device?.id ?? "", state: state, reason: reason,
                     dueAt: event.committedAt, message: message, route: device?.route)
             }
@@ -122,7 +122,7 @@ struct NotificationsResource: Sendable {
         // An unreachable user may be notified another time.
         let missed = Set(unreachable)
         let once = direct.once.map { OnceKey(key: $0, users: users.filter { !missed.contains($0) }) }
-        let recipients = FanoutOpening(snapshot: RecipientSnapshot(users: users), notes: notes)
+        let recipients = RecipientOpening(snapshot: RecipientSnapshot(users: users), notes: notes)
         return Plan(commit: EventCommit(event, deliveries, recipients: recipients, once: once), answer: answer)
     }
 

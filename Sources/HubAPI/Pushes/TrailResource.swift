@@ -78,16 +78,16 @@ extension EventTrail.Recipient {
         let states = deliveries.filter { $0.record.purpose == .notification }.map(\.record.state)
         // The best of several devices decides, because the person has seen that one.
         if states.contains(.accepted) { return "pushed" }
-        if states.contains(where: DeliveryState.open.contains) { return "pushing" }
+        if states.contains(where: PushState.open.contains) { return "pushing" }
         let ended = deliveries.filter { $0.record.purpose == .notification && $0.record.outcome != Redirection.replaced }
         if let end = ended.first?.record.state ?? states.first { return end.rawValue }
         switch note?.choice {
         case .awaited: return isOpen ? "awaited" : "closed"
-        case .socketOnly, .seen: return DeliveryState.socket.rawValue
+        case .socketOnly, .seen: return PushState.socket.rawValue
         case .pushed: return "pushing"
-        case .actor: return DeliveryState.cancelled.rawValue
-        case .expired: return DeliveryState.expired.rawValue
-        case .noDevice, .noToken, .permissionDenied, .tokenTooOld: return DeliveryState.undeliverable.rawValue
+        case .actor: return PushState.cancelled.rawValue
+        case .expired: return PushState.expired.rawValue
+        case .noDevice, .noToken, .permissionDenied, .tokenTooOld: return PushState.undeliverable.rawValue
         default: return "skipped"
         }
     }

@@ -18,11 +18,11 @@ package struct BackendAPI: Sendable {
     ///   - definitions: returns the definitions in force.
     ///   - defaultEnvironment: of APNs tokens without an environment.
     package init(
-        directory: any Directory, store: any DeliveryStore, desk: any AttendanceDesk, pushes: any PushQueue, answers: AnswerBook,
+        directory: any Directory, store: any DeliveryStore, desk: any AttendancePort, pushes: any PushQueue, answers: AnswerBook,
         time: any TimeSource, definitions: @escaping @Sendable () -> DefinitionSet, defaultEnvironment: APNsEnvironment,
         tokenAge: TokenAge = .standard
     ) {
-        let shelf = DeviceShelf(directory: directory, time: time, defaultEnvironment: defaultEnvironment)
+        let shelf = DeviceRegistry(directory: directory, time: time, defaultEnvironment: defaultEnvironment)
         sessions = SessionsResource(directory: directory, desk: desk, definitions: definitions)
         participants = ParticipantsResource(directory: directory, desk: desk, time: time, definitions: definitions)
         devices = DevicesResource(shelf: shelf)

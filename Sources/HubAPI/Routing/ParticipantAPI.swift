@@ -16,11 +16,11 @@ package struct ParticipantAPI: Sendable {
     ///   - limits: of joins.
     ///   - pause: waits until a join's turn.
     package init(
-        directory: any Directory, store: any DeliveryStore, apps: AppDirectory, desk: any AttendanceDesk, time: any TimeSource,
+        directory: any Directory, store: any DeliveryStore, apps: AppDirectory, desk: any AttendancePort, time: any TimeSource,
         definitions: @escaping @Sendable () -> DefinitionSet, defaultEnvironment: APNsEnvironment, limits: JoinLimits,
         pause: @escaping Pause = { try? await Task.sleep(for: .nanoseconds(Int64(clamping: $0))) }
     ) {
-        let shelf = DeviceShelf(directory: directory, time: time, defaultEnvironment: defaultEnvironment)
+        let shelf = DeviceRegistry(directory: directory, time: time, defaultEnvironment: defaultEnvironment)
         let bearers = BearerCheck(apps: apps, directory: directory, time: time)
         joining = JoinResource(
             directory: directory, desk: desk, apps: apps, devices: JoiningDevices(shelf: shelf),

@@ -29,7 +29,7 @@ package final class Router {
     private static let bodyDepthMax = 32
 
     package init(
-        engine: ChannelEngine, desk: any EventDesk, schedule: any ScheduleDesk, answers: AnswerBook, survey: ChannelSurvey, backend: BackendAPI, participants: ParticipantAPI,
+        engine: ChannelEngine, desk: any EventPort, schedule: any SchedulePort, answers: AnswerBook, survey: ChannelSurvey, backend: BackendAPI, participants: ParticipantAPI,
         metrics: MetricsResource, time: any TimeSource, bodyBytesMax: Int, corsOrigins: [String], readiness: Readiness
     ) {
         parser = JSONParser(capacityBytes: bodyBytesMax, depthMax: Self.bodyDepthMax)

@@ -6,7 +6,7 @@ internal import HubDelivery
 /// participant token.
 struct JoinResource: Sendable {
     let directory: any Directory
-    let desk: any AttendanceDesk
+    let desk: any AttendancePort
     let apps: AppDirectory
     let devices: JoiningDevices
     let gates: JoinGates

@@ -4,7 +4,7 @@ internal import HubDelivery
 
 /// The device of a join: its row, and the token stored there.
 struct JoiningDevices: Sendable {
-    let shelf: DeviceShelf
+    let shelf: DeviceRegistry
 
     static let randomByteCount = 8
 
@@ -48,7 +48,7 @@ struct JoiningDevices: Sendable {
         device.user = participant.user
         do {
             _ = try await shelf.directory.putDevice(
-                device, by: .participant(session: participant.session), perUserMax: DeviceShelf.devicesPerUserMax)
+                device, by: .participant(session: participant.session), perUserMax: DeviceRegistry.devicesPerUserMax)
         } catch DirectoryError.tooManyDevices {
             return
         }

@@ -5,8 +5,8 @@ internal import HubDelivery
 /// `PUT /me/state`, `PUT|DELETE /me/device`, `GET /me/events` and `POST /me/receipts`: an app speaks for the device that its participant token was issued to.
 struct MeResource: Sendable {
     let bearers: BearerCheck
-    let desk: any AttendanceDesk
-    let shelf: DeviceShelf
+    let desk: any AttendancePort
+    let shelf: DeviceRegistry
     let history: HistoryResource
     let receipts: ReceiptsResource
     let time: any TimeSource
@@ -17,7 +17,7 @@ struct MeResource: Sendable {
     private let eventsPace = PaceGate("pages of events for this participant")
 
     init(
-        bearers: BearerCheck, desk: any AttendanceDesk, shelf: DeviceShelf, history: HistoryResource, receipts: ReceiptsResource,
+        bearers: BearerCheck, desk: any AttendancePort, shelf: DeviceRegistry, history: HistoryResource, receipts: ReceiptsResource,
         time: any TimeSource
     ) {
         self.bearers = bearers
@@ -53,7 +53,7 @@ struct MeResource: Sendable {
             let registration = try DeviceRegistration(JSONBody(request.body))
             try registration.requireToken()
             let former = try await shelf.stored(owner)
-            return .json(DeviceShelf.answer(try await shelf.put(
+            return .json(DeviceRegistry.answer(try await shelf.put(
                 registration, of: owner, by: .participant(session: bearer.participant.session), former: former, keepsFormer: true)))
         case "DELETE":
             try await shelf.delete(try await pacedBearer(of: request).deviceOwner)

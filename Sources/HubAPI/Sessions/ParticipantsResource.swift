@@ -6,7 +6,7 @@ internal import HubDelivery
 /// `GET /apps/{app}/sessions/{session}/participants` and `PUT|DELETE …/participants/{user}`: the roster, kept by the backend.
 struct ParticipantsResource: Sendable {
     let directory: any Directory
-    let desk: any AttendanceDesk
+    let desk: any AttendancePort
     let time: any TimeSource
     let definitions: @Sendable () -> DefinitionSet
 

@@ -8,14 +8,14 @@ internal import PusherProtocol
 struct PusherAuthResource: Sendable {
     let bearers: BearerCheck
     let directory: any Directory
-    let desk: any AttendanceDesk
+    let desk: any AttendancePort
     let time: any TimeSource
     let definitions: @Sendable () -> DefinitionSet
     private let channelPace = PaceGate("channel authorizations of this participant", .authorizations)
     private let userPace = PaceGate("sign-ins of this participant")
 
     init(
-        bearers: BearerCheck, directory: any Directory, desk: any AttendanceDesk, time: any TimeSource,
+        bearers: BearerCheck, directory: any Directory, desk: any AttendancePort, time: any TimeSource,
         definitions: @escaping @Sendable () -> DefinitionSet
     ) {
         self.bearers = bearers

@@ -6,7 +6,7 @@ internal import HubDelivery
 struct ReceiptsResource: Sendable {
     let store: any DeliveryStore
     let directory: any Directory
-    let desk: any AttendanceDesk
+    let desk: any AttendancePort
     let definitions: @Sendable () -> DefinitionSet
 
     /// Both settle the recipient, because an opened notification has arrived.

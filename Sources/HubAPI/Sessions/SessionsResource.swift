@@ -5,7 +5,7 @@ internal import HubJSON
 /// `PUT|GET|DELETE /apps/{app}/sessions/{session}`: sessions, made and ended by the backend.
 struct SessionsResource: Sendable {
     let directory: any Directory
-    let desk: any AttendanceDesk
+    let desk: any AttendancePort
     let definitions: @Sendable () -> DefinitionSet
 
     /// Bytes of `attributes` as compact JSON: every event reads its session.

@@ -39,11 +39,11 @@ package final class ChannelEngine {
     private var cache = EventCache()
     let facts: FactLog
     /// Reports of this turn for delivery, until `takeReports`.
-    var reports: [AttendanceReport] = []
+    var reports: [LoopReport] = []
     var nextSerial: UInt32 = 1
     /// Line of the newest cache channel.
     var nextLine: UInt32 = 0
-    /// Ticket of the newest `AttendanceReport.attached`.
+    /// Ticket of the newest `LoopReport.attached`.
     var lastTicket: UInt64 = 0
     package internal(set) var counters = Counters()
     /// Arrival of the request or message being handled, in nanoseconds of the monotonic clock; 0: unknown. Set by the engine's caller.
@@ -296,7 +296,7 @@ package final class ChannelEngine {
     package func takeFacts() -> [ChannelFact] { facts.take() }
 
     /// Reports of this turn for delivery, in order.
-    package func takeReports() -> [AttendanceReport] {
+    package func takeReports() -> [LoopReport] {
         if reports.isEmpty { return [] }
         defer { reports.removeAll() }
         return reports

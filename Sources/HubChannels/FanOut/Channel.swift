@@ -24,7 +24,7 @@ final class Channel {
     /// Events whose PING has not been sent yet.
     var unprobed: [UInt64] = []
     /// Earliest time of the next PING.
-    var probePace = ProbePace()
+    var probePace = ReceiptPingPace()
     /// Highest ticket of all subscribers so far.
     private(set) var newestTicket: UInt64 = 0
 

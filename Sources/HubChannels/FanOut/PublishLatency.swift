@@ -35,7 +35,7 @@ package struct PublishLatency: Sendable {
 }
 
 /// Numbers of one loop's engine, copied for metrics.
-package struct EngineFigures: Sendable {
+package struct EngineCounters: Sendable {
     package var counters = ChannelEngine.Counters()
     /// Frames that shared a write (`FanOut.joinedFrames`).
     package var joinedFrames: UInt64 = 0
@@ -49,8 +49,8 @@ package struct EngineFigures: Sendable {
 
 extension ChannelEngine {
     /// A copy of the current numbers. Call on the loop's thread.
-    package var figures: EngineFigures {
-        var figures = EngineFigures()
+    package var figures: EngineCounters {
+        var figures = EngineCounters()
         figures.counters = counters
         figures.joinedFrames = unsafe fanOut.joinedFrames
         figures.channels = home.count

@@ -41,7 +41,7 @@ struct ReceiptCursor {
 /// A PING in the write of its event costs eleven bytes and a PONG; a page's `pusher:ping` costs 37 bytes and an event. A later PING costs
 /// another write per subscriber and delays the receipts. So each turn's events get their own PING, up to `burst` turns in quick succession.
 /// A longer stream shares one PING per `interval`. This bounds inbound traffic, which is one frame per subscriber and PING.
-struct ProbePace {
+struct ReceiptPingPace {
     /// Nanoseconds.
     static let interval: UInt64 = 250_000_000
     static let burst: UInt64 = 8

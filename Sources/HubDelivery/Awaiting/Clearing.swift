@@ -19,8 +19,8 @@ package enum Clearing {
     ///   - deliveries: all rows of one event and one participant, after `receipt` was carried out on them.
     ///   - now: milliseconds since 1970.
     package static func deliveries(
-        after receipt: PushCancellation, on device: String, among deliveries: [DeliveryRecord], now: Int64
-    ) -> [DeliveryRecord] {
+        after receipt: PushCancellation, on device: String, among deliveries: [PushRecord], now: Int64
+    ) -> [PushRecord] {
         if deliveries.contains(where: { $0.purpose == .clear }) { return [] }
         return deliveries.compactMap { delivery in
             guard delivery.device != device, !delivery.device.isEmpty, delivery.address == nil, let message = delivery.message,
@@ -33,7 +33,7 @@ package enum Clearing {
             default: return nil
             }
             let nid = NotificationID.clearing(delivery.nid)
-            return DeliveryRecord(
+            return PushRecord(
                 nid: nid, event: delivery.event, app: delivery.app, user: delivery.user, device: delivery.device, purpose: .clear, state: .due,
                 reason: reason, dueAt: dueAt,
                 message: PushMessage(

@@ -72,7 +72,7 @@ package struct Comebacks: Sendable {
     }
 
     /// Whether a push goes that is about to leave.
-    package func ruling(_ delivery: DeliveryRecord, now: Int64) -> Ruling {
+    package func ruling(_ delivery: PushRecord, now: Int64) -> Ruling {
         if entries.isEmpty, reading.isEmpty { return .goes }
         guard delivery.purpose == .notification, delivery.address == nil, let policy = delivery.message?.policy, !policy.pushesAnyway else {
             return .goes

@@ -51,7 +51,7 @@ package struct Attendance: Sendable {
     private var connections: [ConnectionID: Connection] = [:]
     private var people: [Person: Set<ConnectionID>] = [:]
     private var lastOrder: UInt64 = 0
-    private var travels: Travels
+    private var travels: Absences
     /// Until then everybody who is not there counts as on the way back from the server's own absence.
     private var bootGraceEnd = Int64.min
     /// Seats taken before that end, and not told of yet.
@@ -59,9 +59,9 @@ package struct Attendance: Sendable {
     private var bindings: SocketBindings
 
     /// - Parameter travellersMax: devices whose comings and goings are remembered.
-    package init(bindingsMax: Int = Attendance.bindingsMax, travellersMax: Int = Travels.travellersMax) {
+    package init(bindingsMax: Int = Attendance.bindingsMax, travellersMax: Int = Absences.travellersMax) {
         bindings = SocketBindings(countMax: bindingsMax)
-        travels = Travels(travellersMax: travellersMax)
+        travels = Absences(travellersMax: travellersMax)
     }
 
     /// Connections with at least one seat.

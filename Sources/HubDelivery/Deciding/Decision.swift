@@ -75,7 +75,7 @@ package struct Decision: Sendable, Equatable {
     /// `token stale`, `token expired`, `actor`, `expired`.
     package var reason: String
     /// An end that is written down at once, one row without a device: `undeliverable`, `expired`, `cancelled`. Nil: none.
-    package var end: DeliveryState?
+    package var end: PushState?
 
     /// The most devices of one participant that get a push for one event.
     package static let devicesMax = 25

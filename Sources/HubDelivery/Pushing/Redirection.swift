@@ -30,13 +30,13 @@ package struct Redirection: Sendable {
     }
 
     /// As it ends, where it ends without another device in its place. In an open state where it has a token of its own and goes on.
-    package var delivery: DeliveryRecord
+    package var delivery: PushRecord
     /// The token that it would be sent to; nil: there is none any more.
     package var token: TokenMark?
     /// The newest first.
     package var reachable: [Reachable]
 
-    package init(delivery: DeliveryRecord, token: TokenMark?, reachable: [Reachable]) {
+    package init(delivery: PushRecord, token: TokenMark?, reachable: [Reachable]) {
         self.delivery = delivery
         self.token = token
         self.reachable = reachable
@@ -46,9 +46,9 @@ package struct Redirection: Sendable {
 /// The outcome for a push that was looked at again.
 package enum RedirectionOutcome: Sendable, Equatable {
     /// It goes on, and these beside it: pushes to devices that have come, committed, in the state `due`.
-    case goesOn([DeliveryRecord])
+    case goesOn([PushRecord])
     /// It has ended, and these have taken its place.
-    case ended(DeliveryRecord, [DeliveryRecord])
+    case ended(PushRecord, [PushRecord])
     /// Another push of the notification is being sent to the person, and it is not certain to which token: what is right is known after
     /// its answer. Nothing was written.
     case waits
@@ -81,14 +81,14 @@ extension Redirection {
     /// The change that is to be written down.
     package enum Ruling: Sendable, Equatable {
         case goesOn(successors: [String])
-        case ends(DeliveryState, outcome: String?, successors: [String])
+        case ends(PushState, outcome: String?, successors: [String])
         case waits
     }
 
     /// A pure function of the person's other rows of the notification: no token gets it twice, no device gets two rows, and who has come
     /// since the event is told in the place of what has gone.
     package func ruling(beside others: [RedirectionRow]) -> Ruling {
-        let isOver = !DeliveryState.open.contains(delivery.state) && delivery.attempt != nil
+        let isOver = !PushState.open.contains(delivery.state) && delivery.attempt != nil
         // The end of an attempt is written down in any case.
         if !isOver, others.contains(where: { $0.isLeased && !isKnown($0) }) { return .waits }
         let tokens = Dictionary(reachable.map { ($0.device, $0.token) }, uniquingKeysWith: { first, _ in first })
@@ -109,8 +109,8 @@ extension Redirection {
     private func isKnown(_ row: RedirectionRow) -> Bool { reachable.contains { $0.device == row.device && !$0.isNew } }
 
     /// The row of a device that has come: its reason stays, because it says which receipts count.
-    package func successor(on device: String, now: Int64) -> DeliveryRecord {
-        DeliveryRecord(
+    package func successor(on device: String, now: Int64) -> PushRecord {
+        PushRecord(
             nid: delivery.nid, event: delivery.event, app: delivery.app, user: delivery.user, device: device, state: .due,
             reason: delivery.reason, dueAt: now, message: delivery.message)
     }

@@ -1,7 +1,7 @@
 /// A push that is not tried again by itself: its gateway refused it, or it was tried as often as it may.
 package struct DeadLetter: Sendable, Equatable {
     /// Its `outcome` says why. With its message, unless that cannot be read any more.
-    package var delivery: DeliveryRecord
+    package var delivery: PushRecord
     /// Nil: its device is gone.
     package var provider: PushProvider?
     package var attempts: [DeliveryAttempt]
@@ -20,7 +20,7 @@ package struct DeadLetter: Sendable, Equatable {
         }
     }
 
-    package init(delivery: DeliveryRecord, provider: PushProvider?, attempts: [DeliveryAttempt], place: Place) {
+    package init(delivery: PushRecord, provider: PushProvider?, attempts: [DeliveryAttempt], place: Place) {
         self.delivery = delivery
         self.provider = provider
         self.attempts = attempts
@@ -42,11 +42,11 @@ package enum DeadLetterSelection: Sendable, Equatable {
 /// What became of a replay.
 package struct DeadLetterReplay: Sendable, Equatable {
     /// As they are now: due, with no attempt made; to be handed to whoever sends.
-    package var due: [DeliveryRecord]
+    package var due: [PushRecord]
     /// Stay dead: their time is over and the replay gave them none. Named only where the selection names notifications.
-    package var expired: [DeliveryRecord]
+    package var expired: [PushRecord]
 
-    package init(due: [DeliveryRecord], expired: [DeliveryRecord]) {
+    package init(due: [PushRecord], expired: [PushRecord]) {
         self.due = due
         self.expired = expired
     }

@@ -41,7 +41,7 @@ package enum Policy: String, Sendable, CaseIterable {
 }
 
 /// Where a delivery stands. Everything but `waiting`, `due`, `leased` and `retry` is an end.
-package enum DeliveryState: String, Sendable, CaseIterable {
+package enum PushState: String, Sendable, CaseIterable {
     case waiting, due, leased, retry
     /// Told over the socket: no push was made.
     case socket
@@ -49,7 +49,7 @@ package enum DeliveryState: String, Sendable, CaseIterable {
     case skippedUnconfigured = "skipped_unconfigured"
 
     /// The states a restart takes up again.
-    package static let open: [DeliveryState] = [.waiting, .due, .leased, .retry]
+    package static let open: [PushState] = [.waiting, .due, .leased, .retry]
 }
 
 /// What a delivery is for. A device has one of each per event at most.
@@ -63,7 +63,7 @@ package enum DeliveryPurpose: String, Sendable, CaseIterable {
 /// One recipient's row of an event: what was decided, and for a push what became of it.
 ///
 /// A push is handed from list to list on its way: what was decided is shared by all copies, and changing any of that makes another one.
-package struct DeliveryRecord: Sendable, Equatable {
+package struct PushRecord: Sendable, Equatable {
     /// Never changed: what many copies share.
     private final class Box: Sendable {
         let decided: Decided
@@ -90,7 +90,7 @@ package struct DeliveryRecord: Sendable, Equatable {
     }
 
     private var box: Box
-    package var state: DeliveryState
+    package var state: PushState
     /// Milliseconds since 1970.
     package var dueAt: Int64
     package var attempts: Int
@@ -168,7 +168,7 @@ package struct DeliveryRecord: Sendable, Equatable {
 
     package init(
         nid: String, event: String, app: String, user: String, device: String, purpose: DeliveryPurpose = .notification,
-        state: DeliveryState, reason: String, dueAt: Int64, attempts: Int = 0, message: PushMessage? = nil,
+        state: PushState, reason: String, dueAt: Int64, attempts: Int = 0, message: PushMessage? = nil,
         address: DirectAddress? = nil, providerID: String? = nil, outcome: String? = nil, route: PushRoute? = nil
     ) {
         box = Box(
@@ -182,14 +182,14 @@ package struct DeliveryRecord: Sendable, Equatable {
         self.outcome = outcome
     }
 
-    package static func == (left: DeliveryRecord, right: DeliveryRecord) -> Bool {
+    package static func == (left: PushRecord, right: PushRecord) -> Bool {
         (left.box === right.box && left.sequence == right.sequence || left.message == right.message && left.hasSameNames(as: right))
             && (left.state, left.dueAt, left.attempts) == (right.state, right.dueAt, right.attempts)
             && (left.providerID, left.outcome) == (right.providerID, right.outcome)
             && (left.attempt, left.firstAttemptAt) == (right.attempt, right.firstAttemptAt)
     }
 
-    private func hasSameNames(as other: DeliveryRecord) -> Bool {
+    private func hasSameNames(as other: PushRecord) -> Bool {
         var (own, others) = (box.decided, other.box.decided)
         (own.message, others.message) = (nil, nil)
         return own == others
@@ -221,7 +221,7 @@ package struct DirectAddress: Sendable, Equatable {
 }
 
 /// The durable side of delivery: the contract every store fulfils. Callable from any thread.
-package protocol DeliveryStore: FanoutStore, ScheduledStore, TrailStore, ReceiptStore, RedirectionStore, AttendanceMarkStore, DeadLetterStore, OnceStore {
+package protocol DeliveryStore: RecipientStore, ScheduledStore, TrailStore, ReceiptStore, RedirectionStore, AttendanceMarkStore, DeadLetterStore, OnceStore {
     /// Commits events with their delivery rows and recipients, the answers that tell of them, and the end of the scheduled
     /// publishes that they come from, in one transaction, and returns the events with their sequences set. When it returns, all
     /// of it survives a crash of the process.
@@ -231,21 +231,21 @@ package protocol DeliveryStore: FanoutStore, ScheduledStore, TrailStore, Receipt
     /// - Throws: `AlreadySent` where one of an event's `once.users` was sent its key before. `ScheduleError.notWaiting` with all that do not wait; the rest can be committed again without those.
     func commit(_ batch: [EventCommit], answers: [AnswerRecord], scheduled: [ScheduledTake]) async throws -> [EventRecord]
     /// The deliveries in an open state, soonest due first, at most `limit`, with their `firstAttemptAt`. For start-up.
-    func openDeliveries(limit: Int) async throws -> [DeliveryRecord]
+    func openDeliveries(limit: Int) async throws -> [PushRecord]
     /// Writes down, durably, that deliveries are about to be sent, save for those that have ended meanwhile. Whoever reads them finds them
     /// leased with these attempts and due times until `update` writes what became of them; so does the next process after a crash.
     /// - Returns: those that were leased, in order. Only these may be sent.
-    func lease(_ deliveries: [DeliveryRecord]) async throws -> [DeliveryRecord]
+    func lease(_ deliveries: [PushRecord]) async throws -> [PushRecord]
     /// Writes states, attempts, due times, provider ids and outcomes of known rows that are open, in one transaction, and adds the
     /// records' `attempt` to what is kept for the trail. What has ended meanwhile stays as it ended. The due time of what has failed becomes the
     /// end of its last attempt.
     /// - Returns: of what was to be tried again, those that a receipt came to during their attempt, as they ended: cancelled.
     @discardableResult
-    func update(_ deliveries: [DeliveryRecord]) async throws -> [DeliveryRecord]
+    func update(_ deliveries: [PushRecord]) async throws -> [PushRecord]
     /// One event's rows, ordered by user and device, a user's notifications before their clears. For the trail and for tests.
-    func deliveries(event: String) async throws -> [DeliveryRecord]
+    func deliveries(event: String) async throws -> [PushRecord]
     /// The same of one user.
-    func deliveries(event: String, user: String) async throws -> [DeliveryRecord]
+    func deliveries(event: String, user: String) async throws -> [PushRecord]
     func event(id: String) async throws -> EventRecord?
     /// Removes ended events and what belongs to them, committed before `cutoff` (milliseconds since 1970), and scheduled publishes
     /// that ended before it: at most `limit` of each. An event with an open delivery or an open fan-out has not ended.

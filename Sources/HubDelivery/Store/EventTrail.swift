@@ -23,11 +23,11 @@ package struct DeliveryAttempt: Sendable, Equatable {
 package struct EventTrail: Sendable, Equatable {
     package struct Delivery: Sendable, Equatable {
         /// Without its message.
-        package var record: DeliveryRecord
+        package var record: PushRecord
         /// In the order of their numbers; about the first fifty are kept.
         package var attempts: [DeliveryAttempt]
 
-        package init(record: DeliveryRecord, attempts: [DeliveryAttempt]) {
+        package init(record: PushRecord, attempts: [DeliveryAttempt]) {
             self.record = record
             self.attempts = attempts
         }

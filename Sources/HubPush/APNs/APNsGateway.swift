@@ -325,18 +325,18 @@ extension APNsGateway {
 extension APNsGateway {
     /// Sends a notification to a non-existent device. If APNs complains of the token only, then key, team and topic are right.
     /// No phone gets it, and neither gates nor judges count it.
-    package func probe(_ environment: APNsEnvironment, completion: @escaping @Sendable (GatewayProbe) -> Void) {
+    package func probe(_ environment: APNsEnvironment, completion: @escaping @Sendable (CredentialCheck) -> Void) {
         let side = side(environment)
         let lane = side.lane.lane
         let asked = "a push to a device token that cannot exist (\(side.name))"
         let token: String
         do throws(PayloadFault) {
             guard case .token(let current) = try self.token(of: side) else {
-                return completion(GatewayProbe(.failed, asked: asked, answered: "no provider token yet", advice: "try again"))
+                return completion(CredentialCheck(.failed, asked: asked, answered: "no provider token yet", advice: "try again"))
             }
             token = current
         } catch {
-            return completion(GatewayProbe(.refused, asked: asked, answered: error.reason, advice: "check APNS_KEY_PATH"))
+            return completion(CredentialCheck(.refused, asked: asked, answered: error.reason, advice: "check APNS_KEY_PATH"))
         }
         let call = HTTPCall(
             method: "POST", url: lane.baseURL + "/3/device/" + Self.impossibleToken,
@@ -349,7 +349,7 @@ extension APNsGateway {
             switch result {
             case .failure(let error): completion(.unreachable(asked: asked, error, host: lane.baseURL))
             case .success(let answer):
-                completion(GatewayProbe.apns(asked: asked, APNsOutcome.verdict(answer, requestID: "", now: now).outcome))
+                completion(CredentialCheck.apns(asked: asked, APNsOutcome.verdict(answer, requestID: "", now: now).outcome))
             }
         }
     }

@@ -138,7 +138,7 @@ package final class FCMGateway: ClosablePushGateway {
         lane.multi.shutdown(grace: grace)
     }
 
-    var figures: LaneFigures { lane.figures(name: name, provider: .fcm) }
+    var figures: LaneCounters { lane.figures(name: name, provider: .fcm) }
 
     /// The transport's numbers for metrics.
     package var counters: CurlCounters { lane.multi.counters }
@@ -273,7 +273,7 @@ extension FCMGateway {
 extension FCMGateway {
     /// Validates a message to a topic without subscribers, without sending it. This checks account, role, API and project.
     /// No gate counts it.
-    package func probe(completion: @escaping @Sendable (GatewayProbe) -> Void) {
+    package func probe(completion: @escaping @Sendable (CredentialCheck) -> Void) {
         let asked = "a message that is only checked, not sent (\(name))"
         let body = Array(#"{"validate_only":true,"message":{"topic":"tandem-check","data":{"check":"live"}}}"#.utf8)
         let now = time.wallMilliseconds
@@ -281,7 +281,7 @@ extension FCMGateway {
             switch token {
             case .failure(let fault):
                 completion(
-                    GatewayProbe(
+                    CredentialCheck(
                         fault.isRetryable ? .failed : .refused, asked: asked, answered: fault.reason,
                         advice: fault.isRetryable
                             ? "see that this machine reaches the service account's token_uri"

@@ -106,7 +106,7 @@ final class PushLane: Sendable {
     }
 
     /// Numbers for metrics, without the client's counters.
-    func pace(name: String, provider: PushProvider) -> LaneFigures {
+    func pace(name: String, provider: PushProvider) -> LaneCounters {
         let now = time.monotonicNanoseconds
         return state.withLock { $0.pace.figures(name: name, provider: provider, now: now) }
     }

@@ -81,7 +81,7 @@ struct DecisionDesk {
         /// Nil: the event has no policy for anybody, and nothing is kept of it.
         var event: EventRecord?
         /// Rows that are made with the event: pushes that are due at once, and ends.
-        var deliveries: [DeliveryRecord] = []
+        var deliveries: [PushRecord] = []
         /// Everybody whom the event is to reach for certain, in the order in which the store counts them.
         var recipients: [String] = []
         /// Of each recipient.
@@ -169,13 +169,13 @@ struct DecisionDesk {
                 let locale = variant.locales.isEmpty ? nil : device?.locale
                 let message = try rendering.message(variant, participant: entry.participant, nid: nid, locale: locale)
                 decided.deliveries.append(
-                    DeliveryRecord(
+                    PushRecord(
                         nid: nid, event: event.id, app: event.app, user: entry.user, device: push.device, state: .due, reason: push.reason,
                         dueAt: event.committedAt, message: message, route: device?.route))
             }
         } else if let end = decision.end {
             decided.deliveries.append(
-                DeliveryRecord(
+                PushRecord(
                     nid: nid, event: event.id, app: event.app, user: entry.user, device: "", state: end, reason: decision.reason,
                     dueAt: event.committedAt))
         }

@@ -74,7 +74,7 @@ extension DeliveryService {
                         targets: decided.targets), context
                 ))
         }
-        let recipients = decided.recipients.isEmpty ? nil : FanoutOpening(snapshot: desk.snapshot(of: decided.recipients), notes: decided.notes)
+        let recipients = decided.recipients.isEmpty ? nil : RecipientOpening(snapshot: desk.snapshot(of: decided.recipients), notes: decided.notes)
         prepared.records.append(EventCommit(record, decided.deliveries, recipients: recipients))
     }
 
@@ -115,7 +115,7 @@ extension DeliveryService {
             publish.command.respond(.success(publish.outcomes))
         }
         let sequences = Dictionary(events.map { ($0.id, $0.sequence) }, uniquingKeysWith: { first, _ in first })
-        var due: [DeliveryRecord] = []
+        var due: [PushRecord] = []
         for record in records {
             let sequence = sequences[record.event.id] ?? 0
             for var delivery in record.deliveries where delivery.state == .due {

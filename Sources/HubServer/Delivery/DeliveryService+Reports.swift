@@ -73,7 +73,7 @@ extension DeliveryService {
     private func clearsSiblings(_ channel: String) -> Bool { currentDefinitions.match(channel: channel)?.definition.clearsSiblings ?? false }
 
     /// Enters a report in the book; true when it completes a change of the definitions.
-    func handle(_ report: AttendanceReport, loop: Int, _ desk: inout DecisionDesk, _ change: inout DefinitionChange?) async -> Bool {
+    func handle(_ report: LoopReport, loop: Int, _ desk: inout DecisionDesk, _ change: inout DefinitionChange?) async -> Bool {
         switch report {
         case .attached(let connection, let socketID, let app, let channel, let reportedUser, let isBrowser, let ticket):
             desk.attendedUpTo[loop] = ticket

@@ -14,9 +14,9 @@ internal import Synchronization
 /// One task takes everything in order from one inbox: attendance reports, publishes, what apps say of themselves. So a
 /// publish sees exactly what was reported before it, and a role that was assigned before a publish is in force on the loop
 /// when its frame arrives there. Publishes that wait together are committed together.
-final class DeliveryService: EventDesk, AttendanceDesk {
+final class DeliveryService: EventPort, AttendancePort {
     enum Item: Sendable {
-        case reports(loop: Int, [AttendanceReport])
+        case reports(loop: Int, [LoopReport])
         case publish(PublishCommand)
         case deviceState(app: String, user: String, device: String, AppState, keepsWorking: Bool)
         case bind(SocketID, app: String, user: String, device: String, channel: ChannelName?, done: CheckedContinuation<Void, Never>)
@@ -52,7 +52,7 @@ final class DeliveryService: EventDesk, AttendanceDesk {
     private let tokenAge: TokenAge
     let logger: Logger
     let alarm = Alarm()
-    let figures = Mutex(DeliveryFigures())
+    let figures = Mutex(DeliveryCounters())
     /// Whether somebody is connected to a channel that has a definition; as of the last turn.
     let isAttended = Flag()
 
@@ -107,7 +107,7 @@ final class DeliveryService: EventDesk, AttendanceDesk {
         inbox.offer(.publish(command), limit: Self.waitingMax)
     }
 
-    func report(_ reports: [AttendanceReport], loop: Int) {
+    func report(_ reports: [LoopReport], loop: Int) {
         inbox.post(.reports(loop: loop, reports))
     }
 

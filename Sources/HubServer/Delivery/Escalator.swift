@@ -99,7 +99,7 @@ final class Escalator: Sendable {
 
     /// What came together: written in one transaction.
     private struct Turn {
-        var rows: [DeliveryRecord] = []
+        var rows: [PushRecord] = []
         var settlements = Settlements()
         /// By event.
         var late: [String: [LateReceipt]] = [:]
@@ -129,7 +129,7 @@ final class Escalator: Sendable {
         let inserted = await untilDone("receipts and pushes could not be stored") {
             if rows.isEmpty {
                 try await self.store.settle(settlements)
-                return [DeliveryRecord]()
+                return [PushRecord]()
             }
             return try await self.store.escalate(rows, settlements)
         }
@@ -171,17 +171,17 @@ final class Escalator: Sendable {
     }
 
     /// One row for each device to push to, or one that says why there is none.
-    private func rows(_ context: PushContext, _ targets: [Escalation.Target], _ audience: Audience) -> [DeliveryRecord] {
+    private func rows(_ context: PushContext, _ targets: [Escalation.Target], _ audience: Audience) -> [PushRecord] {
         let record = context.record
         let now = time.wallMilliseconds
         var rendering = Rendering(
             definition: context.definition, event: record, channel: context.placeholders, session: audience.session, data: context.data)
-        var rows: [DeliveryRecord] = []
+        var rows: [PushRecord] = []
         for target in targets {
             let nid = NotificationID.make(event: record.id, app: record.app, user: target.user)
-            func end(_ state: DeliveryState, _ reason: String) {
+            func end(_ state: PushState, _ reason: String) {
                 rows.append(
-                    DeliveryRecord(
+                    PushRecord(
                         nid: nid, event: record.id, app: record.app, user: target.user, device: "", state: state, reason: reason, dueAt: now))
             }
             guard let entry = audience.entries[target.user],
@@ -209,7 +209,7 @@ final class Escalator: Sendable {
                         break
                     }
                     rows.append(
-                        DeliveryRecord(
+                        PushRecord(
                             nid: nid, event: record.id, app: record.app, user: target.user, device: device.id, state: .due,
                             reason: target.isHubLate ? "\(target.reason), not confirmed, hub late" : "\(target.reason), not confirmed", dueAt: now, message: message, route: device.route))
                 } catch {
@@ -263,22 +263,22 @@ final class Escalator: Sendable {
 
 /// Bits to write, by event, in the order in which the events first changed.
 private struct Settlements {
-    private var byEvent: [String: FanoutSettlement] = [:]
+    private var byEvent: [String: RecipientSettlement] = [:]
     private var order: [String] = []
 
     mutating func confirmed(_ event: String, _ recipients: [Int], at: Int64) {
-        change(event) { $0.confirmed += recipients.map { FanoutSettlement.Confirmation(recipient: $0, at: at) } }
+        change(event) { $0.confirmed += recipients.map { RecipientSettlement.Confirmation(recipient: $0, at: at) } }
     }
     mutating func pushed(_ event: String, _ recipients: [Int]) { change(event) { $0.pushed += recipients } }
     mutating func closed(_ event: String) { change(event) { $0.isClosed = true } }
 
-    mutating func take() -> [FanoutSettlement] {
+    mutating func take() -> [RecipientSettlement] {
         defer { (byEvent, order) = ([:], []) }
         return order.compactMap { byEvent[$0] }
     }
 
-    private mutating func change(_ event: String, _ change: (inout FanoutSettlement) -> Void) {
+    private mutating func change(_ event: String, _ change: (inout RecipientSettlement) -> Void) {
         if byEvent[event] == nil { order.append(event) }
-        change(&byEvent[event, default: FanoutSettlement(event: event)])
+        change(&byEvent[event, default: RecipientSettlement(event: event)])
     }
 }

@@ -8,8 +8,8 @@ internal import Synchronization
 
 /// A copy of one loop's numbers.
 struct LoopReading: Sendable {
-    let loop: LoopFigures
-    let engine: EngineFigures
+    let loop: LoopCounters
+    let engine: EngineCounters
 }
 
 /// Gathers what every part has counted, and writes it out for Prometheus.

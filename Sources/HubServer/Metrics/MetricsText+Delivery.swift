@@ -4,7 +4,7 @@ internal import HubDelivery
 /// What delivery has decided and heard.
 extension MetricsText {
     /// - Parameter waiting: publishes, reports and the like in front of delivery's task.
-    mutating func delivery(_ figures: DeliveryFigures, waiting: Int) {
+    mutating func delivery(_ figures: DeliveryCounters, waiting: Int) {
         counter(
             "tandem_events_total", "Events that were committed, by the strictest policy that applied to somebody.",
             Policy.allCases.map { Sample(figures.events[$0, default: 0], [("policy", $0.rawValue)]) })
@@ -21,11 +21,11 @@ extension MetricsText {
             })
         counter(
             "tandem_receipts_total", "Answers of clients that say what they have read: by PONG, by pusher:pong, over HTTP.",
-            DeliveryFigures.ReceiptSource.allCases.map { Sample(figures.receipts[$0, default: 0], [("by", $0.rawValue)]) })
+            DeliveryCounters.ReceiptSource.allCases.map { Sample(figures.receipts[$0, default: 0], [("by", $0.rawValue)]) })
         counter("tandem_confirmed_total", "Recipients who confirmed an event in time, so that no push was made.", figures.confirmed)
         counter(
             "tandem_escalations_total", "Recipients who were pushed to because no receipt came, by how surely the socket had reached them.",
-            (DeviceState.allCases.map(\.rawValue) + [DeliveryFigures.otherCause]).map { Sample(figures.escalations[$0, default: 0], [("reach", $0)]) })
+            (DeviceState.allCases.map(\.rawValue) + [DeliveryCounters.otherCause]).map { Sample(figures.escalations[$0, default: 0], [("reach", $0)]) })
         counter("tandem_replays_total", "Connections that were sent what their users had missed.", figures.replays)
         counter("tandem_replayed_events_total", "Events that were sent once more to users who came back.", figures.replayedEvents)
         gauge("tandem_awaited_events", "Events that somebody has not confirmed yet.", figures.openEvents)

@@ -19,8 +19,8 @@ extension MetricsText {
             PushAlarm.allCases.map { Sample(alarms[$0, default: 0], [("alarm", $0.rawValue)]) })
     }
 
-    mutating func outbox(_ figures: OutboxFigures) {
-        let ends = DeliveryState.allCases.filter { !DeliveryState.open.contains($0) && $0 != .socket }
+    mutating func outbox(_ figures: OutboxCounters) {
+        let ends = PushState.allCases.filter { !PushState.open.contains($0) && $0 != .socket }
         counter(
             "tandem_pushes_ended_total", "Pushes that ended, by their last state; those that failed are dead letters.",
             ends.map { Sample(figures.counts.ended[$0, default: 0], [("state", $0.rawValue)]) })
@@ -43,12 +43,12 @@ extension MetricsText {
         gauge("tandem_outbox_overflowed", "1 while the store holds pushes for which memory has no room.", figures.hasOverflowed ? 1 : 0)
     }
 
-    mutating func lanes(_ figures: [LaneFigures]) {
+    mutating func lanes(_ figures: [LaneCounters]) {
         let lanes = Self.named(figures)
         gauge(
             "tandem_push_lane_state", "1 for the state that a lane is in: open, stopped (credentials) or outage (its gateway).",
             lanes.flatMap { labels, lane in
-                LaneFigures.State.allCases.map { Sample(lane.state == $0 ? 1 : 0, labels + [("state", $0.rawValue)]) }
+                LaneCounters.State.allCases.map { Sample(lane.state == $0 ? 1 : 0, labels + [("state", $0.rawValue)]) }
             })
         gauge("tandem_push_lane_stopped_topics", "Topics that are stopped by themselves.", lanes.map { Sample($1.stoppedTopics, $0) })
         gauge("tandem_push_lane_in_flight", "Pushes that a lane has been handed and that are not answered.", lanes.map { Sample($1.inFlight, $0) })
@@ -63,7 +63,7 @@ extension MetricsText {
     }
 
     /// Two accounts of one Firebase project have one name: series must differ.
-    private static func named(_ figures: [LaneFigures]) -> [(labels: [(name: String, value: String)], LaneFigures)] {
+    private static func named(_ figures: [LaneCounters]) -> [(labels: [(name: String, value: String)], LaneCounters)] {
         var seen: [String: Int] = [:]
         return figures.sorted { $0.name < $1.name }.map { lane in
             let number = seen[lane.name, default: 0] + 1
@@ -72,7 +72,7 @@ extension MetricsText {
         }
     }
 
-    mutating func webhooks(_ counters: WebhookCounters, queues: [WebhookQueueFigures]) {
+    mutating func webhooks(_ counters: WebhookCounters, queues: [WebhookQueueCounters]) {
         counter(
             "tandem_webhook_batches_total", "Webhook requests that ended: delivered, expired (five minutes old), dropped (their queue was full).",
             [
@@ -89,7 +89,7 @@ extension MetricsText {
         gauge("tandem_webhook_queue_bytes", "Bytes of the webhook requests that wait.", endpoints.map { Sample($1.bytes, $0) })
     }
 
-    mutating func store(_ figures: GroupCommitFigures) {
+    mutating func store(_ figures: GroupCommitCounters) {
         counter("tandem_store_transactions_total", "Transactions of the store's writer.", figures.transactions)
         counter("tandem_store_failures_total", "Of these, those that could not be committed.", figures.failed)
         counter("tandem_store_calls_total", "Calls that shared these transactions.", figures.calls)

@@ -18,7 +18,7 @@ actor Outbox: PushQueue {
     let store: any DeliveryStore
     let time: any TimeSource
     let logger: Logger
-    var queue = DeliveryQueue()
+    var queue = OutboxQueue()
     var rules: PushRules
     var inFlight = 0
     /// Of these, what the gateways have not answered.
@@ -103,7 +103,7 @@ actor Outbox: PushQueue {
     }
 
     /// Takes deliveries that are committed in the state `due`.
-    func enqueue(_ deliveries: [DeliveryRecord]) {
+    func enqueue(_ deliveries: [PushRecord]) {
         if hasOverflowed || queue.count + deliveries.count > Self.queuedMax {
             hasOverflowed = true
         } else {
@@ -115,7 +115,7 @@ actor Outbox: PushQueue {
     }
 
     /// Forgets deliveries that have been cancelled in the store.
-    func drop(_ deliveries: [DeliveryRecord]) {
+    func drop(_ deliveries: [PushRecord]) {
         for delivery in deliveries {
             _ = queue.remove(nid: delivery.nid, device: delivery.device)
             log(delivery)
@@ -133,7 +133,7 @@ actor Outbox: PushQueue {
     var sending: Int { inFlight }
 
     /// Takes deliveries from the store.
-    private func add(_ deliveries: [DeliveryRecord]) {
+    private func add(_ deliveries: [PushRecord]) {
         let now = now
         for delivery in deliveries {
             guard queue.count < Self.queuedMax else {
@@ -207,7 +207,7 @@ actor Outbox: PushQueue {
     }
 
     /// What has expired is not asked about: it ends as it is.
-    private func divide(_ due: [DeliveryRecord]) -> (expired: [DeliveryRecord], living: [DeliveryRecord]) {
+    private func divide(_ due: [PushRecord]) -> (expired: [PushRecord], living: [PushRecord]) {
         let now = now
         guard due.contains(where: { $0.isExpired(now: now) }) else { return ([], due) }
         return (due.filter { $0.isExpired(now: now) }.map { end($0, .expired, outcome: "expired") }, due.filter { !$0.isExpired(now: now) })

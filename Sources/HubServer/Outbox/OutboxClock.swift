@@ -43,13 +43,13 @@ extension Outbox {
 
     /// A delivery that comes in while the wall clock has been set and what waits has not been moved: it will be moved with the rest.
     /// - Parameter ahead: how far the wall clock is ahead of `now`.
-    func inTime(_ delivery: DeliveryRecord, _ ahead: Int64) -> DeliveryRecord {
+    func inTime(_ delivery: PushRecord, _ ahead: Int64) -> PushRecord {
         guard let timing = delivery.timing, abs(timing.committedAt - now - ahead) < abs(timing.committedAt - now) else { return delivery }
         return delivery.shifted(by: -ahead)
     }
 
     /// How far a stored delivery has to be moved that was committed before the wall clock was set.
-    func missedShift(of delivery: DeliveryRecord, now: Int64) -> Int64 {
+    func missedShift(of delivery: PushRecord, now: Int64) -> Int64 {
         guard let committedAt = delivery.timing?.committedAt else { return 0 }
         return clockSteps.reduce(0) { shift, step in
             let isBefore = step.milliseconds > 0 ? committedAt + shift <= step.from : committedAt + shift > now
@@ -58,9 +58,9 @@ extension Outbox {
     }
 }
 
-extension DeliveryRecord {
+extension PushRecord {
     /// The same, with all its times moved.
-    func shifted(by milliseconds: Int64) -> DeliveryRecord {
+    func shifted(by milliseconds: Int64) -> PushRecord {
         if milliseconds == 0 { return self }
         var delivery = self
         delivery.dueAt += milliseconds

@@ -24,7 +24,7 @@ extension Outbox {
     private static let receiptWritten: Int64 = 1_000
 
     /// For how long a push is kept back, in milliseconds; nil: it goes. Callable from any thread.
-    nonisolated func wait(of delivery: DeliveryRecord) -> Int64? {
+    nonisolated func wait(of delivery: PushRecord) -> Int64? {
         let monotonic = Int64(time.monotonicNanoseconds / 1_000_000)
         let wait: Int64
         switch comebacks.withLock({ $0.ruling(delivery, now: monotonic) }) {
@@ -38,7 +38,7 @@ extension Outbox {
     }
 
     /// Those that go now; the others are in the queue.
-    func departing(_ deliveries: [DeliveryRecord]) -> [DeliveryRecord] {
+    func departing(_ deliveries: [PushRecord]) -> [PushRecord] {
         deliveries.filter { delivery in
             guard let wait = wait(of: delivery) else { return true }
             var delivery = delivery
@@ -49,7 +49,7 @@ extension Outbox {
     }
 
     /// A push that was handed over and did not leave: no attempt was made.
-    func keptBack(_ delivery: DeliveryRecord, milliseconds: Int64) -> DeliveryRecord {
+    func keptBack(_ delivery: PushRecord, milliseconds: Int64) -> PushRecord {
         var delivery = delivery
         delivery.state = .retry
         delivery.outcome = Self.cameBack

@@ -9,7 +9,7 @@ extension Outbox {
     ///   - places: of those to look at.
     ///   - found: where they would go.
     /// - Returns: the places of those that do not go out now. Pushes to devices that have come are in the queue.
-    func follow(_ places: [Int], of deliveries: [DeliveryRecord], _ found: [TargetReader.Found]) async -> Set<Int> {
+    func follow(_ places: [Int], of deliveries: [PushRecord], _ found: [TargetReader.Found]) async -> Set<Int> {
         do {
             let now = now
             let reachable = try await targets.reachable(for: places.map { deliveries[$0] }, now: now)
@@ -35,7 +35,7 @@ extension Outbox {
         }
     }
 
-    private func goesOn(_ outcome: RedirectionOutcome, _ delivery: DeliveryRecord) -> Bool {
+    private func goesOn(_ outcome: RedirectionOutcome, _ delivery: PushRecord) -> Bool {
         switch outcome {
         case .goesOn(let successors):
             take(successors)
@@ -49,12 +49,12 @@ extension Outbox {
         return false
     }
 
-    private func take(_ successors: [DeliveryRecord]) {
+    private func take(_ successors: [PushRecord]) {
         if isClosed { return }
         for successor in successors { queue.insert(successor) }
     }
 
-    private func wait(with delivery: DeliveryRecord) {
+    private func wait(with delivery: PushRecord) {
         if isClosed { return }
         var delivery = delivery
         delivery.dueAt = now + 1000
@@ -64,7 +64,7 @@ extension Outbox {
     /// Has people told on devices that have come since, whose token turned out to be dead.
     /// - Parameter settled: what the answers have come to, in their order.
     /// - Returns: the others, which are to be written down still.
-    func withoutFollowed(_ settled: [DeliveryRecord], _ answers: [Answer]) async -> [DeliveryRecord] {
+    func withoutFollowed(_ settled: [PushRecord], _ answers: [Answer]) async -> [PushRecord] {
         let dead = answers.indices.filter { index in
             if case .dead = answers[index].outcome { settled[index].address == nil && settled[index].purpose == .notification } else { false }
         }

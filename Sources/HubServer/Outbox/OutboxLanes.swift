@@ -5,7 +5,7 @@ internal import HubDelivery
 extension Outbox {
     /// A delivery with the answer to where it goes.
     struct Addressed {
-        let delivery: DeliveryRecord
+        let delivery: PushRecord
         let found: TargetReader.Found
     }
 
@@ -29,10 +29,10 @@ extension Outbox {
     func nextRoom() -> Int64? { queue.routes.map { laneWaits[$0]?.until ?? 0 }.min() }
 
     /// Takes what waits for lanes that have room by now.
-    func takeParked(limit: Int) -> [DeliveryRecord] {
+    func takeParked(limit: Int) -> [PushRecord] {
         if queue.parkedCount == 0 { return [] }
         let now = now
-        var taken: [DeliveryRecord] = []
+        var taken: [PushRecord] = []
         // Unproven tokens take the room that proven ones leave.
         for route in queue.routes.sorted(by: { !$0.isUnproven && $1.isUnproven }) where taken.count < limit && !refused.contains(route) {
             if let wait = laneWaits[route], wait.isFirm, wait.until > now { continue }
@@ -51,7 +51,7 @@ extension Outbox {
     /// - Parameters:
     ///   - waiters: have waited for their lane and are asked about before others that have not.
     /// - Returns: what can be leased now. The others are in the queue again.
-    func admit(_ waiters: [DeliveryRecord], _ others: [DeliveryRecord]) async -> [Addressed] {
+    func admit(_ waiters: [PushRecord], _ others: [PushRecord]) async -> [Addressed] {
         let waiters = departing(waiters)
         let deliveries = waiters + withoutCrowded(departing(others))
         if deliveries.isEmpty { return [] }
@@ -108,7 +108,7 @@ extension Outbox {
 
     /// Parks what has just been decided behind others of its lane that wait already, urgent ones behind urgent ones: looking up where
     /// it goes would be for nothing, since that is looked up when its turn has come.
-    private func withoutCrowded(_ deliveries: [DeliveryRecord]) -> [DeliveryRecord] {
+    private func withoutCrowded(_ deliveries: [PushRecord]) -> [PushRecord] {
         if queue.parkedCount == 0 { return deliveries }
         let now = now
         // Mostly all go the same way.

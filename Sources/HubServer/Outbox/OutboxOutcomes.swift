@@ -15,7 +15,7 @@ extension Outbox {
             handed -= batch.count
             // Their lanes have room again: the next go out while these are written down.
             pump()
-            var settled: [DeliveryRecord] = []
+            var settled: [PushRecord] = []
             settled.reserveCapacity(batch.count)
             for answer in batch { settled.append(settle(answer)) }
             let clockShift = clockShift
@@ -26,7 +26,7 @@ extension Outbox {
     }
 
     struct Answer: Sendable {
-        let delivery: DeliveryRecord
+        let delivery: PushRecord
         let target: PushTarget
         let isNoteDue: Bool
         /// `Outbox.clockShift` when it was handed over.
@@ -75,7 +75,7 @@ extension Outbox {
     }
 
     /// What the delivery has become.
-    private func settle(_ answer: Answer) -> DeliveryRecord {
+    private func settle(_ answer: Answer) -> PushRecord {
         let delivery = answer.delivery.shifted(by: clockShift - answer.clockShift)
         // Libcurl may have begun to send it once, and been answered nothing: then it counts as what its outcome says.
         if let wait = answer.keptBack, case .retry = answer.outcome { return keptBack(delivery, milliseconds: wait) }
@@ -92,7 +92,7 @@ extension Outbox {
     }
 
     /// The delivery as it goes on after an attempt that may be repeated.
-    func afterRetry(_ delivery: DeliveryRecord, _ outcome: PushOutcome, reason: String) -> DeliveryRecord {
+    func afterRetry(_ delivery: PushRecord, _ outcome: PushOutcome, reason: String) -> PushRecord {
         let now = now
         let next = RetryPolicy.next(
             attempt: delivery.attempts, outcome: outcome, now: now, firstAttemptAt: delivery.firstAttemptAt ?? now,
@@ -106,7 +106,7 @@ extension Outbox {
         }
     }
 
-    func end(_ delivery: DeliveryRecord, _ state: DeliveryState, outcome: String) -> DeliveryRecord {
+    func end(_ delivery: PushRecord, _ state: PushState, outcome: String) -> PushRecord {
         var delivery = delivery
         delivery.state = state
         note(outcome, of: &delivery)
@@ -115,7 +115,7 @@ extension Outbox {
 
     /// Writes down what deliveries have become, and has those go on that are to be tried again.
     /// - Parameter settledAt: `clockShift` when that was decided.
-    func complete(_ deliveries: [DeliveryRecord], settledAt: Int64) async {
+    func complete(_ deliveries: [PushRecord], settledAt: Int64) async {
         if deliveries.isEmpty { return }
         inFlight -= deliveries.count
         let withdrawn = await write(deliveries) ?? []
@@ -132,7 +132,7 @@ extension Outbox {
         pump()
     }
 
-    func log(_ ended: DeliveryRecord) {
+    func log(_ ended: PushRecord) {
         counts.ended(ended)
         logger.debug(
             "push ended",
@@ -141,7 +141,7 @@ extension Outbox {
             ])
     }
 
-    private func note(_ outcome: String, of delivery: inout DeliveryRecord) {
+    private func note(_ outcome: String, of delivery: inout PushRecord) {
         delivery.outcome = outcome
         // Nil where no gateway was asked.
         delivery.attempt?.endedAt = now
@@ -150,7 +150,7 @@ extension Outbox {
 
     /// An outcome that cannot be written leaves the store as it was: the delivery is repeated after the next start.
     /// - Returns: what has ended instead of being tried again; nil: nothing could be written.
-    func write(_ deliveries: [DeliveryRecord]) async -> [DeliveryRecord]? {
+    func write(_ deliveries: [PushRecord]) async -> [PushRecord]? {
         if deliveries.isEmpty { return [] }
         do {
             return try await store.update(deliveries)

@@ -5,7 +5,7 @@ internal import Logging
 /// Ruling: quiet hours, alert limits and the silent budget, by what events and devices say.
 extension Outbox {
     /// What is due, with all that is needed to rule on it.
-    func takeDue(limit: Int) async -> [DeliveryRecord] {
+    func takeDue(limit: Int) async -> [PushRecord] {
         let now = now
         let due = queue.takeDue(now: now, limit: limit)
         if !rules.isAnyUnknown(due, now: now) { return due }
@@ -27,11 +27,11 @@ extension Outbox {
         return again.filter { !isUnknown($0) }
     }
 
-    private func isUnknown(_ delivery: DeliveryRecord) -> Bool {
+    private func isUnknown(_ delivery: PushRecord) -> Bool {
         rules.needsEvent(of: delivery) || rules.needsZone(of: delivery, now: now)
     }
 
-    private func learnZone(of delivery: DeliveryRecord) async {
+    private func learnZone(of delivery: PushRecord) async {
         var timezone: String?
         do {
             timezone = try await directory.device(app: delivery.app, user: delivery.user, id: delivery.device)?.timezone
@@ -48,8 +48,8 @@ extension Outbox {
     }
 
     /// Takes from the queue what is not to be sent any more.
-    func displaced(_ names: [PushRules.Displaced]) -> [DeliveryRecord] {
-        var ended: [DeliveryRecord] = []
+    func displaced(_ names: [PushRules.Displaced]) -> [PushRecord] {
+        var ended: [PushRecord] = []
         for name in names {
             for var delivery in queue.remove(nid: name.nid, device: name.device) {
                 guard rules.covers(name, delivery) else {

@@ -37,9 +37,9 @@ extension Outbox {
     /// - Parameters:
     ///   - leased: those that had not ended meanwhile.
     ///   - ready: all of them, in the same order.
-    private func send(_ leased: [DeliveryRecord], _ ready: [Addressed]) async {
+    private func send(_ leased: [PushRecord], _ ready: [Addressed]) async {
         let now = now
-        var ended: [DeliveryRecord] = []
+        var ended: [PushRecord] = []
         var rest = ready[...]
         for delivery in leased {
             rest = rest.drop { $0.delivery.nid != delivery.nid || $0.delivery.device != delivery.device }
@@ -63,7 +63,7 @@ extension Outbox {
     }
 
     /// - Parameter isNoteDue: whether it is time to write down that the gateway accepted this token.
-    private func hand(_ message: PushMessage, of delivery: DeliveryRecord, to target: PushTarget, isNoteDue: Bool, now: Int64) {
+    private func hand(_ message: PushMessage, of delivery: PushRecord, to target: PushTarget, isNoteDue: Bool, now: Int64) {
         var sent = delivery
         if delivery.attempts == 1 || delivery.firstAttemptAt == nil { sent.firstAttemptAt = now }
         sent.attempt = DeliveryAttempt(number: delivery.attempts, startedAt: now, endedAt: 0, answer: "", token: TokenMark(target.token, of: target.provider))

@@ -7,11 +7,11 @@ struct PushRules {
     /// What became of some deliveries that are due.
     struct Outcome {
         /// May go out now.
-        var sending: [DeliveryRecord] = []
+        var sending: [PushRecord] = []
         /// To be asked about again at their due time, which is later now; their outcome says why.
-        var waiting: [DeliveryRecord] = []
+        var waiting: [PushRecord] = []
         /// Never go out; their outcome says why.
-        var ended: [DeliveryRecord] = []
+        var ended: [PushRecord] = []
         /// Deliveries that were told to wait before, or just now, and are not to go out any more.
         var displaced: [Displaced] = []
     }
@@ -78,12 +78,12 @@ struct PushRules {
     // MARK: What has to be known
 
     /// Whether the delivery's event has to be learned before it can be ruled on.
-    func needsEvent(of delivery: DeliveryRecord) -> Bool {
+    func needsEvent(of delivery: PushRecord) -> Bool {
         !isUniform && delivery.attempts == 0 && delivery.address == nil && delivery.timing.map { $0.policy != .sync } == true && memory.channel(ofEvent: delivery.event) == nil
     }
 
     /// Whether something has to be learned about any of these before they can be ruled on. Mostly they are of one event.
-    func isAnyUnknown(_ deliveries: [DeliveryRecord], now: Int64) -> Bool {
+    func isAnyUnknown(_ deliveries: [PushRecord], now: Int64) -> Bool {
         if isUniform { return false }
         var known: String?
         return deliveries.contains { delivery in
@@ -103,7 +103,7 @@ struct PushRules {
     }
 
     /// Whether the device's time zone has to be learned before its delivery can be ruled on. Asked once the event is known.
-    func needsZone(of delivery: DeliveryRecord, now: Int64) -> Bool {
+    func needsZone(of delivery: PushRecord, now: Int64) -> Bool {
         guard delivery.attempts == 0, delivery.address == nil, Self.isHeldBack(delivery.timing?.policy),
             settings(of: delivery).quietHours != nil
         else { return false }
@@ -113,14 +113,14 @@ struct PushRules {
 
     /// - Parameter timezone: as the device names it; nil: it names none.
     /// - Returns: whether it is the name of a time zone; the definition's counts where it is not.
-    mutating func learn(device delivery: DeliveryRecord, timezone: String?, now: Int64) -> Bool {
+    mutating func learn(device delivery: PushRecord, timezone: String?, now: Int64) -> Bool {
         let isKnown = timezone.map(QuietHours.isKnown(timezone:)) ?? true
         zones.set(Zone(name: isKnown ? timezone : nil, readAt: now), for: deviceName(of: delivery), now: now)
         return isKnown
     }
 
     /// Whether a delivery is one of those that are not to go out any more.
-    func covers(_ displaced: Displaced, _ delivery: DeliveryRecord) -> Bool {
+    func covers(_ displaced: Displaced, _ delivery: PushRecord) -> Bool {
         guard let timezone = displaced.timezone else { return true }
         if memory.channel(ofEvent: delivery.event) == nil || zones[deviceName(of: delivery)] == nil {
             // Told to wait by an earlier process: of its zone only the end of the quiet hours is known.
@@ -133,7 +133,7 @@ struct PushRules {
     mutating func forget() { self = PushRules(definitions: definitions) }
 
     /// Remembers what an earlier process told to wait; other deliveries are passed over.
-    mutating func restore(_ delivery: DeliveryRecord, now: Int64) {
+    mutating func restore(_ delivery: PushRecord, now: Int64) {
         guard delivery.attempts == 0, let message = delivery.message, message.expiresAt > now, let reason = delivery.outcome,
             [PushBudget.Reason.quietHours, .alertCap, .silentBudget].contains(where: { $0.rawValue == reason })
         else { return }
@@ -145,7 +145,7 @@ struct PushRules {
     /// - Parameters:
     ///   - deliveries: due, the oldest first; each event learned where that is needed.
     ///   - now: milliseconds since 1970.
-    mutating func rule(_ deliveries: [DeliveryRecord], now: Int64) -> Outcome {
+    mutating func rule(_ deliveries: [PushRecord], now: Int64) -> Outcome {
         var outcome = Outcome()
         var alerts: Set<Group> = []
         // Mostly all are of one event.
@@ -170,7 +170,7 @@ struct PushRules {
     }
 
     private mutating func rule(
-        _ push: PushBudget.Push, of delivery: DeliveryRecord, _ settings: Settings, isAlertPending: Bool, now: Int64, _ outcome: inout Outcome
+        _ push: PushBudget.Push, of delivery: PushRecord, _ settings: Settings, isAlertPending: Bool, now: Int64, _ outcome: inout Outcome
     ) -> PushBudget.Verdict {
         let isQuiet = Self.isHeldBack(push.policy) && settings.quietHours?.end(at: now, timezone: push.timezone) != nil
         // While some of a participant's devices have quiet hours, the others do not wait for them.
@@ -222,26 +222,26 @@ struct PushRules {
         return if case .drop? = verdict { verdict } else { nil }
     }
 
-    private func settings(of delivery: DeliveryRecord) -> Settings {
+    private func settings(of delivery: PushRecord) -> Settings {
         guard !isUniform, let channel = memory.channel(ofEvent: delivery.event), let definition = definitions.match(channel: channel)?.definition
         else { return (nil, .standard) }
         return (definition.quietHours, definition.alerts)
     }
 
     /// The device's own zone wins over the definition's; nil where no quiet hours hold it back.
-    private func timezone(of delivery: DeliveryRecord, _ quietHours: QuietHours?) -> String? {
+    private func timezone(of delivery: PushRecord, _ quietHours: QuietHours?) -> String? {
         guard Self.isHeldBack(delivery.timing?.policy) else { return nil }
         return quietHours.map { zones[deviceName(of: delivery)]?.name ?? $0.timezone }
     }
 
     private static func isHeldBack(_ policy: Policy?) -> Bool { policy == .notify || policy == .pushOnly }
 
-    private func deviceName(of delivery: DeliveryRecord) -> DeviceName {
+    private func deviceName(of delivery: PushRecord) -> DeviceName {
         DeviceName(app: delivery.app, user: delivery.user, device: delivery.device)
     }
 
     /// One ruling for all devices of a participant where the push is visible, because they show one alert.
-    private func push(_ delivery: DeliveryRecord, _ message: PushMessage, timezone: String?) -> PushBudget.Push {
+    private func push(_ delivery: PushRecord, _ message: PushMessage, timezone: String?) -> PushBudget.Push {
         PushBudget.Push(
             app: delivery.app, user: delivery.user, device: message.policy == .sync ? delivery.device : nil, id: delivery.nid,
             policy: message.policy, group: message.group, expiresAt: message.expiresAt, committedAt: message.committedAt,

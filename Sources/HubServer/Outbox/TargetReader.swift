@@ -26,7 +26,7 @@ struct TargetReader {
 
     /// One answer for each delivery, in their order.
     /// - Parameter now: milliseconds since 1970.
-    func find(_ deliveries: [DeliveryRecord], now: Int64) async -> [Answer] {
+    func find(_ deliveries: [PushRecord], now: Int64) async -> [Answer] {
         // A backend named the others: there is no device whose token could have changed.
         let registered = deliveries.filter { $0.address == nil }
         var devices = await read(registered.map { DeviceName(app: $0.app, user: $0.user, id: $0.device) }).makeIterator()
@@ -51,7 +51,7 @@ struct TargetReader {
         registeredAt > timing.committedAt && registeredAt <= now
     }
 
-    private static func found(_ device: DeviceTarget?, for delivery: DeliveryRecord, now: Int64) -> Found {
+    private static func found(_ device: DeviceTarget?, for delivery: PushRecord, now: Int64) -> Found {
         guard let device else { return .none(reason: "no device") }
         guard let token = device.token else { return .none(reason: "no token") }
         guard device.notifications else { return .none(reason: "permission denied") }
@@ -65,7 +65,7 @@ struct TargetReader {
 
     /// The devices that each delivery's person can be reached on now, newest registration first, in the deliveries' order.
     /// - Parameter now: milliseconds since 1970.
-    func reachable(for deliveries: [DeliveryRecord], now: Int64) async throws -> [[Redirection.Reachable]] {
+    func reachable(for deliveries: [PushRecord], now: Int64) async throws -> [[Redirection.Reachable]] {
         var devices: [String: [String: [Device]]] = [:]
         for (app, own) in Dictionary(grouping: deliveries, by: \.app) {
             devices[app] = try await directory.devices(app: app, users: Array(Set(own.map(\.user))))

@@ -14,9 +14,9 @@ package struct LiveCheck: Sendable, Equatable {
     /// Sends one harmless request to each gateway; no device gets anything.
     /// - Throws: when a credential cannot be read.
     package static func run(_ configuration: Configuration) async throws(ServerError) -> LiveCheck {
-        let probes: GatewayProbes
+        let probes: CredentialChecks
         do throws(PushConfigurationError) {
-            probes = try GatewayProbes(
+            probes = try CredentialChecks(
                 try Server.credentials(configuration), time: SystemTime(), logger: Logger(label: "tandem.check") { _ in SwiftLogNoOpLogHandler() })
         } catch {
             throw ServerError(.badConfiguration, "\(error)")
@@ -24,7 +24,7 @@ package struct LiveCheck: Sendable, Equatable {
         return LiveCheck(await probes.run())
     }
 
-    init(_ answers: [GatewayProbes.Answer]) {
+    init(_ answers: [CredentialChecks.Answer]) {
         for answer in answers {
             let name = [answer.provider == .apns ? "APNs" : "FCM", answer.environment?.rawValue].compactMap { $0 }.joined(separator: " ")
             let probe = answer.probe

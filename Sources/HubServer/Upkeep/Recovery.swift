@@ -26,7 +26,7 @@ struct Recovery: Sendable {
     /// Everybody who is unsettled is waited for once more: for as long as people take to come back after the server was away.
     func events() async throws -> [RecoveredEvent] {
         var recovered: [RecoveredEvent] = []
-        var orphans: [FanoutSettlement] = []
+        var orphans: [RecipientSettlement] = []
         var page = try await store.openFanouts(limit: Self.pageMax)
         while !page.isEmpty, recovered.count < Self.fanoutsMax {
             for fanout in page {
@@ -34,7 +34,7 @@ struct Recovery: Sendable {
                     recovered.append(event)
                 } else {
                     // Nobody is left, or nobody says any more what would have been pushed.
-                    orphans.append(FanoutSettlement(event: fanout.event.id, isClosed: true))
+                    orphans.append(RecipientSettlement(event: fanout.event.id, isClosed: true))
                 }
             }
             page = try await store.openFanouts(after: page.last?.position ?? .max, limit: Self.pageMax)
@@ -43,7 +43,7 @@ struct Recovery: Sendable {
         return recovered
     }
 
-    private func recover(_ fanout: OpenFanout) async throws -> RecoveredEvent? {
+    private func recover(_ fanout: OpenRecipients) async throws -> RecoveredEvent? {
         let record = fanout.event
         guard let (definition, placeholders) = definitions.match(channel: record.channel), let event = definition.events[record.name],
             !fanout.unsettled.isEmpty, let entries = try await entries(record, definition, placeholders, event)

@@ -9,12 +9,12 @@ internal import PusherProtocol
 ///
 /// What waits is in the store alone. A publish takes its row with it in the transaction of its commit, so a crash leaves either
 /// the row, which is due at the next start, or what it became. One task, which sleeps until the soonest is due.
-final class ScheduledPublishes: ScheduleDesk {
+final class ScheduledPublishes: SchedulePort {
     private let inbox = Inbox<Void>()
     private let alarm = Alarm()
     private let store: any DeliveryStore
     private let apps: AppDirectory
-    private let desk: any EventDesk
+    private let desk: any EventPort
     private let time: any TimeSource
     private let logger: Logger
 
@@ -25,7 +25,7 @@ final class ScheduledPublishes: ScheduleDesk {
     /// The longest sleep, in milliseconds: times are those of the wall clock, which an operator may set meanwhile.
     static let sleepMillisecondsMax: Int64 = 30_000
 
-    init(store: any DeliveryStore, apps: AppDirectory, desk: any EventDesk, time: any TimeSource, logger: Logger) {
+    init(store: any DeliveryStore, apps: AppDirectory, desk: any EventPort, time: any TimeSource, logger: Logger) {
         self.store = store
         self.apps = apps
         self.desk = desk

@@ -34,7 +34,7 @@ enum SQLiteFile {
                 try db.execute(sql: "PRAGMA cache_size = -\(writerCacheKibibytes)")
                 try db.execute(sql: "PRAGMA wal_autocheckpoint = \(Checkpoints.logPagesMax)")
             }
-            try pool.write { db in try DeliveryLeases.takeUp(db) }
+            try pool.write { db in try PushLeases.takeUp(db) }
             return pool
         } catch let error as StorageError {
             throw error

@@ -21,7 +21,7 @@ package final class SQLiteStore: Directory, DeliveryStore, WebhookStore, Sendabl
     private let writes: GroupCommit<Database>
     private let commits = CommitWatch()
     let onUnreadableRow: @Sendable (StorageError) -> Void
-    let leases = DeliveryLeases()
+    let leases = PushLeases()
     let snapshots = SnapshotCache()
     let lists = RecipientLists()
 
@@ -30,7 +30,7 @@ package final class SQLiteStore: Directory, DeliveryStore, WebhookStore, Sendabl
     ///     - time: stamps new sessions and participants.
     ///     - writeLimits: the bounds of the write queue.
     ///     - onUnreadableRow: called on any thread for each stored row that this version cannot read. Such a delivery becomes `failed` with
-    ///     the error as its outcome; `FanoutStore` documents the effect for a fan-out.
+    ///     the error as its outcome; `RecipientStore` documents the effect for a fan-out.
     package init(
         path: String, synchronous: Synchronous = .full, time: any TimeSource,
         writeLimits: GroupCommitLimits = GroupCommitLimits(),
@@ -54,7 +54,7 @@ package final class SQLiteStore: Directory, DeliveryStore, WebhookStore, Sendabl
     }
 
     /// The writer's counters and queue, for metrics.
-    package var figures: GroupCommitFigures { writes.figures }
+    package var figures: GroupCommitCounters { writes.figures }
 
     /// Whether commits reach the disk.
     package var health: StoreHealth { commits.health }
@@ -62,10 +62,10 @@ package final class SQLiteStore: Directory, DeliveryStore, WebhookStore, Sendabl
     /// Tests the disk: writes more than a few publishes need, then removes it.
     package func probe() async throws {
         try await write { db in
-            try db.execute(sql: "INSERT OR REPLACE INTO lease (number, deliveries) VALUES (?, zeroblob(?))", arguments: [DeliveryLeases.probe, Self.probeBytes])
+            try db.execute(sql: "INSERT OR REPLACE INTO lease (number, deliveries) VALUES (?, zeroblob(?))", arguments: [PushLeases.probe, Self.probeBytes])
         }
         commits.recovered()
-        try await write { db in try db.execute(sql: "DELETE FROM lease WHERE number = ?", arguments: [DeliveryLeases.probe]) }
+        try await write { db in try db.execute(sql: "DELETE FROM lease WHERE number = ?", arguments: [PushLeases.probe]) }
     }
 
     private static let probeBytes = 262_144

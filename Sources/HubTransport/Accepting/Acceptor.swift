@@ -111,7 +111,7 @@ package final class Acceptor: Sendable {
         let loops: [LoopHandle]
         let proxy: ProxyDoor?
         let counts: Counts
-        var vestibule: Vestibule
+        var vestibule: Lobby
         // Balanced separately, because a hundred publishers are more work than a hundred idle sockets.
         var requests = Placement()
         var others = Placement()
@@ -130,7 +130,7 @@ package final class Acceptor: Sendable {
             self.loops = loops
             self.proxy = proxy
             self.counts = counts
-            vestibule = Vestibule(epoll: epoll, quietMilliseconds: quietMilliseconds)
+            vestibule = Lobby(epoll: epoll, quietMilliseconds: quietMilliseconds)
             let limit = LoopGroup.descriptorLimit()
             descriptorsEnd = Int32(clamping: limit - min(descriptorsKeptMax, limit / 4))
             unsafe spare = open("/dev/null", O_RDONLY | O_CLOEXEC)

@@ -119,7 +119,7 @@ internal import Synchronization
     }
 
     /// Counts of TLS handshakes; zeros without TLS.
-    var handshakes: LoopFigures.Handshakes { tls?.handshakes ?? LoopFigures.Handshakes() }
+    var handshakes: LoopCounters.Handshakes { tls?.handshakes ?? LoopCounters.Handshakes() }
 
     /// Makes a connection of an accepted descriptor; nil when the library failed and closed the descriptor.
     func adopt(_ descriptor: Int32) -> OpaquePointer? {

@@ -51,10 +51,10 @@ internal import Glibc
     }
 
     /// OpenSSL's counts of handshakes.
-    var handshakes: LoopFigures.Handshakes {
-        guard let context = unsafe context else { return LoopFigures.Handshakes() }
+    var handshakes: LoopCounters.Handshakes {
+        guard let context = unsafe context else { return LoopCounters.Handshakes() }
         func count(_ command: Int32) -> UInt64 { UInt64(max(0, unsafe SSL_CTX_ctrl(context, command, 0, nil))) }
-        return LoopFigures.Handshakes(
+        return LoopCounters.Handshakes(
             begun: count(SSL_CTRL_SESS_ACCEPT), completed: count(SSL_CTRL_SESS_ACCEPT_GOOD), resumed: count(SSL_CTRL_SESS_HIT))
     }
 

@@ -139,7 +139,7 @@ struct DevicesTests {
     @Test("beyond fifty devices the longest registered one makes room")
     func bound() async throws {
         let hub = try Hub()
-        for index in 0..<DeviceShelf.devicesPerUserMax {
+        for index in 0..<DeviceRegistry.devicesPerUserMax {
             _ = try await hub.call("PUT", "users/ann/devices/d\(index)", ["token": .string("t\(index)"), "platform": "web"])
             hub.clock.advance(seconds: 1)
         }

@@ -7,7 +7,7 @@ import Testing
 @Suite("Dead letters")
 struct DeadLettersTests {
     /// Sends to a topic, and has the push fail.
-    private func fail(_ hub: Hub, _ topic: String, _ outcome: String) async throws -> DeliveryRecord {
+    private func fail(_ hub: Hub, _ topic: String, _ outcome: String) async throws -> PushRecord {
         _ = try await hub.call(
             "POST", "notifications", ["to": ["topic": .string(topic)], "notification": ["title": "secret text"], "ttl": 600])
         var delivery = try #require(hub.pushes.deliveries.last)

@@ -13,13 +13,13 @@ struct TrailTests {
         var pushed = hub.events.delivery("e1", "b", "phone", .leased)
         try await hub.events.commit("e1", to: ["a", "b", "c"], deliveries: [pushed])
         pushed.attempts = 2
-        for (number, answer, state) in [(1, "http 503", DeliveryState.retry), (2, "accepted", .accepted)] {
+        for (number, answer, state) in [(1, "http 503", PushState.retry), (2, "accepted", .accepted)] {
             pushed.state = state
             pushed.outcome = answer
             pushed.attempt = DeliveryAttempt(number: number, startedAt: now + 1000, endedAt: now + 1250, answer: answer)
             try await hub.events.store.update([pushed])
         }
-        try await hub.events.store.settle([FanoutSettlement(event: "e1", confirmed: [0], at: now + 1500)])
+        try await hub.events.store.settle([RecipientSettlement(event: "e1", confirmed: [0], at: now + 1500)])
         let answer = try await hub.call("GET", "events/e1/deliveries")
         #expect(answer.status == 200 && answer["open"] == true && answer["recipients"] == 3 && answer["next"] == .null)
         #expect(answer["event"]?["channel"] == "presence-quiz-s1" && answer["event"]?["data"] == nil && answer["event"]?["sequence"] == 1)
@@ -72,10 +72,10 @@ struct TrailTests {
     func words() throws {
         let choices = RecipientNote.Choice.allCases
         #expect(Set(choices.map(\.word)).count == choices.count)
-        func recipient(_ choice: RecipientNote.Choice?, _ states: [DeliveryState] = [], confirmed: Bool = false) -> EventTrail.Recipient {
+        func recipient(_ choice: RecipientNote.Choice?, _ states: [PushState] = [], confirmed: Bool = false) -> EventTrail.Recipient {
             let deliveries = states.map { state in
                 EventTrail.Delivery(
-                    record: DeliveryRecord(nid: "", event: "", app: "", user: "", device: "d", state: state, reason: "why", dueAt: 0), attempts: [])
+                    record: PushRecord(nid: "", event: "", app: "", user: "", device: "d", state: state, reason: "why", dueAt: 0), attempts: [])
             }
             return EventTrail.Recipient(
                 user: "u", note: choice.map { RecipientNote(state: nil, choice: $0) }, isConfirmed: confirmed, confirmedAt: nil,

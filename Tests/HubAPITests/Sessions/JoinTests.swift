@@ -298,7 +298,7 @@ struct JoinTests {
         let definitions = try DefinitionSet.load([(file: "quiz.yaml", text: Hub.quizFile)])
         let joining = JoinResource(
             directory: hub.directory, desk: hub.desk, apps: hub.apps,
-            devices: JoiningDevices(shelf: DeviceShelf(directory: hub.directory, time: clock, defaultEnvironment: .production)), gates: gates,
+            devices: JoiningDevices(shelf: DeviceRegistry(directory: hub.directory, time: clock, defaultEnvironment: .production)), gates: gates,
             time: clock,
             definitions: { definitions })
         let request = HTTPRequest(

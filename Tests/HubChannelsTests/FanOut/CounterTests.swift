@@ -14,7 +14,7 @@ struct CounterTests {
         hub.subscribe(clients[0], "b")
         hub.subscribe(clients[0], "a")
         hub.settle()
-        func sum(_ number: (EngineFigures) -> Int) -> Int { hub.engines.reduce(0) { $0 + number($1.figures) } }
+        func sum(_ number: (EngineCounters) -> Int) -> Int { hub.engines.reduce(0) { $0 + number($1.figures) } }
         #expect(sum(\.counters.subscriptions) == 5 && sum(\.channels) == 2)
         for number in 0..<3 { hub.publish("e\(number)", on: ["a", "b", "empty"]) }
         hub.publish("less", on: ["a"], excluded: clients[1])

@@ -8,7 +8,7 @@ import Testing
 struct ReceiptTests {
     private static let watched: Set<String> = ["private-a", "private-b", "presence-a"]
 
-    private func reports(_ hub: TestHub, loop: Int = 0) -> [AttendanceReport] {
+    private func reports(_ hub: TestHub, loop: Int = 0) -> [LoopReport] {
         hub.engines[loop].takeReports().filter {
             switch $0 {
             case .probed, .proving, .replayed, .receipt: true

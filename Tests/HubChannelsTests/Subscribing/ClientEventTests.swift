@@ -153,7 +153,7 @@ struct ClientEventTests {
     func keepsWorking() {
         let (hub, clients) = Self.room("private-a", watched: ["private-a"])
         _ = hub.engines[0].takeReports()
-        let told: [(JSONValue, AttendanceReport)] = [
+        let told: [(JSONValue, LoopReport)] = [
             (["state": "background", "keeps_working": true], .state(clients[0].id, .background, keepsWorking: true)),
             (["state": "background", "keeps_working": false], .state(clients[0].id, .background)),
             (["state": "background", "keeps_working": .null, "battery": 7], .state(clients[0].id, .background)),

@@ -9,10 +9,10 @@ struct ClearingTests {
     private let read = PushCancellation(user: "u")
 
     private func delivery(
-        _ device: String, _ state: DeliveryState = .accepted, policy: Policy = .notify, purpose: DeliveryPurpose = .notification, dueAt: Int64 = 1_000
-    ) -> DeliveryRecord {
+        _ device: String, _ state: PushState = .accepted, policy: Policy = .notify, purpose: DeliveryPurpose = .notification, dueAt: Int64 = 1_000
+    ) -> PushRecord {
         let nid = NotificationID.make(event: "e", app: "1", user: "u")
-        return DeliveryRecord(
+        return PushRecord(
             nid: nid, event: "e", app: "1", user: "u", device: device, purpose: purpose, state: state, reason: "absent", dueAt: dueAt,
             message: PushMessage(
                 nid: nid, event: "e", kind: policy == .sync ? .silent : .alert, policy: policy, title: "t", body: "b", data: ["secret": "x"],
@@ -27,7 +27,7 @@ struct ClearingTests {
         #expect(own != nid && own.count == nid.count)
         #expect(
             found == [
-                DeliveryRecord(
+                PushRecord(
                     nid: own, event: "e", app: "1", user: "u", device: "phone", purpose: .clear, state: .due, reason: "confirmed on another device",
                     dueAt: now,
                     message: PushMessage(
@@ -36,8 +36,8 @@ struct ClearingTests {
             ])
     }
 
-    @Test("of each state", arguments: DeliveryState.allCases)
-    func states(state: DeliveryState) {
+    @Test("of each state", arguments: PushState.allCases)
+    func states(state: PushState) {
         let found = Clearing.deliveries(after: opened, on: "tablet", among: [delivery("phone", state, dueAt: 6_000)], now: now)
         switch state {
         case .accepted: #expect(found.map(\.dueAt) == [now])

@@ -128,10 +128,10 @@ struct BusyEscalationTests {
 
 @Suite("People who come back")
 struct ComebacksTests {
-    private func push(_ policy: Policy = .critical, event: String = "e", user: String = "ann", device: String = "phone") -> DeliveryRecord {
+    private func push(_ policy: Policy = .critical, event: String = "e", user: String = "ann", device: String = "phone") -> PushRecord {
         let message = PushMessage(
             nid: "n", event: event, kind: .alert, policy: policy, title: "t", body: "b", expiresAt: 600_000, committedAt: 0)
-        return DeliveryRecord(
+        return PushRecord(
             nid: "n", event: event, app: "1", user: user, device: device, state: .due, reason: "live, not confirmed", dueAt: 0, message: message)
     }
 

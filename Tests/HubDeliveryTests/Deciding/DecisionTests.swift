@@ -107,7 +107,7 @@ struct DecisionTests {
 
     @Test("actors and expired events are told on no surface", arguments: Policy.allCases)
     func neither(policy: Policy) {
-        func isNothing(_ decision: Decision, _ reason: String, _ end: DeliveryState?) -> Bool {
+        func isNothing(_ decision: Decision, _ reason: String, _ end: PushState?) -> Bool {
             decision.pushes.isEmpty && decision.awaited.isEmpty && decision.reason == reason && decision.end == end
         }
         for state in DeviceState.allCases {

@@ -5,8 +5,8 @@ import Testing
 struct RedirectionTests {
     private func mark(_ token: String) -> TokenMark { TokenMark(token, of: .fcm) }
 
-    private func delivery(_ state: DeliveryState = .undeliverable, attempt: DeliveryAttempt? = nil) -> DeliveryRecord {
-        var delivery = DeliveryRecord(
+    private func delivery(_ state: PushState = .undeliverable, attempt: DeliveryAttempt? = nil) -> PushRecord {
+        var delivery = PushRecord(
             nid: "n", event: "e", app: "1", user: "u", device: "own", state: state, reason: "absent", dueAt: 0, outcome: "no device")
         delivery.attempt = attempt
         return delivery

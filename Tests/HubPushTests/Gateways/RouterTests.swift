@@ -269,12 +269,12 @@ struct SecretAcceptanceTests {
 }
 
 @Suite("tandem check --live", .timeLimit(.minutes(10 * SlowBuild.factor)))
-struct GatewayProbeTests {
+struct CredentialCheckTests {
     private func ask(
         _ simulation: Simulation, apns: APNsConfiguration? = nil, fcm: FCMConfiguration? = nil
-    ) async throws -> [GatewayProbes.Answer] {
+    ) async throws -> [CredentialChecks.Answer] {
         let credentials = PushCredentials(apns: apns ?? simulation.apnsConfiguration, fcm: fcm ?? simulation.fcmConfiguration)
-        return try await GatewayProbes(PushCredentialSet(common: credentials), time: simulation.clock, logger: simulation.logger).run()
+        return try await CredentialChecks(PushCredentialSet(common: credentials), time: simulation.clock, logger: simulation.logger).run()
     }
 
     @Test("right credentials are called good, nothing is delivered, and one line stands for each gateway and environment")
@@ -316,7 +316,7 @@ struct GatewayProbeTests {
         let simulation = try Simulation()
         defer { simulation.stop() }
         try simulation.gateways.setFault(.init(reason: "BadEnvironmentKeyIdInToken"), token: "*", provider: .apns)
-        let probe = GatewayProbe.apns(
+        let probe = CredentialCheck.apns(
             asked: "x", APNsOutcome.verdict(status: 403, reason: "BadEnvironmentKeyIdInToken", timestamp: nil, after: nil).outcome)
         #expect(probe.verdict == .otherEnvironmentOnly)
     }
@@ -364,7 +364,7 @@ struct GatewayProbeTests {
         var other = credentials
         other.apns?.topic = "com.example.app.other"
         let set = PushCredentialSet(common: credentials, apps: ["2": credentials, "3": other])
-        let answers = try await GatewayProbes(set, time: simulation.clock, logger: simulation.logger).run()
+        let answers = try await CredentialChecks(set, time: simulation.clock, logger: simulation.logger).run()
         #expect(answers.map(\.place) == ["push", "push", "push", "app 3", "app 3"])
         #expect(answers.map(\.probe.verdict) == [.good, .good, .good, .refused, .refused])
     }

@@ -8,8 +8,8 @@ struct DeliveryOrderTests {
     private let fcm = PushRoute(app: "1", provider: .fcm)
     private let apns = PushRoute(app: "1", provider: .apns)
 
-    private func delivery(_ nid: String, policy: Policy = .notify, dueAt: Int64 = 0, committedAt: Int64 = 0, life: Int64 = 600_000) -> DeliveryRecord {
-        DeliveryRecord(
+    private func delivery(_ nid: String, policy: Policy = .notify, dueAt: Int64 = 0, committedAt: Int64 = 0, life: Int64 = 600_000) -> PushRecord {
+        PushRecord(
             nid: nid, event: nid, app: "1", user: "u", device: "d", state: .due, reason: "absent", dueAt: dueAt,
             message: PushMessage(
                 nid: nid, event: nid, kind: .alert, policy: policy, title: nil, body: nil, expiresAt: committedAt + life,
@@ -18,7 +18,7 @@ struct DeliveryOrderTests {
 
     @Test("of what is due together critical and short-lived ones go first, then the soonest due and the older event")
     func urgentFirst() {
-        var queue = DeliveryQueue()
+        var queue = OutboxQueue()
         for number in 0..<5_000 { queue.insert(delivery("bulk\(number)", dueAt: 30_000, committedAt: Int64(number))) }
         queue.insert(delivery("critical", policy: .critical, dueAt: 30_000, committedAt: 29_000))
         queue.insert(delivery("short", dueAt: 30_000, committedAt: 28_000, life: 60_000))
@@ -30,7 +30,7 @@ struct DeliveryOrderTests {
 
     @Test("what waits for a lane is handed out for that lane alone: urgent ones first, then what expires first")
     func lanes() {
-        var queue = DeliveryQueue()
+        var queue = OutboxQueue()
         queue.park(delivery("long", life: 900_000), on: fcm)
         queue.park(delivery("brief", life: 300_000), on: fcm)
         queue.park(delivery("critical", policy: .critical, life: 600_000), on: fcm)
@@ -46,7 +46,7 @@ struct DeliveryOrderTests {
 
     @Test("what waits for a lane comes up as due at the end of its life, and is found by its name until then")
     func ends() {
-        var queue = DeliveryQueue()
+        var queue = OutboxQueue()
         queue.park(delivery("a", life: 5_000), on: fcm)
         queue.park(delivery("b", life: 9_000), on: fcm)
         #expect(queue.contains(delivery("b")) && queue.remove(nid: "b").map(\.nid) == ["b"])
@@ -57,7 +57,7 @@ struct DeliveryOrderTests {
 
     @Test("parked again and again, a delivery takes one place, and leaves the lane when it goes back to its time")
     func again() {
-        var queue = DeliveryQueue()
+        var queue = OutboxQueue()
         for _ in 0..<5_000 { queue.park(delivery("a"), on: fcm) }
         queue.insert(delivery("a", dueAt: 7))
         #expect(queue.count == 1 && queue.parkedCount == 0 && queue.nextDue() == 7)

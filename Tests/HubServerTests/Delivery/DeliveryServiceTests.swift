@@ -163,7 +163,7 @@ struct DeliveryServiceTests {
         }
     }
 
-    private func states(_ stage: DeliveryStage, _ event: String, cancelled: Int) async throws -> [DeliveryState]? {
+    private func states(_ stage: DeliveryStage, _ event: String, cancelled: Int) async throws -> [PushState]? {
         try await stage.recipient(of: event) { $0.isConfirmed && $0.deliveries.count { $0.record.state == .cancelled } >= cancelled }?
             .deliveries.map(\.record.state)
     }
@@ -218,10 +218,10 @@ struct DeliveryServiceTests {
             let tokens = try #require(await stage.replayed()?.tokens)
             stage.delivery.report([.replayed(connection, events: tokens, cursor: 7)], loop: 0)
             // An app's first word may come behind its answer to the replay.
-            let state = AttendanceReport.state(connection, .foreground)
-            let receipt = AttendanceReport.receipt(connection, cursor: 7, byApplication: false)
+            let state = LoopReport.state(connection, .foreground)
+            let receipt = LoopReport.receipt(connection, cursor: 7, byApplication: false)
             stage.delivery.report(saysItFirst ? [state, receipt] : [receipt, state], loop: 0)
-            let expected: DeliveryState = policy == "both" ? .retry : .cancelled
+            let expected: PushState = policy == "both" ? .retry : .cancelled
             let read = try await stage.recipient(of: event) { $0.isConfirmed && $0.deliveries.map(\.record.state) == [expected] }
             #expect(read?.isConfirmed == true && read?.deliveries.map(\.record.state) == [expected])
         }
@@ -253,7 +253,7 @@ struct DeliveryServiceTests {
             let now = test.clock.wallMilliseconds
             let record = EventRecord(
                 id: id, app: "1", channel: "presence-game-7", name: "asked", data: "{}", policy: policy, committedAt: now, expiresAt: now + 60_000)
-            let recipients = FanoutOpening(snapshot: RecipientSnapshot(users: ["u"]), note: RecipientNote(state: .absent, choice: .pushed))
+            let recipients = RecipientOpening(snapshot: RecipientSnapshot(users: ["u"]), note: RecipientNote(state: .absent, choice: .pushed))
             _ = try await test.store.commit([EventCommit(record, recipients: recipients)])
             test.clock.advance(milliseconds: 1)
         }

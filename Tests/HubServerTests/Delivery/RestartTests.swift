@@ -77,7 +77,7 @@ private struct Life {
     mutating func attach(_ index: Int) async throws {
         let connection = Self.connection(index)
         let channel = try #require(ChannelName(Self.channel))
-        let report = AttendanceReport.attached(
+        let report = LoopReport.attached(
             connection, SocketID(first: UInt64(index), second: 1), app: 0, channel: channel, user: Self.user(index), isBrowser: false,
             ticket: desk.attendedUpTo[0] + 1)
         for report in [report, .state(connection, .foreground)] { await handle(report) }
@@ -135,7 +135,7 @@ private struct Life {
         await outbox.close()
     }
 
-    private mutating func handle(_ report: AttendanceReport) async {
+    private mutating func handle(_ report: LoopReport) async {
         _ = await delivery.handle(report, loop: 0, &desk, &change)
     }
 

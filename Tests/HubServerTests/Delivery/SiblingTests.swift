@@ -11,7 +11,7 @@ struct SiblingTests {
 
     /// Publishes to three devices, and stops in order when `body` is done.
     private func published(
-        _ gateway: ScriptedGateway = ScriptedGateway(), yaml: String = clearing, until state: DeliveryState = .accepted,
+        _ gateway: ScriptedGateway = ScriptedGateway(), yaml: String = clearing, until state: PushState = .accepted,
         _ body: (DeliveryStage, _ event: String) async throws -> Void
     ) async throws {
         let stage = try DeliveryStage(gateway, yaml: yaml, loops: 1)
@@ -27,7 +27,7 @@ struct SiblingTests {
         await stage.stop()
     }
 
-    private func publish(_ stage: DeliveryStage, until state: DeliveryState = .accepted) async throws -> String {
+    private func publish(_ stage: DeliveryStage, until state: PushState = .accepted) async throws -> String {
         let event = try #require(try await stage.publish(try PendingPublish()).first?.events.first?.id)
         let pushed = try await stage.recipient(of: event) { recipient in
             recipient.deliveries.count == 3 && recipient.deliveries.contains { $0.record.state == state }
@@ -37,7 +37,7 @@ struct SiblingTests {
         return event
     }
 
-    private func clears(_ stage: DeliveryStage, _ event: String, count: Int, until state: DeliveryState? = nil) async throws -> [DeliveryRecord] {
+    private func clears(_ stage: DeliveryStage, _ event: String, count: Int, until state: PushState? = nil) async throws -> [PushRecord] {
         try await stage.test.rows(event) { rows in
             let clears = rows.filter { $0.purpose == .clear }
             return clears.count >= count && (state == nil || clears.allSatisfy { $0.state == state })

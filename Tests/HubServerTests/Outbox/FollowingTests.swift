@@ -6,12 +6,12 @@ import Testing
 
 /// A push that waits is for the person: it goes where the person can be reached when it is sent.
 @Suite struct FollowingTests {
-    private func outcomes(_ test: TestStore, _ event: String = "e1", until isDone: ([DeliveryRecord]) -> Bool) async throws -> [String: String] {
+    private func outcomes(_ test: TestStore, _ event: String = "e1", until isDone: ([PushRecord]) -> Bool) async throws -> [String: String] {
         let rows = try await test.rows(event, until: isDone)
         return Dictionary(rows.map { ($0.device, "\($0.state.rawValue): \($0.outcome ?? "")") }, uniquingKeysWith: { first, _ in first })
     }
 
-    private func hasEnded(_ rows: [DeliveryRecord]) -> Bool { !rows.isEmpty && !rows.contains { DeliveryState.open.contains($0.state) } }
+    private func hasEnded(_ rows: [PushRecord]) -> Bool { !rows.isEmpty && !rows.contains { PushState.open.contains($0.state) } }
 
     @Test("the same token under a new device id") func newID() async throws {
         let test = try TestStore()

@@ -97,7 +97,7 @@ struct OutboxLanesTests {
         let gateway = PacedGateway([.fcm: 0], again: .seconds(5))
         let outbox = test.outbox(gateway)
         // More than may be in flight, so that they would fill every place if they took one.
-        var pushes: [DeliveryRecord] = []
+        var pushes: [PushRecord] = []
         for number in 0..<2_100 { pushes.append(try await test.commitPush(event: "f\(number)")) }
         await outbox.enqueue(pushes)
         await outbox.enqueue([try await test.commitPush(event: "other", user: "v")])
@@ -121,7 +121,7 @@ struct OutboxLanesTests {
         try await device(test, user: "u", provider: .fcm)
         let gateway = PacedGateway([.fcm: 0], again: .seconds(60))
         let outbox = test.outbox(gateway)
-        var pushes: [DeliveryRecord] = []
+        var pushes: [PushRecord] = []
         for number in 0..<600 { pushes.append(try await test.commitPush(event: "f\(number)", policy: .notify, lifeMilliseconds: 900_000)) }
         await outbox.enqueue(pushes)
         #expect(await eventually { gateway.asked > 0 })
@@ -226,7 +226,7 @@ struct OutboxLanesTests {
         let outbox = test.outbox(gateway)
         await outbox.enqueue([try await test.commitPush(event: "first", policy: policy)])
         #expect(await eventually { gateway.askedAbout == 1 })
-        var pushes: [DeliveryRecord] = []
+        var pushes: [PushRecord] = []
         for number in 0..<20 {
             // Somebody of their own each: nobody's alerts are to become too many.
             try await test.device(user: "u\(number)", token: "token-of-u\(number)")
@@ -278,7 +278,7 @@ struct OutboxLanesTests {
         // Answers are slow: what is handed over later waits longer.
         let gateway = PacedGateway(holds: true)
         let outbox = test.outbox(gateway)
-        var pushes: [DeliveryRecord] = []
+        var pushes: [PushRecord] = []
         for number in 0..<(2 * Outbox.leaseMax) {
             pushes.append(try await test.commitPush(event: "n\(number)", policy: .notify, delayMilliseconds: 30_000))
         }

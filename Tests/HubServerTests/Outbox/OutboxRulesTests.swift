@@ -307,17 +307,17 @@ struct OutboxRulesTests {
     }
 }
 
-@Suite("DeliveryQueue")
-struct DeliveryQueueTests {
-    private func delivery(_ nid: String, device: String = "d", dueAt: Int64, committedAt: Int64 = 0) -> DeliveryRecord {
-        DeliveryRecord(
+@Suite("OutboxQueue")
+struct OutboxQueueTests {
+    private func delivery(_ nid: String, device: String = "d", dueAt: Int64, committedAt: Int64 = 0) -> PushRecord {
+        PushRecord(
             nid: nid, event: nid, app: "1", user: "u", device: device, state: .due, reason: "absent", dueAt: dueAt,
             message: PushMessage(nid: nid, event: nid, kind: .alert, title: nil, body: nil, expiresAt: .max, committedAt: committedAt))
     }
 
     @Test("the soonest due come first, of one time the older event, each once")
     func order() {
-        var queue = DeliveryQueue()
+        var queue = OutboxQueue()
         var expected: [(Int64, Int64, String)] = []
         for number in 0..<500 {
             let (dueAt, committedAt) = (Int64(number * 7919 % 101), Int64(number * 31 % 17))
@@ -338,7 +338,7 @@ struct DeliveryQueueTests {
 
     @Test("what is removed does not come, on one device or on all")
     func remove() {
-        var queue = DeliveryQueue()
+        var queue = OutboxQueue()
         for round in 0..<5000 {
             for device in ["a", "b", "c"] { queue.insert(delivery("n", device: device, dueAt: Int64(5000 - round))) }
             queue.insert(delivery("m\(round)", dueAt: 1))

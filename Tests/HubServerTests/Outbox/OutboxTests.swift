@@ -36,7 +36,7 @@ struct OutboxTests {
         let test = try TestStore()
         let users = (0..<20).map { "u\($0)" }
         let devices = (0..<10).map { "d\($0)" }
-        var pushes: [DeliveryRecord] = []
+        var pushes: [PushRecord] = []
         for user in users {
             for device in devices { try await test.device(user: user, id: device, token: "\(user)-\(device)") }
             pushes += try await test.commitPushes(event: "e-\(user)", policy: .critical, user: user, devices: devices)
@@ -145,7 +145,7 @@ struct OutboxTests {
         try await test.device()
         let (hour, began) = (Int64(3_600_000), test.clock.wallMilliseconds)
         func down() -> ScriptedGateway { ScriptedGateway(Array(repeating: .retry(after: nil, reason: "unavailable: http 503"), count: 40)) }
-        func next(after row: DeliveryRecord, _ outbox: Outbox) async throws -> DeliveryRecord {
+        func next(after row: PushRecord, _ outbox: Outbox) async throws -> PushRecord {
             test.clock.advance(milliseconds: row.dueAt - test.clock.wallMilliseconds)
             await outbox.enqueue([])
             return try await test.row { $0.attempts > row.attempts && ($0.state == .retry || $0.state == .failed) } ?? row
@@ -211,7 +211,7 @@ struct OutboxTests {
     func many() async throws {
         let test = try TestStore()
         try await test.device()
-        var deliveries: [DeliveryRecord] = []
+        var deliveries: [PushRecord] = []
         for number in 0..<(Outbox.leaseMax * 2 + 7) { deliveries.append(try await test.commitPush(event: "e\(number)")) }
         let gateway = ScriptedGateway()
         await test.outbox(gateway).enqueue(deliveries)

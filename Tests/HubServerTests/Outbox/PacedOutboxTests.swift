@@ -65,7 +65,7 @@ struct PacedOutboxTests {
         try await test.device()
         let gateway = LaneGateway(perMinute: 600, clock: test.clock)
         let outbox = test.outbox(gateway)
-        var pushes: [DeliveryRecord] = []
+        var pushes: [PushRecord] = []
         // One alert each for as many people as that, so that nobody's alert limit matters.
         for number in 0..<200 {
             try await test.device(user: "u\(number)", token: "t\(number)")
@@ -93,12 +93,12 @@ struct PacedOutboxTests {
         let gateway = LaneGateway(perMinute: nil, clock: test.clock)
         let outbox = test.outbox(gateway)
         gateway.setDown(true)
-        var first: [DeliveryRecord] = []
+        var first: [PushRecord] = []
         for number in 0..<10 { first.append(try await test.commitPush(event: "first\(number)")) }
         await outbox.enqueue(first)
         #expect(await eventually { gateway.sent.count == 10 })
 
-        var later: [DeliveryRecord] = []
+        var later: [PushRecord] = []
         for number in 0..<100 { later.append(try await test.commitPush(event: "later\(number)")) }
         await outbox.enqueue(later)
         try await pass(test, outbox, milliseconds: 500, steps: 120) { false }

@@ -11,7 +11,7 @@ import Testing
 @testable import HubServer
 
 /// Takes publishes, and answers as told.
-private final class AnsweringDesk: EventDesk {
+private final class AnsweringDesk: EventPort {
     enum Answer {
         case take
         case refuse(PublishRefusal)

@@ -5,10 +5,10 @@ extension StoreContract {
     /// What takes a notification back stands beside it, in every store.
     static let clears = [
         StoreContract("a device's clear stands beside its notification, is inserted once, and reads back as what it is") { store in
-            let alert = DeliveryRecord.sample(event: "e", device: "phone", state: .accepted, message: .sample(event: "e"))
-            let other = DeliveryRecord.sample(event: "e", user: "u2", device: "phone", state: .accepted)
+            let alert = PushRecord.sample(event: "e", device: "phone", state: .accepted, message: .sample(event: "e"))
+            let other = PushRecord.sample(event: "e", user: "u2", device: "phone", state: .accepted)
             _ = try await store.commit([.init(.sample("e"), [alert, other, .sample(event: "e", device: "", state: .socket)])])
-            let clear = DeliveryRecord.clear(event: "e", device: "phone")
+            let clear = PushRecord.clear(event: "e", device: "phone")
             #expect(try await store.escalate([clear, .clear(event: "e", device: "tablet")], []).map(\.device) == ["phone", "tablet"])
             #expect(try await store.escalate([clear], []) == [])
 
@@ -25,8 +25,8 @@ extension StoreContract {
             #expect(trail?.map(\.record.purpose) == [.notification, .notification, .clear, .clear])
         },
         StoreContract("what becomes of a clear leaves its notification alone, and the other way round") { store in
-            var alert = DeliveryRecord.sample(event: "e", device: "phone", state: .due, message: .sample(event: "e"))
-            var clear = DeliveryRecord.clear(event: "e", device: "phone")
+            var alert = PushRecord.sample(event: "e", device: "phone", state: .due, message: .sample(event: "e"))
+            var clear = PushRecord.clear(event: "e", device: "phone")
             _ = try await store.commit([.init(.sample("e"), [alert, clear])])
             clear.state = .leased
             #expect(try await store.lease([clear]).count == 1)
@@ -42,7 +42,7 @@ extension StoreContract {
             #expect(trail?.map(\.attempts.count) == [0, 1])
         },
         StoreContract("a receipt ends no clear, neither of all devices nor of its own") { store in
-            let alert = DeliveryRecord.sample(event: "e", device: "phone", state: .due, message: .sample(event: "e"))
+            let alert = PushRecord.sample(event: "e", device: "phone", state: .due, message: .sample(event: "e"))
             _ = try await store.commit([.init(.sample("e"), [alert, .clear(event: "e", device: "phone"), .clear(event: "e", device: "tablet")])])
             let own = try await store.cancelDeliveries(event: "e", [PushCancellation(user: "u1", device: "tablet", isOfNotification: true)])
             #expect(own == [])
@@ -52,9 +52,9 @@ extension StoreContract {
         },
         StoreContract("a receipt during an attempt lets it end as it does, save that it is not repeated") { store in
             let (again, there, failed) = ("again", "there", "failed")
-            var both = DeliveryRecord.sample(event: "e", device: "z", state: .due, message: .sample(event: "e"))
+            var both = PushRecord.sample(event: "e", device: "z", state: .due, message: .sample(event: "e"))
             both.reason = Policy.both.rawValue
-            let rows = [again, failed, there].map { DeliveryRecord.sample(event: "e", device: $0, state: .due, message: .sample(event: "e")) } + [both]
+            let rows = [again, failed, there].map { PushRecord.sample(event: "e", device: $0, state: .due, message: .sample(event: "e")) } + [both]
             _ = try await store.commit([.init(.sample("e"), rows)])
             var sent = try await store.lease(
                 rows.map { row in
@@ -64,7 +64,7 @@ extension StoreContract {
                 })
             #expect(try await store.cancelDeliveries(event: "e", [PushCancellation(user: "u1")]) == [])
             #expect(try await store.deliveries(event: "e").map(\.state) == [.leased, .leased, .leased, .leased])
-            for (index, state) in [DeliveryState.retry, .failed, .accepted, .retry].enumerated() {
+            for (index, state) in [PushState.retry, .failed, .accepted, .retry].enumerated() {
                 (sent[index].state, sent[index].outcome) = (state, "answer")
             }
             try await store.update(sent)
@@ -74,7 +74,7 @@ extension StoreContract {
             #expect(try await store.openDeliveries(limit: 9).map(\.device) == ["z"])
         },
         StoreContract("a clear that failed is no dead letter") { store in
-            let clear = DeliveryRecord.clear(event: "e", device: "phone")
+            let clear = PushRecord.clear(event: "e", device: "phone")
             _ = try await store.commit([.init(.sample("e"), [clear])])
             var failed = clear
             failed.state = .failed
@@ -89,9 +89,9 @@ extension StoreContract {
     ]
 }
 
-extension DeliveryRecord {
-    fileprivate static func clear(event: String, device: String) -> DeliveryRecord {
-        var clear = DeliveryRecord.sample(event: event, device: device, state: .due)
+extension PushRecord {
+    fileprivate static func clear(event: String, device: String) -> PushRecord {
+        var clear = PushRecord.sample(event: event, device: device, state: .due)
         clear.purpose = .clear
         clear.nid = NotificationID.clearing(clear.nid)
         clear.message = PushMessage(

@@ -5,7 +5,7 @@ import Testing
 extension StoreContract {
     static let deadLetters = [
         StoreContract("a replay gives those that say the same more time one by one, and expired ones stand in nobody's way") { store in
-            let rows = ["a", "b", "c"].map { DeliveryRecord.sample(event: "e1", user: $0, state: .due, message: .sample(event: "e1", user: $0)) }
+            let rows = ["a", "b", "c"].map { PushRecord.sample(event: "e1", user: $0, state: .due, message: .sample(event: "e1", user: $0)) }
             _ = try await store.commit([.init(.sample("e1"), rows)])
             for (index, row) in rows.enumerated() { _ = try await store.fail(row, outcome: "http 503", at: Int64(100 + index)) }
             #expect(try await store.replayDeadLetters(.failed(reason: nil, before: nil), app: "1", now: 61_000, ttl: nil).due == [])
@@ -107,13 +107,13 @@ extension DeliveryStore {
     ) async throws {
         var message = PushMessage.sample(event: event, user: user)
         message.expiresAt = 1_000 + lifetime
-        var delivery = DeliveryRecord.sample(event: event, user: user, state: .due, message: message)
+        var delivery = PushRecord.sample(event: event, user: user, state: .due, message: message)
         delivery.app = app
         _ = try await commit([.init(.sample(event, app: app), [delivery])])
         _ = try await fail(delivery, outcome: outcome, at: at)
     }
 
-    fileprivate func fail(_ delivery: DeliveryRecord, outcome: String, at: Int64) async throws -> [DeliveryRecord] {
+    fileprivate func fail(_ delivery: PushRecord, outcome: String, at: Int64) async throws -> [PushRecord] {
         var failed = delivery
         failed.state = .failed
         failed.attempts = 1

@@ -7,11 +7,11 @@ extension StoreContract {
         StoreContract("an event and its deliveries are read as they were committed") { store in
             var event = EventRecord.sample("e1")
             event.data = "{\"nul\":\"\u{0}\",\"text\":\"äöü 🎯\\u0000\"}"
-            let pushed = DeliveryRecord.sample(event: "e1", user: "b", device: "d2", message: .sample(event: "e1", user: "b"))
-            var direct = DeliveryRecord.sample(event: "e1", user: "b", device: "d3", message: .sample(event: "e1", user: "b"))
+            let pushed = PushRecord.sample(event: "e1", user: "b", device: "d2", message: .sample(event: "e1", user: "b"))
+            var direct = PushRecord.sample(event: "e1", user: "b", device: "d3", message: .sample(event: "e1", user: "b"))
             direct.address = DirectAddress(provider: .apns, platform: .ios, environment: .sandbox, form: .token, text: "ab\"12")
-            let told = DeliveryRecord.sample(event: "e1", user: "b", device: "", state: .socket)
-            let other = DeliveryRecord.sample(event: "e1", user: "a", device: "d9", state: .undeliverable)
+            let told = PushRecord.sample(event: "e1", user: "b", device: "", state: .socket)
+            let other = PushRecord.sample(event: "e1", user: "a", device: "d9", state: .undeliverable)
             let committed = try await store.commit([.init(event, [pushed, direct, told, other])])
             event.sequence = 1
             #expect(committed == [event])
@@ -25,7 +25,7 @@ extension StoreContract {
             #expect(try await store.commit([]) == [])
         },
         StoreContract("messages that say the same are read as they were committed, beside those that do not") { store in
-            func row(_ user: String, _ device: String = "d1", title: String? = nil, nid: String? = nil) -> DeliveryRecord {
+            func row(_ user: String, _ device: String = "d1", title: String? = nil, nid: String? = nil) -> PushRecord {
                 var message = PushMessage.sample(event: "e1", user: user)
                 if let title { message.title = title }
                 if let nid { message.nid = nid }
@@ -56,10 +56,10 @@ extension StoreContract {
                 _ = try await store.commit([.init(event)])
                 #expect(try await store.event(id: "p\(index)")?.policy == policy)
             }
-            let rows = DeliveryState.allCases.map { DeliveryRecord.sample(event: "s", device: $0.rawValue, state: $0) }
+            let rows = PushState.allCases.map { PushRecord.sample(event: "s", device: $0.rawValue, state: $0) }
             _ = try await store.commit([.init(.sample("s"), rows)])
-            #expect(Set(try await store.deliveries(event: "s").map(\.state)) == Set(DeliveryState.allCases))
-            #expect(Set(try await store.openDeliveries(limit: 100).map(\.state)) == Set(DeliveryState.open))
+            #expect(Set(try await store.deliveries(event: "s").map(\.state)) == Set(PushState.allCases))
+            #expect(Set(try await store.openDeliveries(limit: 100).map(\.state)) == Set(PushState.open))
         },
         StoreContract("sequences count from 1 per app and channel, in the order of the batch") { store in
             let first = try await store.commit([
@@ -82,7 +82,7 @@ extension StoreContract {
         },
         StoreContract("open deliveries come soonest due first, up to the limit") { store in
             let rows = [(300, "c"), (100, "a"), (200, "b"), (50, "ended")].map { due, device in
-                DeliveryRecord.sample(
+                PushRecord.sample(
                     event: "e", device: device, state: device == "ended" ? .accepted : .retry, dueAt: Int64(due))
             }
             _ = try await store.commit([.init(.sample("e"), rows)])
@@ -121,14 +121,14 @@ extension StoreContract {
             try await store.update([])
         },
         StoreContract("what is open tells when it was first attempted, and after a replay nothing of what was before") { store in
-            let other = DeliveryRecord.sample(event: "e", device: "d2")
+            let other = PushRecord.sample(event: "e", device: "d2")
             _ = try await store.commit([.init(.sample("e"), [.sample(event: "e", message: .sample(event: "e")), other])])
             #expect(try await store.firstAttempts() == [:])
             try await store.attempted(1, at: 2_000, .retry)
             try await store.attempted(2, at: 3_000, .retry)
             #expect(try await store.firstAttempts() == ["d1": 2_000])
             try await store.attempted(3, at: 4_000, .failed)
-            #expect(try await store.replayDeadLetters(.nids([DeliveryRecord.sample(event: "e").nid]), app: "1", now: 5_000, ttl: nil).due.count == 1)
+            #expect(try await store.replayDeadLetters(.nids([PushRecord.sample(event: "e").nid]), app: "1", now: 5_000, ttl: nil).due.count == 1)
             #expect(try await store.firstAttempts() == [:])
             try await store.attempted(1, at: 6_000, .retry)
             #expect(try await store.firstAttempts() == ["d1": 6_000])
@@ -219,7 +219,7 @@ extension StoreContract {
 
 extension DeliveryStore {
     /// Writes down what became of the first row of the event `e` in an attempt.
-    fileprivate func attempted(_ number: Int, at start: Int64, _ state: DeliveryState) async throws {
+    fileprivate func attempted(_ number: Int, at start: Int64, _ state: PushState) async throws {
         var delivery = try #require(try await deliveries(event: "e").first)
         (delivery.state, delivery.attempts, delivery.outcome) = (state, number, "http 503")
         delivery.attempt = DeliveryAttempt(number: number, startedAt: start, endedAt: start + 1, answer: "http 503")

@@ -5,9 +5,9 @@ import Testing
 extension StoreContract {
     static let history = [
         StoreContract("who comes back missed the unexpired events that name them and that they did not confirm, in order") { store in
-            let both = FanoutOpening(snapshot: RecipientSnapshot(users: ["a", "b"]), note: .awaited)
-            let other = FanoutOpening(snapshot: RecipientSnapshot(users: ["b"]), note: .awaited)
-            let actor = FanoutOpening(
+            let both = RecipientOpening(snapshot: RecipientSnapshot(users: ["a", "b"]), note: .awaited)
+            let other = RecipientOpening(snapshot: RecipientSnapshot(users: ["b"]), note: .awaited)
+            let actor = RecipientOpening(
                 snapshot: RecipientSnapshot(users: ["a", "b"]), notes: [RecipientNote(state: .live, choice: .actor), .awaited])
             var long = EventRecord.sample("long", committedAt: 1)
             long.expiresAt = 900_000
@@ -18,7 +18,7 @@ extension StoreContract {
                 .init(.sample("elsewhere", channel: "c"), recipients: both), .init(.sample("foreign", app: "2"), recipients: both),
             ])
             try await store.settle([
-                FanoutSettlement(event: "confirmed", confirmed: [0], at: 1_000), FanoutSettlement(event: "pushed", pushed: [0], isClosed: true),
+                RecipientSettlement(event: "confirmed", confirmed: [0], at: 1_000), RecipientSettlement(event: "pushed", pushed: [0], isClosed: true),
             ])
             func missed(_ user: String, now: Int64 = 60_500, limit: Int = 10) async throws -> [MissedEvent] {
                 try await store.missed(app: "1", channel: "presence-game-7", user: user, now: now, limit: limit)
@@ -41,12 +41,12 @@ extension StoreContract {
             for (event, padding) in [("short", 0), ("long", 100)] {
                 let users = [composed, combined] + (0..<padding).map { "u\($0)" }
                 _ = try await store.commit([
-                    .init(.sample(event, channel: event), recipients: FanoutOpening(snapshot: RecipientSnapshot(users: users), note: .awaited))
+                    .init(.sample(event, channel: event), recipients: RecipientOpening(snapshot: RecipientSnapshot(users: users), note: .awaited))
                 ])
                 for (user, place) in [(composed, 0), (combined, 1)] {
                     let missed = try await store.missed(app: "1", channel: event, user: user, now: 0, limit: 5)
                     #expect(missed.map(\.recipient) == [place])
-                    try await store.settle([FanoutSettlement(event: event, confirmed: [place], at: 1_000)])
+                    try await store.settle([RecipientSettlement(event: event, confirmed: [place], at: 1_000)])
                     #expect(try await store.missed(app: "1", channel: event, user: user, now: 0, limit: 5) == [])
                 }
             }
@@ -71,7 +71,7 @@ extension StoreContract {
             for index in 0..<40 {
                 let (app, snapshot) = [("1", small), ("1", large), ("2", small), ("1", without)][index % 4]
                 let event = EventRecord.sample("e\(index)", app: app, channel: "c\(index % 3)")
-                _ = try await store.commit([.init(event, recipients: FanoutOpening(snapshot: snapshot, note: .awaited))])
+                _ = try await store.commit([.init(event, recipients: RecipientOpening(snapshot: snapshot, note: .awaited))])
                 if index % 4 < 2 { expected.append("e\(index)") }
             }
             for limit in [1, 3, 19, 20, 21, 1_000] {
@@ -91,13 +91,13 @@ extension StoreContract {
                 #expect(after.entries == [] && after.position == page.position && !after.isMore)
             }
             let position = try await store.events(app: "1", user: "a", after: 0, limit: 1_000).position
-            _ = try await store.commit([.init(.sample("later"), recipients: FanoutOpening(snapshot: large, note: .awaited))])
+            _ = try await store.commit([.init(.sample("later"), recipients: RecipientOpening(snapshot: large, note: .awaited))])
             #expect(try await store.events(app: "1", user: "a", after: position, limit: 5).entries.map(\.event.id) == ["later"])
             #expect(try await store.events(app: "1", user: "nobody", after: 0, limit: 5).entries == [])
             #expect(try await store.events(app: "2", user: "a", after: 0, limit: 100).entries.count == 10)
         },
         StoreContract("positions are never given again, also when the newest event is gone") { store in
-            let opening = FanoutOpening(snapshot: RecipientSnapshot(users: ["a"]), note: RecipientNote(state: .absent, choice: .pushed))
+            let opening = RecipientOpening(snapshot: RecipientSnapshot(users: ["a"]), note: RecipientNote(state: .absent, choice: .pushed))
             _ = try await store.commit([.init(.sample("e1", committedAt: 1), recipients: opening)])
             let position = try await store.events(app: "1", user: "a", after: 0, limit: 5).position
             #expect(try await store.prune(before: 10, limit: 5) == 1)
@@ -116,10 +116,10 @@ extension StoreContract {
             let events = try await store.commit([
                 .init(
                     .sample("e", committedAt: 10_000), [.sample(event: "e", user: "away", device: "d2"), .sample(event: "e", user: "away")],
-                    recipients: FanoutOpening(snapshot: snapshot, notes: notes))
+                    recipients: RecipientOpening(snapshot: snapshot, notes: notes))
             ])
-            try await store.settle([FanoutSettlement(event: "e", confirmed: [.init(recipient: 0, at: 10_130)], pushed: [], isClosed: true)])
-            var row = DeliveryRecord.sample(event: "e", user: "away", state: .retry)
+            try await store.settle([RecipientSettlement(event: "e", confirmed: [.init(recipient: 0, at: 10_130)], pushed: [], isClosed: true)])
+            var row = PushRecord.sample(event: "e", user: "away", state: .retry)
             for (number, answer) in [(1, "http 503\nagain"), (3, ""), (2, "first"), (2, String(repeating: "é", count: 300))] {
                 row.attempt = DeliveryAttempt(number: number, startedAt: 1, endedAt: Int64(number), answer: answer)
                 try await store.update([row])
@@ -149,7 +149,7 @@ extension StoreContract {
         StoreContract("a trail of many comes in pages") { store in
             let users = (0..<25).map { "u\($0)" }
             _ = try await store.commit([
-                .init(.sample("e"), recipients: FanoutOpening(snapshot: RecipientSnapshot(users: users), note: .awaited)),
+                .init(.sample("e"), recipients: RecipientOpening(snapshot: RecipientSnapshot(users: users), note: .awaited)),
                 .init(.sample("rows"), users.sorted().map { .sample(event: "rows", user: $0) } + [.sample(event: "rows", device: "d2")]),
             ])
             for (event, expected) in [("e", users), ("rows", users.sorted())] {
@@ -171,10 +171,10 @@ extension StoreContract {
             _ = try await store.commit([
                 .init(
                     .sample("e", committedAt: 1_000_000),
-                    recipients: FanoutOpening(snapshot: RecipientSnapshot(users: ["a", "b", "c"]), note: .awaited))
+                    recipients: RecipientOpening(snapshot: RecipientSnapshot(users: ["a", "b", "c"]), note: .awaited))
             ])
             try await store.settle([
-                FanoutSettlement(
+                RecipientSettlement(
                     event: "e",
                     confirmed: [.init(recipient: 0, at: .max / 2), .init(recipient: 1, at: 0), .init(recipient: 2, at: 1_000_099)])
             ])
@@ -182,7 +182,7 @@ extension StoreContract {
         },
         StoreContract("a delivery's attempts are kept up to a bound, and its last outcome always") { store in
             _ = try await store.commit([.init(.sample("e"), [.sample(event: "e")])])
-            var row = DeliveryRecord.sample(event: "e", state: .retry)
+            var row = PushRecord.sample(event: "e", state: .retry)
             for number in 1...60 {
                 row.attempts = number
                 row.outcome = "answer \(number)"

@@ -5,7 +5,7 @@ extension StoreContract {
     /// What an app's own receipt is about, in every store.
     static let receipts = [
         StoreContract("a receipt's recipient is found by the event, for recipients of the app only") { store in
-            let opening = FanoutOpening(snapshot: RecipientSnapshot(users: ["a", "b"]), note: RecipientNote(state: .live, choice: .awaited))
+            let opening = RecipientOpening(snapshot: RecipientSnapshot(users: ["a", "b"]), note: RecipientNote(state: .live, choice: .awaited))
             let event = try #require(try await store.commit([EventCommit(.sample("e1"), recipients: opening)]).first)
             #expect(try await store.receiptTarget(event: "e1", app: "1", user: "b") == ReceiptTarget(event: event, recipient: 1))
             #expect(try await store.receiptTarget(event: "e1", app: "1", user: "c") == nil)
@@ -17,7 +17,7 @@ extension StoreContract {
             let sessions = [("small", ["a", "b"]), ("large", (0..<5_000).map { "u\($0)" } + ["b"])]
             for (event, users) in sessions {
                 _ = try await store.commit(
-                    [EventCommit(.sample(event), recipients: FanoutOpening(snapshot: RecipientSnapshot(users: users), note: note))])
+                    [EventCommit(.sample(event), recipients: RecipientOpening(snapshot: RecipientSnapshot(users: users), note: note))])
             }
             for (event, _) in sessions {
                 let nid = NotificationID.make(event: event, app: "1", user: "b")

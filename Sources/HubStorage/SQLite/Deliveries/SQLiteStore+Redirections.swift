@@ -5,10 +5,10 @@ package import HubDelivery
 extension SQLiteStore {
     package func redirect(_ redirections: [Redirection], now: Int64) async throws -> [RedirectionOutcome] {
         if redirections.isEmpty { return [] }
-        let ended = Mutex<[Int64: DeliveryLeases.Lease]>([:])
+        let ended = Mutex<[Int64: PushLeases.Lease]>([:])
         do {
             return try await write(rows: redirections.count) { [leases] db in
-                let update = try DeliveryUpdate(db)
+                let update = try PushUpdate(db)
                 let leased = leases.current
                 return try redirections.map { redirection in
                     guard let row = try update.openRow(of: redirection.delivery) else { return .gone }
@@ -32,13 +32,13 @@ extension SQLiteStore {
         }
     }
 
-    private static func insert(_ devices: [String], _ redirection: Redirection, now: Int64, _ db: Database) throws -> [DeliveryRecord] {
-        try WrittenDeliveries(devices.map { redirection.successor(on: $0, now: now) }).insert(ignoringKnown: true, db)
+    private static func insert(_ devices: [String], _ redirection: Redirection, now: Int64, _ db: Database) throws -> [PushRecord] {
+        try WrittenPushes(devices.map { redirection.successor(on: $0, now: now) }).insert(ignoringKnown: true, db)
     }
 
     /// The person's other notifications of the same event.
     private static func others(
-        of delivery: DeliveryRecord, row: Int64, _ leased: [Int64: DeliveryLeases.Lease], _ db: Database
+        of delivery: PushRecord, row: Int64, _ leased: [Int64: PushLeases.Lease], _ db: Database
     ) throws -> [RedirectionRow] {
         try Row.fetchAll(
             db.cachedStatement(
@@ -50,11 +50,11 @@ extension SQLiteStore {
             let number: Int64 = found["row"]
             guard number != row else { return nil }
             // A state of a newer version counts as ended.
-            let isOpen = DeliveryState(rawValue: found["state"]).map(DeliveryState.open.contains) ?? false
+            let isOpen = PushState(rawValue: found["state"]).map(PushState.open.contains) ?? false
             let attempts = (found["attempts_log"] as String?).map { AttemptLog.decode($0).attempts } ?? []
             return RedirectionRow(
                 device: found["device"], isOpen: isOpen, isLeased: isOpen && leased[number] != nil,
-                accepted: attempts.filter { $0.answer == DeliveryState.accepted.rawValue }.compactMap(\.token))
+                accepted: attempts.filter { $0.answer == PushState.accepted.rawValue }.compactMap(\.token))
         }
     }
 }

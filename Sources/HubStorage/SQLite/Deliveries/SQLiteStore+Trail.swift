@@ -9,7 +9,7 @@ extension SQLiteStore {
         let leases = leases.current
         return try await reading { db, lists in
             guard let event = try Self.event(db, id: id) else { return nil }
-            guard let fanout = try TrailOfFanout(db, id: id, lists: &lists) else {
+            guard let fanout = try TrailOfRecipients(db, id: id, lists: &lists) else {
                 return try Self.trailOfDeliveries(db, event, user: user, from: first, limit: limit, leases, lists: &lists)
             }
             let start = min(first, fanout.count)
@@ -28,7 +28,7 @@ extension SQLiteStore {
 
     /// The trail from the delivery rows, for an event without recipients or with an unreadable list.
     private static func trailOfDeliveries(
-        _ db: Database, _ event: EventRecord, user: String?, from first: Int, limit: Int, _ leases: [Int64: DeliveryLeases.Lease],
+        _ db: Database, _ event: EventRecord, user: String?, from first: Int, limit: Int, _ leases: [Int64: PushLeases.Lease],
         lists: inout Lists
     ) throws -> EventTrail {
         let count = try Int.fetchOne(
@@ -51,7 +51,7 @@ extension SQLiteStore {
     }
 
     private static func trail(
-        _ db: Database, event: String, user: String, _ leases: [Int64: DeliveryLeases.Lease], lists: inout Lists
+        _ db: Database, event: String, user: String, _ leases: [Int64: PushLeases.Lease], lists: inout Lists
     ) throws -> [EventTrail.Delivery] {
         var messages = MessageReader(db)
         return try Row.fetchAll(
@@ -73,9 +73,9 @@ extension SQLiteStore {
 }
 
 /// A fan-out with everything needed for the trail.
-private struct TrailOfFanout {
+private struct TrailOfRecipients {
     let list: SnapshotCache.Entry
-    let bits: FanoutBits
+    let bits: RecipientBits
     let notes: [RecipientNote]?
     let isOpen: Bool
 
@@ -84,12 +84,12 @@ private struct TrailOfFanout {
         guard
             let row = try Row.fetchOne(db.cachedStatement(sql: "SELECT * FROM fanout WHERE event = ?"), arguments: [id])
         else { return nil }
-        bits = FanoutBits(row: row)
+        bits = RecipientBits(row: row)
         guard let list = try lists.list(row["snapshot"], ofEvent: id, count: bits.count) else { return nil }
         self.list = list
         notes = NoteCoding.decode([UInt8](row["notes"] as Data), count: bits.count)
         isOpen = row["is_open"]
-        if bits.isUnreadable || notes == nil { lists.problems.append(FanoutBits.unreadable(event: id)) }
+        if bits.isUnreadable || notes == nil { lists.problems.append(RecipientBits.unreadable(event: id)) }
     }
 
     var count: Int { bits.count }

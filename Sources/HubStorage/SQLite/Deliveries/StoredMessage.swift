@@ -29,13 +29,13 @@ struct StoredMessage {
 }
 
 /// Deliveries with their encoded texts.
-struct WrittenDeliveries: Sendable {
-    let records: [DeliveryRecord]
+struct WrittenPushes: Sendable {
+    let records: [PushRecord]
     private let texts: [PushMessageCoding.Text]
     /// Index of each record's text; nil: no message.
     private let places: [Int?]
 
-    init(_ records: [DeliveryRecord]) {
+    init(_ records: [PushRecord]) {
         var writer = PushMessageCoding.Writer()
         self.records = records
         places = records.map { record in record.message.map { writer.write($0, event: record.event) } }
@@ -45,10 +45,10 @@ struct WrittenDeliveries: Sendable {
     /// - Parameter ignoringKnown: true keeps existing rows as they are; false fails the call on them.
     /// - Returns: the deliveries that were new.
     @discardableResult
-    func insert(ignoringKnown: Bool = false, _ db: Database) throws -> [DeliveryRecord] {
+    func insert(ignoringKnown: Bool = false, _ db: Database) throws -> [PushRecord] {
         if records.isEmpty { return [] }
         let numbers = try texts.map { $0.uses > 1 ? try Self.insert($0, db) : nil }
-        var insertion = try DeliveryInsertion(ignoringKnown: ignoringKnown, db)
+        var insertion = try PushInsertion(ignoringKnown: ignoringKnown, db)
         return try records.indices.filter { index in
             let message = places[index].map { StoredMessage(texts[$0], nid: records[index].message?.nid ?? "", number: numbers[$0]) }
             return try insertion.insert(records[index], message)

@@ -7,12 +7,12 @@ enum DeviceColumn {
     /// Whether a row is a clear.
     static let isClear = "(substr(delivery.device, 1, 1) = char(\(mark.value)))"
 
-    static func text(_ delivery: DeliveryRecord) -> String {
+    static func text(_ delivery: PushRecord) -> String {
         delivery.purpose == .clear ? "\(mark)\(delivery.device)" : delivery.device
     }
 
     /// Appends the text, in UTF-8.
-    static func append(_ delivery: DeliveryRecord, to output: inout [UInt8]) {
+    static func append(_ delivery: PushRecord, to output: inout [UInt8]) {
         if delivery.purpose == .clear { output.append(UInt8(ascii: mark)) }
         output += delivery.device.utf8
     }

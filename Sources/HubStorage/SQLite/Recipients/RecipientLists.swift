@@ -23,7 +23,7 @@ final class RecipientLists: Sendable {
     /// Returns the list's number, and writes the list if it is new. Call in the writer's transaction.
     func number(of snapshot: RecipientSnapshot, _ db: Database) throws -> Int64 {
         if let known = try Self.number(key: snapshot.key, db) { return known }
-        guard FanoutColumns.isLarge(snapshot) else {
+        guard RecipientColumns.isLarge(snapshot) else {
             let number = try Self.insert(snapshot, users: snapshot.encoded, base: nil, depth: 0, db)
             let statement = try db.cachedStatement(sql: "INSERT OR IGNORE INTO snapshot_user (user, snapshot) VALUES (?, ?)")
             for user in snapshot.users { try statement.execute(arguments: [user, number]) }
@@ -84,7 +84,7 @@ final class RecipientLists: Sendable {
             while let number = next, let row = try Row.fetchOne(statement, arguments: [number]) {
                 next = row["base"]
                 // `snapshot_user` rows of an unreadable list stay. They are harmless, because its number is never reused.
-                guard row["count"] <= FanoutColumns.smallUsersMax,
+                guard row["count"] <= RecipientColumns.smallUsersMax,
                     let snapshot = RecipientSnapshot(encoded: [UInt8](row["users"] as Data), key: [UInt8](row["key"] as Data))
                 else { continue }
                 let statement = try db.cachedStatement(sql: "DELETE FROM snapshot_user WHERE user = ? AND snapshot = ?")

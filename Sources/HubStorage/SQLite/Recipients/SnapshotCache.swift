@@ -56,7 +56,7 @@ final class SnapshotCache: Sendable {
             return nil
         }
         let entry = Entry(snapshot.users)
-        if FanoutColumns.isLarge(snapshot) { keep(entry, number) }
+        if RecipientColumns.isLarge(snapshot) { keep(entry, number) }
         return entry
     }
 

@@ -14,7 +14,7 @@ struct Person: Hashable, Sendable {
 /// Who went within the last minute, and how often: tells who is on the way back, and who comes and goes all the time.
 ///
 /// Part of the attendance book; a plain value, and every operation costs as much as the devices of one participant.
-package struct Travels: Sendable {
+package struct Absences: Sendable {
     private struct Device {
         let id: String?
         /// When it was cut off from channels, in milliseconds.

@@ -2,7 +2,7 @@
 ///
 /// Places of what has been taken away elsewhere stay until they come up, or until `keep` throws them out. A place is plain numbers: a
 /// heap of a hundred thousand moves seventeen of them for each delivery.
-struct DeliveryHeap {
+struct OutboxHeap {
     struct Place {
         /// Whether urgency goes before time: 0 before 1.
         var group: UInt8 = 0

@@ -3,7 +3,7 @@ internal import HubChannels
 internal import HubDelivery
 
 /// What delivery has decided, heard and done since the start, for metrics: noted once for each commit and each batch of reports.
-struct DeliveryFigures: Sendable {
+struct DeliveryCounters: Sendable {
     /// Publishes that were let out.
     private(set) var published: UInt64 = 0
     private(set) var events: [Policy: UInt64] = [:]
@@ -50,7 +50,7 @@ struct DeliveryFigures: Sendable {
         }
     }
 
-    mutating func heard(_ reports: [AttendanceReport]) {
+    mutating func heard(_ reports: [LoopReport]) {
         for case .receipt(_, _, let byApplication) in reports { received(byApplication ? .application : .pong) }
     }
 

@@ -3,21 +3,21 @@ internal import HubDelivery
 
 /// What has become of pushes since the start; the outbox's own plain numbers.
 struct OutboxCounts: Sendable {
-    private(set) var ended: [DeliveryState: UInt64] = [:]
+    private(set) var ended: [PushState: UInt64] = [:]
     /// From handing a push over to what its gateway said, retries included.
     private(set) var attempts: [PushProvider: Histogram] = [:]
 
-    mutating func ended(_ delivery: DeliveryRecord) { ended[delivery.state, default: 0] += 1 }
+    mutating func ended(_ delivery: PushRecord) { ended[delivery.state, default: 0] += 1 }
 
     /// - Parameter now: milliseconds since 1970.
-    mutating func answered(_ delivery: DeliveryRecord, _ answer: Outbox.Answer, now: Int64) {
+    mutating func answered(_ delivery: PushRecord, _ answer: Outbox.Answer, now: Int64) {
         guard let attempt = delivery.attempt, answer.outcome != .skippedUnconfigured else { return }
         attempts[answer.target.provider, default: Histogram()].note(nanoseconds: UInt64(max(0, now - attempt.startedAt)) * 1_000_000)
     }
 }
 
 /// A copy of the outbox's numbers, for metrics.
-struct OutboxFigures: Sendable {
+struct OutboxCounters: Sendable {
     /// A provider's pushes that wait for a lane, by environment.
     struct Lane: Hashable {
         let provider: PushProvider
@@ -38,10 +38,10 @@ struct OutboxFigures: Sendable {
 
 extension Outbox {
     /// Costs as much as what waits, so that counting costs nothing while pushes are sent.
-    var figures: OutboxFigures {
-        var figures = OutboxFigures(counts: counts, queued: queue.count, inFlight: inFlight, hasOverflowed: hasOverflowed)
+    var figures: OutboxCounters {
+        var figures = OutboxCounters(counts: counts, queued: queue.count, inFlight: inFlight, hasOverflowed: hasOverflowed)
         for (route, count) in queue.parkedCounts() {
-            let lane = OutboxFigures.Lane(provider: route.provider, environment: route.provider == .apns ? route.environment : nil)
+            let lane = OutboxCounters.Lane(provider: route.provider, environment: route.provider == .apns ? route.environment : nil)
             figures.parked[lane, default: 0] += count
         }
         figures.oldestDueMilliseconds = queue.oldestDue.map { max(0, now - $0) } ?? 0

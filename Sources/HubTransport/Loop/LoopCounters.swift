@@ -3,7 +3,7 @@ internal import Glibc
 package import HubCore
 
 /// Counters and gauges of one loop, copied for metrics.
-package struct LoopFigures: Sendable {
+package struct LoopCounters: Sendable {
     package var counters = Loop.Counters()
     /// WebSocket connections open now.
     package var connections = 0
@@ -34,11 +34,11 @@ package struct LoopFigures: Sendable {
 
 extension Loop {
     /// A copy of the loop's numbers. On the loop's thread.
-    package var figures: LoopFigures {
+    package var figures: LoopCounters {
         assertOnThread()
         var time = timespec()
         unsafe clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
-        return LoopFigures(
+        return LoopCounters(
             counters: counters, connections: connectionCount, nextRequest: http.nextNumber, answeredUpTo: http.answeredUpTo, behind: queues.count,
             backlogBytes: queuedMemory.bytes, newcomers: newcomers.count, turns: turns,
             cpuNanoseconds: UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec), handshakes: native.handshakes)

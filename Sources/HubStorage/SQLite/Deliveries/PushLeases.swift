@@ -10,7 +10,7 @@ import Synchronization
 /// leases into the rows of their deliveries.
 ///
 /// A read beside the writer must copy `current` *before* it begins: a lease is removed only after its outcome is written.
-final class DeliveryLeases: Sendable {
+final class PushLeases: Sendable {
     struct Lease: Sendable, Equatable {
         /// Number of the row in the table `lease`.
         var batch: Int64
@@ -45,7 +45,7 @@ final class DeliveryLeases: Sendable {
     // MARK: Inside the writer's transaction
 
     /// - Parameter deliveries: with their row numbers.
-    func begin(_ deliveries: [DeliveryRecord], _ db: Database) throws {
+    func begin(_ deliveries: [PushRecord], _ db: Database) throws {
         let entries = deliveries.compactMap { delivery in
             delivery.row.map {
                 LeaseCoding.Entry(row: $0, dueAt: delivery.dueAt, attempts: Int32(clamping: delivery.attempts), check: LeaseCoding.check(nid: delivery.nid))
@@ -113,7 +113,7 @@ final class DeliveryLeases: Sendable {
             guard let nid, LeaseCoding.check(nid: nid) == entry.check else { continue }
             try db.cachedStatement(
                 sql: """
-                    UPDATE delivery SET state = CASE WHEN outcome = '\(DeliveryUpdate.receipt)' THEN 'cancelled' ELSE 'leased' END,
+                    UPDATE delivery SET state = CASE WHEN outcome = '\(PushUpdate.receipt)' THEN 'cancelled' ELSE 'leased' END,
                       due_at = ?, attempts = ?
                     WHERE rowid = ? AND \(SQLiteStore.isOpen)
                     """
@@ -123,10 +123,10 @@ final class DeliveryLeases: Sendable {
     }
 }
 
-extension DeliveryRecord {
+extension PushRecord {
     /// Overlays the leases on a row that was read. If the row has the attempt already, its outcome was written after `leases` was copied.
-    mutating func apply(_ leases: [Int64: DeliveryLeases.Lease]) {
-        guard let row, let lease = leases[row], attempts < lease.attempts, DeliveryState.open.contains(state) else { return }
+    mutating func apply(_ leases: [Int64: PushLeases.Lease]) {
+        guard let row, let lease = leases[row], attempts < lease.attempts, PushState.open.contains(state) else { return }
         (state, attempts, dueAt) = (.leased, lease.attempts, lease.dueAt)
     }
 }

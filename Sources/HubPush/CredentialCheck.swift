@@ -2,7 +2,7 @@ internal import HubDelivery
 internal import HubHTTPClient
 
 /// A gateway's answer to a check of the credentials, worded for an operator; free of secrets.
-package struct GatewayProbe: Sendable, Equatable {
+package struct CredentialCheck: Sendable, Equatable {
     package enum Verdict: Sendable {
         /// Credentials, project and topic are right.
         case good
@@ -27,15 +27,15 @@ package struct GatewayProbe: Sendable, Equatable {
         self.advice = advice
     }
 
-    static func unreachable(asked: String, _ error: HTTPClientError, host: String) -> GatewayProbe {
-        GatewayProbe(
+    static func unreachable(asked: String, _ error: HTTPClientError, host: String) -> CredentialCheck {
+        CredentialCheck(
             .failed, asked: asked, answered: "no answer: \(error)",
             advice: "see that this machine reaches \(host), that no proxy stands in between, and that its certificate is trusted")
     }
 
-    static func apns(asked: String, _ outcome: PushOutcome) -> GatewayProbe {
-        func probe(_ verdict: Verdict, _ answered: String, _ advice: String? = nil) -> GatewayProbe {
-            GatewayProbe(verdict, asked: asked, answered: answered, advice: advice)
+    static func apns(asked: String, _ outcome: PushOutcome) -> CredentialCheck {
+        func probe(_ verdict: Verdict, _ answered: String, _ advice: String? = nil) -> CredentialCheck {
+            CredentialCheck(verdict, asked: asked, answered: answered, advice: advice)
         }
         let word = PushReason.word(of: outcome)
         switch (outcome, word) {
@@ -56,9 +56,9 @@ package struct GatewayProbe: Sendable, Equatable {
         }
     }
 
-    static func fcm(asked: String, _ outcome: PushOutcome) -> GatewayProbe {
-        func probe(_ verdict: Verdict, _ answered: String, _ advice: String? = nil) -> GatewayProbe {
-            GatewayProbe(verdict, asked: asked, answered: answered, advice: advice)
+    static func fcm(asked: String, _ outcome: PushOutcome) -> CredentialCheck {
+        func probe(_ verdict: Verdict, _ answered: String, _ advice: String? = nil) -> CredentialCheck {
+            CredentialCheck(verdict, asked: asked, answered: answered, advice: advice)
         }
         let word = PushReason.word(of: outcome)
         switch (outcome, word) {

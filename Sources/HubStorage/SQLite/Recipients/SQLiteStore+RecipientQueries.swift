@@ -12,32 +12,32 @@ extension SQLiteStore {
     /// Maximum of events per page.
     static let pageMax = 1_000
 
-    package func openFanouts(after position: Int64, limit: Int) async throws -> [OpenFanout] {
+    package func openFanouts(after position: Int64, limit: Int) async throws -> [OpenRecipients] {
         guard limit > 0 else { return [] }
         let (open, lost, problems) = try await read { db in
             var lists = Lists(cache: snapshots, db: db)
-            var open: [OpenFanout] = []
-            var lost: [FanoutSettlement] = []
+            var open: [OpenRecipients] = []
+            var lost: [RecipientSettlement] = []
             let rows = try Row.fetchCursor(db.cachedStatement(sql: SQLiteStore.openFanoutsSQL), arguments: [position])
             while open.count < limit, let row = try rows.next() {
                 let id: String = row["event"]
                 do throws(StorageError) {
                     let event = try Self.event(row: row)
-                    let bits = FanoutBits(row: row)
+                    let bits = RecipientBits(row: row)
                     guard let list = try lists.list(row["snapshot"], ofEvent: id, count: bits.count) else {
-                        lost.append(FanoutSettlement(event: id, isClosed: true))
+                        lost.append(RecipientSettlement(event: id, isClosed: true))
                         continue
                     }
                     let notes = NoteCoding.decode([UInt8](row["notes"] as Data), count: bits.count)
-                    if bits.isUnreadable || notes == nil { lists.problems.append(FanoutBits.unreadable(event: id)) }
+                    if bits.isUnreadable || notes == nil { lists.problems.append(RecipientBits.unreadable(event: id)) }
                     open.append(
-                        OpenFanout(
+                        OpenRecipients(
                             position: row["number"], event: event, users: list.users,
                             notes: notes ?? Array(repeating: Self.unknownNote, count: bits.count), confirmed: bits.confirmed,
                             pushed: bits.pushed))
                 } catch {
                     lists.problems.append(error)
-                    lost.append(FanoutSettlement(event: id, isClosed: true))
+                    lost.append(RecipientSettlement(event: id, isClosed: true))
                 }
             }
             return (open, lost, lists.problems)
@@ -63,7 +63,7 @@ extension SQLiteStore {
                     places[snapshot] = users.indices.compactMap { index in list?.place(of: users[index]).map { (index, $0) } }
                 }
                 guard let known = places[snapshot], !known.isEmpty else { continue }
-                let confirmed = PlaceSet(bytes: [UInt8](row["confirmed"] as Data), count: FanoutBits.count(row))
+                let confirmed = PlaceSet(bytes: [UInt8](row["confirmed"] as Data), count: RecipientBits.count(row))
                 let people = known.filter { confirmed?.contains($0.place) != true }
                 if !people.isEmpty { candidates.append((row["number"], people)) }
             }
@@ -74,7 +74,7 @@ extension SQLiteStore {
                 let people = candidate.people.filter { missed[$0.index].count < limit }
                 guard !people.isEmpty, let row = try Row.fetchOne(statement, arguments: [candidate.number]), let event = lists.event(row)
                 else { continue }
-                let count = FanoutBits.count(row)
+                let count = RecipientBits.count(row)
                 let notes = [UInt8](row["notes"] as Data)
                 let pushed = PlaceSet(bytes: [UInt8](row["pushed"] as Data), count: count)
                 for (index, place) in people {

@@ -52,7 +52,7 @@ enum FirstWords: Equatable {
 /// When thousands connect at once, most send nothing for a while. A loop would keep libwebsockets' state for each of
 /// them, and their time-outs in one sorted list, at quadratic cost. Requests that then arrive together could no longer
 /// be put off. Owned by the acceptor's thread.
-struct Vestibule: ~Copyable {
+struct Lobby: ~Copyable {
     private let epoll: Int32
     private let quietMilliseconds: Int64
     private var serials: [Int32: UInt64] = [:]

@@ -7,7 +7,7 @@ import HubDelivery
 /// Binds to SQLite's statement directly: GRDB first makes an array of each row's values, which takes longer than the insertion. Values that
 /// differ per row lie in one buffer that SQLite reads in place; constant values are bound once. Otherwise SQLite would allocate, lock its
 /// byte counter and free for each value.
-struct DeliveryInsertion {
+struct PushInsertion {
     private let db: Database
     private let statement: Statement
     private var handle: SQLiteStatement { unsafe statement.sqliteStatement }
@@ -31,7 +31,7 @@ struct DeliveryInsertion {
     }
 
     /// - Returns: whether the row was new.
-    mutating func insert(_ record: DeliveryRecord, _ message: StoredMessage?) throws -> Bool {
+    mutating func insert(_ record: PushRecord, _ message: StoredMessage?) throws -> Bool {
         try keep(record.event, at: 1)
         try keep(record.app, at: 5)
         try keep(record.state.rawValue, at: 6)

@@ -2,7 +2,7 @@ package import HubDelivery
 internal import HubHTTPClient
 
 /// State and totals of one lane: a copy, for metrics.
-package struct LaneFigures: Sendable {
+package struct LaneCounters: Sendable {
     /// A lane's ability to send.
     package enum State: String, Sendable, CaseIterable {
         case open
@@ -44,7 +44,7 @@ package struct LaneFigures: Sendable {
 }
 
 extension PushLane {
-    func figures(name: String, provider: PushProvider) -> LaneFigures {
+    func figures(name: String, provider: PushProvider) -> LaneCounters {
         var figures = pace(name: name, provider: provider)
         let client = multi.counters
         figures.queued = client.queued
@@ -60,9 +60,9 @@ extension PushLane {
 
 extension LanePace {
     /// - Parameter now: nanoseconds of the monotonic clock.
-    func figures(name: String, provider: PushProvider, now: UInt64) -> LaneFigures {
-        let state: LaneFigures.State = gate.reason != nil ? .stopped : breaker.isOpen ? .outage : .open
-        var figures = LaneFigures(name: name, provider: provider)
+    func figures(name: String, provider: PushProvider, now: UInt64) -> LaneCounters {
+        let state: LaneCounters.State = gate.reason != nil ? .stopped : breaker.isOpen ? .outage : .open
+        var figures = LaneCounters(name: name, provider: provider)
         figures.state = state
         figures.inFlight = inFlight
         figures.rate = allowed(now: now)
@@ -72,7 +72,7 @@ extension LanePace {
 
 extension PushLanes {
     /// Numbers of all lanes, in no particular order.
-    var figures: [LaneFigures] {
+    var figures: [LaneCounters] {
         let apns = apnsLanes.values.map { lane in
             var figures = lane.lane.figures(name: lane.name, provider: .apns)
             figures.stoppedTopics = apnsGateways.values.reduce(0) { $0 + $1.stoppedTopics(on: lane) }

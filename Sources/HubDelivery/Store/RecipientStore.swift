@@ -1,5 +1,5 @@
 /// The recipients that an event is committed with: one row, however many they are.
-package struct FanoutOpening: Sendable, Equatable {
+package struct RecipientOpening: Sendable, Equatable {
     package var snapshot: RecipientSnapshot
     /// One of each recipient, in their order.
     package var notes: [RecipientNote]
@@ -20,15 +20,15 @@ package struct FanoutOpening: Sendable, Equatable {
 /// An event with all that is committed with it.
 package struct EventCommit: Sendable, Equatable {
     package var event: EventRecord
-    package var deliveries: [DeliveryRecord]
+    package var deliveries: [PushRecord]
     /// Nil: nobody in particular. Recipients with the choice `pushed` count as pushed from the start; the fan-out is open when a
     /// receipt of somebody is awaited.
-    package var recipients: FanoutOpening?
+    package var recipients: RecipientOpening?
     /// Of a direct send that reaches each user once for ever.
     package var once: OnceKey?
 
     package init(
-        _ event: EventRecord, _ deliveries: [DeliveryRecord] = [], recipients: FanoutOpening? = nil, once: OnceKey? = nil
+        _ event: EventRecord, _ deliveries: [PushRecord] = [], recipients: RecipientOpening? = nil, once: OnceKey? = nil
     ) {
         self.once = once
         self.event = event
@@ -38,7 +38,7 @@ package struct EventCommit: Sendable, Equatable {
 }
 
 /// What became of some recipients of one event. Setting what is set already changes nothing, so a settlement may be repeated.
-package struct FanoutSettlement: Sendable, Equatable {
+package struct RecipientSettlement: Sendable, Equatable {
     package struct Confirmation: Sendable, Equatable {
         /// Place in the snapshot.
         package var recipient: Int
@@ -106,7 +106,7 @@ package struct PlaceSet: Sendable, Equatable {
 }
 
 /// A fan-out that a process left open.
-package struct OpenFanout: Sendable, Equatable {
+package struct OpenRecipients: Sendable, Equatable {
     /// Where to go on from with the next page; grows from the oldest event to the newest.
     package var position: Int64
     package var event: EventRecord
@@ -181,23 +181,23 @@ package struct UserEvents: Sendable, Equatable {
 /// An event or a place that is not there (pruned meanwhile) is passed over. What is stored and cannot be read never stops a
 /// caller: the store reports it, an unreadable set of places counts as empty, and unreadable notes as `awaited`, because a
 /// surplus push is folded by the device and a missing one by nobody.
-package protocol FanoutStore: Sendable {
+package protocol RecipientStore: Sendable {
     /// Writes what became of recipients, in one transaction.
-    func settle(_ settlements: [FanoutSettlement]) async throws
+    func settle(_ settlements: [RecipientSettlement]) async throws
     /// Inserts delivery rows and writes settlements, in one transaction: a recipient is pushed exactly when its row is there.
     /// - Returns: the rows that were not there before, in order. Only these are to be sent.
-    func escalate(_ deliveries: [DeliveryRecord], _ settlements: [FanoutSettlement]) async throws -> [DeliveryRecord]
+    func escalate(_ deliveries: [PushRecord], _ settlements: [RecipientSettlement]) async throws -> [PushRecord]
     /// The open fan-outs behind a position, oldest first, at most `limit`. For start-up. One whose recipients cannot be read is
     /// reported and closed.
     /// - Parameters:
     ///   - position: of the last one of the page before; 0 for the first page.
     ///   - limit: each takes memory of two bytes and more per recipient.
-    func openFanouts(after position: Int64, limit: Int) async throws -> [OpenFanout]
+    func openFanouts(after position: Int64, limit: Int) async throws -> [OpenRecipients]
     /// Ends notifications that wait to be sent (`waiting`, `due`, `retry`) as `cancelled` with the outcome `receipt`. One that is leased
     /// is being sent and stays, until its outcome is a `retry`: then `update` ends it so, too, and the next process after a crash does.
     /// What takes a notification back stays.
     /// - Returns: those that were ended, without their messages.
-    func cancelDeliveries(event: String, _ cancellations: [PushCancellation]) async throws -> [DeliveryRecord]
+    func cancelDeliveries(event: String, _ cancellations: [PushCancellation]) async throws -> [PushRecord]
     /// Of each user the channel's events that have not expired, have the user among their recipients and are not confirmed by it, in order.
     /// Who caused an event has not missed it. Looks at the 1,000 events at most that expire last, at each once for all users.
     /// - Parameters:
@@ -227,14 +227,14 @@ package struct PushCancellation: Sendable, Hashable {
     }
 }
 
-extension FanoutStore {
+extension RecipientStore {
     /// What one user has missed.
     package func missed(app: String, channel: String, user: String, now: Int64, limit: Int) async throws -> [MissedEvent] {
         try await missed(app: app, channel: channel, users: [user], now: now, limit: limit).first ?? []
     }
 
     /// The oldest open fan-outs.
-    package func openFanouts(limit: Int) async throws -> [OpenFanout] {
+    package func openFanouts(limit: Int) async throws -> [OpenRecipients] {
         try await openFanouts(after: 0, limit: limit)
     }
 }

@@ -39,7 +39,7 @@ struct SQLiteFanoutTests {
         let (small, large) = (RecipientSnapshot(users: ["a", "b"]), RecipientSnapshot(users: (0..<100).map { "u\($0)" }))
         let pushed = RecipientNote(state: .absent, choice: .pushed)
         for index in 0..<6 {
-            let opening = FanoutOpening(snapshot: index < 3 ? small : large, note: pushed)
+            let opening = RecipientOpening(snapshot: index < 3 ? small : large, note: pushed)
             _ = try await store.commit([
                 .init(.sample("e\(index)", app: "\(index % 2)", committedAt: Int64(index)), recipients: opening)
             ])
@@ -55,7 +55,7 @@ struct SQLiteFanoutTests {
         #expect(try await store.prune(before: 100, limit: 10) == 3)
         #expect(try await count("snapshot") == 0)
         #expect(try await count("fanout") == 0)
-        _ = try await store.commit([.init(.sample("again"), recipients: FanoutOpening(snapshot: large, note: .awaited))])
+        _ = try await store.commit([.init(.sample("again"), recipients: RecipientOpening(snapshot: large, note: .awaited))])
         #expect(try await store.openFanouts(limit: 1).first?.users == large.users)
     }
 
@@ -65,7 +65,7 @@ struct SQLiteFanoutTests {
         let start = (0..<100).map { "a-user-with-a-long-name-\($0)" }
         let pushed = RecipientNote(state: .absent, choice: .pushed)
         func commit(_ id: String, _ users: [String], at time: Int64) async throws {
-            let opening = FanoutOpening(snapshot: RecipientSnapshot(users: users), note: pushed)
+            let opening = RecipientOpening(snapshot: RecipientSnapshot(users: users), note: pushed)
             _ = try await store.commit([.init(.sample(id, committedAt: time), recipients: opening)])
         }
         func bytes() async throws -> Int {
@@ -107,7 +107,7 @@ struct SQLiteFanoutTests {
         let users = (0..<100).map { "u\($0)" }
         let pushed = RecipientNote(state: .absent, choice: .pushed)
         func event(_ id: String, _ users: [String]) -> EventCommit {
-            .init(.sample(id, committedAt: 1), recipients: FanoutOpening(snapshot: RecipientSnapshot(users: users), note: pushed))
+            .init(.sample(id, committedAt: 1), recipients: RecipientOpening(snapshot: RecipientSnapshot(users: users), note: pushed))
         }
         _ = try await store.commit([.init(.sample("taken", committedAt: 50))])
         await #expect(throws: (any Error).self) { _ = try await store.commit([event("e1", users), .init(.sample("taken"))]) }
@@ -153,7 +153,7 @@ struct SQLiteFanoutTests {
             """)
         let store = try open()
         _ = try await store.commit([
-            .init(.sample("e2"), recipients: FanoutOpening(snapshot: RecipientSnapshot(users: ["u1"]), note: .awaited))
+            .init(.sample("e2"), recipients: RecipientOpening(snapshot: RecipientSnapshot(users: ["u1"]), note: .awaited))
         ])
         #expect(try await store.trail(event: "e1")?.recipients.first?.deliveries.count == 1)
         #expect(try await store.history(app: "1", channel: "presence-game-7", after: 0, limit: 5).map(\.id) == ["e1", "e2"])
@@ -165,9 +165,9 @@ struct SQLiteFanoutTests {
         arguments: ["confirmed = x'FFFF'", "pushed = x'00000000'", "received = x'01'", "notes = x'07'", "notes = x''"])
     func unreadableBits(assignment: String) async throws {
         let store = try open()
-        let opening = FanoutOpening(snapshot: RecipientSnapshot(users: ["a", "b", "c"]), note: .awaited)
+        let opening = RecipientOpening(snapshot: RecipientSnapshot(users: ["a", "b", "c"]), note: .awaited)
         _ = try await store.commit([.init(.sample("e"), recipients: opening)])
-        try await store.settle([FanoutSettlement(event: "e", confirmed: [.init(recipient: 0, at: 1_500)], pushed: [1])])
+        try await store.settle([RecipientSettlement(event: "e", confirmed: [.init(recipient: 0, at: 1_500)], pushed: [1])])
         try await raw("UPDATE fanout SET \(assignment)")
         let open = try await store.openFanouts(limit: 10)
         #expect(open.first?.unsettled.contains(2) == true && open.count == 1)
@@ -175,7 +175,7 @@ struct SQLiteFanoutTests {
         #expect(try await store.trail(event: "e")?.recipients.count == 3)
         let missed = try await store.missed(app: "1", channel: "presence-game-7", user: "c", now: 0, limit: 5)
         #expect(missed.map(\.recipient) == [2])
-        try await store.settle([FanoutSettlement(event: "e", confirmed: [2], at: 2_000)])
+        try await store.settle([RecipientSettlement(event: "e", confirmed: [2], at: 2_000)])
         #expect(try await store.openFanouts(limit: 10).first?.unsettled.contains(2) == false)
         if !assignment.hasPrefix("notes") {
             let count = reports.all.count
@@ -197,11 +197,11 @@ struct SQLiteFanoutTests {
             let snapshot = RecipientSnapshot(users: (0..<size).map { "u\(size)-\($0)" })
             let (bad, good) = ("bad\(size)", "good\(size)")
             _ = try await store.commit([
-                .init(.sample(bad), [.sample(event: bad, user: "u\(size)-1")], recipients: FanoutOpening(snapshot: snapshot, note: .awaited))
+                .init(.sample(bad), [.sample(event: bad, user: "u\(size)-1")], recipients: RecipientOpening(snapshot: snapshot, note: .awaited))
             ])
             try await raw(sql)
             let other = RecipientSnapshot(users: ["u\(size)-1", "x"])
-            _ = try await store.commit([.init(.sample(good), recipients: FanoutOpening(snapshot: other, note: .awaited))])
+            _ = try await store.commit([.init(.sample(good), recipients: RecipientOpening(snapshot: other, note: .awaited))])
             #expect(try await store.openFanouts(limit: 10).map(\.event.id) == [good])
             #expect(try await store.openFanouts(limit: 10).map(\.event.id) == [good])
             // What the delivery rows tell is told.
@@ -212,10 +212,10 @@ struct SQLiteFanoutTests {
             }
             let events = try await store.events(app: "1", user: "u\(size)-1", after: 0, limit: 5)
             #expect(events.entries.map(\.event.id).contains(good))
-            try await store.settle([FanoutSettlement(event: good, isClosed: true)])
+            try await store.settle([RecipientSettlement(event: good, isClosed: true)])
             #expect(reports.all.count { $0.message.contains("list") } >= 1)
             #expect(!reports.all.contains { $0.message.contains("u\(size)-1") })
-            _ = try await store.escalate([], [FanoutSettlement(event: bad, confirmed: [0], at: 1)])
+            _ = try await store.escalate([], [RecipientSettlement(event: bad, confirmed: [0], at: 1)])
             try await store.update([.sample(event: bad, user: "u\(size)-1", state: .failed)])
             #expect(try await store.prune(before: 10_000, limit: 10) == 2)
             try await store.close()
@@ -225,7 +225,7 @@ struct SQLiteFanoutTests {
     @Test("an event that cannot be read does not keep the others from being read")
     func unreadableEvents() async throws {
         let store = try open()
-        let opening = FanoutOpening(snapshot: RecipientSnapshot(users: ["a"]), note: .awaited)
+        let opening = RecipientOpening(snapshot: RecipientSnapshot(users: ["a"]), note: .awaited)
         for index in 0..<3 { _ = try await store.commit([.init(.sample("e\(index)"), recipients: opening)]) }
         try await raw("UPDATE event SET policy = 'guess' WHERE id = 'e1'")
         #expect(try await store.history(app: "1", channel: "presence-game-7", after: 0, limit: 5).map(\.id) == ["e0", "e2"])
@@ -253,7 +253,7 @@ struct SQLiteFanoutTests {
         await #expect(processExitsWith: .signal(SIGKILL)) { [path = path as String] in
             let store = try SQLiteStore(path: path, time: TestClock())
             let users = (0..<80).map { "u\($0)" }
-            let opening = FanoutOpening(snapshot: RecipientSnapshot(users: users), note: .awaited)
+            let opening = RecipientOpening(snapshot: RecipientSnapshot(users: users), note: .awaited)
             try await store.schedule((0..<200).map { .sample("s\($0)") }, answers: [])
             let done = Counter()
             await withTaskGroup(of: Void.self) { group in
@@ -267,7 +267,7 @@ struct SQLiteFanoutTests {
                             let pushed = Array(stride(from: index % 7, to: users.count, by: 7))
                             _ = try await store.escalate(
                                 pushed.map { .sample(event: id, user: users[$0], state: .due) },
-                                [FanoutSettlement(event: id, pushed: pushed, isClosed: index.isMultiple(of: 2))])
+                                [RecipientSettlement(event: id, pushed: pushed, isClosed: index.isMultiple(of: 2))])
                         } catch { fatalError("\(error)") }
                         if done.next() == 100 { _ = kill(getpid(), SIGKILL) }
                     }
@@ -300,7 +300,7 @@ struct SQLiteFanoutTests {
         for index in 0..<5_100 {
             let isOwn = index == 3 || index == 5_090
             let users = isOwn ? strangers + ["a"] : strangers
-            batch.append(.init(.sample("e\(index)"), recipients: FanoutOpening(snapshot: RecipientSnapshot(users: users), note: .awaited)))
+            batch.append(.init(.sample("e\(index)"), recipients: RecipientOpening(snapshot: RecipientSnapshot(users: users), note: .awaited)))
         }
         _ = try await store.commit(batch)
         let first = try await store.events(app: "1", user: "a", after: 0, limit: 10)
@@ -313,7 +313,7 @@ struct SQLiteFanoutTests {
             (0..<100).map { list in
                 .init(
                     .sample("l\(list)", app: "2"),
-                    recipients: FanoutOpening(snapshot: RecipientSnapshot(users: strangers + ["a", "l\(list)"]), note: .awaited))
+                    recipients: RecipientOpening(snapshot: RecipientSnapshot(users: strangers + ["a", "l\(list)"]), note: .awaited))
             })
         var (found, pages) = (0, 0)
         var page = UserEvents(entries: [], position: 0, isMore: true)

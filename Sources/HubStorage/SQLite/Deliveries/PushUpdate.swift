@@ -2,7 +2,7 @@ import GRDB
 import HubDelivery
 
 /// Finds rows of `delivery`, and writes their outcomes and attempts.
-struct DeliveryUpdate {
+struct PushUpdate {
     private let find: RawStatement
     private let outcome: RawStatement
     private let note: RawStatement
@@ -15,7 +15,7 @@ struct DeliveryUpdate {
 
     /// Not `IN`, for which SQLite builds a table of the four words on every run. That takes as long as the update.
     private static let isOpen: String =
-        "CASE state " + DeliveryState.open.map { "WHEN '\($0.rawValue)' THEN 1" }.joined(separator: " ") + " ELSE 0 END"
+        "CASE state " + PushState.open.map { "WHEN '\($0.rawValue)' THEN 1" }.joined(separator: " ") + " ELSE 0 END"
 
     init(_ db: Database) throws {
         find = try RawStatement("SELECT rowid, \(Self.isOpen) FROM delivery WHERE event = ?1 AND user = ?2 AND device = ?3", db)
@@ -35,11 +35,11 @@ struct DeliveryUpdate {
     }
 
     /// - Returns: the row's number; nil if there is no such row or it has ended.
-    func openRow(of delivery: DeliveryRecord) throws -> Int64? {
+    func openRow(of delivery: PushRecord) throws -> Int64? {
         try find(delivery).flatMap { $0.isOpen ? $0.number : nil }
     }
 
-    private func find(_ delivery: DeliveryRecord) throws -> (number: Int64, isOpen: Bool)? {
+    private func find(_ delivery: PushRecord) throws -> (number: Int64, isOpen: Bool)? {
         try find.bind(delivery.event, at: 1)
         try find.bind(delivery.user, at: 2)
         try find.bind(DeviceColumn.text(delivery), at: 3)
@@ -52,7 +52,7 @@ struct DeliveryUpdate {
     }
 
     /// - Returns: the row's number; nil if there is no such row.
-    func end(_ delivery: DeliveryRecord) throws -> Int64? {
+    func end(_ delivery: PushRecord) throws -> Int64? {
         let line = delivery.attempt.map(AttemptLog.line)
         if let row = delivery.row, try end(delivery, row, line) { return row }
         guard let found = try find(delivery) else { return nil }
@@ -65,7 +65,7 @@ struct DeliveryUpdate {
         return found.number
     }
 
-    private func end(_ delivery: DeliveryRecord, _ row: Int64, _ line: String?) throws -> Bool {
+    private func end(_ delivery: PushRecord, _ row: Int64, _ line: String?) throws -> Bool {
         try outcome.bind(row, at: 1)
         try outcome.bind(delivery.nid, at: 2)
         try outcome.bind(delivery.state.rawValue, at: 3)

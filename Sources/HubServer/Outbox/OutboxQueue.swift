@@ -6,12 +6,12 @@ internal import HubDelivery
 /// Of what is due, urgent ones are handed out first, then the soonest due. What waits for a lane has no due time but the end of its
 /// life, at which it comes up as due; until then it is handed out when somebody asks for that lane's: urgent ones first, then what
 /// expires first.
-struct DeliveryQueue {
-    private typealias Place = DeliveryHeap.Place
+struct OutboxQueue {
+    private typealias Place = OutboxHeap.Place
 
     /// A delivery, or none: then the ticket is 0, which no place has.
     private struct Slot {
-        var delivery: DeliveryRecord?
+        var delivery: PushRecord?
         var ticket: UInt64 = 0
         var isParked = false
         /// Of its nid.
@@ -24,9 +24,9 @@ struct DeliveryQueue {
     private var free: [Int] = []
     /// By the nid's hash: the first of the participant's devices, 25 at most. Another nid's would be passed over.
     private var chains: [Int: Int] = [:]
-    private var urgent = DeliveryHeap()
-    private var others = DeliveryHeap()
-    private var lanes: [PushRoute: DeliveryHeap] = [:]
+    private var urgent = OutboxHeap()
+    private var others = OutboxHeap()
+    private var lanes: [PushRoute: OutboxHeap] = [:]
     private var lastTicket: UInt64 = 0
     /// Of these, what waits for a lane.
     private(set) var parkedCount = 0
@@ -44,23 +44,23 @@ struct DeliveryQueue {
     }
 
     /// Adds a delivery that waits for its due time, in the place of one with the same nid and device. Costs the logarithm of the count.
-    mutating func insert(_ delivery: DeliveryRecord) {
+    mutating func insert(_ delivery: PushRecord) {
         _ = place(delivery, at: delivery.dueAt, isParked: false)
     }
 
     /// Adds a delivery that is due and waits for its lane, in the place of one with the same nid and device.
-    mutating func park(_ delivery: DeliveryRecord, on route: PushRoute) {
+    mutating func park(_ delivery: PushRecord, on route: PushRoute) {
         let end = delivery.timing?.expiresAt ?? delivery.dueAt
         var place = place(delivery, at: end, isParked: true)
         place.group = delivery.isUrgent ? 0 : 1
-        lanes[route, default: DeliveryHeap()].insert(place)
+        lanes[route, default: OutboxHeap()].insert(place)
         if let heap = lanes[route], heap.count > 2 * count + Self.slack {
             let slots = slots
             lanes[route]?.keep { Self.isCurrent($0, slots) }
         }
     }
 
-    private mutating func place(_ delivery: DeliveryRecord, at time: Int64, isParked: Bool) -> Place {
+    private mutating func place(_ delivery: PushRecord, at time: Int64, isParked: Bool) -> Place {
         let key = delivery.nid.hashValue
         let first = chains[key]
         var found = first
@@ -93,8 +93,8 @@ struct DeliveryQueue {
 
     /// Removes what is due, at most `limit`: urgent ones first, then the soonest.
     /// - Parameter now: milliseconds since 1970.
-    mutating func takeDue(now: Int64, limit: Int) -> [DeliveryRecord] {
-        var due: [DeliveryRecord] = []
+    mutating func takeDue(now: Int64, limit: Int) -> [PushRecord] {
+        var due: [PushRecord] = []
         while due.count < limit, let place = Self.first(of: &urgent, slots), place.time <= now {
             if let delivery = take(place.slot) { due.append(delivery) }
         }
@@ -126,9 +126,9 @@ struct DeliveryQueue {
     /// - Parameters:
     ///   - count: how many at most.
     ///   - urgent: how many at most as long as they are urgent; at least `count`.
-    mutating func takeParked(on route: PushRoute, count: Int, urgent: Int) -> [DeliveryRecord] {
+    mutating func takeParked(on route: PushRoute, count: Int, urgent: Int) -> [PushRecord] {
         guard var heap = lanes.removeValue(forKey: route) else { return [] }
-        var taken: [DeliveryRecord] = []
+        var taken: [PushRecord] = []
         while let place = heap.first {
             if Self.isCurrent(place, slots) {
                 guard taken.count < (place.group == 0 ? urgent : count) else {
@@ -151,7 +151,7 @@ struct DeliveryQueue {
     }
 
     /// All that waits for its due time, in no particular order.
-    var unparked: [DeliveryRecord] { slots.compactMap { $0.isParked ? nil : $0.delivery } }
+    var unparked: [PushRecord] { slots.compactMap { $0.isParked ? nil : $0.delivery } }
 
     // MARK: For metrics, at the cost of looking through all of them
 
@@ -165,8 +165,8 @@ struct DeliveryQueue {
     // MARK: By name
 
     /// Removes a notification, on one device or on all of them.
-    mutating func remove(nid: String, device: String? = nil) -> [DeliveryRecord] {
-        var removed: [DeliveryRecord] = []
+    mutating func remove(nid: String, device: String? = nil) -> [PushRecord] {
+        var removed: [PushRecord] = []
         var found = chains[nid.hashValue]
         while let slot = found {
             found = slots[slot].next
@@ -176,7 +176,7 @@ struct DeliveryQueue {
     }
 
     /// Whether the notification waits on that device.
-    func contains(_ delivery: DeliveryRecord) -> Bool {
+    func contains(_ delivery: PushRecord) -> Bool {
         var found = chains[delivery.nid.hashValue]
         while let slot = found {
             if isHere(slot, delivery.nid, delivery.device) { return true }
@@ -185,7 +185,7 @@ struct DeliveryQueue {
         return false
     }
 
-    mutating func removeAll() { self = DeliveryQueue(lastTicket: lastTicket) }
+    mutating func removeAll() { self = OutboxQueue(lastTicket: lastTicket) }
 
     init() {}
 
@@ -199,7 +199,7 @@ struct DeliveryQueue {
     }
 
     /// Empties a slot; its places are passed over when they come up.
-    private mutating func take(_ slot: Int) -> DeliveryRecord? {
+    private mutating func take(_ slot: Int) -> PushRecord? {
         guard let delivery = slots[slot].delivery.take() else { return nil }
         let (key, next) = (slots[slot].key, slots[slot].next)
         if let first = chains[key], first != slot {
@@ -222,7 +222,7 @@ struct DeliveryQueue {
     }
 
     /// Passes over what has been taken away.
-    private static func first(of heap: inout DeliveryHeap, _ slots: [Slot]) -> Place? {
+    private static func first(of heap: inout OutboxHeap, _ slots: [Slot]) -> Place? {
         while let place = heap.first {
             if isCurrent(place, slots) { return place }
             _ = heap.removeFirst()
@@ -231,7 +231,7 @@ struct DeliveryQueue {
     }
 }
 
-extension DeliveryRecord {
+extension PushRecord {
     var isUrgent: Bool { timing?.isUrgent ?? false }
 
     /// - Parameter now: milliseconds since 1970.

@@ -13,7 +13,7 @@ extension SQLiteStore {
         // Encoded on the caller's thread, because all callers share the writer's time.
         let entries = batch.map { entry in
             (
-                event: entry.event, deliveries: WrittenDeliveries(entry.deliveries), fanout: entry.recipients.flatMap(FanoutColumns.init),
+                event: entry.event, deliveries: WrittenPushes(entry.deliveries), fanout: entry.recipients.flatMap(RecipientColumns.init),
                 once: entry.once
             )
         }
@@ -33,11 +33,11 @@ extension SQLiteStore {
         }
     }
 
-    package func openDeliveries(limit: Int) async throws -> [DeliveryRecord] {
+    package func openDeliveries(limit: Int) async throws -> [PushRecord] {
         let leases = leases.current
         let (open, unreadable) = try await read { db in
-            var open: [DeliveryRecord] = []
-            var unreadable: [(DeliveryRecord, StorageError)] = []
+            var open: [PushRecord] = []
+            var unreadable: [(PushRecord, StorageError)] = []
             var messages = MessageReader(db)
             let rows = try Row.fetchCursor(db.cachedStatement(sql: SQLiteStore.openDeliveriesSQL))
             while open.count < limit, let row = try rows.next() {
@@ -61,14 +61,14 @@ extension SQLiteStore {
         return open
     }
 
-    package func lease(_ deliveries: [DeliveryRecord]) async throws -> [DeliveryRecord] {
+    package func lease(_ deliveries: [PushRecord]) async throws -> [PushRecord] {
         if deliveries.isEmpty { return [] }
         // Kept outside the transaction: if it fails, these leases have to be forgotten.
         let begun = Mutex<[Int64]>([])
         do {
             return try await write(rows: deliveries.count) { [leases] db in
-                let update = try DeliveryUpdate(db)
-                let leased = try deliveries.compactMap { delivery -> DeliveryRecord? in
+                let update = try PushUpdate(db)
+                let leased = try deliveries.compactMap { delivery -> PushRecord? in
                     guard let row = try update.openRow(of: delivery) else { return nil }
                     var delivery = delivery
                     delivery.row = row
@@ -87,18 +87,18 @@ extension SQLiteStore {
 
     /// A row that was pruned or has ended is skipped. A row's message and reason stay as committed.
     @discardableResult
-    package func update(_ deliveries: [DeliveryRecord]) async throws -> [DeliveryRecord] {
+    package func update(_ deliveries: [PushRecord]) async throws -> [PushRecord] {
         if deliveries.isEmpty { return [] }
-        let ended = Mutex<[Int64: DeliveryLeases.Lease]>([:])
+        let ended = Mutex<[Int64: PushLeases.Lease]>([:])
         do {
             return try await write(rows: deliveries.count) { [leases] db in
-                let update = try DeliveryUpdate(db)
-                var withdrawn: [DeliveryRecord] = []
+                let update = try PushUpdate(db)
+                var withdrawn: [PushRecord] = []
                 let rows = try deliveries.compactMap { delivery in
                     let row = try update.end(delivery)
                     if delivery.state == .retry, let row, try update.isCancelled(row) {
                         var delivery = delivery
-                        (delivery.state, delivery.outcome) = (.cancelled, DeliveryUpdate.receipt)
+                        (delivery.state, delivery.outcome) = (.cancelled, PushUpdate.receipt)
                         withdrawn.append(delivery)
                     }
                     return row
@@ -114,15 +114,15 @@ extension SQLiteStore {
     }
 
     /// An unreadable row comes without its message and with the problem as its outcome; an unknown state reads as `failed`.
-    package func deliveries(event: String) async throws -> [DeliveryRecord] {
+    package func deliveries(event: String) async throws -> [PushRecord] {
         try await deliveries("delivery.event = ?", [event])
     }
 
-    package func deliveries(event: String, user: String) async throws -> [DeliveryRecord] {
+    package func deliveries(event: String, user: String) async throws -> [PushRecord] {
         try await deliveries("delivery.event = ? AND delivery.user = ?", [event, user])
     }
 
-    private func deliveries(_ condition: String, _ arguments: StatementArguments) async throws -> [DeliveryRecord] {
+    private func deliveries(_ condition: String, _ arguments: StatementArguments) async throws -> [PushRecord] {
         let leases = leases.current
         return try await read { db in
             var messages = MessageReader(db)
@@ -214,10 +214,10 @@ extension SQLiteStore {
     /// the text was written.
     /// - Parameter leases: copied before the row was read.
     static func delivery(
-        row: Row, _ messages: inout MessageReader, _ leases: [Int64: DeliveryLeases.Lease] = [:]
-    ) throws -> (delivery: DeliveryRecord, problem: StorageError?) {
+        row: Row, _ messages: inout MessageReader, _ leases: [Int64: PushLeases.Lease] = [:]
+    ) throws -> (delivery: PushRecord, problem: StorageError?) {
         let (device, purpose) = DeviceColumn.read(row["device"])
-        var delivery = DeliveryRecord(
+        var delivery = PushRecord(
             nid: row["nid"], event: row["event"], app: row["app"], user: row["user"], device: device, purpose: purpose,
             state: .failed, reason: row["reason"], dueAt: row["due_at"], attempts: row["attempts"], providerID: row["provider_id"],
             outcome: row["outcome"])

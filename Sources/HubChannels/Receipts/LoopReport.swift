@@ -7,7 +7,7 @@ package enum DeclaredAppState: String, Sendable, CaseIterable {
 }
 
 /// A loop's report to delivery about its connections. Reports go out in batches, one per turn, in the order of their occurrence.
-package enum AttendanceReport: Sendable, Equatable {
+package enum LoopReport: Sendable, Equatable {
     /// A connection is subscribed to a channel with a definition. `user` is the presence member id, nil elsewhere.
     /// `ticket` grows with every `attached` report of the loop. `isBrowser` marks a page; a person may have several pages.
     case attached(ConnectionID, SocketID, app: Int, channel: ChannelName, user: String?, isBrowser: Bool, ticket: UInt64)

@@ -2,7 +2,7 @@ internal import HubCore
 internal import HubDelivery
 
 /// Stores registrations, and bounds the number of devices per user.
-struct DeviceShelf: Sendable {
+struct DeviceRegistry: Sendable {
     let directory: any Directory
     let time: any TimeSource
     /// Environment of APNs tokens without one.

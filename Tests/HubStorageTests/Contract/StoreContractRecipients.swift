@@ -11,7 +11,7 @@ extension StoreContract {
                 RecipientNote(state: nil, choice: .actor), RecipientNote(state: .backgroundCapable, choice: .other),
                 RecipientNote(state: .grace, choice: .awaited),
             ]
-            let opening = FanoutOpening(snapshot: RecipientSnapshot(users: users), notes: notes)
+            let opening = RecipientOpening(snapshot: RecipientSnapshot(users: users), notes: notes)
             let events = try await store.commit([.init(.sample("e1"), recipients: opening)])
             let open = try await store.openFanouts(limit: 10)
             #expect(open.map(\.event) == events && open.first?.users == users && open.first?.notes == notes)
@@ -22,22 +22,22 @@ extension StoreContract {
         StoreContract("a fan-out is open only when a receipt is awaited, and closed for good") { store in
             let two = RecipientSnapshot(users: ["a", "b"])
             _ = try await store.commit([
-                .init(.sample("awaited"), recipients: FanoutOpening(snapshot: two, note: .awaited)),
-                .init(.sample("pushed"), recipients: FanoutOpening(snapshot: two, note: RecipientNote(state: .absent, choice: .pushed))),
-                .init(.sample("nobody"), recipients: FanoutOpening(snapshot: RecipientSnapshot(users: []), notes: [])),
+                .init(.sample("awaited"), recipients: RecipientOpening(snapshot: two, note: .awaited)),
+                .init(.sample("pushed"), recipients: RecipientOpening(snapshot: two, note: RecipientNote(state: .absent, choice: .pushed))),
+                .init(.sample("nobody"), recipients: RecipientOpening(snapshot: RecipientSnapshot(users: []), notes: [])),
                 .init(.sample("plain")),
             ])
             #expect(try await store.openFanouts(limit: 10).map(\.event.id) == ["awaited"])
-            try await store.settle([FanoutSettlement(event: "awaited", isClosed: true)])
+            try await store.settle([RecipientSettlement(event: "awaited", isClosed: true)])
             #expect(try await store.openFanouts(limit: 10) == [])
-            try await store.settle([FanoutSettlement(event: "awaited", confirmed: [0], at: 1_000)])
+            try await store.settle([RecipientSettlement(event: "awaited", confirmed: [0], at: 1_000)])
             #expect(try await store.openFanouts(limit: 10) == [])
         },
         StoreContract("open fan-outs come oldest first, up to the limit, each with its own places") { store in
             let users = RecipientSnapshot(users: (0..<70).map { "u\($0)" })
             for index in 0..<5 {
                 _ = try await store.commit([
-                    .init(.sample("e\(index)", channel: "c\(index % 2)"), recipients: FanoutOpening(snapshot: users, note: .awaited))
+                    .init(.sample("e\(index)", channel: "c\(index % 2)"), recipients: RecipientOpening(snapshot: users, note: .awaited))
                 ])
             }
             #expect(try await store.openFanouts(limit: 0) == [])
@@ -47,8 +47,8 @@ extension StoreContract {
             #expect(rest.map(\.event.id) == ["e3", "e4"])
             #expect(try await store.openFanouts(after: rest.last?.position ?? 0, limit: 3) == [])
             try await store.settle([
-                FanoutSettlement(event: "e1", confirmed: [69, 0], at: 1_200), FanoutSettlement(event: "e2", pushed: [7, 8]),
-                FanoutSettlement(event: "e0", isClosed: true),
+                RecipientSettlement(event: "e1", confirmed: [69, 0], at: 1_200), RecipientSettlement(event: "e2", pushed: [7, 8]),
+                RecipientSettlement(event: "e0", isClosed: true),
             ])
             let open = try await store.openFanouts(limit: 10)
             #expect(open.map(\.event.id) == ["e1", "e2", "e3", "e4"])
@@ -57,24 +57,24 @@ extension StoreContract {
         },
         StoreContract("settling again changes nothing, and what is not there is passed over") { store in
             _ = try await store.commit([
-                .init(.sample("e"), recipients: FanoutOpening(snapshot: RecipientSnapshot(users: ["a", "b", "c"]), note: .awaited))
+                .init(.sample("e"), recipients: RecipientOpening(snapshot: RecipientSnapshot(users: ["a", "b", "c"]), note: .awaited))
             ])
-            let settlement = FanoutSettlement(event: "e", confirmed: [.init(recipient: 1, at: 1_450)], pushed: [2])
+            let settlement = RecipientSettlement(event: "e", confirmed: [.init(recipient: 1, at: 1_450)], pushed: [2])
             try await store.settle([settlement])
             let first = try await store.openFanouts(limit: 1)
             let trail = try await store.trail(event: "e")
             try await store.settle([settlement, settlement])
-            try await store.settle([FanoutSettlement(event: "e", confirmed: [1], at: 9_000)])
+            try await store.settle([RecipientSettlement(event: "e", confirmed: [1], at: 9_000)])
             try await store.settle([
-                FanoutSettlement(event: "e", confirmed: [.init(recipient: 3, at: 1), .init(recipient: -1, at: 1)], pushed: [3, -1, .max]),
-                FanoutSettlement(event: "unknown", confirmed: [0], at: 1, isClosed: true),
+                RecipientSettlement(event: "e", confirmed: [.init(recipient: 3, at: 1), .init(recipient: -1, at: 1)], pushed: [3, -1, .max]),
+                RecipientSettlement(event: "unknown", confirmed: [0], at: 1, isClosed: true),
             ])
             try await store.settle([])
             #expect(try await store.openFanouts(limit: 1) == first && first.first?.unsettled == [0])
             #expect(try await store.trail(event: "e") == trail && trail?.recipients[1].confirmedAt == 1_400)
         },
         StoreContract("recipients and events are committed together or not at all") { store in
-            let opening = FanoutOpening(snapshot: RecipientSnapshot(users: ["a"]), note: .awaited)
+            let opening = RecipientOpening(snapshot: RecipientSnapshot(users: ["a"]), note: .awaited)
             _ = try await store.commit([.init(.sample("taken"))])
             await #expect(throws: (any Error).self) {
                 _ = try await store.commit([.init(.sample("e1"), recipients: opening), .init(.sample("taken"), recipients: opening)])
@@ -88,13 +88,13 @@ extension StoreContract {
             _ = try await store.commit([
                 .init(
                     .sample("e"), [.sample(event: "e", user: "a", state: .accepted)],
-                    recipients: FanoutOpening(snapshot: RecipientSnapshot(users: ["a", "b"]), note: .awaited))
+                    recipients: RecipientOpening(snapshot: RecipientSnapshot(users: ["a", "b"]), note: .awaited))
             ])
             let rows = [
-                DeliveryRecord.sample(event: "e", user: "a", state: .due),
-                DeliveryRecord.sample(event: "e", user: "b", state: .due, message: .sample(event: "e", user: "b")),
+                PushRecord.sample(event: "e", user: "a", state: .due),
+                PushRecord.sample(event: "e", user: "b", state: .due, message: .sample(event: "e", user: "b")),
             ]
-            let settlement = FanoutSettlement(event: "e", pushed: [0, 1], isClosed: true)
+            let settlement = RecipientSettlement(event: "e", pushed: [0, 1], isClosed: true)
             #expect(try await store.escalate(rows, [settlement]) == [rows[1]])
             #expect(try await store.escalate(rows, [settlement]) == [])
             #expect(try await store.deliveries(event: "e").map(\.state) == [.accepted, .due])
@@ -104,17 +104,17 @@ extension StoreContract {
         },
         StoreContract("an escalation that fails writes neither rows nor places") { store in
             _ = try await store.commit([
-                .init(.sample("e"), recipients: FanoutOpening(snapshot: RecipientSnapshot(users: ["a"]), note: .awaited))
+                .init(.sample("e"), recipients: RecipientOpening(snapshot: RecipientSnapshot(users: ["a"]), note: .awaited))
             ])
             await #expect(throws: (any Error).self) {
                 _ = try await store.escalate(
-                    [.sample(event: "e", user: "a"), .sample(event: "unknown", user: "a")], [FanoutSettlement(event: "e", pushed: [0])])
+                    [.sample(event: "e", user: "a"), .sample(event: "unknown", user: "a")], [RecipientSettlement(event: "e", pushed: [0])])
             }
             #expect(try await store.deliveries(event: "e") == [])
             #expect(try await store.openFanouts(limit: 1).first?.unsettled == [0])
         },
         StoreContract("a receipt cancels what waits to be sent, and nothing that is being sent or has ended") { store in
-            let states: [DeliveryState] = [.waiting, .due, .retry, .leased, .accepted, .undeliverable]
+            let states: [PushState] = [.waiting, .due, .retry, .leased, .accepted, .undeliverable]
             _ = try await store.commit([
                 .init(
                     .sample("e"),
@@ -132,9 +132,9 @@ extension StoreContract {
             #expect(try await store.cancelDeliveries(event: "e", []) == [])
         },
         StoreContract("a receipt of one device cancels its own pushes, and one of the event none that go out in any case") { store in
-            func rows(_ user: String) -> [DeliveryRecord] {
+            func rows(_ user: String) -> [PushRecord] {
                 [("phone", "absent"), ("tablet", "absent"), ("watch", "both"), ("web", "push_only")].map { device, reason in
-                    var row = DeliveryRecord.sample(event: "e", user: user, device: device, message: .sample(event: "e"))
+                    var row = PushRecord.sample(event: "e", user: user, device: device, message: .sample(event: "e"))
                     row.reason = reason
                     return row
                 }
@@ -154,7 +154,7 @@ extension StoreContract {
                 .init(.sample("e"), [.sample(event: "e", user: "a"), .sample(event: "e", user: "b", message: .sample(event: "e"))])
             ])
             _ = try await store.cancelDeliveries(event: "e", [PushCancellation(user: "a")])
-            var leases = [DeliveryRecord.sample(event: "e", user: "a"), .sample(event: "e", user: "b"), .sample(event: "e", user: "c")]
+            var leases = [PushRecord.sample(event: "e", user: "a"), .sample(event: "e", user: "b"), .sample(event: "e", user: "c")]
             for index in leases.indices {
                 leases[index].state = .leased
                 leases[index].attempts = 1
@@ -176,7 +176,7 @@ extension StoreContract {
         StoreContract("an attempt that was under way when its delivery was cancelled is kept for the trail") { store in
             _ = try await store.commit([.init(.sample("e"), [.sample(event: "e", user: "a")])])
             _ = try await store.cancelDeliveries(event: "e", [PushCancellation(user: "a")])
-            var sent = DeliveryRecord.sample(event: "e", user: "a")
+            var sent = PushRecord.sample(event: "e", user: "a")
             sent.state = .accepted
             sent.attempt = DeliveryAttempt(number: 1, startedAt: 2, endedAt: 3, answer: "accepted")
             try await store.update([sent])
@@ -184,16 +184,16 @@ extension StoreContract {
             #expect(row.record.state == .cancelled && row.attempts == [DeliveryAttempt(number: 1, startedAt: 2, endedAt: 3, answer: "accepted")])
         },
         StoreContract("an event with an open fan-out is not pruned; one that closed is, with all that belongs to it") { store in
-            let opening = FanoutOpening(snapshot: RecipientSnapshot(users: ["a"]), note: .awaited)
+            let opening = RecipientOpening(snapshot: RecipientSnapshot(users: ["a"]), note: .awaited)
             _ = try await store.commit([.init(.sample("e1", committedAt: 1), recipients: opening)])
             #expect(try await store.prune(before: 10, limit: 10) == 0)
-            try await store.settle([FanoutSettlement(event: "e1", isClosed: true)])
+            try await store.settle([RecipientSettlement(event: "e1", isClosed: true)])
             _ = try await store.commit([.init(.sample("e2", committedAt: 20), recipients: opening)])
             #expect(try await store.prune(before: 10, limit: 10) == 1)
             #expect(try await store.trail(event: "e1") == nil)
             #expect(try await store.events(app: "1", user: "a", after: 0, limit: 10).entries.map(\.event.id) == ["e2"])
             // Settled after it was pruned.
-            try await store.settle([FanoutSettlement(event: "e1", confirmed: [0], at: 30)])
+            try await store.settle([RecipientSettlement(event: "e1", confirmed: [0], at: 30)])
             #expect(try await store.openFanouts(limit: 10).map(\.users) == [["a"]])
         },
     ]

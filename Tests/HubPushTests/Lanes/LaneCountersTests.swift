@@ -7,7 +7,7 @@ import Testing
 
 /// What lanes tell for metrics.
 @Suite("Lane figures")
-struct LaneFiguresTests {
+struct LaneCountersTests {
     @Test("a lane tells its state, its rate and its connections, and an outage and a stop apart")
     func states() async throws {
         let simulation = try Simulation()

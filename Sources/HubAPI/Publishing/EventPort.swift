@@ -5,7 +5,7 @@ package import PusherProtocol
 
 /// Takes events for channels with a definition, and events whose answer is to be kept. Recipients and surfaces are decided there,
 /// and durable parts are committed. Any thread.
-package protocol EventDesk: Sendable {
+package protocol EventPort: Sendable {
     /// Whether some definition's pattern matches the channel. Cheap if none does.
     func isDefined(_ channel: ChannelName) -> Bool
     /// Takes a publish. False if too many are waiting; `respond` is never called then.

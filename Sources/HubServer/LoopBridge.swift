@@ -5,13 +5,13 @@ internal import HubTransport
 internal import PusherProtocol
 
 /// One loop's transport and its engine, put together: what happens on connections goes up, what is to be written goes down.
-@safe final class LoopEngine: LoopDelegate, DeliverySink {
+@safe final class LoopBridge: LoopDelegate, DeliverySink {
     // Guard: the loop owns this delegate, and outlives it. Counted, every write would retain it.
     private let owner: Unmanaged<Loop>
     private var loop: Loop { unsafe owner.takeUnretainedValue() }
     private let ports: EnginePorts
     private let mailbox: Mailbox<LoopMessage>
-    private let report: ([AttendanceReport]) -> Void
+    private let report: ([LoopReport]) -> Void
     private let reportFacts: ([ChannelFact]) -> Void
     private let relief: MemoryRelief
     private var inbox: [LoopMessage] = []
@@ -30,7 +30,7 @@ internal import PusherProtocol
     ///   - facts: takes what webhooks have to know of it.
     ///   - relief: is told of connections that come and go.
     init(
-        loop: Loop, ports: EnginePorts, report: @escaping ([AttendanceReport]) -> Void, facts: @escaping ([ChannelFact]) -> Void,
+        loop: Loop, ports: EnginePorts, report: @escaping ([LoopReport]) -> Void, facts: @escaping ([ChannelFact]) -> Void,
         relief: MemoryRelief
     ) {
         unsafe owner = unsafe .passUnretained(loop)
@@ -124,7 +124,7 @@ internal import PusherProtocol
             case .report(let answer): asked.append(answer)
             case .drain(let count):
                 for connection in engine?.connectionIDs.prefix(count) ?? [] { engine?.refuse(connection, .restarting) }
-            case .measure(let take): take(LoopReading(loop: loop.figures, engine: engine?.figures ?? EngineFigures()))
+            case .measure(let take): take(LoopReading(loop: loop.figures, engine: engine?.figures ?? EngineCounters()))
             }
         }
     }
@@ -179,7 +179,7 @@ internal import PusherProtocol
 }
 
 @available(*, unavailable)
-extension LoopEngine: Sendable {}
+extension LoopBridge: Sendable {}
 
 extension HTTPResponse {
     fileprivate static var starting: HTTPResponse { .error(503, "the server is starting: try again in a moment") }

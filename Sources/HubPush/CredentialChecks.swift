@@ -3,7 +3,7 @@ package import HubDelivery
 package import Logging
 
 /// Checks the credentials at every gateway: one harmless request per environment and credential, without duplicates.
-package final class GatewayProbes {
+package final class CredentialChecks {
     /// Result of one check.
     package struct Answer: Sendable, Equatable {
         /// `push` for the common credentials, `app 7` for an app's own.
@@ -11,7 +11,7 @@ package final class GatewayProbes {
         package var provider: PushProvider
         /// Nil for FCM.
         package var environment: APNsEnvironment?
-        package var probe: GatewayProbe
+        package var probe: CredentialCheck
     }
 
     private typealias Question = @Sendable () async -> Answer

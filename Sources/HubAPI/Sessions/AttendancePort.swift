@@ -2,7 +2,7 @@ package import HubDelivery
 package import PusherProtocol
 
 /// The API's view of the attendance book. Any thread.
-package protocol AttendanceDesk: Sendable {
+package protocol AttendancePort: Sendable {
     /// Notes that `/pusher/auth` signed a subscription of this socket for this participant's device; a nil channel is a sign-in.
     /// Returns when a following subscription is certain to find the note.
     func bind(_ socketID: SocketID, app: String, user: String, device: String, channel: ChannelName?) async

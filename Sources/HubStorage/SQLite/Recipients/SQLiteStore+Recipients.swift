@@ -3,13 +3,13 @@ import GRDB
 package import HubDelivery
 
 extension SQLiteStore {
-    package func settle(_ settlements: [FanoutSettlement]) async throws {
+    package func settle(_ settlements: [RecipientSettlement]) async throws {
         _ = try await escalate([], settlements)
     }
 
-    package func escalate(_ deliveries: [DeliveryRecord], _ settlements: [FanoutSettlement]) async throws -> [DeliveryRecord] {
+    package func escalate(_ deliveries: [PushRecord], _ settlements: [RecipientSettlement]) async throws -> [PushRecord] {
         if deliveries.isEmpty && settlements.isEmpty { return [] }
-        let written = WrittenDeliveries(deliveries)
+        let written = WrittenPushes(deliveries)
         let (inserted, problems) = try await write(rows: deliveries.count + settlements.count) { db in
             let inserted = try written.insert(ignoringKnown: true, db)
             return (inserted, try settlements.compactMap { try Self.settle($0, db) })
@@ -18,7 +18,7 @@ extension SQLiteStore {
         return inserted
     }
 
-    package func cancelDeliveries(event: String, _ cancellations: [PushCancellation]) async throws -> [DeliveryRecord] {
+    package func cancelDeliveries(event: String, _ cancellations: [PushCancellation]) async throws -> [PushRecord] {
         if cancellations.isEmpty { return [] }
         return try await write(rows: cancellations.count) { [leases] db in
             let find = try db.cachedStatement(
@@ -30,18 +30,18 @@ extension SQLiteStore {
                     """)
             let cancel = try db.cachedStatement(
                 sql: """
-                    UPDATE delivery SET state = 'cancelled', outcome = '\(DeliveryUpdate.receipt)' WHERE rowid = ?
+                    UPDATE delivery SET state = 'cancelled', outcome = '\(PushUpdate.receipt)' WHERE rowid = ?
                     RETURNING event, user, device, nid, app, state, reason, due_at, attempts, NULL AS message, provider_id, outcome
                     """)
             // The attempt under way goes on, but is not retried.
-            let mark = try db.cachedStatement(sql: "UPDATE delivery SET outcome = '\(DeliveryUpdate.receipt)' WHERE rowid = ?")
+            let mark = try db.cachedStatement(sql: "UPDATE delivery SET outcome = '\(PushUpdate.receipt)' WHERE rowid = ?")
             let leased = leases.current
             var messages = MessageReader(db)
             return try cancellations.flatMap { wanted in
                 let rows = try Row.fetchAll(find, arguments: [event, wanted.user, wanted.device, wanted.isOfNotification])
-                return try rows.compactMap { row -> DeliveryRecord? in
+                return try rows.compactMap { row -> PushRecord? in
                     let number: Int64 = row["rowid"]
-                    if leased[number] != nil || row["state"] as String == DeliveryState.leased.rawValue {
+                    if leased[number] != nil || row["state"] as String == PushState.leased.rawValue {
                         try mark.execute(arguments: [number])
                         return nil
                     }
@@ -53,7 +53,7 @@ extension SQLiteStore {
 
     // MARK: Inside a transaction
 
-    static func insert(_ fanout: FanoutColumns, of event: EventRecord, lists: RecipientLists, _ db: Database) throws {
+    static func insert(_ fanout: RecipientColumns, of event: EventRecord, lists: RecipientLists, _ db: Database) throws {
         try db.cachedStatement(
             sql: """
                 INSERT INTO fanout
@@ -67,14 +67,14 @@ extension SQLiteStore {
     }
 
     /// - Returns: the error if part of the row was unreadable and was reset.
-    private static func settle(_ settlement: FanoutSettlement, _ db: Database) throws -> StorageError? {
+    private static func settle(_ settlement: RecipientSettlement, _ db: Database) throws -> StorageError? {
         guard
             let row = try Row.fetchOne(
                 db.cachedStatement(
                     sql: "SELECT number, committed_at, count, is_open, confirmed, pushed, received FROM fanout WHERE event = ?"),
                 arguments: [settlement.event])
         else { return nil }
-        var fanout = FanoutBits(row: row)
+        var fanout = RecipientBits(row: row)
         let old = fanout
         fanout.apply(settlement)
         if fanout != old || fanout.isUnreadable {
@@ -86,12 +86,12 @@ extension SQLiteStore {
         if settlement.isClosed && row["is_open"] {
             try db.cachedStatement(sql: "UPDATE fanout SET is_open = 0 WHERE number = ?").execute(arguments: [row["number"] as Int64])
         }
-        return fanout.isUnreadable ? FanoutBits.unreadable(event: settlement.event) : nil
+        return fanout.isUnreadable ? RecipientBits.unreadable(event: settlement.event) : nil
     }
 }
 
 /// The values of a fan-out's row, encoded on the caller's thread.
-struct FanoutColumns: Sendable {
+struct RecipientColumns: Sendable {
     let snapshot: RecipientSnapshot
     let isOpen: Bool
     let pushed: PlaceSet
@@ -101,7 +101,7 @@ struct FanoutColumns: Sendable {
     static let smallUsersMax = 64
 
     /// Nil if there are no recipients.
-    init?(_ opening: FanoutOpening) {
+    init?(_ opening: RecipientOpening) {
         guard !opening.notes.isEmpty else { return nil }
         snapshot = opening.snapshot
         isOpen = opening.notes.contains { $0.choice == .awaited }
@@ -116,7 +116,7 @@ struct FanoutColumns: Sendable {
 }
 
 /// The recipients' state in a fan-out's row.
-struct FanoutBits: Equatable {
+struct RecipientBits: Equatable {
     let count: Int
     let committedAt: Int64
     var confirmed: PlaceSet
@@ -141,7 +141,7 @@ struct FanoutBits: Equatable {
         self.pushed = pushed ?? PlaceSet(count: count)
     }
 
-    mutating func apply(_ settlement: FanoutSettlement) {
+    mutating func apply(_ settlement: RecipientSettlement) {
         for confirmation in settlement.confirmed {
             let place = confirmation.recipient
             guard (0..<count).contains(place), !confirmed.contains(place) else { continue }
