@@ -2,6 +2,7 @@ internal import HubCore
 internal import HubDelivery
 
 /// Refusal of a request: a status and a sentence for the sender.
+///
 /// A sentence may name the sender's own terms (a session, a role), never an e-mail, a device token or a participant token:
 /// proxies and clients log answers.
 struct APIError: Error, Equatable {

@@ -5,6 +5,7 @@ internal import HubJSON
 internal import PusherProtocol
 
 /// Routes requests to their resources. One per loop; on the loop's thread.
+///
 /// Publishing and questions about channels are answered on the loop. All other requests are tasks, because they wait for the store.
 package final class Router {
     let directory: AppDirectory

@@ -3,6 +3,7 @@ internal import HubJSON
 package import PusherProtocol
 
 /// The channels of one loop: client messages, subscriptions and fan-out.
+///
 /// Runs on the loop's thread and never waits. It writes via a `DeliverySink` and sends messages to its siblings via `post`.
 /// A peer's mistakes are answered on the peer's own connection.
 package final class ChannelEngine {

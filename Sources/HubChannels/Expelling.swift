@@ -39,6 +39,7 @@ package struct Expulsion: Sendable {
 }
 
 /// Removal of connections from channels.
+///
 /// A signature is valid as long as its connection. So an expelled connection is barred from the channel until the user is on the roster
 /// again, or the hub signs anew for this connection. Any other connection needs its own signature.
 extension ChannelEngine {

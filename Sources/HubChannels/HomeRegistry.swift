@@ -2,6 +2,7 @@ internal import HubCore
 package import PusherProtocol
 
 /// Decisions of one loop about the channels it is home of: members, counts and announcements.
+///
 /// A channel's facts change rarely compared with its deliveries. So one loop keeps them, and the other loops ask by message.
 /// The fan-out touches no shared state.
 package final class HomeRegistry {

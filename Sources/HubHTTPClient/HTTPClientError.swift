@@ -1,4 +1,5 @@
 /// Reason for a call without an answer.
+///
 /// Holds no part of the request: URLs contain device tokens, and headers contain credentials.
 package struct HTTPClientError: Error, Equatable, Sendable, CustomStringConvertible {
     package enum Reason: Equatable, Sendable {

@@ -30,6 +30,7 @@ package struct PushCredentialSet: Sendable {
 }
 
 /// One lane per credential and environment, regardless of the number of apps and of reloads.
+///
 /// Not thread-safe: the router holds it under a lock.
 final class PushLanes {
     struct APNsApp: Hashable {
