@@ -29,6 +29,9 @@ package final class Router {
     /// Nesting depth of a body's JSON.
     private static let bodyDepthMax = 32
 
+    /// - Parameters:
+    ///   - bodyBytesMax: bytes of the largest body; capacity of the JSON parser.
+    ///   - corsOrigins: origins of browser apps; `*`: every origin.
     package init(
         engine: ChannelEngine, desk: any EventDesk, schedule: any ScheduleDesk, answers: AnswerBook, survey: ChannelSurvey, backend: BackendAPI, participants: ParticipantAPI,
         metrics: MetricsResource, time: any TimeSource, bodyBytesMax: Int, corsOrigins: [String], readiness: Readiness

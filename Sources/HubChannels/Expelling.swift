@@ -7,6 +7,7 @@ package struct Expulsion: Sendable {
     package struct Signed: Sendable {
         package let connection: ConnectionID
         package let channel: ChannelName
+        /// The user that the signature is for.
         package let user: String
 
         package init(connection: ConnectionID, channel: ChannelName, user: String) {

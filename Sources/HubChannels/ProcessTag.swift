@@ -18,6 +18,7 @@ package struct ProcessTag: Sendable {
         hash = SipHash(key: (random, more))
     }
 
+    /// The same id for every call with this connection.
     package func socketID(of connection: ConnectionID) -> SocketID {
         let tag = hash.hash(connection.rawValue)
         return SocketID(
