@@ -2,6 +2,7 @@ internal import CLibCurl
 internal import Glibc
 
 /// Body of the client's thread: the multi handle, its easy handles and the window in front of them.
+///
 /// Only this thread uses the loop; other threads reach it via `CurlInbox`.
 @safe final class CurlLoop {
     /// Silence after which the peer has probably closed the connection, so the next call opens a new one.

@@ -3,6 +3,7 @@ internal import Glibc
 internal import Synchronization
 
 /// An HTTP client: one libcurl multi handle, one thread that owns it, one bounded queue in front.
+///
 /// Any thread. All calls to a host share connections, so a client should carry only one credential: APNs binds a connection
 /// to the first team it sees. Ends with `shutdown`, or when released.
 package final class CurlMulti: Sendable {
@@ -45,6 +46,7 @@ package final class CurlMulti: Sendable {
     deinit { shutdown() }
 
     /// Queues one call. Never blocks; `completion` runs exactly once.
+    ///
     /// `completion` runs on the client's thread between other calls, so it must be quick; it may submit further calls.
     /// For a refused call (invalid, queue full, shut down) it runs on a thread of Swift's pool, never on the caller's.
     /// So submitting under a lock is safe.
@@ -54,6 +56,7 @@ package final class CurlMulti: Sendable {
     }
 
     /// Lets the calls in flight end, then closes every connection and opens new ones for later calls.
+    ///
     /// At most once in ten seconds; further requests within that time are dropped.
     package func renewConnections() { inbox.askForRenewal() }
 
@@ -62,6 +65,7 @@ package final class CurlMulti: Sendable {
 
     /// Takes no more calls and gives accepted ones `grace` to end. The rest fail with `HTTPClientError.Reason.shutDown`.
     /// Waits for the thread.
+    ///
     /// Idempotent. From within a completion it only requests the end and returns, because a thread cannot wait for itself.
     package func shutdown(grace: Duration = .zero) {
         inbox.close(deadline: ContinuousClock.now + grace)

@@ -16,7 +16,7 @@ package struct CurlOptions: Sendable {
     /// Calls inside libcurl at once after an answer over HTTP/1, where each call needs its own connection.
     package var inFlightMaxHTTP1 = 4
     /// Send one call alone over a new connection, and open the window after its success. APNs allows a single stream until a request
-    /// with a valid token has succeeded. libcurl assumes a hundred streams before it has read the peer's settings.
+    /// with a valid token has succeeded. Before it has read the peer's settings, libcurl assumes a hundred streams.
     package var primesConnections = false
     /// Narrow the window after a 429 or 503. Off for a client of unrelated peers, because one of them must not slow down the others.
     package var narrowsWhenThrottled = true
@@ -48,6 +48,7 @@ package struct CurlOptions: Sendable {
     package var connectionLifetimeMax = Duration.seconds(8 * 3600)
     /// Time that the kernel lets sent bytes go unacknowledged.
     package var tcpUserTimeout = Duration.seconds(15)
+    /// Lifetime of a resolved address.
     package var dnsCacheTimeout = Duration.seconds(30)
     /// Consecutive time-outs after which connections are closed, because a black hole never closes one.
     package var timeoutsBeforeRenewal = 3
@@ -55,6 +56,7 @@ package struct CurlOptions: Sendable {
     package var caFile: String?
     /// Response headers to keep, lower case.
     package var answerHeaders: Set<String> = ["retry-after"]
+    /// Bytes of an answer's body to keep.
     package var answerBodyBytesMax = 16 * 1024
 
     package init(name: String) { self.name = name }

@@ -2,6 +2,7 @@ internal import CLibCurl
 internal import COpenSSL
 
 /// One easy handle with everything it borrows while it works: body, header list, error text, collectors.
+///
 /// Belongs to the thread of its `CurlLoop`, and is reused for call after call. libcurl copies strings, but neither the body nor the header
 /// list. So both stay here unchanged until the next `prepare`, which follows the handle's removal from the multi handle.
 @safe final class CurlTransfer {
@@ -57,6 +58,7 @@ internal import COpenSSL
     }
 
     /// Sets the handle up for one call. After an error nothing is held, and the transfer is free again.
+    ///
     /// Options shared with the handle's previous call stay in place: setting all of them takes longer than the request itself.
     /// - Parameter options: the same for every call.
     func prepare(

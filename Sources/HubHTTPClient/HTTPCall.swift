@@ -11,6 +11,9 @@ package struct HTTPCall: Sendable {
     /// `HTTPClientError.Reason.withdrawn`. Nil: the call is sent.
     package var departs: (@Sendable () -> Bool)?
 
+    /// - Parameters:
+    ///   - url: absolute.
+    ///   - departs: asked at the moment of sending; false withdraws the call.
     package init(
         method: String, url: String, headers: [(name: String, value: String)] = [], body: [UInt8] = [], departs: (@Sendable () -> Bool)? = nil
     ) {

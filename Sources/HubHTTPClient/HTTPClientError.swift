@@ -1,6 +1,8 @@
 /// Reason for a call without an answer.
+///
 /// Holds no part of the request: URLs contain device tokens, and headers contain credentials.
 package struct HTTPClientError: Error, Equatable, Sendable, CustomStringConvertible {
+    /// Kind of failure.
     package enum Reason: Equatable, Sendable {
         /// The queue in front of libcurl is full.
         case queueFull

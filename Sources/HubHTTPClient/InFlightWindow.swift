@@ -1,4 +1,5 @@
 /// Limit on the calls inside libcurl at once: a pure state machine.
+///
 /// A window is *cold* until a call over the present connection has succeeded. With priming, a cold window admits one call.
 /// An open window halves after a push-back (429, 503), once for all calls that were inside together. It grows by one
 /// per window of successes.

@@ -3,6 +3,7 @@ internal import HubHTTPClient
 
 /// A gateway's answer to a check of the credentials, worded for an operator; free of secrets.
 package struct CredentialCheck: Sendable, Equatable {
+    /// Result of the check.
     package enum Verdict: Sendable {
         /// Credentials, project and topic are right.
         case good
@@ -15,7 +16,9 @@ package struct CredentialCheck: Sendable, Equatable {
     }
 
     package var verdict: Verdict
+    /// The question, in words.
     package var asked: String
+    /// The gateway's answer, in words.
     package var answered: String
     /// Remedy; nil if none is needed.
     package var advice: String?

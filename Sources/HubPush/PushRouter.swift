@@ -5,6 +5,7 @@ package import Logging
 internal import Synchronization
 
 /// Sends each push with its app's credentials for the target's provider. Pushes to a provider without credentials are logged.
+///
 /// Credentials can be replaced at any time: pushes in flight end on the old lanes, and later ones take the new lanes.
 package final class PushRouter: ClosablePushGateway {
     /// Time for unused lanes to end the pushes in flight.

@@ -57,7 +57,7 @@ struct ChannelsResource {
         return nil
     }
 
-    /// The predecessor of `show`, for libraries of 2012: no parameters, the count of users on presence channels,
+    /// The predecessor of `show`, for libraries of 2012. It has no parameters. Its answer has the count of users on presence channels,
     /// and the count of connections under its old name.
     func stats(_ request: HTTPRequest, app: App, channel: ChannelName, later: @escaping @Sendable (HTTPResponse) -> Void) -> HTTPResponse? {
         survey.ask { $0.summary(app: app.index, channel: channel) } then: { answers in

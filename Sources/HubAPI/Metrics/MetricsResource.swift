@@ -13,6 +13,7 @@ package enum MetricsAccess: Sendable, Equatable {
 }
 
 /// `GET /metrics`: the hub's numbers for Prometheus. Any thread.
+///
 /// One reading is made at a time. Requests that arrive meanwhile share it, so frequent requests cost little.
 package final class MetricsResource: Sendable {
     private let access: MetricsAccess

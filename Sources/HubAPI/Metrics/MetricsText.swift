@@ -22,10 +22,12 @@ package struct MetricsText {
         }
     }
 
+    /// Content type of the answer.
     package static let contentType = "text/plain; version=0.0.4; charset=utf-8"
 
     private enum Kind: String { case counter, gauge, histogram }
 
+    /// The families written so far.
     package private(set) var text = ""
     private var families: Set<String> = []
 

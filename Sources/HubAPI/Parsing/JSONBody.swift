@@ -2,6 +2,7 @@ internal import HubCore
 internal import HubJSON
 
 /// The members of a request's body, read with their types and bounds.
+///
 /// A null member counts as absent. Unknown members are ignored, so that clients may send more than this version knows.
 /// Errors name the member and never repeat its value.
 struct JSONBody {

@@ -4,6 +4,7 @@ internal import Synchronization
 
 /// Publishes once per idempotency key. The first request under a key publishes, and requests that arrive meanwhile wait for its answer.
 /// Later requests get the stored answer.
+///
 /// One value serves all loops. Requests without a key never come here.
 package final class AnswerBook: Sendable {
     typealias Answer = @Sendable (HTTPResponse) -> Void

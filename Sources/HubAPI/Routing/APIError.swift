@@ -2,8 +2,9 @@ internal import HubCore
 internal import HubDelivery
 
 /// Refusal of a request: a status and a sentence for the sender.
-/// A sentence may name the sender's own terms (a session, a role), never an e-mail, a device token or a participant token:
-/// proxies and clients log answers.
+///
+/// A sentence may name the sender's own terms (a session, a role). It never contains an e-mail, a device token or a participant token,
+/// because proxies and clients log answers.
 struct APIError: Error, Equatable {
     var status: Int
     var sentence: String

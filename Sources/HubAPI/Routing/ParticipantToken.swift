@@ -70,6 +70,7 @@ enum ParticipantToken {
     }
 
     /// Verifies a token of one of these apps.
+    ///
     /// The header only names the key: the algorithm is always HS256 (RFC 8725, 3.1). The payload is read only after
     /// the signature has been verified.
     static func verify(

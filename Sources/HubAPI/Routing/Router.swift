@@ -5,6 +5,7 @@ internal import HubJSON
 internal import PusherProtocol
 
 /// Routes requests to their resources. One per loop; on the loop's thread.
+///
 /// Publishing and questions about channels are answered on the loop. All other requests are tasks, because they wait for the store.
 package final class Router {
     let directory: AppDirectory
@@ -28,6 +29,9 @@ package final class Router {
     /// Nesting depth of a body's JSON.
     private static let bodyDepthMax = 32
 
+    /// - Parameters:
+    ///   - bodyBytesMax: bytes of the largest body; capacity of the JSON parser.
+    ///   - corsOrigins: origins of browser apps; `*`: every origin.
     package init(
         engine: ChannelEngine, desk: any EventPort, schedule: any SchedulePort, answers: AnswerBook, survey: ChannelSurvey, backend: BackendAPI, participants: ParticipantAPI,
         metrics: MetricsResource, time: any TimeSource, bodyBytesMax: Int, corsOrigins: [String], readiness: Readiness

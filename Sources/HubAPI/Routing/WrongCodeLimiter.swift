@@ -1,4 +1,5 @@
 /// Counts wrong join codes per address, because codes that are short enough to read out could be guessed.
+///
 /// A minute begins with an address's first wrong code. Once the allowed number is used up, the address's joins take turns, one per second,
 /// until the minute is over. Right and wrong codes wait alike, so people behind the same address still get in.
 /// Pure; time comes as an argument. Every operation is amortised O(1).

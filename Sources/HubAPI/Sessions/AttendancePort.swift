@@ -35,10 +35,12 @@ package struct ParticipantPresence: Sendable, Equatable {
 
 /// An app's receipt for an event or its notification on a device.
 package struct AppReceipt: Sendable, Equatable {
+    /// Event id.
     package var event: String
     package var app: String
     package var channel: String
     package var user: String
+    /// Device id of the sender's token.
     package var device: String
     /// The user's index among the event's recipients.
     package var recipient: Int

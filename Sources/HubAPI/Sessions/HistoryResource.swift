@@ -4,6 +4,7 @@ internal import HubDelivery
 internal import PusherProtocol
 
 /// `GET /apps/{app}/channels/{channel}/history` and `GET /me/events`: past events with a policy.
+///
 /// Events without a policy are not kept.
 struct HistoryResource: Sendable {
     let store: any DeliveryStore

@@ -11,6 +11,7 @@ package struct App: Sendable {
     package let secrets: [String: String]
     /// Key that signs the hub's own tokens and subscriptions; the first one in the configuration. Nil: the alphabetically first.
     package var signingKey: String?
+    /// A disabled app refuses requests and connections.
     package var isEnabled = true
     /// 0: no limit.
     package var connectionsMax = 0
@@ -20,6 +21,7 @@ package struct App: Sendable {
     package var clientEventsPerSecond = 10
     /// Whether subscribers receive the number of subscribers.
     package var subscriptionCount = false
+    /// Members per presence channel, unless its definition says otherwise.
     package var presenceMembersMax = 100
     /// Delay of a leave announcement in a channel with more than 100 members, because many members return within seconds.
     package var presenceLinger: Duration = .seconds(3)
@@ -47,9 +49,11 @@ package struct App: Sendable {
 
 /// Bounds over all apps together. 0: none.
 package struct ConnectionLimits: Sendable {
+    /// Connections of all apps together.
     package var connectionsMax = 0
     /// WebSocket and HTTP connections from one address. Behind an untrusted reverse proxy all connections share its address.
     package var perAddressMax = 0
+    /// Bounds on anonymous subscriptions.
     package var anonymous = AnonymousLimits()
 
     package init() {}
@@ -77,6 +81,7 @@ package final class AppDirectory: Sendable {
     let anonymous: AnonymousMemory
     private let lastOrder = Atomic<UInt64>(0)
 
+    /// - Parameter apps: with `index` equal to the position in the array.
     package init(_ apps: [App], limits: ConnectionLimits = ConnectionLimits()) {
         self.apps = apps
         self.limits = limits

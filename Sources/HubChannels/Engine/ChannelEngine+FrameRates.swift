@@ -20,6 +20,7 @@ struct TokenBucket {
 }
 
 /// Rate limits of a connection.
+///
 /// Every frame takes a token. A connection without tokens is closed with 4100, so the client reconnects after a while.
 /// Answers to the hub's questions are free. Work for the single delivery task has smaller buckets in addition.
 extension ChannelEngine {

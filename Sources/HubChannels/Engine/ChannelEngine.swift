@@ -3,9 +3,11 @@ internal import HubJSON
 package import PusherProtocol
 
 /// The channels of one loop: client messages, subscriptions and fan-out.
+///
 /// Runs on the loop's thread and never waits. It writes via a `DeliverySink` and sends messages to its siblings via `post`.
 /// A peer's mistakes are answered on the peer's own connection.
 package final class ChannelEngine {
+    /// Index of this engine's loop.
     package let loop: Int
     package let directory: AppDirectory
     let loopCount: Int
@@ -45,6 +47,7 @@ package final class ChannelEngine {
     var nextLine: UInt32 = 0
     /// Ticket of the newest `LoopReport.attached`.
     var lastTicket: UInt64 = 0
+    /// Totals of this loop. Read on the loop's thread.
     package internal(set) var counters = Counters()
     /// Arrival of the request or message being handled, in nanoseconds of the monotonic clock; 0: unknown. Set by the engine's caller.
     package var arrivedAt: UInt64 = 0
@@ -69,7 +72,9 @@ package final class ChannelEngine {
         package var subscriptions = 0
         /// Connections that were refused or closed by the engine, by close code.
         package var closes: [UInt16: UInt64] = [:]
+        /// Client events accepted from connections of this loop.
         package var clientEvents: UInt64 = 0
+        /// Errors sent to connections of this loop, fatal or not.
         package var refusals: UInt64 = 0
         /// PONGs with a cursor that was never sent.
         package var strayReceipts: UInt64 = 0
@@ -81,6 +86,12 @@ package final class ChannelEngine {
         }
     }
 
+    /// - Parameters:
+    ///   - loop: index of this engine's loop, below `loopCount`.
+    ///   - process: the same for all loops.
+    ///   - writesPerPieceMax: connections written to before the loop serves other sockets.
+    ///   - traits: a channel's traits by the definitions in force; nil without a definition.
+    ///   - post: sends a message to another loop's engine.
     package init(
         loop: Int, loopCount: Int, directory: AppDirectory, process: ProcessTag, sink: any DeliverySink, time: any TimeSource,
         writesPerPieceMax: Int = FanOut.writesPerPieceMax, traits: @escaping (ChannelName) -> ChannelTraits?,

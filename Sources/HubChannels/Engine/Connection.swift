@@ -47,6 +47,7 @@ final class Connection {
     }
 
     /// Counts a `pusher:pong`, which answers the oldest `pusher:ping`. O(subscriptions).
+    ///
     /// A ping whose cursor has been forgotten counts as older than all others. So no newer ping is taken for answered too soon.
     /// - Returns: the ping's cursor; 0: forgotten; nil: no ping is unanswered.
     func takeAnswer() -> UInt64? {

@@ -116,11 +116,13 @@ package enum EngineMessage: Sendable {
         package let app: Int
         package let channel: ChannelName
         package let connection: ConnectionID
+        /// `Subscription.serial`: distinguishes this subscription from earlier ones of the connection to the channel.
         package let serial: UInt32
     }
 
     /// Refusal of a join, sent to the client.
     package struct JoinRefusal: Error, Sendable {
+        /// A sentence for the client.
         package let reason: String
         /// HTTP-like status for `pusher:subscription_error`.
         package let status: Int

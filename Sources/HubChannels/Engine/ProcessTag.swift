@@ -2,6 +2,7 @@ package import HubCore
 package import PusherProtocol
 
 /// Converts connections to socket ids and back, without a table.
+///
 /// A socket id is two numbers below 2^53. Each holds 32 bits of the connection's id and, above them, 20 bits of a keyed hash of that id.
 /// So a client cannot derive another connection's id. Ids are never reused, not even by the next process on the same port.
 package struct ProcessTag: Sendable {
@@ -17,6 +18,7 @@ package struct ProcessTag: Sendable {
         hash = SipHash(key: (random, more))
     }
 
+    /// The same id for every call with this connection.
     package func socketID(of connection: ConnectionID) -> SocketID {
         let tag = hash.hash(connection.rawValue)
         return SocketID(

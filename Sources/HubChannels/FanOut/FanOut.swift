@@ -21,7 +21,7 @@ struct FanOut: ~Copyable {
     private var joined = Scratch<UInt8>()
     private var latestOnly = Scratch<LatestOnlyFrame>()
     private var chosen: ContiguousArray<UInt32> = []
-    /// Frames of finished turns, counted per receiver, and the batches that carried them.
+    /// Frames appended to turns, counted per receiver, and the batches that carried them.
     private var frameCount: UInt64 = 0
     private var batchCount: UInt64 = 0
     /// Frames that shared a batch with an earlier frame.

@@ -1,4 +1,5 @@
 /// Groups the connections of one turn by their frames, so that each connection gets one write.
+///
 /// Each channel divides the groups: members of a group that are also in the channel move to a new group. The cost is a few instructions
 /// per subscription, in reused memory. Connections excluded from a frame (`socket_id` of a publish) end in groups of their own.
 struct Gathering: ~Copyable {

@@ -1,4 +1,5 @@
 /// The channels of one turn. Each is retained once, when it is added: this saves a seventh of the fan-out time to small rooms.
+///
 /// Used on the loop's thread only. `removeAll` and `deinit` release the channels.
 @safe struct HeldChannels: ~Copyable {
     private var list = unsafe Scratch<Unmanaged<Channel>>()

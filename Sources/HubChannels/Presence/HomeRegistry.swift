@@ -2,6 +2,7 @@ internal import HubCore
 package import PusherProtocol
 
 /// Decisions of one loop about the channels it is home of: members, counts and announcements.
+///
 /// A channel's facts change rarely compared with its deliveries. So one loop keeps them, and the other loops ask by message.
 /// The fan-out touches no shared state.
 package final class HomeRegistry {
@@ -58,6 +59,7 @@ package final class HomeRegistry {
 
     /// State of a channel for the HTTP API.
     package struct Summary: Sendable, Equatable {
+        /// Members of a presence channel; 0 for other channels.
         package var userCount: Int
         package var subscriptionCount: Int
     }
@@ -89,7 +91,7 @@ package final class HomeRegistry {
         channels[key] = after == 0 ? nil : home
         guard before != after else { return }
         noteOccupancy(key, before: before, after: after)
-        // Java decrypts whatever comes on an encrypted channel.
+        // pusher-websocket-java decrypts every event of an encrypted channel, so these channels get no count.
         if apps[app].subscriptionCount, !channel.kind.isEncrypted, channel.kind != .serverToUser { changedCounts.insert(key) }
     }
 

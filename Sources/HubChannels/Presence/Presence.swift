@@ -2,6 +2,7 @@ internal import HubCore
 internal import PusherProtocol
 
 /// Members of one presence channel, counted by user over all connections and loops. Kept on the channel's home loop.
+///
 /// Changes of a turn are announced at its end (`takeEdges`). A member that leaves and returns within a turn causes no announcement.
 struct Presence {
     private struct Member {

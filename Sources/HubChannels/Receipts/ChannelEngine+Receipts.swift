@@ -38,6 +38,7 @@ struct ReceiptCursor {
 }
 
 /// Rate limit for a channel's receipt PINGs on one loop.
+///
 /// A PING in the write of its event costs eleven bytes and a PONG; a page's `pusher:ping` costs 37 bytes and an event. A later PING costs
 /// another write per subscriber and delays the receipts. So each turn's events get their own PING, up to `burst` turns in quick succession.
 /// A longer stream shares one PING per `interval`. This bounds inbound traffic, which is one frame per subscriber and PING.

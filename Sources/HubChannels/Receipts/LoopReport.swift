@@ -32,7 +32,7 @@ package enum LoopReport: Sendable, Equatable {
 
 /// End of a connection, as far as it predicts the device's return.
 package enum Departure: Sendable, Equatable {
-    /// Closed by the app, or by the server on the app's account.
+    /// Closed by the app, or refused by the server.
     case clean
     /// Lost network or page. Many devices return within seconds.
     case abnormal

@@ -1,4 +1,5 @@
 /// Numbered `pusher:ping` events, to all pages of a channel or to one page alone.
+///
 /// The answers carry nothing, but arrive in order. So counting them gives the cursor of each.
 struct PingLog {
     /// Number of remembered cursors: 16 s of a channel with streaming events. Older pings have a number, but no cursor.

@@ -7,6 +7,7 @@ package struct Expulsion: Sendable {
     package struct Signed: Sendable {
         package let connection: ConnectionID
         package let channel: ChannelName
+        /// The user that the signature is for.
         package let user: String
 
         package init(connection: ConnectionID, channel: ChannelName, user: String) {
@@ -39,6 +40,7 @@ package struct Expulsion: Sendable {
 }
 
 /// Removal of connections from channels.
+///
 /// A signature is valid as long as its connection. So an expelled connection is barred from the channel until the user is on the roster
 /// again, or the hub signs anew for this connection. Any other connection needs its own signature.
 extension ChannelEngine {

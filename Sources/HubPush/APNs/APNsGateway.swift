@@ -6,6 +6,7 @@ package import HubHTTPClient
 internal import Synchronization
 
 /// Sends one app's pushes to APNs via a lane per environment, shared with other apps that have the same key.
+///
 /// The target's environment alone selects the lane. Hosts are constants, so no outside text can redirect the provider token.
 /// One exception: a token that no gateway ever accepted is tried once in the other environment if its own calls it bad.
 package final class APNsGateway: ClosablePushGateway {

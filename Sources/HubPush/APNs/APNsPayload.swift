@@ -139,6 +139,7 @@ enum APSMembers {
 
 extension PushMessage {
     /// APNs target: an update of a Live Activity goes to the activity's own token.
+    ///
     /// Such a token dies with its activity, and says nothing about the device's token. So a dead token becomes a refusal, and acceptance
     /// proves nothing for the device.
     func addressed(

@@ -87,7 +87,7 @@ final class FCMAccessToken: Sendable {
     static let scope = "https://www.googleapis.com/auth/firebase.messaging"
     /// Google's limit for an assertion.
     static let assertionSeconds: Int64 = 3600
-    /// Sends that may wait for one token. If exceeded, a send is told to retry.
+    /// Sends that may wait for one token. If exceeded, a send fails with a retryable fault.
     static let waitersMax = 10_000
 
     private struct State {

@@ -1,4 +1,5 @@
 /// Keeps a lane from sending into an outage: a pure state machine alongside `LaneGate`, which handles wrong credentials.
+///
 /// A closed breaker counts consecutive failures. An open one admits one probe after each hold; an answer to the probe closes it,
 /// and the lane then ramps up. Waiting pushes count no attempt.
 struct LaneBreaker: Equatable {

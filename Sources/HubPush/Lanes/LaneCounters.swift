@@ -15,6 +15,7 @@ package struct LaneCounters: Sendable {
     /// Gateway, environment and ids; no secret. Two lanes can share a name.
     package var name: String
     package var provider: PushProvider
+    /// The gate's and breaker's combined state.
     package var state = State.open
     /// Pushes handed to the client and not answered.
     package var inFlight = 0

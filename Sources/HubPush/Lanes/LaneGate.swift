@@ -1,5 +1,6 @@
 /// Keeps a lane from sending with wrong credentials or configuration: a pure state machine. For outages of the gateway
 /// see `LaneBreaker`.
+///
 /// A stopped lane admits one probe after a while. Each further refusal doubles the wait. Other pushes wait meanwhile,
 /// or get a retry outcome if sent without admission, so they are lost only by expiring.
 struct LaneGate: Equatable {

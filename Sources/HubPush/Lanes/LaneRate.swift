@@ -1,8 +1,10 @@
 internal import HubCore
 
 /// Push rate of a lane: a token bucket with a ramp. A pure state machine over a clock.
-/// A full bucket serves small amounts at once. For bulk, the rate grows from a twentieth to the whole within a minute, as FCM asks,
-/// and stays there as long as the bulk lasts. After an outage the bucket is empty, and the rate grows from ten per second.
+///
+/// A full bucket serves small amounts at once. For bulk, the rate grows from a twentieth to the whole within a minute, as FCM asks.
+/// It stays there as long as the bulk lasts. After an outage the bucket is empty, and the rate grows from ten per second.
+///
 /// A spent quota stops everything for the time that the gateway asks. The highest rate is halved then, and a tenth of the whole
 /// returns per minute.
 struct LaneRate: Equatable {

@@ -19,6 +19,7 @@ package struct PushCredentials: Sendable {
 
 /// All credentials: the common ones, and those of apps with their own.
 package struct PushCredentialSet: Sendable {
+    /// Credentials of apps without their own.
     package var common: PushCredentials
     /// By app id. Complete: parts that an app leaves to the common credentials are included.
     package var apps: [String: PushCredentials]
@@ -30,6 +31,7 @@ package struct PushCredentialSet: Sendable {
 }
 
 /// One lane per credential and environment, regardless of the number of apps and of reloads.
+///
 /// Not thread-safe: the router holds it under a lock.
 final class PushLanes {
     struct APNsApp: Hashable {

@@ -1,6 +1,7 @@
 internal import HubDelivery
 
 /// Share of a lane for unproven tokens: invented tokens must not crowd out real ones. A pure state machine.
+///
 /// The share grows by one per good token. A bad token halves it, once for all tokens in flight.
 struct Quarantine {
     /// Number of unproven pushes in flight: initial, largest and smallest.

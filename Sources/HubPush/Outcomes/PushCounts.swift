@@ -15,10 +15,15 @@ package struct PushCounts: Sendable, Equatable {
         }
     }
 
+    /// Accepted by the gateway.
     package var accepted = 0
+    /// Failed attempts that may be retried.
     package var retry = 0
+    /// Refused because the token is dead.
     package var dead = 0
+    /// Refused for good.
     package var rejected = 0
+    /// Not sent, without credentials for the provider.
     package var skippedUnconfigured = 0
     /// Outcomes other than accepted, by reason.
     private var troubles: [Cause: Int] = [:]

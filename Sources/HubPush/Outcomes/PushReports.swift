@@ -55,7 +55,9 @@ package struct DeadToken: Sendable, Equatable, CustomStringConvertible, CustomRe
 
 /// Reports of the gateways beyond single pushes: alarms and dead tokens. Any thread.
 package final class PushReports: Sendable {
+    /// Receives an alarm, the lane's name and a sentence with the remedy.
     package typealias AlarmSink = @Sendable (_ alarm: PushAlarm, _ lane: String, _ detail: String) -> Void
+    /// Receives a token to remove.
     package typealias TokenSink = @Sendable (DeadToken) -> Void
 
     /// Time before a lane's alarm is repeated; alarms in between are only counted.

@@ -29,6 +29,7 @@ package enum RetryCause: String, Sendable, CaseIterable {
 
 /// Decides about time and end of retries: a pure function of the delivery's state.
 package enum RetryPolicy {
+    /// Time of the next attempt, or the end of attempts.
     package enum Decision: Equatable, Sendable {
         /// Milliseconds since 1970.
         case at(Int64)

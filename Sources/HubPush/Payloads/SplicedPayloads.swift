@@ -4,6 +4,7 @@ internal import HubDelivery
 internal import Synchronization
 
 /// Payloads of messages that differ only in notification id and device: written once, with holes for these two.
+///
 /// One event to a hundred thousand devices has a handful of texts. Writing JSON is the most expensive part of a push in the gateway.
 /// So a payload is written with a stand-in for each id, and remembered as the bytes in between.
 final class SplicedPayloads: Sendable {

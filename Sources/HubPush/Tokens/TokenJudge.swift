@@ -1,9 +1,11 @@
 internal import HubCore
 
 /// Decides whether to believe a gateway that calls a token dead: a pure state machine.
+///
 /// A wrong host, topic or project makes every token look dead, and a removed token returns only at its app's next start. So each token
 /// is held until enough other answers, or enough time, have passed with a normal share of bad tokens. If the share becomes too large,
 /// all held tokens are kept, and none is removed any more.
+///
 /// The share counts only tokens that the gateway accepted before. Others can be invented, so they are held separately and say nothing
 /// about the lane. They are removed only after some token was accepted; until then the setting may be wrong.
 struct TokenJudge: Equatable {
