@@ -2,7 +2,9 @@ internal import HubChannels
 internal import HubCore
 internal import HubDelivery
 
-/// `PUT /me/state`, `PUT|DELETE /me/device`, `GET /me/events` and `POST /me/receipts`: an app speaks for the device that its participant token was issued to.
+/// `PUT /me/state`, `PUT|DELETE /me/device`, `GET /me/events` and `POST /me/receipts`.
+///
+/// An app speaks for the device that its participant token was issued to.
 struct MeResource: Sendable {
     let bearers: BearerCheck
     let desk: any AttendancePort

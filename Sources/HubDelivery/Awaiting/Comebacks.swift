@@ -1,9 +1,10 @@
 internal import HubCore
 
-/// Of people who have just come back: what they are being sent once more, and what they have read of it. Looked at when a push leaves.
+/// Replays of people who have just come back, and their receipts. Asked when a push leaves.
 ///
-/// Between a push's decision and its departure lie a commit, a lane and libcurl's own queue. Who comes back meanwhile reads the event in its
-/// replay: their push waits for the replay's grace, and does not go once the receipt is there. A plain value over a clock that is passed in.
+/// Between a push's decision and its departure lie a commit, a lane and libcurl's own queue. Somebody who comes back meanwhile reads the
+/// event in a replay. Their push waits for the replay's grace, and does not go once the receipt is there. A plain value; the clock is
+/// passed in.
 package struct Comebacks: Sendable {
     private struct Key: Hashable {
         let event: String

@@ -37,8 +37,8 @@ final class OpenEvent {
     /// The targets whose due times have been moved, and those that have to be asked for proof.
     private var moved = Agenda()
     private var proofs = Agenda()
-    /// When the event was written to a target that is provisional, or taken as written where its receipt came late; where neither was at the
-    /// commit.
+    /// Times at which the event was written to a provisional target, or is taken as written because its receipt came late. Targets without
+    /// an entry were written to at the commit.
     private var writtenAgain: [Int: Int64] = [:]
     /// When a target that was due had come back, and when it had been replayed the event: each is given time for that, once.
     private var returns: [Int: Int64] = [:]

@@ -46,8 +46,10 @@ package struct NotificationContent: Sendable, Equatable {
     /// The members of a request that `init(json:)` reads.
     package static let members = ["notification", "data"] + PlatformContent.names + ["kind"]
 
-    /// Reads a send request: `notification, data, android, android_v2, apns, webpush, fcm_options, live_activity, kind`, each in FCM v1's own
-    /// form or in a definition's flat one (members of `aps` in `apns`, of AndroidNotification in `android`), in snake_case or camelCase.
+    /// Reads a send request: `notification, data, android, android_v2, apns, webpush, fcm_options, live_activity, kind`.
+    ///
+    /// Each has FCM v1's own form or a definition's flat one (members of `aps` in `apns`, of AndroidNotification in `android`). Names are
+    /// in snake_case or camelCase.
     ///
     /// - Parameter others: members that the caller reads itself: passed over here, and named among those that are known.
     /// - Throws: the first mistake, with the path of the member. Nothing that is not understood is passed over.

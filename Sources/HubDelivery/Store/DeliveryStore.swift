@@ -228,7 +228,8 @@ package protocol DeliveryStore: RecipientStore, ScheduledStore, TrailStore, Rece
     /// - Parameters:
     ///   - answers: each takes the place of an older one with the same app and key.
     ///   - scheduled: each has to wait still. Also to be given where no event is committed: a publish without a policy.
-    /// - Throws: `AlreadySent` where one of an event's `once.users` was sent its key before. `ScheduleError.notWaiting` with all that do not wait; the rest can be committed again without those.
+    /// - Throws: `AlreadySent` if one of an event's `once.users` was sent its key before. `ScheduleError.notWaiting` with all publishes that
+    ///   do not wait; the rest can be committed again without those.
     func commit(_ batch: [EventCommit], answers: [AnswerRecord], scheduled: [ScheduledTake]) async throws -> [EventRecord]
     /// The deliveries in an open state, soonest due first, at most `limit`, with their `firstAttemptAt`. For start-up.
     func openDeliveries(limit: Int) async throws -> [PushRecord]
@@ -236,9 +237,8 @@ package protocol DeliveryStore: RecipientStore, ScheduledStore, TrailStore, Rece
     /// leased with these attempts and due times until `update` writes what became of them; so does the next process after a crash.
     /// - Returns: those that were leased, in order. Only these may be sent.
     func lease(_ deliveries: [PushRecord]) async throws -> [PushRecord]
-    /// Writes states, attempts, due times, provider ids and outcomes of known rows that are open, in one transaction, and adds the
-    /// records' `attempt` to what is kept for the trail. What has ended meanwhile stays as it ended. The due time of what has failed becomes the
-    /// end of its last attempt.
+    /// Writes states, attempts, due times, provider ids and outcomes of open rows, in one transaction, and adds each record's `attempt` to
+    /// the trail. Rows that ended meanwhile stay as they ended. The due time of a failed push becomes the end of its last attempt.
     /// - Returns: of what was to be tried again, those that a receipt came to during their attempt, as they ended: cancelled.
     @discardableResult
     func update(_ deliveries: [PushRecord]) async throws -> [PushRecord]

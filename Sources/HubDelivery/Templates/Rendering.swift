@@ -90,8 +90,8 @@ package struct Rendering {
         }
     }
 
-    /// Whether no gateway would take it. Title and body are cut until they fit, so where they differ alone the answer is the same; and asking
-    /// takes longer than everything else that is done for a recipient.
+    /// Why no gateway would take the message; nil: they would. Title and body are cut until they fit, so messages that differ only in them
+    /// share an answer. The check takes longer than all other work for a recipient.
     private mutating func problem(_ message: PushMessage) -> String? {
         guard let check else { return nil }
         var bare = message

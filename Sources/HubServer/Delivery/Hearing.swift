@@ -60,8 +60,8 @@ struct Hearing {
     }
 
     /// A loop has reported all that had come when it was asked.
-    /// - Parameter newcomers: connections that it has not let in yet, and people who have come since the last answer while they come back from
-    ///   the hub's own absence. As long as they keep coming, others are on the way.
+    /// - Parameter newcomers: connections that the loop has not let in yet, plus people who came back from the hub's own absence since the
+    ///   last answer. As long as people keep coming back, others are on the way.
     /// - Returns: how late the hub was, where this was the last loop to answer.
     mutating func answered(_ number: UInt64, newcomers count: Int, now: Int64) -> Delay? {
         guard number == round, askedAt != nil else { return nil }

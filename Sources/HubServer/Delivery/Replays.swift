@@ -175,7 +175,7 @@ final class Replayer: Sendable {
     func close() { inbox.close() }
 
     /// Works until `close`. Call once.
-    /// - Parameter send: takes the replay and its frames, joined, in order; both are empty when nothing was missed, or nothing could be read.
+    /// - Parameter send: takes the replay and its frames, joined, in order. Both are empty if nothing was missed or nothing could be read.
     func run(send: @escaping @Sendable (Replay, [UInt8]) -> Void) async {
         while let arrivals = await inbox.next() {
             // Whoever comes together to a channel has mostly missed the same: each event is read and written out once for all of them.

@@ -3,9 +3,9 @@ internal import Synchronization
 
 /// Gives memory back to the system after large events, and after crowds.
 ///
-/// glibc keeps what was freed in arenas, one for some threads each. Which threads decide, store and send an event changes from event to
-/// event, so that several arenas would each keep the memory of the largest one. A TLS handshake takes 44 KB for a while, between blocks that
-/// stay as long as the connection; and of a crowd that has left, a few blocks that stay would hold all.
+/// glibc keeps freed memory in arenas, each shared by a few threads. Different threads decide, store and send each event, so several arenas
+/// would each keep the memory of the largest event. A TLS handshake takes 44 KB for a while, between blocks that stay as long as the
+/// connection. After a crowd has left, a few remaining blocks would hold the memory of all.
 final class MemoryRelief: Sendable {
     /// Deliveries of one commit from which on it is worth the while: some megabytes.
     static let deliveriesMin = 10_000
