@@ -1,23 +1,23 @@
-/// How a kind of server is spoken to: all that a comparison of servers needs of the protocol.
+/// The protocol of one kind of server, as far as a comparison of servers needs it.
 ///
-/// Events are recognised on arrival by a mark in their data (`EventMark`), whatever stands around it; so receiving, the part that has
-/// to be fast, is the same for every server, and a dialect is asked only while connecting and publishing.
+/// A mark in an event's data (`EventMark`) identifies the event on arrival, whatever surrounds it. Receiving, which has to be fast, is
+/// therefore the same for every server. A dialect is used only while connecting and publishing.
 package protocol Dialect: Sendable {
-    /// As in `--dialect` and in reports.
+    /// Name in `--dialect` and in reports.
     var name: String { get }
     /// Path and query of the WebSocket upgrade for a connection that will subscribe to `channel`.
     func path(channel: String) -> String
     /// The sub-protocol to offer; nil: none.
     var subprotocol: String? { get }
-    /// Messages of the client are binary frames instead of text.
+    /// Whether the client sends binary frames instead of text.
     var isBinary: Bool { get }
-    /// The server puts several events into one message when they go out together.
+    /// Whether the server may join several events into one message.
     var joinsEvents: Bool { get }
-    /// What is said after the upgrade until events arrive, in order; empty where the upgrade itself subscribes.
+    /// Steps after the upgrade until events arrive, in order; empty if the upgrade itself subscribes.
     func opening(channel: String) -> [OpeningStep]
-    /// The same for a connection that publishes by `PublishAction.webSocket`; as `opening` unless a dialect says otherwise.
+    /// The steps for a connection that publishes by `PublishAction.webSocket`; `opening` by default.
     func publisherOpening(channel: String) -> [OpeningStep]
-    /// How one event goes out. `data` is a JSON object's text that holds the mark.
+    /// Encodes one publish. `data` is the text of a JSON object that contains the mark.
     func publish(channel: String, data: String) -> PublishAction
 }
 
@@ -26,10 +26,10 @@ extension Dialect {
     package func publisherOpening(channel: String) -> [OpeningStep] { opening(channel: channel) }
 }
 
-/// Waits for a message that contains `awaited` (nil: does not wait), then sends what `reply` makes of it (nil: nothing).
+/// Waits for a message that contains `awaited` (nil: does not wait), then sends the result of `reply` (nil: nothing).
 package struct OpeningStep: Sendable {
     package var awaited: String?
-    /// Gets the whole awaited message, or an empty one.
+    /// Takes the whole awaited message, or an empty one.
     package var reply: (@Sendable (String) -> String)?
 
     package init(awaiting awaited: String?, reply: (@Sendable (String) -> String)? = nil) {
@@ -38,10 +38,10 @@ package struct OpeningStep: Sendable {
     }
 }
 
-/// One publish as bytes on a connection of its own, which is kept open for the next.
+/// One publish as bytes for a publishing connection, which stays open for the next.
 package enum PublishAction: Sendable {
-    /// A whole HTTP/1.1 request; its answer's status tells whether it was taken.
+    /// A whole HTTP/1.1 request; the answer's status tells whether the server accepted it.
     case http([UInt8])
-    /// A message on a WebSocket that went through `opening`; there is no answer.
+    /// A message on a WebSocket after its `opening`; it has no answer.
     case webSocket(String)
 }

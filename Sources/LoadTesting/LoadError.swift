@@ -1,7 +1,7 @@
-/// Why a run could not be made, or did not hold: a sentence for whoever started it.
+/// Why a run failed or could not start: a message for its operator.
 package struct LoadError: Error, CustomStringConvertible, Sendable {
     package let description: String
-    /// What was asked for cannot be meant, as against: it was tried and failed.
+    /// Whether the request itself was invalid, as opposed to a failed attempt.
     package let isUsage: Bool
 
     package init(_ description: String, isUsage: Bool = false) {

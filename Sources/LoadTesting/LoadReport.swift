@@ -1,19 +1,21 @@
-/// What one run measured: what the table, the JSON file and the HTML page show. Encoded as it stands; names are the file's keys.
+/// The measurements of one run, for the table, the JSON file and the HTML page. Property names are the file's keys.
 package struct LoadReport: Codable, Sendable, Equatable {
     /// `fanout`, `rooms` and so on.
     package var scenario: String
-    /// The server's URL, and which kind of server it is (`pusher` for any Pusher-compatible one).
+    /// The server's URL.
     package var target: String
+    /// The kind of server; `pusher` for any Pusher-compatible one.
     package var dialect: String
     /// ISO 8601, UTC.
     package var started: String
+    /// Duration of the measurement.
     package var seconds: Double
     package var settings: [Setting] = []
     package var machine: [Setting] = []
     package var figures: [Figure] = []
     package var latencies: [Latency] = []
     package var timelines: [Timeline] = []
-    /// What makes the figures doubtful: the client was the bottleneck, the machine was busy with other things.
+    /// Reasons to doubt the figures: the client was the bottleneck, or the machine was busy otherwise.
     package var warnings: [String] = []
 
     package init(scenario: String, target: String, dialect: String, started: String, seconds: Double) {
@@ -34,7 +36,7 @@ package struct LoadReport: Codable, Sendable, Equatable {
         }
     }
 
-    /// One number, with its unit as it is printed: `us`, `MB`, `1/s`, `%`, or empty for a count.
+    /// One number with its printed unit: `us`, `MB`, `1/s`, `%`, or empty for a count.
     package struct Figure: Codable, Sendable, Equatable {
         package var name: String
         package var value: Double
@@ -47,14 +49,14 @@ package struct LoadReport: Codable, Sendable, Equatable {
         }
     }
 
-    /// A distribution in microseconds, measured from when the thing was due and not from when it was done (no coordinated omission).
+    /// A distribution in microseconds, measured from the due time and not from the start of the work (no coordinated omission).
     package struct Latency: Codable, Sendable, Equatable {
         package var name: String
         package var count: UInt64
         package var minimum: UInt64
         package var mean: Double
         package var maximum: UInt64
-        /// Rising percentiles up to 100, with the value that so many percent do not exceed.
+        /// Rising percentiles up to 100, each with the value that so many percent do not exceed.
         package var percentiles: [Percentile]
 
         package init(
@@ -79,7 +81,7 @@ package struct LoadReport: Codable, Sendable, Equatable {
         }
     }
 
-    /// One value after every `secondsPerPoint` of the run, from its beginning.
+    /// One value per `secondsPerPoint` of the run, from its beginning.
     package struct Timeline: Codable, Sendable, Equatable {
         package var name: String
         package var unit: String

@@ -3,6 +3,7 @@ package struct FloorDialect: Dialect {
     package let name = "floor"
     private let authority: String
 
+    /// - Parameter authority: for `Host:`.
     package init(authority: String) {
         self.authority = authority
     }

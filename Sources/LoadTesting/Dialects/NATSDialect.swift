@@ -8,7 +8,7 @@ package struct NATSDialect: Dialect {
     package var subprotocol: String? { nil }
     package var isBinary: Bool { true }
 
-    /// What waits for a client goes out as one frame.
+    /// The server sends the messages waiting for a client as one frame.
     package var joinsEvents: Bool { true }
 
     package func path(channel: String) -> String { "/" }
@@ -21,7 +21,7 @@ package struct NATSDialect: Dialect {
         greeting("")
     }
 
-    /// The server answers what was said in order, so its `PONG` says that the subscription is there.
+    /// The server answers in order, so its `PONG` confirms the subscription.
     private func greeting(_ subscription: String) -> [OpeningStep] {
         let connect = "CONNECT {\"verbose\":false,\"pedantic\":false,\"lang\":\"tandem\",\"version\":\"1\"}\r\n"
         return [OpeningStep(awaiting: "INFO ") { _ in "\(connect)\(subscription)PING\r\n" }, OpeningStep(awaiting: "PONG")]

@@ -4,6 +4,7 @@ package struct NchanDialect: Dialect {
     package let name = "nchan"
     private let authority: String
 
+    /// - Parameter authority: for `Host:`.
     package init(authority: String) {
         self.authority = authority
     }

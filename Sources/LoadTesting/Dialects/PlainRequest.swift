@@ -1,4 +1,4 @@
-/// A publish over HTTP without signatures, as the simple peers of a comparison take it.
+/// An unsigned publish over HTTP, for the simple peers of a comparison.
 enum PlainRequest {
     /// - Parameters:
     ///   - authority: for `Host:`.

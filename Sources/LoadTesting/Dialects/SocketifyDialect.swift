@@ -1,9 +1,10 @@
-/// uWebSockets as loadtest/compare/peers/socketify_server.py sets it up: a client says the channel's name, hears `subscribed`, and a POST
+/// uWebSockets with loadtest/compare/peers/socketify_server.py: a client sends the channel's name and receives `subscribed`; a POST
 /// publishes.
 package struct SocketifyDialect: Dialect {
     package let name = "socketify"
     private let authority: String
 
+    /// - Parameter authority: for `Host:`.
     package init(authority: String) {
         self.authority = authority
     }

@@ -2,20 +2,20 @@ internal import CLoadSockets
 internal import Foundation
 internal import Synchronization
 
-/// One run: starts the workers, opens connections in a ramp, and looks at everything once a second.
+/// One run: starts the workers, opens connections in a ramp, and samples everything once a second.
 ///
-/// Used by one thread, the program's own; the scenario is its straight line of calls. `end()` stops the workers.
+/// Used by the program's main thread only, on which the scenario runs as a straight sequence of calls. `end()` stops the workers.
 final class LoadRun {
     let options: RunOptions
     let target: Target
     let dialect: any Dialect
     let kinds: [MeasuredKind]
-    /// Kinds whose receptions are deliveries.
+    /// Kinds that count as deliveries.
     let delivered: [Int]
-    /// Of them, the ones whose latency the progress line shows.
+    /// Delivered kinds whose latency the progress line shows.
     let shown: [Int]
     let receivers: [WorkerDoor]
-    /// Publishes, and nothing else.
+    /// The worker that only publishes.
     let publisher: WorkerDoor
     let started = Date()
     let origin = tandem_load_now()
@@ -53,10 +53,10 @@ final class LoadRun {
         }
     }
 
-    /// Files, pipes and the workers' own.
+    /// Files, pipes and the workers' own descriptors.
     private static let descriptorsBeside = 100
     private static let tick = 0.01
-    /// A ramp in which nothing opens for so long has failed.
+    /// A ramp fails if no connection opens for this time.
     private static let stuckSeconds = 20.0
 
     var doors: [WorkerDoor] { receivers + [publisher] }
@@ -71,8 +71,8 @@ final class LoadRun {
 
     // MARK: Time
 
-    /// Lets the run go on until a condition holds, looking every 10 ms and sampling once a second.
-    /// - Returns: false when the time was over first.
+    /// Runs until a condition holds, checking every 10 ms and sampling once a second.
+    /// - Returns: false if the time limit came first.
     @discardableResult
     func pass(atMost seconds: Double, until condition: () -> Bool = { false }) throws(LoadError) -> Bool {
         let end = elapsed + seconds
@@ -86,7 +86,7 @@ final class LoadRun {
         }
     }
 
-    /// All counts of all workers, now.
+    /// The present counts of all workers.
     func counts() -> (links: WorkerCounts, kinds: [KindCounts]) {
         var links = WorkerCounts()
         var all = kinds.map { _ in KindCounts() }
@@ -101,8 +101,8 @@ final class LoadRun {
     // MARK: Connections
 
     /// Opens connections in a ramp, and waits until all are open.
-    /// - Parameter plan: makes the plan of a number, on its worker's thread.
-    /// - Throws: when one cannot be opened.
+    /// - Parameter plan: makes the plan of a connection's number, on its worker's thread.
+    /// - Throws: if one cannot be opened.
     func connect(_ count: Int, plan: @escaping @Sendable (Int, Worker) -> ConnectionPlan) throws(LoadError) {
         let before = counts().links
         let began = elapsed
@@ -143,28 +143,28 @@ final class LoadRun {
         try sampler.noteConnected(count, seconds: elapsed - began)
     }
 
-    /// Before the first connection, for scenarios that let them in by themselves.
+    /// Samples the idle server before the first connection, for scenarios that open connections themselves.
     func noteIdle() throws(LoadError) { try sampler.noteIdle() }
 
-    /// When so many are open, which took so many seconds.
+    /// Records that `count` connections were opened within `seconds`.
     func noteConnected(_ count: Int, seconds: Double) throws(LoadError) { try sampler.noteConnected(count, seconds: seconds) }
 
     // MARK: Measuring
 
-    /// Returns when it begins: what falls due from then on is measured.
+    /// Begins measuring, and returns when it has begun. Events due from then on are measured.
     func beginMeasuring() throws(LoadError) {
         try agree { worker, time in worker.tally.measured = time ..< .max }
         try sampler.begin(doors, now: elapsed)
     }
 
-    /// Returns when it is over: what falls due from then on is not measured; what is on its way still is.
+    /// Ends measuring, and returns when it is over. Later due events are not measured; earlier ones still are, whenever they arrive.
     func endMeasuring() throws(LoadError) {
         try agree { worker, time in worker.tally.measured = worker.tally.measured.lowerBound..<max(time, worker.tally.measured.lowerBound) }
         try sampler.end(doors, now: elapsed)
     }
 
-    /// Tells all workers a time before it comes, and waits for it. Told afterwards, a busy worker would already have taken events for
-    /// something else than the others did.
+    /// Posts a future time to all workers, then waits for it. With a past time, busy workers would already have classified events
+    /// differently.
     private func agree(_ set: @escaping @Sendable (Worker, UInt64) -> Void) throws(LoadError) {
         let asked = tandem_load_now()
         for door in doors { door.ask { _ in } }
@@ -181,7 +181,7 @@ final class LoadRun {
 
     private static let agreementNanoseconds: UInt64 = 200_000_000
 
-    /// The report, with what every scenario has in it.
+    /// The report, with the parts common to all scenarios.
     func report() throws(LoadError) -> LoadReport {
         try sampler.sample(doors, now: elapsed)
         var report = LoadReport(
@@ -194,9 +194,9 @@ final class LoadRun {
     }
 }
 
-/// Something that is given to another thread and not used by its giver any more.
+/// A value passed to another thread and no longer used by the sender.
 private struct HandedOver<Value>: @unchecked Sendable {
-    // Guard: the giver keeps no reference; only the thread that it was given to reads it.
+    // Guard: the sender keeps no reference; only the receiving thread reads it.
     let value: Value
 
     init(_ value: Value) { self.value = value }

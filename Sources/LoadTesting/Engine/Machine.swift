@@ -1,7 +1,7 @@
 internal import Foundation
 internal import Glibc
 
-/// What the run was made on.
+/// The machine that made the run.
 enum Machine {
     static let cores = max(1, ProcessInfo.processInfo.activeProcessorCount)
 

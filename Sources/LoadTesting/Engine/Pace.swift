@@ -1,8 +1,8 @@
-/// Something a worker does at times of its own: after a turn it looks which are due.
+/// A worker's task with times of its own: after each turn the worker runs the due ones.
 final class Pace {
     /// Nanoseconds of the monotonic clock.
     fileprivate(set) var due: UInt64
-    /// Says when it wants to run again; nil: never.
+    /// Runs the task and returns its next due time; nil: never.
     private let fire: (UInt64) -> UInt64?
 
     init(due: UInt64, fire: @escaping (UInt64) -> UInt64?) {
@@ -10,14 +10,14 @@ final class Pace {
         self.fire = fire
     }
 
-    /// False when it is over.
+    /// Runs the task. False if it has ended.
     func run(now: UInt64) -> Bool {
         guard let next = fire(now) else { return false }
         due = next
         return true
     }
 
-    /// Takes what is due of a schedule, oldest first, until it is told to stop.
+    /// Runs `each` for every due time of a schedule, oldest first, until it returns false.
     convenience init(_ loop: OpenLoop, each: @escaping (_ due: UInt64) -> Bool) {
         var loop = loop
         self.init(due: loop.nextDue) { now in

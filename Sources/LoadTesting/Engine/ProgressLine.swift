@@ -1,8 +1,7 @@
 internal import Foundation
 internal import Glibc
 
-/// What the run shows of itself on standard error while it runs: on a terminal one line that is written anew every second, otherwise
-/// a line every five.
+/// The run's progress on standard error: on a terminal one line rewritten every second, otherwise a line every five seconds.
 final class ProgressLine {
     private let isTerminal = isatty(STDERR_FILENO) == 1
     private var lastShown = -10.0

@@ -1,28 +1,29 @@
 internal import CLoadSockets
 
-/// How publishes follow each other.
+/// The rule for the start of the next publish.
 package enum PublishPace: Sendable, Equatable {
-    /// So many a second, whatever the server does (open loop).
+    /// Publishes per second, whatever the server does (open loop).
     case rate(Double)
-    /// So many under way at any time; the next goes out when one is answered (closed loop).
+    /// Publishes in flight at any time; each answer starts the next one (closed loop).
     case outstanding(Int)
 }
 
-/// What became of the publishes.
+/// Results of the publishes.
 package struct PublishCounts: Sendable {
     package var sent: UInt64 = 0
     package var taken: UInt64 = 0
-    /// Answered with something else than success, by status.
+    /// Answers other than success, by status.
     package var refused: [Int: UInt64] = [:]
-    /// No answer came: whether they were delivered is not known.
+    /// Publishes without an answer: whether they were delivered is unknown.
     package var unanswered: UInt64 = 0
-    /// Due and not sent when publishing ended.
+    /// Publishes due but not sent when publishing ended.
     package var unsent: UInt64 = 0
-    /// Connections that failed again and again, and were given up.
+    /// Connections given up after repeated failures.
     package var abandoned: UInt64 = 0
 
     package init() {}
 
+    /// Refused and unanswered publishes.
     package var failed: UInt64 { refused.values.reduce(unanswered, +) }
 
     package mutating func add(_ other: PublishCounts) {
@@ -35,21 +36,21 @@ package struct PublishCounts: Sendable {
     }
 }
 
-/// What a publisher sends.
+/// A publisher's channels, pace and event data.
 package struct PublishPlan: Sendable {
     package var channels: [String]
     package var pace: PublishPace
-    /// Connections, each with one request under way.
+    /// Connections, each with one request in flight.
     package var connections: Int
-    /// Of an event's data, the mark included.
+    /// Length of an event's data, mark included.
     package let bytes: Int
-    /// What the marks say.
+    /// Kind in the events' marks.
     package var kind: Int
-    /// What the time from due to answer is counted as.
+    /// Kind that counts the time from due to answer.
     package var answeredKind: Int
-    /// Of the first connection's mark.
+    /// Stream in the first connection's mark; later connections count up from it.
     package var firstStream = 0
-    /// Behind the mark, up to `bytes`.
+    /// Padding after the mark, up to `bytes`.
     private let rest: String
 
     package init(
@@ -66,19 +67,19 @@ package struct PublishPlan: Sendable {
         rest = fill > 0 ? "\",\"p\":\"\(String(repeating: "x", count: fill))\"}" : "\"}"
     }
 
-    /// The event's data: a JSON object with the mark, filled up to `bytes`.
+    /// The event's data: a JSON object with the mark, padded to `bytes`.
     package func data(_ mark: EventMark) -> String {
         "{\"m\":\"" + mark.text + rest
     }
 }
 
-/// Publishes over connections of its own, one request under way on each; on its worker's thread.
+/// Publishes over its own connections, with one request in flight on each. Used on its worker's thread.
 final class Publisher: LinkWatcher {
     private struct Line {
         var slot = -1
         var isReady = false
         var channel = 0
-        /// Of the request under way; 0: none.
+        /// Due time of the request in flight; 0: none.
         var due: UInt64 = 0
         var failuresInRow = 0
     }
@@ -88,7 +89,7 @@ final class Publisher: LinkWatcher {
     private let plan: PublishPlan
     private var lines: [Line]
     private var idle: [Int] = []
-    /// By line, then by channel: what comes next.
+    /// Next sequence by line, then by channel.
     private var sequences: [[UInt32]]
     private var schedule: OpenLoop?
     private var nextChannel = 0
@@ -97,9 +98,9 @@ final class Publisher: LinkWatcher {
     private var witnessesWanted = 0
     private(set) var counts = PublishCounts()
 
-    /// A line that fails so often in a row is given up.
+    /// Consecutive failures after which a line is given up.
     static let failuresMax = 20
-    /// Nanoseconds before a connection that could not be opened is tried again: a server that starts anew takes seconds.
+    /// Nanoseconds before a failed connection is retried: a restarting server takes seconds.
     private static let retryPause: UInt64 = 250_000_000
 
     init(worker: Worker, dialect: any Dialect, plan: PublishPlan) {
@@ -116,7 +117,7 @@ final class Publisher: LinkWatcher {
         if case .webSocket = dialect.publish(channel: plan.channels[0], data: "{}") { true } else { false }
     }
 
-    /// Subscribes to what it publishes, so that it hears when a publish has gone through.
+    /// Subscribes to the published channels: without answers, an event's arrival shows that its publish went through.
     private func listen() {
         for (index, channel) in plan.channels.enumerated() {
             let witness = ConnectionPlan(dialect, channel: channel, index: index)
@@ -143,10 +144,10 @@ final class Publisher: LinkWatcher {
     }
 
     var isConnected: Bool { lines.allSatisfy { $0.isReady } && witnesses >= witnessesWanted }
-    /// Nothing is under way.
+    /// Whether nothing is in flight.
     var isQuiet: Bool { lines.allSatisfy { $0.due == 0 } }
 
-    /// What would come next on every line of a channel.
+    /// Next sequence on every line of a channel.
     func ends(channel: Int) -> [UInt32] { sequences.map { $0[channel] } }
 
     func begin() {
@@ -160,7 +161,7 @@ final class Publisher: LinkWatcher {
                 Pace(due: schedule.nextDue) { [weak self] now in
                     guard let self, self.isPublishing else { return nil }
                     self.sendDue(now: now)
-                    // With all lines busy the next answer sends what is due; then there is no need to ring before that.
+                    // With all lines busy, the next answer sends the due publishes, so no earlier timer is needed.
                     return self.idle.isEmpty ? now + Self.busyPause : self.schedule?.nextDue
                 })
         case .outstanding:
@@ -194,7 +195,7 @@ final class Publisher: LinkWatcher {
         case .http(let request): worker.send(lines[line].slot, request)
         case .webSocket(let message):
             worker.sendMessage(lines[line].slot, message)
-            // Nothing is answered. A closed loop goes on when the event came to its witness; an open one need not wait.
+            // WebSocket publishes have no answer. A closed loop continues when its witness receives the event; an open loop need not wait.
             guard schedule != nil else { return }
             counts.taken += 1
             lines[line].due = 0
@@ -250,7 +251,7 @@ final class Publisher: LinkWatcher {
             worker.tally.record(plan.answeredKind, from: due, to: now)
         } else {
             counts.refused[answer.status, default: 0] += 1
-            // Nobody gets it: the next one takes its number.
+            // The event never went out, so the next one takes its number.
             sequences[line][lines[line].channel] -= 1
         }
         if answer.closes { return }

@@ -1,25 +1,28 @@
-/// What a run is to be: the same for all scenarios, each uses what it needs.
+/// Parameters of a run, common to all scenarios. A scenario may ignore some.
 package struct RunOptions: Sendable {
     package var scenario: String
     package var connections: Int
     package var channels: Int
-    /// The channels' name; its prefix says whether they are public, private or presence channels.
+    /// The channels' base name; its prefix makes them public, private or presence channels.
     package var channel: String
-    /// Measured, and before that.
+    /// Measured time in seconds.
     package var seconds: Double
+    /// Seconds of load before measuring.
     package var warmup: Double
     package var pace: PublishPace
     /// Connections that publish.
     package var publishers: Int
+    /// Length of an event's data.
     package var bytes: Int
-    /// New connections a second while the run is set up.
+    /// New connections per second during the ramp.
     package var connectRate: Double
-    /// Threads that receive; one more publishes.
+    /// Receiving threads; one more thread publishes.
     package var threads: Int
+    /// Root of the server's process family, for CPU and memory; nil: not measured.
     package var serverPID: Int?
-    /// Connections that come and go beside those; their descriptors are needed, too.
+    /// Further connections that come and go, which need descriptors too.
     package var beside = 0
-    /// How long after the last publish something may still come.
+    /// Seconds after the last publish in which events may still arrive.
     package var drain: Double
 
     package init(
@@ -41,14 +44,14 @@ package struct RunOptions: Sendable {
         self.drain = drain
     }
 
-    /// Beyond them is a mistake rather than a load.
+    /// Upper bound of `connections`: more is a mistake rather than a load.
     package static let connectionsMax = 1_000_000
     package static let threadsMax = 64
 
-    /// The names of the channels, one without a number when it is alone.
+    /// The channels' names, without a number if there is only one.
     package var channelNames: [String] { channels == 1 ? [channel] : (1...max(1, channels)).map { "\(channel)-\($0)" } }
 
-    /// As they stand in the report.
+    /// The options for the report.
     var settings: [LoadReport.Setting] {
         let paced: LoadReport.Setting =
             switch pace {
@@ -63,7 +66,7 @@ package struct RunOptions: Sendable {
     }
 }
 
-/// A number with at most two digits behind the point, and none where they would be 0.
+/// A number with at most two decimals, and none if they are 0.
 package func decimal(_ value: Double) -> String {
     guard value.isFinite, value.magnitude < 1e15 else { return "\(value)" }
     let hundredths = Int64((value * 100).rounded())

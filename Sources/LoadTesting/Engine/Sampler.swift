@@ -1,11 +1,11 @@
-/// Collects from workers, server and machine once a second, and makes of it the part of the report that all scenarios have.
+/// Samples workers, server and machine once a second, and makes the part of the report common to all scenarios.
 struct Sampler {
-    /// Everything that only grows, at one moment.
+    /// All increasing counters at one moment.
     struct Moment: Sendable {
         var at = 0.0
         var links = WorkerCounts()
         var kinds: [KindCounts] = []
-        /// Seconds of each worker's thread, the publishing one last.
+        /// CPU seconds of each worker's thread, the publisher last.
         var threads: [Double] = []
         var server: ServerUse?
         var machine = Processes.MachineTime()
@@ -29,7 +29,7 @@ struct Sampler {
     private var warnings: [String] = []
 
     private static let period = 1.0
-    /// Of a core: above it the client's thread may have been what was measured.
+    /// Share of a core above which the client's thread may have been the bottleneck.
     private static let busyShare = 0.8
     private static let stolenShare = 0.05
     private static let othersShare = 0.1
@@ -51,7 +51,7 @@ struct Sampler {
 
     mutating func warn(_ sentence: String) { warnings.append(sentence) }
 
-    /// Between the beginning and the end of measuring.
+    /// Events received between the beginning and the end of measuring.
     func counted(_ kind: Int) -> UInt64 {
         guard let beginning, let ending else { return 0 }
         return ending.kinds[kind].received - beginning.kinds[kind].received

@@ -1,4 +1,4 @@
-/// What a run looks like second by second, in at most `pointsMax` points however long it is.
+/// A run's values second by second, in at most `pointsMax` points.
 struct Series {
     private struct Point {
         var span: Double
@@ -12,23 +12,23 @@ struct Series {
         var cpu: Double
     }
 
-    /// The series is halved at twice as many, so that a soak of days stays readable.
+    /// The series is halved at twice this number, so that a soak of days stays readable.
     private static let pointsMax = 1800
-    /// Below it a slope says nothing.
+    /// A slope over a shorter time is meaningless.
     private static let slopeSecondsMin = 60.0
-    /// The first part of a run, in which a server's memory settles.
+    /// The first part of a run, in which the server's memory settles.
     private static let settlingShare = 0.2
-    /// Of the server's memory in an hour: less than this is called steady.
+    /// Share of the server's memory per hour; slower growth is called steady.
     private static let steadyShare = 0.01
 
     private var points: [Point] = []
-    /// Samples joined in one point, and the point that is being made.
+    /// Number of samples joined per point, and the samples of the current point.
     private var stride = 1
     private var joining: [Point] = []
     private var seconds = 0.0
 
     mutating func add(span: Double, rate: Double, latency: Latencies, open: Int, server: ServerUse?, serverCPU: Double?) {
-        // What is left of the second before the first whole one says nothing.
+        // The rest of a second before the first whole one is too short for a sample.
         guard span > 0.5 else { return }
         joining.append(
             Point(
@@ -45,7 +45,7 @@ struct Series {
         }
     }
 
-    /// Rates and sizes are averaged; of latencies the worst stays, because that is what one looks for.
+    /// Averages rates and sizes; keeps the worst latency, which readers look for.
     private static func join(_ parts: [Point]) -> Point {
         let span = parts.reduce(0) { $0 + $1.span }
         func mean(_ value: (Point) -> Double) -> Double { parts.reduce(0) { $0 + value($1) * $1.span } / span }

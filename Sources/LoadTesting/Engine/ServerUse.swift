@@ -1,9 +1,9 @@
 internal import Foundation
 internal import Glibc
 
-/// Reads what Linux tells of processes and of the machine under /proc.
+/// Reads Linux's figures of processes and of the machine under /proc.
 enum Processes {
-    /// The file's text; nil when it cannot be read, as after the process ended.
+    /// The file's text; nil if it cannot be read, for example after the process ended.
     static func text(_ path: String) -> String? {
         let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else { return nil }
@@ -18,7 +18,7 @@ enum Processes {
         return String(decoding: bytes, as: UTF8.self)
     }
 
-    /// The fields of `/proc/PID/stat` behind the command's name: state, parent, ...
+    /// The fields of `/proc/PID/stat` after the command's name: state, parent, ...
     private static func fields(_ pid: Int) -> [Substring]? {
         guard let text = text("/proc/\(pid)/stat"), let end = text.lastIndex(of: ")") else { return nil }
         return text[text.index(after: end)...].split(separator: " ")
@@ -41,7 +41,7 @@ enum Processes {
 
     static func descriptors(_ pid: Int) -> Int? { (try? FileManager.default.contentsOfDirectory(atPath: "/proc/\(pid)/fd"))?.count }
 
-    /// The process and all that descend from it.
+    /// The process and all its descendants.
     static func family(of root: Int) -> [Int] {
         let all = ((try? FileManager.default.contentsOfDirectory(atPath: "/proc")) ?? []).compactMap { Int($0) }
         var children: [Int: [Int]] = [:]
@@ -57,11 +57,11 @@ enum Processes {
         return family
     }
 
-    /// What the machine has done since it started, in seconds of one core.
+    /// The machine's time use since boot, in seconds of one core.
     struct MachineTime: Sendable {
         var busy = 0.0
         var idle = 0.0
-        /// Wanted by us and given to another virtual machine.
+        /// Time in which the hypervisor ran another virtual machine instead of this one.
         var stolen = 0.0
 
         static func - (later: MachineTime, earlier: MachineTime) -> MachineTime {
@@ -78,14 +78,14 @@ enum Processes {
     }
 }
 
-/// What the server's processes use, as seen from outside.
+/// Resource use of the server's processes, as seen from outside.
 struct ServerUse: Sendable, Equatable {
-    /// Seconds, of all threads of all processes that are there now.
+    /// Seconds, over all threads of the present processes.
     var cpu = 0.0
     var residentBytes = 0.0
     var descriptors = 0
 
-    /// - Throws: when there is no such process.
+    /// - Throws: if there is no such process.
     static func read(_ pid: Int) throws(LoadError) -> ServerUse {
         guard Processes.cpu(pid) != nil else { throw LoadError("--server-pid \(pid): there is no such process (any more)") }
         var use = ServerUse()

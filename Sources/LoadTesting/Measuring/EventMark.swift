@@ -1,16 +1,16 @@
 internal import CLoadSockets
 
-/// What an event carries in its data so that it is known on arrival: when it was due, and its place in a sequence.
+/// Identifies an event on arrival by its data: its due time, and its place in a sequence.
 ///
-/// 32 characters, `~t` + kind (1 hexadecimal digit) + stream (4) + due time (16) + sequence (8) + `~`: nothing that JSON or a URL would
-/// escape, so every server hands it on as it is, however often it wraps it into strings.
+/// 32 characters, `~t` + kind (1 hexadecimal digit) + stream (4) + due time (16) + sequence (8) + `~`. JSON and URLs escape none of them,
+/// so every server passes the mark on unchanged, however often it wraps it into strings.
 package struct EventMark: Equatable, Sendable {
     package static let length = 32
     private static let prefixLength = 2
 
-    /// What sort of event, 0 to 15; the scenario numbers them.
+    /// The sort of event, 0 to 15, numbered by the scenario.
     package var kind: Int
-    /// Whose sequence: a publisher's connection or a sender. Order is promised within one only.
+    /// The sender of the sequence: a publisher's connection or a client. Order is promised within one stream only.
     package var stream: Int
     /// Nanoseconds of the monotonic clock.
     package var due: UInt64
@@ -45,7 +45,7 @@ package struct EventMark: Equatable, Sendable {
     }
 
     /// The first mark in a message.
-    /// - Parameter hint: where the last one was found: events of one run look alike, so it is mostly there again and nothing is searched.
+    /// - Parameter hint: offset of the last mark found. Events of one run are alike, so the next mark is mostly there and needs no search.
     static func find(in message: UnsafeRawBufferPointer, hint: inout Int) -> EventMark? {
         if let mark = unsafe read(message, at: hint) { return mark }
         var from = 0
@@ -62,7 +62,7 @@ package struct EventMark: Equatable, Sendable {
     }
 
     /// The next mark of a message that may hold several.
-    /// - Parameter from: where to search; moved behind the mark.
+    /// - Parameter from: start of the search; moved past the mark.
     static func next(in message: UnsafeRawBufferPointer, from: inout Int) -> EventMark? {
         guard from < message.count else { return nil }
         var place = 0
@@ -71,7 +71,7 @@ package struct EventMark: Equatable, Sendable {
         return mark
     }
 
-    /// All marks of a message, for tests and small things.
+    /// All marks of a message, for tests and small messages.
     package static func all(in message: [UInt8]) -> [EventMark] {
         var from = 0
         var marks: [EventMark] = []
@@ -81,7 +81,7 @@ package struct EventMark: Equatable, Sendable {
         return marks
     }
 
-    /// The first one, likewise.
+    /// The first mark of a message, for tests and small messages.
     package static func find(in message: [UInt8]) -> EventMark? {
         var hint = 0
         return unsafe message.withUnsafeBytes { unsafe find(in: $0, hint: &hint) }

@@ -2,9 +2,9 @@ internal import Histogram
 
 /// A distribution of durations, three digits exact from a microsecond to an hour (HdrHistogram).
 package struct Latencies: Sendable {
-    /// What takes longer counts as this.
+    /// Upper bound of the distribution; longer durations count as this.
     private static let microsecondsMax: UInt64 = 3_600_000_000
-    /// What reports give, rising to the maximum.
+    /// Percentiles of the report, rising to the maximum.
     private static let reported: [Double] = [
         1, 5, 10, 20, 30, 40, 50, 60, 70, 75, 80, 85, 90, 92.5, 95, 97, 98, 99, 99.5, 99.9, 99.95, 99.99, 99.999, 100,
     ]
@@ -14,10 +14,10 @@ package struct Latencies: Sendable {
     package init() {}
 
     package var count: UInt64 { histogram.totalCount }
-    /// Microseconds; 0 when there are none.
+    /// Microseconds; 0 if there are none.
     package var maximum: UInt64 { count == 0 ? 0 : histogram.maxRecorded }
 
-    /// - Parameters: nanoseconds of one clock; an end before its beginning counts as 0.
+    /// - Parameters: nanoseconds of one clock; a negative duration counts as 0.
     @inline(__always)
     package mutating func record(from due: UInt64, to end: UInt64) {
         let microseconds = end > due ? (end - due) / 1000 : 0
@@ -32,7 +32,7 @@ package struct Latencies: Sendable {
         if count > 0 { histogram.reset() }
     }
 
-    /// Microseconds that so many percent do not exceed; 0 when there are none.
+    /// Microseconds that so many percent do not exceed; 0 if there are none.
     package func percentile(_ percent: Double) -> UInt64 {
         count == 0 ? 0 : min(histogram.valueAtPercentile(percent), histogram.maxRecorded)
     }

@@ -1,24 +1,24 @@
-/// What has arrived of one numbered sequence at one receiver: finds what is lost, comes twice, or comes out of order. Eight bytes.
+/// The arrivals of one numbered sequence at one receiver. Finds lost, duplicated and reordered events. Eight bytes.
 package struct SequenceWindow: Sendable, Equatable {
-    /// What one arrival says.
+    /// The classification of one arrival.
     package enum Finding: Sendable, Equatable {
         case inOrder
-        /// So many before it have not come; they count as lost until they do.
+        /// The number of missing ones before it; they count as lost until they arrive.
         case gap(UInt32)
-        /// One that counted as lost has come.
+        /// It had counted as lost.
         case late
-        /// It had come before; or it is late by more than `remembered`, which cannot be told from that.
+        /// It had arrived before, or it is late by more than `remembered`, which looks the same.
         case duplicate
     }
 
     /// How far back a late arrival is recognised.
     package static let remembered: UInt32 = 31
-    /// The sequence begins with whatever comes first: for receivers that join in its middle.
+    /// The sequence begins with its first arrival: for receivers that join in its middle.
     package static let fromFirstArrival = SequenceWindow(next: .max)
 
-    /// What would come next in order.
+    /// The next sequence in order.
     package private(set) var next: UInt32
-    /// Bit i: `next - 1 - i` has not come.
+    /// Bit i: `next - 1 - i` is missing.
     private var missing: UInt32 = 0
 
     package init(next: UInt32 = 0) {

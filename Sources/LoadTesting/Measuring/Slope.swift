@@ -1,11 +1,11 @@
-/// A straight line through a series by least squares: whether memory grows, and how sure that is.
+/// A straight line through a series by least squares: the growth of memory and its uncertainty.
 package struct Slope: Sendable, Equatable {
-    /// In units of the values per unit of the places.
+    /// Units of the values per unit of the places.
     package var perUnit: Double
-    /// The slope's standard error. Points that follow each other are not independent, so it is rather too small.
+    /// The slope's standard error. Consecutive points are not independent, so it is rather too small.
     package var standardError: Double
 
-    /// Nil for fewer than three points, or all at one place.
+    /// Nil for fewer than three points, or if all are at one place.
     package init?(_ points: [(place: Double, value: Double)]) {
         guard points.count >= 3 else { return nil }
         let count = Double(points.count)

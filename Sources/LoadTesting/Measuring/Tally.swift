@@ -1,8 +1,8 @@
-/// A sort of event or of duration that a scenario tells apart.
+/// A sort of event or duration that a scenario distinguishes.
 package struct MeasuredKind: Sendable {
-    /// As in the report.
+    /// Name in the report.
     package var name: String
-    /// How many numbered sequences there are of it (publishers' connections, senders); 0: order and completeness are not looked at.
+    /// Number of sequences of this kind (publishers' connections, senders); 0: order and completeness are not checked.
     package var streams: Int
 
     package init(_ name: String, streams: Int = 0) {
@@ -11,22 +11,22 @@ package struct MeasuredKind: Sendable {
     }
 }
 
-/// What was counted of one kind.
+/// Counts of one kind.
 package struct KindCounts: Sendable {
-    /// All, warm-up included.
+    /// All events received, warm-up included.
     package var received: UInt64 = 0
-    /// Of those, due within the measured time.
+    /// Events due within the measured time, included in `received`.
     package var measured: UInt64 = 0
-    /// Skipped in their sequence, those included that came late.
+    /// Sequence numbers skipped, including those that arrived late.
     package var skipped: UInt64 = 0
     package var late: UInt64 = 0
     package var duplicated: UInt64 = 0
-    /// Of a sequence that does not exist.
+    /// Events of a sequence that does not exist.
     package var foreign: UInt64 = 0
 
     package init() {}
 
-    /// Not come at all, as far as later ones show.
+    /// Events that never arrived, as far as later ones show.
     package var lost: UInt64 { skipped - late }
 
     package mutating func add(_ other: KindCounts) {
@@ -39,18 +39,18 @@ package struct KindCounts: Sendable {
     }
 }
 
-/// What one worker has received, by kind: counts, latencies, and for every connection the place in every sequence.
+/// One worker's receptions by kind: counts, latencies, and every connection's place in every sequence.
 @safe struct Tally {
     private(set) var counts: [KindCounts]
-    /// Since the last `takeLatencies`.
+    /// Latencies since the last `takeLatencies`.
     private var latencies: [Latencies]
     private let firstSequence: [Int]
     private let streams: [Int]
-    /// Sequences of one connection.
+    /// Number of sequences per connection.
     private let perLink: Int
     private var windows: UnsafeMutablePointer<SequenceWindow>
     private var slots: Int
-    /// What was due within it goes into the latencies, nanoseconds.
+    /// Due times that count into the latencies, in nanoseconds.
     var measured: Range<UInt64> = .max ..< .max
 
     init(kinds: [MeasuredKind], slots: Int) {
@@ -83,7 +83,7 @@ package struct KindCounts: Sendable {
         self.slots = slots
     }
 
-    /// A slot gets a new connection.
+    /// Resets a slot for a new connection.
     mutating func begin(_ slot: Int, hearsAll: Bool) {
         for place in slot * perLink..<(slot + 1) * perLink {
             unsafe windows[place] = hearsAll ? SequenceWindow() : .fromFirstArrival
@@ -112,7 +112,7 @@ package struct KindCounts: Sendable {
         }
     }
 
-    /// A duration that no mark brought.
+    /// Records a duration that did not come from a mark.
     mutating func record(_ kind: Int, from due: UInt64, to end: UInt64) {
         counts[kind].received += 1
         guard measured.contains(due) else { return }
@@ -120,8 +120,8 @@ package struct KindCounts: Sendable {
         latencies[kind].record(from: due, to: end)
     }
 
-    /// How many events at the end of its sequences a connection has not got. One whose sequence never began has heard nothing of it.
-    /// - Parameter ends: what would come next, by stream from `firstStream` on.
+    /// Events missing at the ends of a connection's sequences. A sequence that never began counts none.
+    /// - Parameter ends: next sequence by stream, from `firstStream` on.
     func missing(_ slot: Int, kind: Int, ends: [UInt32], firstStream: Int) -> UInt64 {
         var missing: UInt64 = 0
         for (place, end) in ends.enumerated() where firstStream + place < streams[kind] {

@@ -3,9 +3,9 @@ internal import HubJSON
 internal import Foundation
 internal import Synchronization
 
-/// Pusher's protocol: WebSockets at `/app/KEY`, signed publishes at `/apps/ID/events`. Any compatible server.
+/// Pusher's protocol, for any compatible server: WebSockets at `/app/KEY`, signed publishes at `/apps/ID/events`.
 package struct PusherDialect: Dialect {
-    /// The app on whose behalf the tester speaks.
+    /// The app in whose name the tester acts.
     package struct App: Sendable {
         package var id: String
         package var key: String
@@ -23,7 +23,7 @@ package struct PusherDialect: Dialect {
     private let target: Target
     private let code: HMACKey
     private let users = PresenceUsers()
-    /// As in every published event.
+    /// Name of every published event.
     package static let eventName = "load"
 
     package init(app: App, target: Target) {
@@ -41,12 +41,12 @@ package struct PusherDialect: Dialect {
         opening(channel: channel, member: channel.hasPrefix("presence-") ? users.next() : nil)
     }
 
-    /// As above, as a member with a name of one's own; an id that holds a mark is recognised in everybody's `member_added`.
+    /// The same as a named member; an id that contains a mark is recognised in the `member_added` of all members.
     package func opening(channel: String, member: String?) -> [OpeningStep] {
         let subscribe = OpeningStep(awaiting: "pusher:connection_established") { message in
             subscription(to: channel, member: member, socketID: Self.socketID(in: message))
         }
-        // The channel stands in every frame of it; the acknowledgement comes before any event.
+        // Every frame of the subscription names the channel; the acknowledgement comes before any event.
         return [subscribe, OpeningStep(awaiting: "pusher_internal:subscription_succeeded")]
     }
 
@@ -89,15 +89,15 @@ package struct PusherDialect: Dialect {
         return Array(head.utf8) + content
     }
 
-    /// Out of `connection_established`, whose data is JSON within a string.
+    /// The socket id in `connection_established`, whose data is JSON within a string.
     static func socketID(in message: String) -> String {
         guard let place = message.range(of: "socket_id") else { return "" }
         return String(message[place.upperBound...].drop { !$0.isNumber }.prefix { $0.isNumber || $0 == "." })
     }
 
-    /// A JSON string. What the tester sends holds no control characters.
+    /// A JSON string. The tester's texts contain no control characters.
     static func quoted(_ text: String) -> String {
-        // By bytes: character by character it would be a third of what a publish costs the tester.
+        // By bytes, because a walk by characters would cost a third of a publish's time.
         var quoted: [UInt8] = [UInt8(ascii: "\"")]
         quoted.reserveCapacity(text.utf8.count + text.utf8.count / 8 + 2)
         for byte in text.utf8 {

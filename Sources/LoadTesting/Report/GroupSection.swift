@@ -1,11 +1,11 @@
-/// One scenario on the page: its figures, its latencies and its timelines, of one server or of several.
+/// One scenario on the page: the figures, latencies and timelines of one or several servers.
 struct GroupSection {
     var group: ReportSet.Group
     /// All servers of the page, so that each keeps its colour.
     var servers: [String]
     var isAlone: Bool
 
-    /// Percentiles of the table; the plot has all.
+    /// Percentiles of the table; the plot shows all.
     private static let tablePercents: [Double] = [50, 90, 99, 99.9, 100]
 
     var markup: Markup {
@@ -23,7 +23,7 @@ struct GroupSection {
         (servers.firstIndex(of: server) ?? 0) % PageStyle.colours
     }
 
-    /// A table for one run, where there is nothing to compare; bars for several.
+    /// A table for one run; bars for several runs to compare.
     private var figures: Markup {
         let all = ordered(group.servers.flatMap { $0.rounds.flatMap(\.figures) }, by: \.name).compactMap { $0.1.first }
         guard group.servers.contains(where: { $0.rounds.count > 1 }) || group.servers.count > 1 else {
@@ -36,7 +36,7 @@ struct GroupSection {
                     Spread(server.values(of: figure.name)).map { RangePlot.Row(name: server.name, place: place(server.name), spread: $0) }
                 }
                 let title = figure.unit.isEmpty ? figure.name : "\(figure.name), \(NumberText.shown(unit: figure.unit))"
-                // Bars of the same length say nothing.
+                // Bars of the same length show nothing.
                 if let first = rows.first?.spread.text(), rows.count > 1, rows.allSatisfy({ $0.spread.text() == first }) {
                     return .leaf("p", "\(title): \(first) for all")
                 }
@@ -50,7 +50,7 @@ struct GroupSection {
         }
         let lowest = curves.flatMap { $0.1.points.map(\.spread.lowest) }.min() ?? 1
         let highest = curves.flatMap { $0.1.points.map(\.spread.highest) }.max() ?? 1
-        // Of ten values there is no 99th percentile.
+        // Ten values have no 99th percentile.
         let most = Double(curves.map(\.1.mostInRound).max() ?? 1)
         let told = curves.flatMap { $0.1.points.map(\.percent).filter { $0 < 100 } }.max() ?? 99
         let last = min(told, 100 - 100 / max(most, 10))
@@ -73,7 +73,7 @@ struct GroupSection {
         ])
     }
 
-    /// Of several rounds the last, since points of different runs have no common clock.
+    /// The last of several rounds, because different runs have no common clock.
     private func timeline(_ name: String) -> Markup {
         let lines = group.servers.compactMap { server -> (String, LoadReport.Timeline)? in
             server.rounds.reversed().lazy.compactMap { $0.timelines.first { $0.name == name && !$0.points.isEmpty } }.first.map { (server.name, $0) }
@@ -96,7 +96,7 @@ struct GroupSection {
         return .joined([.leaf("h3", title), key(lines.map(\.0)), plot.markup])
     }
 
-    /// Says nothing where only one line is drawn.
+    /// Empty if only one line is drawn.
     private func key(_ names: [String]) -> Markup {
         names.count < 2
             ? .nothing : .element("ul", ["class": "key"], names.map { .leaf("li", ["class": "s\(place($0))"], $0) })

@@ -1,9 +1,9 @@
-/// A piece of HTML or SVG. What comes from outside (URLs, names, answers of servers) gets in by `text` and as attributes' values only,
-/// which both escape; names of elements and attributes are literals. So nothing measured can become markup.
+/// A piece of HTML or SVG. External text (URLs, names, servers' answers) enters only via `text` and attribute values, which are escaped.
+/// Names of elements and attributes are literals, so no measured text can become markup.
 package struct Markup: Sendable, Equatable {
     package private(set) var source: String
 
-    /// Names and values in the order in which they are written; values may come from outside.
+    /// Names and values in the order of writing; values may be external text.
     package struct Attributes: ExpressibleByDictionaryLiteral, Sendable {
         fileprivate var source = ""
 
@@ -32,7 +32,7 @@ package struct Markup: Sendable, Equatable {
         return Markup(source: source + "</\(name)>")
     }
 
-    /// An element that holds nothing but text.
+    /// An element that contains only text.
     package static func leaf(_ name: StaticString, _ attributes: Attributes, _ text: String) -> Markup {
         element(name, attributes, [.text(text)])
     }
@@ -41,12 +41,12 @@ package struct Markup: Sendable, Equatable {
         leaf(name, [:], text)
     }
 
-    /// An HTML element that has no end tag.
+    /// An HTML element without an end tag.
     package static func void(_ name: StaticString, _ attributes: Attributes) -> Markup {
         Markup(source: "<\(name)\(attributes.source)>")
     }
 
-    /// A style sheet, which is never escaped: a literal.
+    /// A style sheet, never escaped because it is a literal.
     package static func style(_ sheet: StaticString) -> Markup {
         Markup(source: "<style>\(sheet)</style>")
     }
@@ -55,7 +55,7 @@ package struct Markup: Sendable, Equatable {
         Markup(source: parts.map(\.source).joined())
     }
 
-    /// Control characters, which no document may hold, become U+FFFD.
+    /// Replaces control characters, which no document may contain, by U+FFFD.
     private static func escaped(_ text: String) -> String {
         var result = ""
         result.reserveCapacity(text.utf8.count)

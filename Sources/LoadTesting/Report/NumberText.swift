@@ -1,8 +1,8 @@
 internal import Foundation
 
-/// How reports print numbers: three digits that count, groups of thousands, and units that fit.
+/// The number format of reports: three significant digits, groups of thousands, and fitting units.
 package enum NumberText {
-    /// `1,234,567`, `12.3`, `0.041`; whole numbers are printed whole.
+    /// `1,234,567`, `12.3`, `0.041`; whole numbers without decimals.
     package static func plain(_ value: Double) -> String {
         guard value.isFinite else {
             return "–"
@@ -14,11 +14,12 @@ package enum NumberText {
         return fixed(value, digits: size >= 100 ? 0 : size >= 10 ? 1 : size >= 1 ? 2 : size >= 0.001 ? 3 : 6)
     }
 
-    /// With the unit as people read it.
+    /// The number with its unit in readable form.
     package static func plain(_ value: Double, unit: String) -> String {
         unit.isEmpty ? plain(value) : "\(plain(value)) \(shown(unit: unit))"
     }
 
+    /// The readable form of a unit.
     package static func shown(unit: String) -> String {
         unit == "us" ? "µs" : unit
     }
@@ -32,7 +33,7 @@ package enum NumberText {
         }
     }
 
-    /// For axes and bounds: `250`, `10k`, `1.5M`; no zeros that say nothing.
+    /// For axes and bounds: `250`, `10k`, `1.5M`, without trailing zeros.
     package static func short(_ value: Double) -> String {
         let (divisor, suffix) =
             switch abs(value) {
@@ -48,7 +49,7 @@ package enum NumberText {
         return digits + suffix
     }
 
-    /// A coordinate of a drawing: at most two digits behind the point, which is less than a pixel.
+    /// A coordinate of a drawing: at most two decimals, less than a pixel.
     package static func coordinate(_ value: Double) -> String {
         let hundredths = (value * 100).rounded() / 100
         return hundredths == hundredths.rounded() ? String(Int(hundredths)) : String(hundredths)

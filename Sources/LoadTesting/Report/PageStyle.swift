@@ -1,4 +1,4 @@
-/// The page's style sheet: light, and dark where the reader's system is. Colours of lines keep their order in both.
+/// The page's style sheet: light, or dark if the reader's system is. The lines' colours keep their order in both.
 enum PageStyle {
     static let sheet: StaticString = """
         :root { color-scheme: light dark; --page: #fcfcfb; --card: #ffffff; --ink: #1c1c1a; --soft: #5f5e5a; --edge: #e2e1dc; --grid: #d9d8d2;

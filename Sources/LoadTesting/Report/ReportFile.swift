@@ -1,6 +1,6 @@
 package import Foundation
 
-/// Reports as files: indented JSON whose keys are in alphabetical order, so that two of them can be compared line by line.
+/// Reports as files: indented JSON with sorted keys, so that two files can be compared line by line.
 package enum ReportFile {
     package static func json(_ report: LoadReport) throws -> Data {
         try encoded(report)
@@ -10,7 +10,7 @@ package enum ReportFile {
         try encoded(set)
     }
 
-    /// A file of one report, of a list of them, or of a set; `title` is used where the file has none.
+    /// Reads a file of one report, a list of reports or a set. `title` is the default for a file without one.
     /// - Throws: `ReportFileError` naming `path`.
     package static func read(_ data: Data, path: String, title: String) throws -> ReportSet {
         let decoder = JSONDecoder()
@@ -36,6 +36,7 @@ package enum ReportFile {
     }
 }
 
+/// A file that is no report.
 package struct ReportFileError: Error, CustomStringConvertible {
     package var path: String
 

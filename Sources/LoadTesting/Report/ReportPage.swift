@@ -1,4 +1,4 @@
-/// A report as one HTML file that needs nothing else: no network, no script; the plots are SVG within it.
+/// A report as one self-contained HTML file: no network, no script, plots as inline SVG.
 package enum ReportPage {
     package static func html(_ report: LoadReport) -> String {
         html(ReportSet(title: "\(report.scenario): \(report.target)", reports: [report]))
@@ -14,7 +14,7 @@ package enum ReportPage {
         let head = Markup.joined([
             .void("meta", ["charset": "utf-8"]),
             .void("meta", ["name": "viewport", "content": "width=device-width, initial-scale=1"]),
-            // Holds the promise even if something slipped in: nothing is loaded, nothing runs.
+            // Enforces the promise: nothing is loaded and nothing runs, whatever the content.
             .void("meta", ["http-equiv": "Content-Security-Policy", "content": "default-src 'none'; style-src 'unsafe-inline'"]),
             .leaf("title", set.title), .style(PageStyle.sheet),
         ])
@@ -60,7 +60,7 @@ package enum ReportPage {
         ])
     }
 
-    /// What was the same in all runs, and how often what differed.
+    /// The settings common to all runs, and a count for each differing one.
     private static func settings(_ reports: [LoadReport]) -> Markup {
         list("Settings", reports.map(\.settings))
     }
@@ -77,14 +77,14 @@ package enum ReportPage {
         return rows.isEmpty ? .nothing : .joined([.leaf("h2", title), table([.text("Name"), .text("Value")], rows)])
     }
 
-    /// Different values of one setting that are listed.
+    /// Maximum of listed values per setting.
     private static let valuesMax = 8
 
     enum Cell {
         case text(String)
         case number(String)
         case verdict(Bool)
-        /// Microseconds: the median, and below it the range.
+        /// Microseconds: the median, and the range below it.
         case spread(Spread?)
 
         func markup(_ name: StaticString) -> Markup {

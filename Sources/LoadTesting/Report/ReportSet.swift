@@ -1,7 +1,7 @@
-/// Runs that belong together, as a comparison of servers has them: the rounds of each server and what their ratios should be.
+/// Runs that belong together, such as a comparison: the rounds of each server and the targets for their ratios.
 package struct ReportSet: Codable, Sendable, Equatable {
     package var title: String
-    /// Of the whole, in addition to those of the runs.
+    /// Warnings of the whole set, in addition to those of the runs.
     package var warnings: [String]
     package var targets: [Target]
     package var reports: [LoadReport]
@@ -13,11 +13,14 @@ package struct ReportSet: Codable, Sendable, Equatable {
         self.warnings = warnings
     }
 
-    /// A figure of one server as a multiple of another's in the same round, and the bound of the median if there is one.
+    /// A ratio of two servers' figures in the same round, and the bounds of its median, if any.
     package struct Target: Codable, Sendable, Equatable {
+        /// Name of the ratio.
         package var name: String
+        /// Scenario and figure that both servers share.
         package var scenario: String
         package var figure: String
+        /// Server in the numerator; `base` is in the denominator.
         package var server: String
         package var base: String
         package var atMost: Double?
@@ -42,17 +45,18 @@ package struct ReportSet: Codable, Sendable, Equatable {
         package var servers: [Server]
     }
 
-    /// The rounds of one server in one scenario, in the order in which they ran.
+    /// The rounds of one server in one scenario, in the order of running.
     package struct Server: Sendable {
         package var name: String
         package var rounds: [LoadReport]
 
+        /// The rounds' values of one figure; rounds without it are left out.
         package func values(of figure: String) -> [Double] {
             rounds.flatMap { $0.figures.filter { $0.name == figure }.map(\.value) }
         }
     }
 
-    /// Scenarios and servers in the order of their first run. Servers are told apart by dialect, or by URL where the dialect is the same.
+    /// Scenarios and servers in the order of their first run. Servers differ by dialect, or by URL if all dialects are the same.
     package var groups: [Group] {
         let areDialectsTelling = Set(reports.map(\.dialect)).count > 1 || Set(reports.map(\.target)).count == 1
         return ordered(reports, by: \.scenario).map { scenario, runs in
@@ -62,7 +66,7 @@ package struct ReportSet: Codable, Sendable, Equatable {
         }
     }
 
-    /// The ratio of every round that has both, and whether the median keeps the bound (nil: there is none); nil when no round has both.
+    /// The ratios of all rounds with both figures, and whether the median meets the bounds (nil: there are none). Nil if no round has both.
     package func outcome(of target: Target) -> (ratio: Spread, isMet: Bool?)? {
         guard let group = groups.first(where: { $0.scenario == target.scenario }),
             let server = group.servers.first(where: { $0.name == target.server }),
@@ -85,7 +89,7 @@ package struct ReportSet: Codable, Sendable, Equatable {
         return (spread, spread.median <= target.atMost ?? .infinity && spread.median >= target.atLeast ?? -.infinity)
     }
 
-    /// Each warning once, with how many runs gave it when it was more than one.
+    /// Each warning once, with the number of runs if several gave it.
     package var allWarnings: [String] {
         warnings
             + ordered(reports.flatMap(\.warnings), by: { $0 }).map { text, those in
@@ -95,7 +99,7 @@ package struct ReportSet: Codable, Sendable, Equatable {
 }
 
 extension ReportSet.Target {
-    /// `<= 1.15`, as printed beside the ratio.
+    /// `<= 1.15`, the form printed next to the ratio.
     package var bound: String {
         [atMost.map { "<= \(NumberText.short($0))" }, atLeast.map { ">= \(NumberText.short($0))" }].compactMap(\.self)
             .joined(separator: ", ")
@@ -103,6 +107,7 @@ extension ReportSet.Target {
 }
 
 extension LoadReport {
+    /// The value of the figure with this name; nil if absent.
     package func value(of figure: String) -> Double? {
         figures.first { $0.name == figure }?.value
     }

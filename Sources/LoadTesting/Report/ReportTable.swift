@@ -1,4 +1,4 @@
-/// A report for a terminal: aligned columns, nothing but text. Control characters from outside are replaced.
+/// A report for a terminal: plain text in aligned columns. External control characters are replaced.
 package enum ReportTable {
     package static func text(_ report: LoadReport) -> String {
         text(ReportSet(title: "\(report.scenario): \(report.target)", reports: [report]))
@@ -24,7 +24,7 @@ package enum ReportTable {
         guard !all.isEmpty else {
             return ""
         }
-        // So many stand beside each other that a line fits a terminal.
+        // At most as many servers side by side as fit a terminal's line.
         let parts = stride(from: 0, to: group.servers.count, by: serversAbreast).map { first in
             let servers = group.servers[first..<min(first + serversAbreast, group.servers.count)]
             let rows = all.map { figure in
@@ -66,7 +66,7 @@ package enum ReportTable {
             })
     }
 
-    /// The first column to the left, the others to the right.
+    /// The first column left-aligned, the rest right-aligned.
     private static func aligned(_ rows: [[String]]) -> String {
         let columns = rows.map(\.count).max() ?? 0
         let widths = (0..<columns).map { column in rows.map { $0.indices.contains(column) ? $0[column].count : 0 }.max() ?? 0 }

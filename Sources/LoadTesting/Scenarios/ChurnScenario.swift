@@ -1,15 +1,14 @@
 internal import CLoadSockets
 
-/// Connections come, subscribe to a private channel, and go; or all go at once and come back. A channel beside it is published to all
-/// the while.
+/// Connections come, subscribe to a private channel, and go; or all go at once and come back. A separate channel has continuous publishes.
 package struct ChurnScenario: Scenario {
     package static let name = "churn"
 
-    /// What comes and goes.
+    /// The pattern of arrivals.
     package enum Pattern: Sendable {
-        /// So many a second, each for so many seconds.
+        /// `rate` arrivals per second, each for `stay` seconds.
         case steady(rate: Double, stay: Double)
-        /// So many at once: connected, then cut off all together, and back.
+        /// `clients` connections, cut off all at once, then back.
         case storm(clients: Int)
     }
 
@@ -26,7 +25,7 @@ package struct ChurnScenario: Scenario {
         static let subscribed = 3
     }
 
-    /// How long all may take to come back.
+    /// Time limit for all to come back.
     private static let stormSecondsMax = 120.0
     private static let connectPartSecondsMax = 120.0
 
@@ -41,7 +40,7 @@ package struct ChurnScenario: Scenario {
         let plan: @Sendable (Int, UInt64) -> ConnectionPlan = { worker, number in
             let index = number % channels
             let plan = ConnectionPlan(dialect, channel: "\(prefix)-\(index + 1)", index: Int(index) + 1)
-            // One source address after the other, so that ports in TIME_WAIT do not run out.
+            // Rotates the source addresses, so that ports in TIME_WAIT do not run out.
             plan.number = (Int(number) * total + worker) % Target.sourcesMax * Target.connectionsPerSource
             plan.upgradedKind = Kind.upgraded
             plan.openedKind = Kind.subscribed
@@ -67,7 +66,7 @@ package struct ChurnScenario: Scenario {
         let start = tandem_load_now()
         let share = rate / Double(run.receivers.count)
         for (index, door) in run.receivers.enumerated() {
-            // Side by side, not all at the same moments.
+            // Staggers the workers, so that their arrivals do not coincide.
             let own = start + UInt64(Double(index) / rate * 1e9)
             door.post { worker in
                 worker.scenario = Arrivals(
@@ -81,7 +80,7 @@ package struct ChurnScenario: Scenario {
         try run.endMeasuring()
         let after = Self.counts(run)
         for door in run.receivers { door.post { ($0.scenario as? Arrivals)?.stopComing() } }
-        // Those on their way arrive, and the last ones leave.
+        // Waits for the openings under way and for the last to leave.
         try run.pass(atMost: run.options.drain) { run.counts().links.opening == 0 }
         let end = Self.counts(run)
         return [
@@ -96,7 +95,7 @@ package struct ChurnScenario: Scenario {
     ) throws(LoadError) -> ([LoadReport.Figure], [String]) {
         let count = run.receivers.count
         let parts = (0..<count).map { clients / count + ($0 < clients % count ? 1 : 0) }
-        // First they come at the ramp's rate; each stays for ever.
+        // First the clients arrive at the ramp's rate; each stays for ever.
         let rampRate = run.options.connectRate / Double(count)
         for (index, door) in run.receivers.enumerated() {
             let part = UInt64(parts[index])
@@ -117,7 +116,7 @@ package struct ChurnScenario: Scenario {
         guard here else { throw LoadError("\(Self.counts(run).opened) of \(clients) clients connected: \(run.counts().links.failure ?? "")") }
         try run.pass(atMost: run.options.warmup)
         try run.beginMeasuring()
-        // Calm, for comparison.
+        // A calm phase for comparison.
         try run.pass(atMost: run.options.seconds / 2)
         let began = run.elapsed
         let before = Self.counts(run)

@@ -1,13 +1,13 @@
 internal import CLoadSockets
 
-/// Connections tell each other something by client events, in channels of some members each.
+/// Client events between the members of small channels.
 package struct ClientEventScenario: Scenario {
     package static let name = "client-events"
 
     package init() {}
 
     private static let kind = 0
-    /// Marks have four digits for a stream.
+    /// Bound of the members, because marks have four digits for a stream.
     private static let membersMax = 1000
 
     package func run(_ options: RunOptions, target: Target, dialect: any Dialect) throws(LoadError) -> Outcome {
@@ -64,10 +64,10 @@ package struct ClientEventScenario: Scenario {
         try run.pass(atMost: run.options.drain) {
             missing = run.receivers.reduce(UInt64(0)) { sum, door in
                 sum + door.ask { worker in
-                    // Nobody hears their own.
+                    // Senders do not receive their own events.
                     let own = (worker.scenario as? Senders)?.sent.reduce(UInt64(0)) { $0 + UInt64($1.count) } ?? 0
                     let open = worker.missing(kind: Self.kind, ends: goal, firstChannel: 0, firstStream: 0)
-                    // Less where a server sends them back to their sender.
+                    // Fewer if a server returns events to their sender.
                     return open > own ? open - own : 0
                 }
             }
@@ -91,7 +91,7 @@ package struct ClientEventScenario: Scenario {
 
 /// The connections of one worker that send client events in turn.
 final class Senders: LinkWatcher {
-    /// How many one connection sent.
+    /// Number of events that one connection sent.
     struct Sent: Sendable {
         var channel: Int
         var stream: Int
@@ -118,7 +118,7 @@ final class Senders: LinkWatcher {
         counts[slot] = Sent(channel: Int(worker.links[slot].channel), stream: worker.plans[slot]?.tag ?? 0, count: 0)
     }
 
-    /// - Parameter rate: of all of them together; each sends as often as the others.
+    /// - Parameter rate: events per second of this worker's connections together, divided equally.
     func begin(rate: Double) {
         isSending = true
         worker.add(

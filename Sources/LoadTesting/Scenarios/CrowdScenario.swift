@@ -1,14 +1,14 @@
 internal import CLoadSockets
 
-/// One channel with very many subscribers: how fast they are let in, what they cost while nothing happens, and when the last of them has
-/// an event. The publishes follow each other so slowly that one is over before the next.
+/// One channel with very many subscribers: the speed of entry, the idle cost, and the time until the last one has an event. Publishes are
+/// slow enough that one ends before the next.
 package struct CrowdScenario: Scenario {
     package static let name = "crowd"
 
-    /// So many connections are being opened at any time. Less than what servers let wait (512 in uWebSockets): what does not fit there
-    /// tries again a second later.
+    /// Connections in their opening at any time. Less than a server's accept queue (512 in uWebSockets): an attempt beyond that is retried
+    /// a second later.
     package static let openingDefault = 200
-    /// Idle, before memory is read.
+    /// Idle seconds before memory is read.
     private static let settleSeconds = 0.5
 
     private let opening: Int
@@ -57,7 +57,7 @@ package struct CrowdScenario: Scenario {
         return Outcome(report: report, failures: failures)
     }
 
-    /// - Returns: seconds from the first connection's beginning to the last one's end of opening.
+    /// - Returns: seconds from the first connection's start to the end of the last one's opening.
     private func enter(_ run: LoadRun) throws(LoadError) -> Double {
         let options = run.options
         let dialect = run.dialect
@@ -97,7 +97,7 @@ package struct CrowdScenario: Scenario {
     private static let stuckSeconds = 20.0
 }
 
-/// Lets connections in, the next when one is open, and afterwards counts for each event who has it. On its worker's thread.
+/// Opens connections, the next when one is open, and then counts the receivers of each event. Used on its worker's thread.
 private final class Entrance: LinkWatcher {
     private let worker: Worker
     private let dialect: any Dialect
@@ -107,7 +107,7 @@ private final class Entrance: LinkWatcher {
     private var beginning: UInt64 = 0
     private(set) var opened = 0
     private(set) var nanoseconds: UInt64 = 0
-    /// The event that is going out.
+    /// Due time of the current event.
     private var due: UInt64 = 0
     private var left = 0
 

@@ -1,5 +1,5 @@
-/// Subscribers spread over channels, and publishes to those in turn. With one channel it is a broadcast, with many it is rooms, and
-/// long enough it is a soak.
+/// Subscribers spread over channels, and publishes to the channels in turn. One channel is a broadcast, many are rooms, and a long run is a
+/// soak.
 package struct FanoutScenario: Scenario {
     package static let name = "fanout"
 

@@ -1,15 +1,15 @@
 internal import CLoadSockets
 
-/// A quiz evening: sessions whose players are members of a presence channel, questions to all of them, answers as client events, scores
-/// by publish, and some who leave and come back.
+/// A quiz evening: sessions whose players are members of a presence channel, questions to all, answers as client events, scores by publish.
+/// Some players leave and come back.
 package struct MixedScenario: Scenario {
     package static let name = "mixed"
 
-    /// How an evening goes.
+    /// The pace of an evening.
     package struct Evening: Sendable {
-        /// Seconds from one question of a session to its next; the scores follow after half of them.
+        /// Seconds between two questions of a session; the scores follow after half of them.
         package var questionEvery: Double
-        /// Players who leave, per second in all; each is back after a second.
+        /// Players who leave, per second in total; each returns after a second.
         package var leavingRate: Double
 
         package init(questionEvery: Double, leavingRate: Double) {
@@ -85,7 +85,7 @@ package struct MixedScenario: Scenario {
         try questions.end(run)
         try scores.end(run)
         for door in run.receivers { door.post { ($0.scenario as? Players)?.stopLeaving() } }
-        // What they heard last they still answer, and who left comes back.
+        // Outstanding answers are still sent, and absent players return.
         try run.pass(atMost: evening.questionEvery + Players.awaySeconds + options.drain) {
             run.receivers.allSatisfy { door in door.ask { ($0.scenario as? Players)?.isSettled ?? true } }
         }

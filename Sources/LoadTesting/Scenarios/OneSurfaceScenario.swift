@@ -1,8 +1,8 @@
 internal import CLoadSockets
 
-/// People with devices, some live on the socket and some away; of every event each is to be told exactly once.
+/// People with devices, some live on the socket and some away. Each must be told of every event exactly once.
 ///
-/// A calm check over any network of machines, without crashes and dying phones; those are tried by `loadtest/one-surface.sh`.
+/// A calm check over a network of machines, without crashes and dying phones; `loadtest/one-surface.sh` tests those.
 package struct OneSurfaceScenario: Scenario {
     package static let name = "one-surface"
 
@@ -11,9 +11,9 @@ package struct OneSurfaceScenario: Scenario {
     private let liveShare: Double
 
     /// - Parameters:
-    ///   - gateways: the URL of the control service of `tandem-gateways`.
-    ///   - provider: `fcm` or `apns`.
-    ///   - liveShare: of the people, 0 to 1.
+    ///     - gateways: the URL of the control service of `tandem-gateways`.
+    ///     - provider: `fcm` or `apns`.
+    ///     - liveShare: share of the people on the socket, 0 to 1.
     package init(gateways: String, provider: String, liveShare: Double) throws(LoadError) {
         guard let known = QuizSession.Provider(rawValue: provider) else {
             throw LoadError("--provider is fcm or apns, not \"\(provider)\"", isUsage: true)
@@ -28,7 +28,7 @@ package struct OneSurfaceScenario: Scenario {
         static let push = 1
     }
 
-    /// After the last event: a receipt that did not come would have led to a push by then (critical waits for less).
+    /// Pause after the last event. A missing receipt would have led to a push by then, because `critical` waits for less.
     private static let settleSeconds = 6.0
     private static let millisecond: UInt64 = 1_000_000
 
@@ -65,7 +65,7 @@ package struct OneSurfaceScenario: Scenario {
         try run.beginMeasuring()
         var schedule = OpenLoop(rate: rate, start: tandem_load_now())
         var published: [UInt64] = []
-        // The gateways tell the time by the wall clock, marks by the other one.
+        // The gateways use the wall clock, marks the monotonic one.
         let offset = wallMilliseconds() - Int64(tandem_load_now() / Self.millisecond)
         while published.count < events {
             guard let due = schedule.take(now: tandem_load_now()) else {
@@ -78,7 +78,7 @@ package struct OneSurfaceScenario: Scenario {
         try run.endMeasuring()
         var failure: LoadError?
         try run.pass(atMost: options.drain + Self.settleSeconds) {
-            // More than there may be cannot get better.
+            // More pushes than the maximum is final.
             do throws(LoadError) { return try ledger.accepted() > people * events } catch { failure = error }
             return true
         }
@@ -129,7 +129,7 @@ package struct OneSurfaceScenario: Scenario {
     }
 }
 
-/// Apps that say, as soon as they are in, that somebody looks at them.
+/// Apps that report themselves in the foreground as soon as they are connected.
 private final class ForegroundApps: LinkWatcher {
     private let worker: Worker
     private let channel: String

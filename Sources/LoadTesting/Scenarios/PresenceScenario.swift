@@ -1,12 +1,12 @@
 internal import CLoadSockets
 
-/// One big presence channel: members join and leave at a rate, and those who stay hear of each.
+/// One big presence channel: members join and leave at a rate, and the permanent members receive each change.
 package struct PresenceScenario: Scenario {
     package static let name = "presence-storm"
 
     private let stay: Double
 
-    /// - Parameter stay: seconds that a member is in.
+    /// - Parameter stay: seconds from a member's join to the leave.
     package init(stay: Double) {
         self.stay = stay
     }
@@ -33,7 +33,7 @@ package struct PresenceScenario: Scenario {
             options: options, target: target, dialect: dialect, kinds: kinds, delivered: [Kind.added, Kind.removed])
         defer { run.end() }
         let departures = Departures()
-        // Those who stay; what they hear tells whether each change came to each of them.
+        // The permanent members: their events show whether each change reached each of them.
         for door in run.receivers { door.post { $0.scenario = MemberWatcher(worker: $0, departures: departures) } }
         try run.connect(options.connections) { _, worker in
             let plan = ConnectionPlan(pusher, channel: channel, index: 0)
@@ -42,7 +42,7 @@ package struct PresenceScenario: Scenario {
             plan.watcher = worker.scenario as? MemberWatcher
             return plan
         }
-        // Those who come and go live on the publishing thread.
+        // Joining and leaving members live on the publishing thread.
         let lines = max(1, Int((rate * stay).rounded(.up)) + Self.spareLines)
         let stay = UInt64(stay * 1e9)
         run.publisher.post { worker in
@@ -58,7 +58,7 @@ package struct PresenceScenario: Scenario {
         try run.pass(atMost: options.seconds)
         try run.endMeasuring()
         run.publisher.post { ($0.scenario as? MemberTraffic)?.stopComing() }
-        // The last ones leave, and all have heard of it.
+        // Waits until the last ones have left and every receiver has heard of it.
         var traffic = MemberTraffic.Counts()
         var counts = run.counts()
         try run.pass(atMost: self.stay + options.drain) {

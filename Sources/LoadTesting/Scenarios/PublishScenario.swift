@@ -1,11 +1,11 @@
-/// Publishes to channels that nobody is subscribed to: what a publish itself costs, alone or while a large fan-out runs beside it.
+/// Publishes to channels without subscribers: the cost of a publish, alone or alongside a large fan-out.
 package struct PublishScenario: Scenario {
     package static let name = "publish"
 
     /// Publishes per second to the channel that has subscribers.
     private let fanoutRate: Double
 
-    /// - Parameter fanoutRate: used when the run has connections: they are the subscribers of a channel of its own.
+    /// - Parameter fanoutRate: applies if the run has connections, which subscribe to a separate channel.
     package init(fanoutRate: Double) {
         self.fanoutRate = fanoutRate
     }

@@ -1,6 +1,6 @@
 internal import CLoadSockets
 
-/// One event for many people who are away, each with a device at simulated gateways: how fast the pushes leave.
+/// One event for many absent people, each with a device at simulated gateways: the rate of the pushes.
 package struct PushScenario: Scenario {
     package static let name = "push"
 
@@ -48,7 +48,7 @@ package struct PushScenario: Scenario {
         }
         if let failure { throw failure }
         try run.endMeasuring()
-        // One that comes twice would come by then.
+        // A duplicate would arrive within this time.
         try run.pass(atMost: options.warmup)
         let pushes = try ledger.pushes()
         var seen = Array(repeating: 0, count: people)

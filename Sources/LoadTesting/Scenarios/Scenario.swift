@@ -1,15 +1,15 @@
-/// A way of loading a server, and what it answers.
+/// A way of loading a server, with a report.
 package protocol Scenario: Sendable {
-    /// As on the command line.
+    /// Name on the command line.
     static var name: String { get }
-    /// - Returns: the report, and whether everything arrived that had to.
+    /// - Returns: the report, and the failures if something did not arrive.
     func run(_ options: RunOptions, target: Target, dialect: any Dialect) throws(LoadError) -> Outcome
 }
 
-/// What a run came to.
+/// The result of a run.
 package struct Outcome: Sendable {
     package var report: LoadReport
-    /// Why the run failed, although it went to its end: events were lost, came twice, or out of order; nothing was taken.
+    /// Why a completed run failed: events were lost, duplicated or reordered, or nothing was accepted.
     package var failures: [String]
 
     package init(report: LoadReport, failures: [String]) {

@@ -1,9 +1,9 @@
-/// Joins what went wrong into figures and sentences.
+/// Turns counts of failures into figures and sentences.
 enum Verdict {
-    /// A server closes who does not read fast enough; what that one missed is its own.
+    /// Close codes for slow consumers, whose missing events are not the server's fault.
     private static let slowConsumerCodes: Set<Int> = [4100, 1013, 1008]
 
-    /// Completeness and order of numbered events.
+    /// Judges completeness and order of numbered events.
     static func judge(
         _ report: inout LoadReport, kinds: [KindCounts], numbered: [Int], missing: UInt64, links: WorkerCounts
     ) -> [String] {
@@ -35,7 +35,7 @@ enum Verdict {
         return failures
     }
 
-    /// What became of the publishes.
+    /// Judges the results of the publishes.
     static func judge(_ report: inout LoadReport, publishes: PublishCounts, seconds: Double) -> [String] {
         report.figures.append(.init("publishes", Double(publishes.taken)))
         report.figures.append(.init("publish errors", Double(publishes.failed)))

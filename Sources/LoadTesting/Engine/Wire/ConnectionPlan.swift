@@ -1,37 +1,38 @@
-/// What one connection is for, from its opening to its end. Stays on its worker's thread.
+/// The purpose of one connection, from its opening to its end. Stays on its worker's thread.
 final class ConnectionPlan {
     /// Path and query of the upgrade; nil: an HTTP connection for publishing.
     var path: String?
     var subprotocol: String?
     var isBinary = false
     var steps: [OpeningStep] = []
-    /// Of the scenario's channels.
+    /// Index in the scenario's channels.
     var channel = 0
     /// The connection's number in the whole run, for its source address.
     var number = 0
-    /// When it ought to be opened; nil: now.
+    /// Time at which it should be opened; nil: now.
     var due: UInt64?
-    /// What the scenario calls it by.
+    /// The scenario's own identifier.
     var tag = 0
-    /// Its sequences begin with 0, not with what comes first.
+    /// Whether its sequences begin at 0; false: with the first arrival.
     var hearsAll = true
-    /// It is one of the connections that are counted; false for those that publish.
+    /// Whether the connection counts as a subscriber; false for publishers.
     var isCounted = true
-    /// What it receives goes into the tally by itself, not by its watcher.
+    /// Whether its events go into the tally directly, instead of via its watcher.
     var isTallied = true
-    /// What the times from due to the upgrade's answer, and to the end of the opening, are counted as.
+    /// Kind that counts the time from `due` to the upgrade's answer.
+    /// Kind that counts the time from `due` to the end of the opening.
     var upgradedKind: Int?
     var openedKind: Int?
-    /// Wants every message, also those that hold no mark.
+    /// Whether the watcher gets every message, including those without a mark.
     var wantsMessages = false
     weak var watcher: (any LinkWatcher)?
 
-    /// One of the connections that are counted.
+    /// Whether the connection counts as a subscriber.
     var isSubscriber: Bool { path != nil && isCounted }
 
     init() {}
 
-    /// A subscriber as the dialect makes it.
+    /// A subscriber's plan, with the dialect's steps.
     convenience init(_ dialect: any Dialect, channel name: String, index: Int) {
         self.init()
         path = dialect.path(channel: name)
@@ -42,16 +43,16 @@ final class ConnectionPlan {
     }
 }
 
-/// Who is told of what happens to a connection; on the worker's thread.
+/// Receives a connection's events on its worker's thread.
 protocol LinkWatcher: AnyObject {
-    /// All opening steps are done.
+    /// All opening steps are complete.
     func opened(_ slot: Int, now: UInt64)
-    /// It is gone, and the slot free.
-    /// - Parameter code: of the server's close frame; nil: it ended without one.
+    /// The connection has ended, and its slot is free.
+    /// - Parameter code: of the server's close frame; nil if there was none.
     func closed(_ slot: Int, plan: ConnectionPlan, wasOpen: Bool, code: Int?, now: UInt64)
-    /// An event, for plans that want them.
+    /// An event, if the plan wants messages.
     func heard(_ slot: Int, _ message: UnsafeRawBufferPointer, mark: EventMark?, now: UInt64)
-    /// The answer to what was last sent on an HTTP connection; `status` 0 when there is none because it was no answer.
+    /// The answer to the last request on an HTTP connection; `status` is 0 for a malformed answer.
     func answered(_ slot: Int, _ answer: HTTPAnswer, now: UInt64)
 }
 

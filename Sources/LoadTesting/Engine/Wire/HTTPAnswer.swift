@@ -1,6 +1,6 @@
 internal import CLoadSockets
 
-/// One answer of an HTTP/1.1 server within what was read: where it ends, and what matters of it.
+/// One answer of an HTTP/1.1 server within a read buffer: its extent and the fields that matter.
 package struct HTTPAnswer: Equatable, Sendable {
     package enum Reading: Equatable, Sendable {
         case incomplete
@@ -9,10 +9,10 @@ package struct HTTPAnswer: Equatable, Sendable {
     }
 
     package var status: Int
-    /// Head and body together.
+    /// Length of head and body together.
     package var count: Int
     package var headCount: Int
-    /// The server will end the connection behind it.
+    /// Whether the server closes the connection after this answer.
     package var closes: Bool
 
     package init(status: Int, count: Int, headCount: Int, closes: Bool) {
@@ -22,10 +22,10 @@ package struct HTTPAnswer: Equatable, Sendable {
         self.closes = closes
     }
 
-    /// The head of an answer is shorter.
+    /// Upper bound of an answer's head.
     private static let headBytesMax = 16 << 10
 
-    /// Reads the answer that begins with the first byte; `.answer` only when its body is there, too.
+    /// Parses the answer at the first byte; `.answer` only if its body is complete.
     /// - Parameter hasBody: false for the answer to an upgrade.
     static func read(_ bytes: UnsafeRawBufferPointer, hasBody: Bool = true) -> Reading {
         guard let base = bytes.baseAddress else { return .incomplete }
@@ -59,10 +59,10 @@ package struct HTTPAnswer: Equatable, Sendable {
         return answer.count <= bytes.count ? .answer(answer) : .incomplete
     }
 
-    /// As above, for tests.
+    /// The same for an array, for tests.
     package static func read(_ bytes: [UInt8]) -> Reading { unsafe bytes.withUnsafeBytes { unsafe read($0) } }
 
-    /// The body of an answer that begins with the first byte.
+    /// The body of an answer that begins at the first byte.
     static func body(of answer: HTTPAnswer, in bytes: [UInt8]) -> [UInt8] {
         let head = String(decoding: bytes[..<answer.headCount], as: UTF8.self).lowercased()
         guard head.contains("transfer-encoding: chunked") else { return Array(bytes[answer.headCount..<answer.count]) }
@@ -87,7 +87,7 @@ package struct HTTPAnswer: Equatable, Sendable {
             guard let size = Int(text.prefix { $0 != ";" && $0 != " " }, radix: 16), size >= 0, size <= WebSocketFrame.payloadBytesMax else {
                 return .malformed("a chunk's size is \(text.prefix(40))")
             }
-            // The chunk, and the line's end behind it; trailers are not read, because none of the servers sends any.
+            // The chunk and its line end. Trailers are not read, because none of the servers sends any.
             answer.count += line + 2 + size + 2
             guard answer.count <= bytes.count else { return .incomplete }
             if size == 0 { return .answer(answer) }

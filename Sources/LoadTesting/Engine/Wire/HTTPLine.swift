@@ -3,17 +3,18 @@ internal import Glibc
 internal import HubCore
 internal import HubJSON
 
-/// One kept-open HTTP connection for what a scenario asks before and after the load: one request after the other, each waited for.
+/// One kept-alive HTTP connection for a scenario's requests before and after the load. Sends one request at a time and blocks for its
+/// answer.
 final class HTTPLine {
     private let target: Target
     private var descriptor: Int32 = -1
 
     private static let timeoutSeconds = 30
     private static let readBytes = 64 << 10
-    /// The simulators' list of 20,000 pushes.
+    /// Enough for the simulators' list of 20,000 pushes.
     private static let answerBytesMax = 256 << 20
 
-    /// - Throws: for TLS, which this does not speak.
+    /// - Throws: for TLS, which is not supported here.
     init(_ target: Target) throws(LoadError) {
         guard !target.isSecure else { throw LoadError("this scenario asks the server by HTTP without TLS: use ws:// or http://", isUsage: true) }
         self.target = target
@@ -26,7 +27,7 @@ final class HTTPLine {
         descriptor = -1
     }
 
-    /// Sends a whole request, and waits for its answer. One that finds the connection ended is sent once more.
+    /// Sends a whole request and waits for its answer. Resends it once if the connection had ended.
     func call(_ request: [UInt8], what: String) throws(LoadError) -> (status: Int, body: [UInt8]) {
         let wasOpen = descriptor >= 0
         if let answer = attempt(request) { return answer }
@@ -36,7 +37,7 @@ final class HTTPLine {
         throw LoadError("\(what): \(target.authority) gave no answer")
     }
 
-    /// As above; the answer has to be a success with a JSON body.
+    /// The same for an answer that must be a success with a JSON body.
     func json(_ request: [UInt8], what: String) throws(LoadError) -> JSONValue {
         let (status, body) = try call(request, what: what)
         guard (200..<300).contains(status) else {
@@ -45,7 +46,7 @@ final class HTTPLine {
         do { return try JSONValue(parsing: body) } catch { throw LoadError("\(what): the answer is no JSON: \(error)") }
     }
 
-    /// A request without a body to a server that wants no signature.
+    /// Sends a request without body or signature.
     func plain(_ method: String, _ path: String) throws(LoadError) -> JSONValue {
         try json(
             Array("\(method) \(target.prefix)\(path) HTTP/1.1\r\nHost: \(target.authority)\r\nContent-Length: 0\r\n\r\n".utf8),

@@ -1,6 +1,6 @@
 internal import Glibc
 
-/// One connection of a worker: plain memory, no reference counts, as thousands of them are walked through for every event.
+/// One connection of a worker: plain memory without reference counts, because every event walks through thousands of them.
 struct Link {
     enum Phase: UInt8 {
         case free, connecting, securing, upgrading, opening, open
@@ -10,31 +10,31 @@ struct Link {
 
     var descriptor: Int32 = -1
     var phase = Phase.free
-    /// More is waiting to be written than the kernel took.
+    /// Whether output waits for the kernel to take it.
     var wantsWriting = false
-    /// What it receives goes into the tally; not so what a publisher listens to for its own sake.
+    /// Whether received events go into the tally; false for a publisher's own witness.
     var isTallied = true
-    /// Its watcher wants every message.
+    /// Whether the watcher gets every message.
     var isListenedTo = false
     var isSecure = false
-    /// Counts up with every use of the slot, so that what is left over of a former connection finds nobody.
+    /// Incremented with every use of the slot, so that leftovers of an earlier connection match nothing.
     var generation: UInt32 = 0
-    /// Of the plan's opening steps, the next.
+    /// Index of the next step of the plan's opening.
     var step: Int32 = 0
-    /// Of the scenario's channels.
+    /// Index in the scenario's channels.
     var channel: Int32 = 0
-    /// The beginning of a frame or answer whose rest has not come.
+    /// The beginning of an incomplete frame or answer.
     var carry = HeldBytes()
-    /// When it was due to be opened.
+    /// Time at which it was due to be opened.
     var due: UInt64 = 0
 }
 
-/// Some bytes that are kept between two reads. Whoever holds one frees it.
+/// Bytes kept between two reads. Their holder frees them.
 @safe struct HeldBytes {
     private var bytes: UnsafeMutableRawPointer?
     private(set) var count = 0
 
-    /// Copies the bytes; those of before are gone.
+    /// Replaces the content with a copy of `source`.
     mutating func replace(with source: UnsafeRawBufferPointer) {
         if source.count > 0, let from = source.baseAddress {
             guard let moved = unsafe realloc(bytes, source.count) else { preconditionFailure("no memory for \(source.count) bytes") }
@@ -44,7 +44,7 @@ struct Link {
         count = source.count
     }
 
-    /// Writes them to the front of a buffer that is large enough.
+    /// Copies the bytes to the front of `buffer`, which must be large enough.
     func copy(to buffer: UnsafeMutableRawBufferPointer) {
         if count > 0, let from = unsafe bytes, let to = buffer.baseAddress { unsafe memcpy(to, from, count) }
     }
@@ -56,7 +56,7 @@ struct Link {
     }
 }
 
-/// The connections of one worker by slot. Owned by the worker's thread; `free()` ends it.
+/// The connections of one worker by slot. Owned by the worker's thread and released by `free()`.
 @safe struct LinkTable {
     private var base: UnsafeMutablePointer<Link>
     private(set) var capacity: Int

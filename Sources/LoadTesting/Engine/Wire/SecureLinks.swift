@@ -1,6 +1,6 @@
 internal import COpenSSL
 
-/// TLS of a worker's connections. Certificates are not verified: a load tester measures servers whose certificates are often their own.
+/// TLS of a worker's connections. Certificates are not verified, because servers under test often have self-signed ones.
 @safe final class SecureLinks {
     enum Handshake { case done, needsReading, needsWriting, failed }
 
@@ -13,7 +13,7 @@ internal import COpenSSL
         unsafe self.context = unsafe context
         self.host = host
         unsafe SSL_CTX_set_verify(context, SSL_VERIFY_NONE, nil)
-        // What was not taken is offered again from another place, and a part may be taken.
+        // Retries may come from another address, and partial writes are accepted.
         let modes = Int(SSL_MODE_ENABLE_PARTIAL_WRITE) | Int(SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER) | Int(SSL_MODE_RELEASE_BUFFERS)
         _ = unsafe SSL_CTX_ctrl(context, SSL_CTRL_MODE, modes, nil)
     }
@@ -45,17 +45,17 @@ internal import COpenSSL
         }
     }
 
-    /// As `recv`: 0 when it ended, -1 when nothing is there.
+    /// As `recv`: 0 if the connection ended, -1 if nothing is there.
     func read(_ slot: Int, into room: UnsafeMutableRawBufferPointer) -> Int {
         guard let session = unsafe sessions[slot] else { return 0 }
-        // SSL_get_error looks at the thread's errors first, whichever connection they are of.
+        // SSL_get_error reads the thread's error queue first, which may hold another connection's errors.
         ERR_clear_error()
         let count = unsafe SSL_read(session, room.baseAddress, CInt(clamping: room.count))
         if count > 0 { return Int(count) }
         return unsafe SSL_get_error(session, count) == SSL_ERROR_WANT_READ ? -1 : 0
     }
 
-    /// Bytes taken; 0 when there is no room.
+    /// Bytes written; 0 if there is no room.
     func write(_ slot: Int, _ bytes: [UInt8]) -> Int {
         guard let session = unsafe sessions[slot], !bytes.isEmpty else { return 0 }
         return unsafe bytes.withUnsafeBytes { max(0, Int(unsafe SSL_write(session, $0.baseAddress, CInt(clamping: $0.count)))) }

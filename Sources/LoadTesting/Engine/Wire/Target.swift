@@ -1,23 +1,23 @@
 internal import CLoadSockets
 
-/// The server under load: where it is, and how to connect to it.
+/// The server under load: its address, and how to connect.
 package struct Target: Sendable {
     package let url: String
     package let host: String
     package let port: UInt16
     package let isSecure: Bool
-    /// What stands in front of every path, without a `/` at its end; often empty.
+    /// Prefix of every path, without a trailing `/`; often empty.
     package let prefix: String
-    /// IPv4, network order.
+    /// IPv4 in network order.
     let address: UInt32
 
-    /// Ephemeral ports that one source address can use towards one target: Linux offers 28,232 by default, and some are always in use.
+    /// Ephemeral ports that one source address can use per target: Linux offers 28,232 by default, and some are always in use.
     package static let connectionsPerSource = 25_000
     /// 127.0.0.1 to 127.0.0.200, more than descriptors ever allow.
     package static let sourcesMax = 200
 
-    /// - Parameter url: `ws://HOST[:PORT][/PREFIX]`, or the same with wss, http, https.
-    /// - Throws: when it is no such address, or the name has no IPv4 address.
+    /// - Parameter url: `ws://HOST[:PORT][/PREFIX]`, or the same with wss, http or https.
+    /// - Throws: if the address is invalid, or its name has no IPv4 address.
     package init(_ url: String) throws(LoadError) {
         let known: [(scheme: String, secure: Bool)] = [("ws://", false), ("wss://", true), ("http://", false), ("https://", true)]
         guard let found = known.first(where: { url.hasPrefix($0.scheme) }) else {
@@ -50,7 +50,7 @@ package struct Target: Sendable {
     /// For `Host:`.
     package var authority: String { "\(host):\(port)" }
 
-    /// The source for a connection: on loopback another address for every `connectionsPerSource`, because ports run out.
+    /// The source address of a connection. On loopback it changes every `connectionsPerSource` connections, because ports run out.
     func source(of number: Int) -> UInt32 {
         guard isLoopback, number >= Self.connectionsPerSource else { return 0 }
         let last = UInt32(1 + number / Self.connectionsPerSource % Self.sourcesMax)

@@ -1,4 +1,4 @@
-/// The head of one frame as a server sends it (RFC 6455, 5.2); the payload stays where it is.
+/// The head of one server frame (RFC 6455, 5.2); the payload stays in the buffer.
 package struct WebSocketFrame: Equatable, Sendable {
     package enum Opcode {
         package static let continuation: UInt8 = 0
@@ -10,10 +10,10 @@ package struct WebSocketFrame: Equatable, Sendable {
     }
 
     package enum Reading: Equatable, Sendable {
-        /// Not all of it has come.
+        /// Part of the frame has not arrived.
         case incomplete
         case frame(WebSocketFrame)
-        /// No server may send this; why.
+        /// A frame that no server may send, with the reason.
         case malformed(String)
     }
 
@@ -29,11 +29,11 @@ package struct WebSocketFrame: Equatable, Sendable {
         self.payloadCount = payloadCount
     }
 
-    /// Longer ones end the connection: nothing that is measured here is near.
+    /// Longer payloads end the connection; measured ones are far shorter.
     package static let payloadBytesMax = 16 << 20
     private static let controlBytesMax = 125
 
-    /// Reads the frame that begins with the first byte; `.frame` only when its payload is there, too.
+    /// Parses the frame at the first byte; `.frame` only if its payload is complete.
     static func read(_ bytes: UnsafeRawBufferPointer) -> Reading {
         guard bytes.count >= 2 else { return .incomplete }
         let first = unsafe bytes[0]
@@ -58,13 +58,13 @@ package struct WebSocketFrame: Equatable, Sendable {
         return .frame(WebSocketFrame(opcode: opcode, isFinal: isFinal, headCount: head, payloadCount: count))
     }
 
-    /// As above, for tests.
+    /// The same for an array, for tests.
     package static func read(_ bytes: [UInt8]) -> Reading { unsafe bytes.withUnsafeBytes { unsafe read($0) } }
 
-    /// Any fixed key will do: masks protect proxies from hostile pages, of which there are none between tester and server.
+    /// Any fixed key suffices: masks protect proxies from hostile pages, and there are none between tester and server.
     private static let mask: [UInt8] = [0x37, 0xFA, 0x21, 0x3D]
 
-    /// A whole frame of a client, masked.
+    /// A whole masked client frame.
     package static func masked(opcode: UInt8, _ payload: some Collection<UInt8>) -> [UInt8] {
         var frame: [UInt8] = [0x80 | opcode]
         let count = payload.count

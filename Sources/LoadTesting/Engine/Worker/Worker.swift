@@ -1,9 +1,9 @@
 internal import CLoadSockets
 internal import Glibc
 
-/// One thread of the client: its connections on its own epoll, one buffer that all of them are read into, what they received.
+/// One thread of the client: its connections on one epoll, a shared read buffer, and its tally.
 ///
-/// Everything here belongs to that thread; others come in by `door`. The order of a turn: what was posted, what can be read, what is due.
+/// All state belongs to that thread; other threads enter via `door`. A turn handles posted work, then readable connections, then due tasks.
 @safe final class Worker {
     let door: WorkerDoor
     let target: Target
@@ -11,17 +11,17 @@ internal import Glibc
     var tally: Tally
     var links = LinkTable()
     var plans: [ConnectionPlan?]
-    /// What the kernel did not take, by slot.
+    /// Output that the kernel did not take, by slot.
     var unwritten: [Int: [UInt8]] = [:]
-    /// Messages in pieces, by slot.
+    /// Fragments of incomplete messages, by slot.
     var pieces: [Int: [UInt8]] = [:]
     var secure: SecureLinks?
     var markHint = 0
-    /// As the dialect says: a message may hold several events.
+    /// The dialect's `joinsEvents`: a message may hold several events.
     var joinsEvents = false
     let poll: Int32
     var publishers = PublisherShelf()
-    /// What a scenario keeps on this thread.
+    /// The scenario's state on this thread.
     var scenario: AnyObject?
 
     private let timer: Int32
@@ -33,7 +33,7 @@ internal import Glibc
     private let ready: UnsafeMutablePointer<tandem_load_ready>
 
     private static let readyMax = 1024
-    /// Enough for what a socket's buffer holds by default; grows for longer messages.
+    /// Enough for a socket's default buffer; grows for longer messages.
     private static let bufferBytes = 256 << 10
     private static let bellTag = UInt64.max
     private static let timerTag = UInt64.max - 1
@@ -63,9 +63,9 @@ internal import Glibc
         tally.free()
     }
 
-    /// Serves until it is told to stop; then all connections are closed.
+    /// Serves until told to stop, then closes all connections.
     func run() {
-        // OpenSSL writes with write(2): a connection that the server has cut off would end the program.
+        // OpenSSL writes with write(2): SIGPIPE from a closed connection would end the program.
         var pipe = sigset_t()
         unsafe sigemptyset(&pipe)
         unsafe sigaddset(&pipe, SIGPIPE)
@@ -84,7 +84,7 @@ internal import Glibc
             runPaces()
         }
         for slot in 0..<links.capacity where links[slot].phase != .free { release(slot) }
-        // Watchers may hold this worker.
+        // Watchers may hold this worker: breaks the reference cycle.
         scenario = nil
         publishers.clear()
         paces.removeAll()
@@ -92,7 +92,7 @@ internal import Glibc
 
     func stop() { isStopping = true }
 
-    /// Takes the CPU time along.
+    /// The counts, with the thread's current CPU time.
     func snapshot() -> WorkerCounts {
         counts.cpu = tandem_load_thread_cpu()
         return counts
@@ -119,7 +119,7 @@ internal import Glibc
         guard !paces.isEmpty else { return }
         let now = tandem_load_now()
         var ended = false
-        // Paces may add others meanwhile; those have their first turn at the next look.
+        // Tasks added meanwhile run at the next look.
         for index in paces.indices where paces[index].due <= now {
             if !paces[index].run(now: now) {
                 paces[index] = Pace(due: .max) { _ in nil }
@@ -127,7 +127,7 @@ internal import Glibc
             }
         }
         if ended { paces.removeAll { $0.due == .max } }
-        // A due time in the past makes the timer ring at once.
+        // A due time in the past fires the timer at once.
         let next = paces.map(\.due).min() ?? 0
         if next != armed || next <= now {
             armed = next
@@ -147,7 +147,7 @@ internal import Glibc
         return freeSlots.removeLast()
     }
 
-    /// Closes the descriptor and gives the slot back.
+    /// Closes the descriptor and frees the slot.
     func release(_ slot: Int) {
         secure?.free(slot)
         if links[slot].descriptor >= 0 { Glibc.close(links[slot].descriptor) }
@@ -161,7 +161,7 @@ internal import Glibc
         freeSlots.append(slot)
     }
 
-    /// The buffer, made larger when a message does not fit; never beyond what one message may have.
+    /// Grows the buffer for a long message. False at the maximum of one message.
     func growBuffer() -> Bool {
         guard unsafe buffer.count < WebSocketFrame.payloadBytesMax * 2 else { return false }
         let larger = UnsafeMutableRawBufferPointer.allocate(byteCount: unsafe buffer.count * 2, alignment: 16)

@@ -1,13 +1,13 @@
 internal import CLoadSockets
 internal import Glibc
 
-/// From nothing to an open connection, and its end.
+/// Opening and ending connections.
 extension Worker {
-    /// Characters of what a server said, in a message about it.
+    /// Characters quoted from a server's answer in an error.
     private static let quotedMax = 300
 
-    /// Begins to open a connection.
-    /// - Returns: its slot; nil when the system refused at once, which is counted.
+    /// Starts opening a connection.
+    /// - Returns: its slot; nil if the system refused at once, which is counted.
     @discardableResult
     func open(_ plan: ConnectionPlan) -> Int? {
         let descriptor = tandem_load_connect(target.source(of: plan.number), target.address, target.port)
@@ -66,14 +66,14 @@ extension Worker {
         }
         links[slot].phase = .upgrading
         var request = "GET \(target.prefix)\(path) HTTP/1.1\r\nHost: \(target.authority)\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
-        // The key proves nothing here: whether an upgrade was understood shows in what follows.
+        // The key is constant: later messages show whether the upgrade was understood.
         request += "Sec-WebSocket-Key: dGFuZGVtIGxvYWQgdGVzdA==\r\nSec-WebSocket-Version: 13\r\n"
         if let subprotocol = plan.subprotocol { request += "Sec-WebSocket-Protocol: \(subprotocol)\r\n" }
         send(slot, Array((request + "\r\n").utf8))
     }
 
-    /// The upgrade's answer is there.
-    /// - Returns: bytes used; nil when the connection ended.
+    /// Handles the upgrade's answer.
+    /// - Returns: bytes used; nil if the connection ended.
     func finishUpgrading(_ slot: Int, _ bytes: UnsafeRawBufferPointer) -> Int? {
         switch unsafe HTTPAnswer.read(bytes, hasBody: false) {
         case .incomplete: return 0
@@ -89,20 +89,20 @@ extension Worker {
             links[slot].phase = .opening
             if let kind = plans[slot]?.upgradedKind { tally.record(kind, from: links[slot].due, to: tandem_load_now()) }
             let generation = links[slot].generation
-            // A first step that awaits nothing, or no step at all.
+            // For a first step that awaits nothing, or no steps at all.
             takeSteps(slot, hearing: "")
             return links[slot].generation == generation ? answer.count : nil
         }
     }
 
-    /// Goes through the opening as far as this message brings it.
+    /// Performs the opening steps that this message allows.
     func takeSteps(_ slot: Int, hearing message: String) {
         guard let plan = plans[slot] else { return }
         var isHeard = message.isEmpty
         while Int(links[slot].step) < plan.steps.count {
             let step = plan.steps[Int(links[slot].step)]
             if let awaited = step.awaited {
-                // One message is one step's.
+                // One message satisfies one step.
                 guard !isHeard, message.contains(awaited) else {
                     if !isHeard { counts.unawaited = String(message.prefix(Self.quotedMax)) }
                     return
@@ -126,8 +126,8 @@ extension Worker {
         plan.watcher?.opened(slot, now: now)
     }
 
-    /// The connection is no more, by the other side or a failure.
-    /// - Parameter because: what to say when it was not open yet.
+    /// Handles the end of a connection by the other side or by a failure.
+    /// - Parameter because: the reason, if it was not open yet.
     func end(_ slot: Int, code: Int?, because reason: String) {
         let phase = links[slot].phase
         guard phase != .free, let plan = plans[slot] else { return }
@@ -145,8 +145,8 @@ extension Worker {
         plan.watcher?.closed(slot, plan: plan, wasOpen: wasOpen || phase == .http, code: code, now: tandem_load_now())
     }
 
-    /// Ends a connection from this side; its watcher is not told.
-    /// - Parameter saysGoodbye: with a close frame, as an app that quits; otherwise as a network that fails.
+    /// Ends a connection from this side, without a call to its watcher.
+    /// - Parameter saysGoodbye: true sends a close frame, like an app that quits; false just closes, like a failing network.
     func hangUp(_ slot: Int, saysGoodbye: Bool) {
         guard links[slot].phase != .free, let plan = plans[slot] else { return }
         if plan.isSubscriber {

@@ -1,24 +1,24 @@
-/// What one worker has seen so far; a plain value that is handed to the run.
+/// Counts of one worker so far; a plain value passed to the run.
 struct WorkerCounts: Sendable {
-    /// Connections that wait for their opening, and those that are open; publishers are in neither.
+    /// Connections in their opening, without publishers.
     var opening = 0
     var open = 0
-    /// Went through their opening, ever.
+    /// Connections that completed their opening, ever.
     var opened: UInt64 = 0
-    /// Could not be opened: refused, ended or answered otherwise before they were open.
+    /// Connections that could not be opened: refused, closed or answered otherwise.
     var failed: UInt64 = 0
-    /// Why the first of them failed.
+    /// Cause of the first failure.
     var failure: String?
-    /// What was last said to a connection that waits for something else.
+    /// The last message to a connection that awaits another one.
     var unawaited: String?
-    /// Open ones that the server ended, by the code of its close frame; 0: without one.
+    /// Open connections ended by the server, by the code of its close frame; 0: without one.
     var closedByServer: [Int: UInt64] = [:]
     var bytes: UInt64 = 0
     var reads: UInt64 = 0
     var pings: UInt64 = 0
-    /// Messages to open connections that hold no mark.
+    /// Messages without a mark to open connections.
     var unmarked: UInt64 = 0
-    /// Nanoseconds of this thread.
+    /// CPU time of this thread, in nanoseconds.
     var cpu: UInt64 = 0
 
     mutating func add(_ other: WorkerCounts) {

@@ -3,7 +3,7 @@ internal import Foundation
 internal import Glibc
 internal import Synchronization
 
-/// The only way to a worker from other threads: what to do is appended under a lock, and a bell wakes the worker.
+/// The only access to a worker from other threads: work is appended under a lock, and a bell wakes the worker.
 final class WorkerDoor: Sendable {
     typealias Work = @Sendable (Worker) -> Void
 
@@ -23,7 +23,7 @@ final class WorkerDoor: Sendable {
         tandem_load_bell_ring(bell)
     }
 
-    /// Waits for the answer. Never from a worker's own thread.
+    /// Runs a question on the worker's thread and waits for the answer. Never call it on a worker's thread.
     func ask<Answer: Sendable>(_ question: @escaping @Sendable (Worker) -> Answer) -> Answer {
         let box = AnswerBox<Answer>()
         post { worker in

@@ -1,7 +1,7 @@
 internal import CLoadSockets
 internal import Glibc
 
-/// Reading: one call into the shared buffer, then frames are walked where they lie.
+/// Reading: one call fills the shared buffer, and frames are parsed in place.
 extension Worker {
     func receive(_ slot: Int) {
         let held = links[slot].carry.count
@@ -19,13 +19,13 @@ extension Worker {
         guard let used = unsafe consume(slot, all) else { return }
         let rest = unsafe UnsafeRawBufferPointer(rebasing: all[used...])
         if rest.count + held > 0 { unsafe links[slot].carry.replace(with: rest) }
-        // A message that fills the buffer could never be read to its end.
+        // A message as large as the buffer could never be read completely.
         if unsafe rest.count >= buffer.count / 2, !growBuffer() { end(slot, code: nil, because: "a message is too long") }
-        // OpenSSL may hold what epoll does not know of.
+        // OpenSSL may hold data that epoll does not see.
         if links[slot].isSecure, links[slot].phase != .free, secure?.hasPending(slot) == true { receive(slot) }
     }
 
-    /// Bytes read; 0: ended; -1: nothing there.
+    /// Bytes read; 0: the connection ended; -1: nothing there.
     private func read(_ slot: Int, into room: UnsafeMutableRawBufferPointer) -> Int {
         if links[slot].isSecure { return unsafe secure?.read(slot, into: room) ?? 0 }
         let count = unsafe recv(links[slot].descriptor, room.baseAddress, room.count, 0)
@@ -33,8 +33,8 @@ extension Worker {
         return errno == EAGAIN || errno == EINTR ? -1 : 0
     }
 
-    /// Takes as much as is complete.
-    /// - Returns: bytes used; nil when the connection ended.
+    /// Consumes all complete frames or answers.
+    /// - Returns: bytes used; nil if the connection ended.
     private func consume(_ slot: Int, _ bytes: UnsafeRawBufferPointer) -> Int? {
         var used = 0
         if links[slot].phase == .upgrading {
@@ -75,7 +75,7 @@ extension Worker {
         case WebSocketFrame.Opcode.close:
             let code = unsafe payload.count >= 2 ? Int(payload[0]) << 8 | Int(payload[1]) : 1005
             let reason = unsafe String(decoding: payload.dropFirst(2), as: UTF8.self)
-            // As RFC 6455, 5.5.1, wants it: the same code back.
+            // RFC 6455, 5.5.1: the same code in return.
             unsafe send(slot, WebSocketFrame.masked(opcode: WebSocketFrame.Opcode.close, payload.prefix(2)))
             end(slot, code: code, because: "the server closed with \(code) \(reason)")
         default: break

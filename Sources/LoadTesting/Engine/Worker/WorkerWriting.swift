@@ -3,7 +3,7 @@ internal import Glibc
 
 /// Writing: at once as far as the kernel takes it, the rest when there is room.
 extension Worker {
-    /// A message of the dialect's kind.
+    /// Sends a message as text or binary, as the dialect requires.
     func sendMessage(_ slot: Int, _ text: String) {
         let opcode = plans[slot]?.isBinary == true ? WebSocketFrame.Opcode.binary : WebSocketFrame.Opcode.text
         send(slot, WebSocketFrame.masked(opcode: opcode, text.utf8))
@@ -33,7 +33,7 @@ extension Worker {
         _ = tandem_load_poll_change(poll, links[slot].descriptor, tag(slot), 0)
     }
 
-    /// Bytes taken. That a connection is broken shows when it is read.
+    /// Bytes written. A broken connection shows at the next read.
     private func write(_ slot: Int, _ bytes: [UInt8]) -> Int {
         if links[slot].isSecure { return secure?.write(slot, bytes) ?? 0 }
         return unsafe bytes.withUnsafeBytes { unsafe Glibc.send(links[slot].descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }

@@ -1,10 +1,10 @@
 internal import Foundation
 
-/// Where values lie on a drawing, and which of them are written beside it.
+/// The mapping of values to places on a drawing, and its labels.
 struct Axis {
     struct Tick: Equatable {
         var value: Double
-        /// Empty: a line only.
+        /// Empty: a line without a label.
         var label: String
     }
 
@@ -13,7 +13,7 @@ struct Axis {
     private var from: Double
     private var to: Double
 
-    /// Of the axis' length, from 0 to 1; values outside are put on its ends.
+    /// Place on the axis from 0 to 1; values outside are clamped.
     func share(_ value: Double) -> Double {
         let low = position(from)
         return min(1, max(0, (position(value) - low) / (position(to) - low)))
@@ -30,7 +30,7 @@ struct Axis {
         return Axis(ticks: ticks, position: { $0 }, from: 0, to: Double(max(1, steps)) * step)
     }
 
-    /// Time from zero to exactly `seconds`, as runs have it.
+    /// Time from zero to exactly `seconds`.
     static func seconds(to seconds: Double) -> Axis {
         var axis = linear(to: seconds, count: 8) { "\(NumberText.short($0)) s" }
         axis.to = seconds > 0 ? seconds : 1
@@ -38,7 +38,7 @@ struct Axis {
         return axis
     }
 
-    /// Whole decades around `lowest` and `highest`, or halves of them (1, 2, 5) where they are close; lines at every digit.
+    /// Decades around `lowest` and `highest`, with bounds at 1, 2 or 5 within a decade; lines at every digit.
     static func logarithmic(from lowest: Double, to highest: Double, label: (Double) -> String) -> Axis {
         let low = max(lowest, 1)
         let high = max(highest, low * 1.01)
@@ -68,14 +68,14 @@ struct Axis {
         return Axis(ticks: ticks, position: { log10(max($0, from)) }, from: from, to: to)
     }
 
-    /// Percentiles by how few are above: 90, 99 and 99.9 % are as far from each other. 100 % is at the end.
+    /// Percentiles by the share above: 90, 99 and 99.9 % are equally far apart. 100 % is at the end.
     static func percentiles(to highest: Double) -> Axis {
         let nines = min(6, max(1, nines(highest)))
         var ticks = [Tick(value: 0, label: "0 %"), Tick(value: 50, label: "50 %"), Tick(value: 90, label: "90 %")]
         for percent in [99, 99.9, 99.99, 99.999, 99.9999] where Axis.nines(percent) <= nines + 0.001 {
             ticks.append(Tick(value: percent, label: "\(percent == 99 ? "99" : String(percent)) %"))
         }
-        // Where 100 % is drawn: so far behind the last of them that their labels keep apart.
+        // Place of 100 %: far enough after the last percentile to keep the labels apart.
         let end = nines + max(0.3, nines * 0.12)
         ticks.append(Tick(value: 100, label: "max"))
         return Axis(ticks: ticks, position: { min(end, Axis.nines($0)) }, from: 0, to: 100)

@@ -1,4 +1,4 @@
-/// A distribution over several rounds: at each percentile the median of the rounds, and the lowest and highest of them.
+/// A distribution over several rounds: per percentile the median, lowest and highest of the rounds.
 struct LatencyCurve {
     struct Point: Equatable {
         var percent: Double
@@ -7,12 +7,12 @@ struct LatencyCurve {
 
     var points: [Point]
     var rounds: Int
-    /// Of all rounds together.
+    /// Sum over all rounds.
     var count: UInt64
-    /// Of the round that had most.
+    /// Count of the largest round.
     var mostInRound: UInt64
 
-    /// nil without rounds.
+    /// Nil without rounds.
     init?(_ rounds: [LoadReport.Latency]) {
         guard !rounds.isEmpty else {
             return nil
@@ -26,7 +26,7 @@ struct LatencyCurve {
         mostInRound = rounds.map(\.count).max() ?? 0
     }
 
-    /// At `percent`, or at the next higher one that the rounds have.
+    /// The spread at `percent`, or at the next higher percentile of the rounds.
     func spread(at percent: Double) -> Spread? {
         points.first { $0.percent >= percent }?.spread
     }

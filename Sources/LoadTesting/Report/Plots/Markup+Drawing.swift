@@ -1,4 +1,4 @@
-/// The shapes that plots are made of; coordinates in the units of the drawing's `viewBox`.
+/// The shapes of plots; coordinates in the units of the drawing's `viewBox`.
 extension Markup {
     static func drawing(width: Double, height: Double, title: String, kind: String, _ shapes: [Markup]) -> Markup {
         .element(
@@ -18,7 +18,7 @@ extension Markup {
             ])
     }
 
-    /// `anchor`: which end of the text is at `x`: start, middle or end.
+    /// - Parameter anchor: the end of the text at `x`: start, middle or end.
     static func label(_ text: String, x: Double, y: Double, anchor: String, kind: String = "note") -> Markup {
         .leaf("text", ["x": NumberText.coordinate(x), "y": NumberText.coordinate(y), "text-anchor": anchor, "class": kind], text)
     }
@@ -32,7 +32,7 @@ extension Markup {
             ])
     }
 
-    /// `corners` as SVG writes them: `x,y x,y`.
+    /// - Parameter corners: in SVG's form, `x,y x,y`.
     static func polyline(_ corners: String, title: String, kind: String) -> Markup {
         .element("polyline", ["points": corners, "class": kind], [.leaf("title", title)])
     }

@@ -1,4 +1,4 @@
-/// A drawing of lines over two axes, as inline SVG. Colours come from the page's style sheet, by the line's place.
+/// A drawing of lines over two axes, as inline SVG. The line's place selects a colour of the style sheet.
 struct Plot {
     struct Point: Equatable {
         var x: Double
@@ -7,7 +7,7 @@ struct Plot {
 
     struct Line {
         var name: String
-        /// Which of the page's colours.
+        /// Index of the page's colour.
         var place: Int
         var points: [Point]
         /// Lowest and highest of several rounds, drawn as a band behind the line.
@@ -25,7 +25,7 @@ struct Plot {
     private static let right = 24.0
     private static let top = 14.0
     private static let bottom = 34.0
-    /// More points than pixels only make the page heavy.
+    /// More points than pixels only enlarge the page.
     private static let pointsMax = 1_500
 
     var markup: Markup {

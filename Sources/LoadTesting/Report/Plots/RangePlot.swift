@@ -1,4 +1,4 @@
-/// One figure of several servers: a bar to the median, a line from the lowest to the highest round, and the numbers behind it.
+/// One figure of several servers: a bar to the median, a line from the lowest to the highest round, and the numbers after it.
 struct RangePlot {
     struct Row {
         var name: String

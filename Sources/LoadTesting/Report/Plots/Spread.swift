@@ -1,11 +1,11 @@
-/// What several rounds gave: the median, and the lowest and highest.
+/// The median, lowest and highest of several rounds.
 package struct Spread: Sendable, Equatable {
     package var median: Double
     package var lowest: Double
     package var highest: Double
     package var count: Int
 
-    /// nil without values.
+    /// Nil without values.
     package init?(_ values: [Double]) {
         let sorted = values.filter(\.isFinite).sorted()
         guard let lowest = sorted.first, let highest = sorted.last else {
@@ -18,7 +18,7 @@ package struct Spread: Sendable, Equatable {
         median = sorted.count.isMultiple(of: 2) ? (sorted[middle - 1] + sorted[middle]) / 2 : sorted[middle]
     }
 
-    /// `0.41 (0.39 to 0.44)`; what is printed the same for all rounds stands alone.
+    /// `0.41 (0.39 to 0.44)`; only the median if all rounds print the same.
     package func text(_ number: (Double) -> String = NumberText.plain) -> String {
         let middle = number(median)
         let ends = (number(lowest), number(highest))

@@ -1,12 +1,12 @@
 internal import CLoadSockets
 
-/// What came and went on one worker.
+/// Counts of the connections that came and went on one worker.
 struct ArrivalCounts: Sendable {
-    /// Fell due, and were begun.
+    /// Connections that fell due and were begun.
     var begun: UInt64 = 0
-    /// Went through the whole opening.
+    /// Connections that completed the opening.
     var opened: UInt64 = 0
-    /// Attempts that failed; each is tried again.
+    /// Failed attempts; each is retried.
     var failed: UInt64 = 0
 
     mutating func add(_ other: ArrivalCounts) {
@@ -16,7 +16,7 @@ struct ArrivalCounts: Sendable {
     }
 }
 
-/// Connections that come at a constant rate, stay for a while, and go; on their worker's thread.
+/// Connections that arrive at a constant rate, stay for a while, and leave. Used on their worker's thread.
 final class Arrivals: LinkWatcher {
     private let worker: Worker
     private let makePlan: (UInt64) -> ConnectionPlan
@@ -30,8 +30,8 @@ final class Arrivals: LinkWatcher {
     private static let leaveCheck: UInt64 = 5_000_000
 
     /// - Parameters:
-    ///   - schedule: nil: only what `come` is told.
-    ///   - stay: nanoseconds; `.max`: for ever.
+    ///     - schedule: the arrivals; nil: only by calls of `come`.
+    ///     - stay: nanoseconds; `.max`: for ever.
     init(worker: Worker, schedule: OpenLoop?, stay: UInt64, plan: @escaping (UInt64) -> ConnectionPlan) {
         self.worker = worker
         self.stay = stay
@@ -49,10 +49,10 @@ final class Arrivals: LinkWatcher {
         }
     }
 
-    /// Nobody comes any more; who is there stays or leaves as before.
+    /// Ends the arrivals. Present connections stay or leave as before.
     func stopComing() { isComing = false }
 
-    /// One that is due then, whenever it is now.
+    /// Opens a connection with this due time, whatever the present time.
     func come(due: UInt64) {
         let plan = makePlan(counts.begun)
         counts.begun += 1
@@ -70,7 +70,7 @@ final class Arrivals: LinkWatcher {
         guard !wasOpen else { return }
         counts.failed += 1
         guard isComing else { return }
-        // It is still due when it was: what it waits now is the server's.
+        // Keeps the original due time: the delay is the server's.
         let due = plan.due ?? now
         let again = makePlan(UInt64(plan.number))
         again.due = due

@@ -1,6 +1,6 @@
-/// Subscribers of a channel of their own that is published to all the while: what others feel of what the scenario does.
+/// Subscribers of a separate channel with continuous publishes: shows how the scenario affects other clients.
 struct Background {
-    /// Its events are of kind 0, and the answers of kind 1.
+    /// Kind 0: the events. Kind 1: the answers to their publishes.
     static let kinds = [MeasuredKind("publish due to delivery", streams: lines), MeasuredKind("publish due to answer")]
     static let event = 0
     static let answered = 1
@@ -8,7 +8,7 @@ struct Background {
 
     let publishing: Publishing
 
-    /// Connects the run's connections as its subscribers.
+    /// Connects the run's connections as subscribers.
     init(_ run: LoadRun, channel: String, rate: Double) throws(LoadError) {
         let dialect = run.dialect
         try run.connect(run.options.connections) { _, _ in ConnectionPlan(dialect, channel: channel, index: 0) }
@@ -20,7 +20,7 @@ struct Background {
         publishing.begin()
     }
 
-    /// Ends publishing, waits for the rest, and judges it.
+    /// Ends publishing, waits for outstanding events, and judges them.
     func end(_ run: LoadRun) throws(LoadError) -> UInt64 {
         try publishing.end(run)
         return try publishing.drain(run)

@@ -1,11 +1,11 @@
 internal import HubCore
 
-/// The simulated gateways (`tandem-gateways`), asked over their control service what they have seen.
+/// The control service of the simulated gateways (`tandem-gateways`), for counting pushes.
 final class GatewayLedger {
     /// One push that a gateway accepted.
     struct Push: Sendable {
         var token: String
-        /// In the notification's data.
+        /// The mark in the notification's data.
         var mark: EventMark?
         /// Milliseconds since 1970.
         var receivedAt: Int64
@@ -15,16 +15,16 @@ final class GatewayLedger {
     private let provider: QuizSession.Provider
     private var before: Int64 = 0
 
-    /// The simulators keep the records of so many requests.
+    /// Maximum of records that the simulators keep.
     static let recordsMax = 20_000
 
-    /// - Parameter url: of the control service, as `TANDEM_GATEWAYS_CONTROL` says it.
+    /// - Parameter url: of the control service, the value of `TANDEM_GATEWAYS_CONTROL`.
     init(url: String, provider: QuizSession.Provider) throws(LoadError) {
         line = try HTTPLine(try Target(url))
         self.provider = provider
     }
 
-    /// Forgets what was before.
+    /// Clears the records and counts from now on.
     func clear() throws(LoadError) {
         _ = try line.plain("DELETE", "/requests")
         before = try total()
@@ -35,10 +35,10 @@ final class GatewayLedger {
         return health["accepted"]?[provider.rawValue]?.intValue ?? 0
     }
 
-    /// Accepted since `clear`.
+    /// Pushes accepted since `clear`.
     func accepted() throws(LoadError) -> Int { Int(try total() - before) }
 
-    /// All of them; the last `recordsMax`.
+    /// The recorded pushes, at most the last `recordsMax`.
     func pushes() throws(LoadError) -> [Push] {
         let records = try line.plain("GET", "/requests?provider=\(provider.rawValue)").arrayValue ?? []
         return records.compactMap { record in

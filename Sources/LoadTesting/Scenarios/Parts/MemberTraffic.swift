@@ -1,7 +1,7 @@
 internal import CLoadSockets
 internal import Synchronization
 
-/// When whom was to leave, by the sequence in the member's mark; written by who leaves, read by those who hear of it.
+/// Due times of leaves by the sequence in the member's mark. Written by the leavers' thread, read by the receivers' threads.
 final class Departures: Sendable {
     private let due = Mutex<[UInt32: UInt64]>([:])
 
@@ -10,7 +10,7 @@ final class Departures: Sendable {
     func due(_ sequence: UInt32) -> UInt64? { due.withLock { $0[sequence] } }
 }
 
-/// Listens to the members who stay: a member's id is a mark, so what comes and goes is recognised.
+/// Listens for the members who stay. A member's id contains a mark, which identifies joins and leaves.
 final class MemberWatcher: LinkWatcher {
     private let worker: Worker
     private let departures: Departures
@@ -22,7 +22,7 @@ final class MemberWatcher: LinkWatcher {
 
     func heard(_ slot: Int, _ message: UnsafeRawBufferPointer, mark: EventMark?, now: UInt64) {
         guard let mark, let base = message.baseAddress else { return }
-        // The event's name stands at the front of a frame; the rest may be long.
+        // The event's name is near the front of a frame; the rest may be long.
         let front = min(message.count, 200)
         if unsafe tandem_load_find(base, front, "member_added", 12) >= 0 {
             worker.tally.record(PresenceScenario.Kind.added, from: mark.due, to: now)
@@ -32,16 +32,16 @@ final class MemberWatcher: LinkWatcher {
     }
 }
 
-/// Members who come and go, over connections that stay: each join is a subscription, each leave its end.
+/// Members who come and go over connections that stay: a join subscribes, a leave unsubscribes.
 final class MemberTraffic: LinkWatcher {
     struct Counts: Sendable {
-        /// Acknowledged.
+        /// Acknowledged joins.
         var joined: UInt64 = 0
         var left: UInt64 = 0
         var refused: UInt64 = 0
-        /// What the server said to the first.
+        /// The server's message for the first refusal.
         var refusal = ""
-        /// Due, and no connection was free.
+        /// Joins that fell due with no connection free.
         var unserved: UInt64 = 0
     }
 
@@ -59,7 +59,7 @@ final class MemberTraffic: LinkWatcher {
     private let lines: Int
     private var connected = 0
     private var free: [Int] = []
-    /// Members that are in or on their way in, by slot.
+    /// Members present or joining, by slot.
     private var inside: [Int: Stay] = [:]
     private var leaving: [(at: UInt64, slot: Int)] = []
     private var socketIDs: [Int: String] = [:]
@@ -79,7 +79,7 @@ final class MemberTraffic: LinkWatcher {
         for _ in 0..<lines {
             let plan = ConnectionPlan()
             plan.path = dialect.path(channel: channel)
-            // No opening: the first message, which names the socket, is heard like all others.
+            // No opening: the first message, which gives the socket id, goes to the watcher like the rest.
             plan.isTallied = false
             plan.isCounted = false
             plan.wantsMessages = true

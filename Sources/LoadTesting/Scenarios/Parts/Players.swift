@@ -1,30 +1,30 @@
 internal import CLoadSockets
 
-/// The players of one worker: they answer each question after a while, and some leave and come back.
+/// The players of one worker: each answers every question after a while, and some leave and come back.
 final class Players: LinkWatcher {
     private struct Player {
         /// -1: away.
         var slot = -1
         var answers: UInt32 = 0
-        /// When the last one was sent.
+        /// Time of the last answer.
         var answeredAt: UInt64 = 0
-        /// Was away, so it has not heard everything.
+        /// Was away, so some events may be missing.
         var hasBeenAway = false
     }
 
     private let worker: Worker
     private let dialect: PusherDialect
     private let channels: [String]
-    /// Only for the form of its data.
+    /// Supplies only the form of the data.
     private let form: PublishPlan
-    /// The longest time somebody takes to answer, nanoseconds.
+    /// Maximum of a player's time to answer, in nanoseconds.
     private let think: UInt64
     private var players: [Int: Player] = [:]
     private var numbers: [Int] = []
     private var nextLeaving = 0
     private var isLeaving = false
     private var awayCount = 0
-    /// Answers that are due, by the millisecond.
+    /// Due answers by the millisecond.
     private var due: [UInt64: [Int]] = [:]
     private var dueCount = 0
     private var checked: UInt64 = 0
@@ -33,7 +33,8 @@ final class Players: LinkWatcher {
 
     static let awaySeconds = 1.0
     private static let millisecond: UInt64 = 1_000_000
-    /// What was sent just before a connection is cut may be lost with it, and would look like the server's loss.
+    /// Minimum time between a player's last answer and leaving: output just before the cut may be lost, and would look like the server's
+    /// loss.
     private static let calm: UInt64 = 1_000_000_000
 
     init(worker: Worker, dialect: PusherDialect, channels: [String], bytes: Int, think: UInt64) {
@@ -49,12 +50,12 @@ final class Players: LinkWatcher {
 
     var isSettled: Bool { dueCount == 0 && awayCount == 0 }
 
-    /// How many answers each has sent.
+    /// Number of answers that each player sent.
     var sent: [Senders.Sent] {
         players.map { .init(channel: $0.key % channels.count, stream: $0.key / channels.count, count: $0.value.answers) }
     }
 
-    /// Own answers, which nobody hears, of those whose sequences began at 0.
+    /// Own answers, which players do not receive, of those whose sequences began at 0.
     var ownExpected: UInt64 {
         players.values.reduce(UInt64(0)) { $0 + ($1.hasBeenAway || $1.slot < 0 ? 0 : UInt64($1.answers)) }
     }

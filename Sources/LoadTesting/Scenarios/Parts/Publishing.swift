@@ -1,13 +1,13 @@
-/// A publisher on its worker, seen from the run.
+/// The run's handle of a publisher on its worker.
 final class Publishing: Sendable {
     let plan: PublishPlan
     private let door: WorkerDoor
-    /// Where the worker keeps it.
+    /// Index in the worker's `PublisherShelf`.
     private let place: Int
 
     private static let connectSeconds = 10.0
 
-    /// Connects, and waits until all connections are there.
+    /// Connects, and waits until all connections are open.
     init(_ run: LoadRun, _ plan: PublishPlan) throws(LoadError) {
         self.plan = plan
         door = run.publisher
@@ -24,7 +24,7 @@ final class Publishing: Sendable {
 
     func begin() { look { $0.begin() } }
 
-    /// Sends no more, and waits for what is under way.
+    /// Stops sending, and waits for publishes in flight.
     func end(_ run: LoadRun) throws(LoadError) {
         look { $0.end() }
         try run.pass(atMost: run.options.drain) { look { $0.isQuiet } }
@@ -32,15 +32,15 @@ final class Publishing: Sendable {
 
     var counts: PublishCounts { look { $0.counts } }
 
-    /// Of every channel: what would come next on every connection.
+    /// Next sequences of every connection, by channel.
     var ends: [[UInt32]] {
         let channels = plan.channels.indices
         return look { publisher in channels.map { publisher.ends(channel: $0) } }
     }
 
-    /// Waits until every open connection has what was published, or nothing more comes.
-    /// - Parameter channels: the scenario's index of the publisher's first channel.
-    /// - Returns: how many deliveries are missing at the ends of sequences.
+    /// Waits until every open connection has received all publishes, or no more arrive.
+    /// - Parameter firstChannel: the scenario's index of the publisher's first channel.
+    /// - Returns: deliveries missing at the ends of sequences.
     func drain(_ run: LoadRun, firstChannel: Int = 0) throws(LoadError) -> UInt64 {
         let ends = ends
         let kind = plan.kind
@@ -59,7 +59,7 @@ final class Publishing: Sendable {
     }
 }
 
-/// The publishers of one worker, so that the run can ask for them by number.
+/// The publishers of one worker by number, for access from the run.
 struct PublisherShelf {
     private var publishers: [Publisher] = []
 
@@ -74,7 +74,7 @@ struct PublisherShelf {
 }
 
 extension Worker {
-    /// What its open connections have not got of the ends of their sequences.
+    /// Events missing at the ends of the open connections' sequences.
     func missing(kind: Int, ends: [[UInt32]], firstChannel: Int, firstStream: Int) -> UInt64 {
         var missing: UInt64 = 0
         for slot in 0..<links.capacity where links[slot].phase == .open && links[slot].isTallied {

@@ -2,12 +2,12 @@ internal import CLoadSockets
 internal import Glibc
 internal import HubCore
 
-/// A session of Tandem's `quiz` definition with people and their devices, made over the HTTP API and ended afterwards.
+/// A session of Tandem's `quiz` definition with people and devices, created over the HTTP API and removed afterwards.
 ///
-/// Each person `N` has one device with a token at simulated gateways that names the run and the person, so that what arrives there is
-/// known to be of this run.
+/// Each person `N` has one device at the simulated gateways. Its token names the run and the person, so that pushes of other runs are
+/// recognised.
 final class QuizSession {
-    /// Which gateway the devices are at.
+    /// The gateway of the devices.
     package enum Provider: String, Sendable, CaseIterable { case fcm, apns }
 
     let name: String
@@ -16,7 +16,7 @@ final class QuizSession {
     private let line: HTTPLine
     private let people: Int
     private let provider: Provider
-    /// Eight digits that no other run has.
+    /// Eight digits, unique to this run.
     private let run: String
 
     private static let bulk = 1000
@@ -34,7 +34,7 @@ final class QuizSession {
 
     func user(_ number: Int) -> String { "load-\(run)-\(number)" }
 
-    /// APNs' have 64 hexadecimal digits.
+    /// APNs tokens have 64 hexadecimal digits.
     func token(_ number: Int) -> String {
         switch provider {
         case .fcm: return "load-\(run)-\(number)"
@@ -44,7 +44,7 @@ final class QuizSession {
         }
     }
 
-    /// The person whose token it is; nil: somebody of another run.
+    /// The person with this token; nil: one of another run.
     func person(of token: String) -> Int? {
         switch provider {
         case .fcm:
@@ -56,7 +56,7 @@ final class QuizSession {
         }
     }
 
-    /// Session, people on its roster, devices.
+    /// Creates the session, the people on its roster and their devices.
     func create() throws(LoadError) {
         try ask("PUT", "/sessions/\(name)", ["definition": "quiz", "join_code": .string("L\(run)")], what: "making a session")
         var from = 0
@@ -80,8 +80,8 @@ final class QuizSession {
         }
     }
 
-    /// Publishes one `session-started`, policy `critical`; the mark is in its data and in the notification's.
-    /// - Returns: when it was answered, milliseconds since 1970.
+    /// Publishes one `session-started` with policy `critical`; the mark is in its data and in the notification's.
+    /// - Returns: time of the answer, in milliseconds since 1970.
     func publish(_ mark: EventMark) throws(LoadError) -> Int64 {
         let data = JSONValue.object(["started_at": .string(mark.text)]).text
         let request = dialect.event("session-started", channel: channel, data: data)
@@ -89,7 +89,7 @@ final class QuizSession {
         return wallMilliseconds()
     }
 
-    /// Ends the session and forgets the devices.
+    /// Removes the session and the devices.
     func remove() throws(LoadError) {
         try ask("DELETE", "/sessions/\(name)", nil, what: "ending the session")
         var from = 0
