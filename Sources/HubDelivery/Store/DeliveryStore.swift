@@ -228,8 +228,8 @@ package protocol DeliveryStore: RecipientStore, ScheduledStore, TrailStore, Rece
     /// - Parameters:
     ///   - answers: each takes the place of an older one with the same app and key.
     ///   - scheduled: each has to wait still. Also to be given where no event is committed: a publish without a policy.
-    /// - Throws: `AlreadySent` if one of an event's `once.users` was sent its key before. `ScheduleError.notWaiting` with all publishes that
-    ///   do not wait; the rest can be committed again without those.
+    /// - Throws: `AlreadySent` if one of an event's `once.users` was sent its key before. `ScheduleError.notWaiting` with all publishes
+    ///   that do not wait; the rest can be committed again without those.
     func commit(_ batch: [EventCommit], answers: [AnswerRecord], scheduled: [ScheduledTake]) async throws -> [EventRecord]
     /// The deliveries in an open state, soonest due first, at most `limit`, with their `firstAttemptAt`. For start-up.
     func openDeliveries(limit: Int) async throws -> [PushRecord]
