@@ -48,7 +48,8 @@ import COpenSSL
 
     /// A new P-256 key pair, or an RSA one of `rsaBits`.
     static func generate(_ algorithm: Algorithm, rsaBits: Int) -> AsymmetricKey {
-        let handle = unsafe algorithm == .es256
+        let handle =
+            unsafe algorithm == .es256
             ? tandem_openssl_generate_p256() : tandem_openssl_generate_rsa(rsaBits)
         guard let handle = unsafe handle else {
             preconditionFailure("libcrypto cannot generate a key for \(algorithm.name)")
@@ -83,7 +84,8 @@ import COpenSSL
     func isValid(signature: [UInt8], for message: [UInt8]) -> Bool {
         let context = unsafe EVP_MD_CTX_new()
         defer { unsafe EVP_MD_CTX_free(context) }
-        let isValid = unsafe EVP_DigestVerifyInit(context, nil, EVP_sha256(), nil, handle) == 1
+        let isValid =
+            unsafe EVP_DigestVerifyInit(context, nil, EVP_sha256(), nil, handle) == 1
             && EVP_DigestVerify(context, signature, signature.count, message, message.count) == 1
         // A refused signature may leave an entry in the error queue; see CryptoError.fromLibrary.
         ERR_clear_error()

@@ -1,4 +1,5 @@
 import COpenSSL
+
 /// Lower-case hexadecimal, as every Pusher signature is written.
 package enum Hex {
     /// Takes arrays only: an unspecialized loop over another sequence costs more than the digest itself.

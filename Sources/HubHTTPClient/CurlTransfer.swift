@@ -194,7 +194,9 @@ internal import COpenSSL
         let path = url.utf8.dropFirst(origin.utf8.count - 1)
         var before: UInt8 = 0
         for byte in path {
-            guard byte > 0x20, byte < 0x7F, byte != UInt8(ascii: "#"), !(byte == UInt8(ascii: ".") && before == UInt8(ascii: "/")) else { return nil }
+            guard byte > 0x20, byte < 0x7F, byte != UInt8(ascii: "#"), !(byte == UInt8(ascii: ".") && before == UInt8(ascii: "/")) else {
+                return nil
+            }
             before = byte
         }
         return String(path)

@@ -15,7 +15,8 @@ package struct HTTPCall: Sendable {
     ///   - url: absolute.
     ///   - departs: asked at the moment of sending; false withdraws the call.
     package init(
-        method: String, url: String, headers: [(name: String, value: String)] = [], body: [UInt8] = [], departs: (@Sendable () -> Bool)? = nil
+        method: String, url: String, headers: [(name: String, value: String)] = [], body: [UInt8] = [],
+        departs: (@Sendable () -> Bool)? = nil
     ) {
         self.method = method
         self.url = url
@@ -29,7 +30,10 @@ package struct HTTPCall: Sendable {
 package struct HTTPAnswer: Sendable, Equatable {
     /// HTTP version of the answer; ordered.
     package enum Version: Int, Sendable, Comparable {
-        case unknown = 0, http1 = 1, http2 = 2, http3 = 3
+        case unknown = 0
+        case http1 = 1
+        case http2 = 2
+        case http3 = 3
         package static func < (left: Version, right: Version) -> Bool { left.rawValue < right.rawValue }
     }
 

@@ -49,7 +49,8 @@ package struct CredentialCheck: Sendable, Equatable {
         case (_, "DeviceTokenNotForTopic"), (_, "BadTopic"), (_, "MissingTopic"), (_, "TopicDisallowed"):
             return probe(.refused, word, "set APNS_TOPIC to the bundle id of an app of this team, and see that the key may send to it")
         case (_, "InvalidProviderToken"), (_, "MissingProviderToken"), (_, "UnrelatedKeyIdInToken"):
-            return probe(.refused, word, "check APNS_KEY_PATH, APNS_KEY_ID and APNS_TEAM_ID: they belong together, and the key is not revoked")
+            return probe(
+                .refused, word, "check APNS_KEY_PATH, APNS_KEY_ID and APNS_TEAM_ID: they belong together, and the key is not revoked")
         case (_, "BadEnvironmentKeyIdInToken"):
             return probe(
                 .otherEnvironmentOnly, word, "the key is for the other environment: give this one a key of its own, or leave it unused")
@@ -71,7 +72,8 @@ package struct CredentialCheck: Sendable, Equatable {
         case (_, "PERMISSION_DENIED"):
             return probe(
                 .refused, word,
-                "enable the Firebase Cloud Messaging API in the project, and give the account the role \"Firebase Cloud Messaging API Admin\"")
+                "enable the Firebase Cloud Messaging API in the project, and give the account the role \"Firebase Cloud Messaging API Admin\""
+            )
         case (_, "NOT_FOUND"): return probe(.refused, word, "check the service account's project_id: there is no such project")
         case (.retry, _): return probe(.failed, outcome.reason ?? word, "ask again in a few minutes")
         default: return probe(.refused, outcome.reason ?? word, "look up the service account in Google's console")

@@ -88,7 +88,8 @@ extension Server {
         }
     }
 
-    static func store(_ configuration: Configuration, time: any TimeSource, logger: Logger) throws(ServerError) -> (SQLiteStore, StoreLock) {
+    static func store(_ configuration: Configuration, time: any TimeSource, logger: Logger) throws(ServerError) -> (SQLiteStore, StoreLock)
+    {
         // A store that comes later is named at the start as not in force; until then everything is kept beside the other data.
         let path = if case .sqlite(let path) = configuration.store.value { path } else { configuration.data.value + "/tandem.db" }
         do {

@@ -77,7 +77,8 @@ package final class Server: Sendable {
             let escalator = Escalator(reader: reader, store: store, outbox: outbox, tokenAge: tokenAge, time: time, logger: logger)
             let replayer = Replayer(store: store, time: time, logger: logger)
             let delivery = DeliveryService(
-                definitions: definitions, directory: store, store: store, apps: apps, outbox: outbox, escalator: escalator, replayer: replayer,
+                definitions: definitions, directory: store, store: store, apps: apps, outbox: outbox, escalator: escalator,
+                replayer: replayer,
                 ports: ports, process: process, tokenAge: tokenAge, time: time, logger: logger)
             let scheduled = ScheduledPublishes(store: store, apps: apps, desk: delivery, time: time, logger: logger)
             let participants = ParticipantAPI(
@@ -95,7 +96,8 @@ package final class Server: Sendable {
             let webhooks = try Self.webhooks(configuration, store: store, time: time, logger: logger)
             let accepted = Acceptor.Counts()
             let collector = MetricsCollector(
-                ports: ports, accepted: accepted, delivery: delivery, outbox: outbox, gateway: gateway, pushReports: pushReports, store: store,
+                ports: ports, accepted: accepted, delivery: delivery, outbox: outbox, gateway: gateway, pushReports: pushReports,
+                store: store,
                 webhooks: webhooks)
             let metrics = MetricsResource(access: configuration.metricsAccess, read: collector.read)
             let readiness = Readiness(
@@ -108,14 +110,17 @@ package final class Server: Sendable {
                     loop: loop.index, loopCount: ports.count, directory: apps, process: process, sink: engineOfLoop, time: time,
                     traits: delivery.traits, post: { loop, message in ports.post(message, to: loop) })
                 let router = Router(
-                    engine: engine, desk: delivery, schedule: scheduled, answers: answers, survey: ChannelSurvey(loopCount: ports.count) { ports.post($1, to: $0) },
+                    engine: engine, desk: delivery, schedule: scheduled, answers: answers,
+                    survey: ChannelSurvey(loopCount: ports.count) { ports.post($1, to: $0) },
                     backend: backend, participants: participants, metrics: metrics, time: time, bodyBytesMax: configuration.bodyBytesMax,
                     corsOrigins: configuration.corsOrigins, readiness: readiness)
                 engineOfLoop.start(engine: engine, router: router)
                 return engineOfLoop
             }
-            let recovered = try await Recovery(reader: reader, store: store, definitions: definitions, loopCount: ports.count, tokenAge: tokenAge, time: time)
-                .events()
+            let recovered = try await Recovery(
+                reader: reader, store: store, definitions: definitions, loopCount: ports.count, tokenAge: tokenAge, time: time
+            )
+            .events()
             if !recovered.isEmpty { logger.info("waiting for receipts of events left open", metadata: ["events": "\(recovered.count)"]) }
             delivery.recover(recovered)
             escalatorTask = Task { await escalator.run() }
@@ -126,7 +131,8 @@ package final class Server: Sendable {
             try await outbox.resume()
             try await webhooks?.resume()
             acceptor = try Acceptor(
-                socket, loops: loops.handles, quietSeconds: options.requestTimeoutSeconds, proxy: Self.proxyDoor(configuration), counts: accepted)
+                socket, loops: loops.handles, quietSeconds: options.requestTimeoutSeconds, proxy: Self.proxyDoor(configuration),
+                counts: accepted)
             self.loops = loops
             self.ports = ports
             self.delivery = delivery

@@ -36,7 +36,9 @@ enum LeaseCoding {
     static func decode(_ bytes: [UInt8]) -> [Entry] {
         (0..<bytes.count / entryBytes).map { index in
             func number<Number: FixedWidthInteger>(_ offset: Int, _: Number.Type) -> Number {
-                (0..<Number.bitWidth / 8).reduce(0) { $0 | Number(truncatingIfNeeded: Int64(bytes[index * entryBytes + offset + $1])) << (8 * $1) }
+                (0..<Number.bitWidth / 8).reduce(0) {
+                    $0 | Number(truncatingIfNeeded: Int64(bytes[index * entryBytes + offset + $1])) << (8 * $1)
+                }
             }
             return Entry(
                 row: number(0, Int64.self), dueAt: number(8, Int64.self), attempts: number(16, Int32.self), check: number(20, UInt32.self))

@@ -70,7 +70,9 @@ package enum PushMessageCoding {
         }
 
         private mutating func place(of message: PushMessage, event: String) -> Int {
-            if let known = known.first(where: { $0.message.isSameText(as: message) && texts[$0.place].event == event }) { return known.place }
+            if let known = known.first(where: { $0.message.isSameText(as: message) && texts[$0.place].event == event }) {
+                return known.place
+            }
             var members = encode(message).objectValue ?? [:]
             members["nid"] = nil
             texts.append(Text(event: event, json: JSONValue.object(members).text))

@@ -85,7 +85,9 @@ package final class YAMLReader {
     }
 
     /// One of a closed set of words.
-    package func choice<Value: RawRepresentable & CaseIterable>(_ node: YAMLNode, _ name: String, _: Value.Type = Value.self)
+    package func choice<Value: RawRepresentable & CaseIterable>(
+        _ node: YAMLNode, _ name: String, _: Value.Type = Value.self
+    )
         -> Value?
     where Value.RawValue == String {
         let words = Value.allCases.map(\.rawValue)

@@ -50,7 +50,8 @@ struct Churn: ScenarioCommand {
 
 struct PresenceStorm: ScenarioCommand {
     static let configuration = CommandConfiguration(
-        commandName: "presence-storm", abstract: "Members join and leave one presence channel at --rate a second; --connections stay and hear it.",
+        commandName: "presence-storm",
+        abstract: "Members join and leave one presence channel at --rate a second; --connections stay and hear it.",
         discussion: "The server has to allow rate * stay more members than --connections (Tandem: presence_members_max, 100 by default).")
     static let defaults = LoadOptions.Defaults(connections: 50, channel: "presence-storm", rate: 10)
     @OptionGroup var load: LoadOptions
@@ -76,8 +77,12 @@ struct Publish: ScenarioCommand {
     @Option(name: .long, help: "Publishes per second of that fan-out.") var fanoutRate = 5.0
 
     func validate() throws {
-        if load.connections != nil { throw ValidationError("nobody is subscribed here; subscribers of a fan-out beside it: --under-fanout") }
-        if let underFanout, !(1...RunOptions.connectionsMax).contains(underFanout) { throw ValidationError("--under-fanout is not \(underFanout)") }
+        if load.connections != nil {
+            throw ValidationError("nobody is subscribed here; subscribers of a fan-out beside it: --under-fanout")
+        }
+        if let underFanout, !(1...RunOptions.connectionsMax).contains(underFanout) {
+            throw ValidationError("--under-fanout is not \(underFanout)")
+        }
         guard (0.01...LoadOptions.rateMax).contains(fanoutRate) else { throw ValidationError("--fanout-rate is not \(fanoutRate)") }
     }
 

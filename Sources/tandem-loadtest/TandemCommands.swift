@@ -16,7 +16,9 @@ struct Mixed: ScenarioCommand {
             throw ValidationError("an evening's pace is --question-every and --leaving-rate, not --rate or --outstanding")
         }
         guard (0.5...3600).contains(questionEvery) else { throw ValidationError("--question-every is 0.5 to 3600, not \(questionEvery)") }
-        if let leavingRate, !(0...LoadOptions.rateMax).contains(leavingRate) { throw ValidationError("--leaving-rate is not \(leavingRate)") }
+        if let leavingRate, !(0...LoadOptions.rateMax).contains(leavingRate) {
+            throw ValidationError("--leaving-rate is not \(leavingRate)")
+        }
     }
 
     func scenario() -> any Scenario {

@@ -8,7 +8,8 @@ struct TandemLoadTest: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "tandem-loadtest", abstract: "Load a Pusher-compatible server and measure what arrives.",
         subcommands: [
-            Fanout.self, Rooms.self, Crowd.self, Churn.self, PresenceStorm.self, Publish.self, ClientEvents.self, Mixed.self, Push.self, OneSurface.self,
+            Fanout.self, Rooms.self, Crowd.self, Churn.self, PresenceStorm.self, Publish.self, ClientEvents.self, Mixed.self, Push.self,
+            OneSurface.self,
             Report.self,
         ])
 }

@@ -10,7 +10,8 @@ enum Banner {
         var lines = ["Tandem is ready at \(isTLS ? "https" : "http")://\(address)"]
         for app in configuration.apps {
             let credential = app.credentials.first
-            let secret = configuration.usesDefaultCredentials ? ", secret \(credential?.secret ?? "") (the defaults: for this machine only)" : ""
+            let secret =
+                configuration.usesDefaultCredentials ? ", secret \(credential?.secret ?? "") (the defaults: for this machine only)" : ""
             lines.append("  app \(app.id): WebSocket \(isTLS ? "wss" : "ws")://\(address)/app/\(credential?.key ?? "")\(secret)")
         }
         lines.append("  store: \(configuration.storeName)")
@@ -25,7 +26,9 @@ enum Banner {
             lines.append("  \(name) is not configured: its notifications are logged and counted, not sent")
         }
         for key in configuration.notYetInForce { lines.append("  not yet in force: \(key)") }
-        for name in configuration.unknownEnvironment { lines.append("  unknown variable: \(name) means nothing to Tandem; is it misspelt?") }
+        for name in configuration.unknownEnvironment {
+            lines.append("  unknown variable: \(name) means nothing to Tandem; is it misspelt?")
+        }
         lines.append("Publish an event from another terminal:")
         let flags = configuration.usesDefaultCredentials && port == 6001 ? "" : " --url \(isTLS ? "https" : "http")://\(address)"
         // The command's name as the operator typed it, so that the line can be pasted.

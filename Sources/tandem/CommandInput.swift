@@ -12,7 +12,9 @@ enum CommandInput {
         guard argument == "-" else { return argument }
         var input = Data()
         do {
-            while input.count <= bytesMax, let part = try FileHandle.standardInput.read(upToCount: bytesMax + 1 - input.count), !part.isEmpty {
+            while input.count <= bytesMax, let part = try FileHandle.standardInput.read(upToCount: bytesMax + 1 - input.count),
+                !part.isEmpty
+            {
                 input += part
             }
         } catch {

@@ -26,7 +26,8 @@ final class ServerSignals: Sendable {
         signal(SIGPIPE, SIG_IGN)
         var former = sigaction()
         unsafe sigaction(SIGHUP, nil, &former)
-        let survivesHangup = unsafe unsafeBitCast(former.__sigaction_handler.sa_handler, to: Int.self) == unsafeBitCast(SIG_IGN, to: Int.self)
+        let survivesHangup =
+            unsafe unsafeBitCast(former.__sigaction_handler.sa_handler, to: Int.self) == unsafeBitCast(SIG_IGN, to: Int.self)
         endsWithTerminal = !survivesHangup && Self.hasTerminal
         let queue = DispatchQueue(label: "tandem.signals")
         for number in [SIGTERM, SIGINT, SIGHUP] {

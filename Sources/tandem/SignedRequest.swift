@@ -50,7 +50,8 @@ struct SignedRequest {
             let client = try CurlMulti(options)
             defer { client.shutdown() }
             let call = HTTPCall(
-                method: method, url: "\(url)\(Self.escapedPath(path))?\(text)", headers: [("Content-Type", "application/json")] + headers, body: body)
+                method: method, url: "\(url)\(Self.escapedPath(path))?\(text)", headers: [("Content-Type", "application/json")] + headers,
+                body: body)
             answer = try await withCheckedThrowingContinuation { continuation in
                 client.submit(call) { continuation.resume(with: $0) }
             }
@@ -58,7 +59,8 @@ struct SignedRequest {
             throw ServerError(.failed, "\(url) does not answer: \(error); is the hub running there?")
         }
         guard !answer.bodyTruncated else {
-            throw ServerError(.failed, "\(url)\(path) answered more than \(Self.answerBytesMax) bytes: ask for less, for instance by filter_by_prefix")
+            throw ServerError(
+                .failed, "\(url)\(path) answered more than \(Self.answerBytesMax) bytes: ask for less, for instance by filter_by_prefix")
         }
         let content = String(decoding: answer.body, as: UTF8.self)
         guard (200..<300).contains(answer.status) else { throw ServerError(.failed, "\(url)\(path) answered \(answer.status): \(content)") }

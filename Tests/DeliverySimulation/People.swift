@@ -6,7 +6,8 @@ import HubTesting
 extension Simulation {
     func populate() {
         let kinds: [(SimDevice.Kind, Int)] = [
-            (.app, 29), (.httpApp, 5), (.stockApp, 25), (.workingApp, 6), (.httpWorkingApp, 2), (.page, 12), (.stockPage, 17), (.unattendedPage, 2), (.stockRunner, 2),
+            (.app, 29), (.httpApp, 5), (.stockApp, 25), (.workingApp, 6), (.httpWorkingApp, 2), (.page, 12), (.stockPage, 17),
+            (.unattendedPage, 2), (.stockRunner, 2),
         ]
         func kind() -> SimDevice.Kind {
             var roll = Int.random(in: 0..<kinds.reduce(0) { $0 + $1.1 }, using: &random)
@@ -17,7 +18,8 @@ extension Simulation {
             return .app
         }
         for number in 0..<settings.channels {
-            var channel = SimChannel(name: "presence-game-\(number)", scope: number % 3 == 0 ? .device : .participant, replays: number % 2 == 0,
+            var channel = SimChannel(
+                name: "presence-game-\(number)", scope: number % 3 == 0 ? .device : .participant, replays: number % 2 == 0,
                 isLimited: number % 5 == 4,
                 // The night ends five minutes after the beginning.
                 quietHours: number % 10 == 9 ? QuietHours(from: 0, to: 65, timezone: "UTC") : nil)
@@ -209,7 +211,9 @@ extension Simulation {
     func closeIfSilent(_ index: Int) {
         let connection = connections[index]
         let device = devices[connection.device]
-        guard connection.isCut || device.mode == .suspended && !device.kind.isBrowser, now - connection.responsiveAt >= 25_000 else { return }
+        guard connection.isCut || device.mode == .suspended && !device.kind.isBrowser, now - connection.responsiveAt >= 25_000 else {
+            return
+        }
         disconnect(index, mayReturn: false)
     }
 

@@ -241,7 +241,8 @@ extension Simulation {
         let place = people[device.person].place
         let missed = recent[device.channel].filter { number in
             let event = events[number]
-            guard event.isCommitted, event.expiresAt > now, event.policy.usesSocket, event.policy.pushKind != nil, event.actor != device.person
+            guard event.isCommitted, event.expiresAt > now, event.policy.usesSocket, event.policy.pushKind != nil,
+                event.actor != device.person
             else { return false }
             return !event.confirmed[place] && (event.life != life || event.attendedUpTo[connection.id.loop] < connection.ticket)
         }
@@ -258,7 +259,8 @@ extension Simulation {
         if settings.broken == .ignoreReceipts { return }
         let isBroken = settings.broken == .backgroundSettles && connection.attachedUserState == .background
         if isBroken { server.attendance.setState(connection.id, .foreground) }
-        server.escalation.received(.init(connection: connection.id, cursor: cursor), seats: server.attendance.seats(of: connection.id), now: now)
+        server.escalation.received(
+            .init(connection: connection.id, cursor: cursor), seats: server.attendance.seats(of: connection.id), now: now)
         if isBroken { server.attendance.setState(connection.id, .background, keepsWorking: connection.keepsWorking) }
     }
 
@@ -296,7 +298,8 @@ extension Simulation {
                     policy: event.policy, expiresAt: wall + event.lifetime, now: wall, isActor: event.actor == person, scope: channel.scope,
                     devices: people[person].record,
                     reach: { [server, now] in
-                        let state = server.attendance.state(app: "1", channel: channel.name, user: self.people[person].name, device: $0, now: now)
+                        let state = server.attendance.state(
+                            app: "1", channel: channel.name, user: self.people[person].name, device: $0, now: now)
                         return (state.0, state.graceLeft)
                     }))
             event.settled[place] = decision.awaited.isEmpty
@@ -316,7 +319,8 @@ extension Simulation {
             for awaited in decision.awaited {
                 targets.append(
                     .init(
-                        user: people[person].name, device: awaited.device, policy: event.policy, wait: Int64(awaited.wait / .milliseconds(1)),
+                        user: people[person].name, device: awaited.device, policy: event.policy,
+                        wait: Int64(awaited.wait / .milliseconds(1)),
                         lifetime: settings.broken == .forgetLifetime ? .max / 4 : event.lifetime, recipient: place, reason: awaited.reason))
             }
         }

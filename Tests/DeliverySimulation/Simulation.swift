@@ -162,12 +162,15 @@ package final class Simulation {
         }
         schedule(between(0, 2 * 2000 / Int64(settings.channels)), .publish)
         let channel = Int.random(in: 0..<channels.count, using: &random)
-        let policies: [Policy] = [.notify, .notify, .notify, .notify, .critical, .critical, .critical, .sync, .both, .pushOnly, .realtimeOnly]
+        let policies: [Policy] = [
+            .notify, .notify, .notify, .notify, .critical, .critical, .critical, .sync, .both, .pushOnly, .realtimeOnly,
+        ]
         let lifetimes: [Int64] = [6000, 20_000, 45_000, 60_000, 90_000, 120_000]
         let members = channels[channel].people
         let last = people[members[members.count - 1]].devices.upperBound
         let event = SimEvent(
-            index: events.count, number: UInt64(events.count + 1), channel: channel, policy: policies.randomElement(using: &random) ?? .notify,
+            index: events.count, number: UInt64(events.count + 1), channel: channel,
+            policy: policies.randomElement(using: &random) ?? .notify,
             lifetime: lifetimes.randomElement(using: &random) ?? 60_000, actor: chance(20) ? members.randomElement(using: &random) : nil,
             recipients: members.count, devices: last - channels[channel].firstDevice)
         events.append(event)

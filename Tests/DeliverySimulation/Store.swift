@@ -129,7 +129,9 @@ extension Simulation {
             connection.isOpenAtServer = false
             devices[connection.device].attached = []
             let device = devices[connection.device]
-            if device.connection == index, isRunning(device) { schedule(between(200, 6000), .connect(connection.device, step: device.step)) }
+            if device.connection == index, isRunning(device) {
+                schedule(between(200, 6000), .connect(connection.device, step: device.step))
+            }
         }
         let down = between(300, 5000)
         downtimes.append((now, now + down))
@@ -154,7 +156,8 @@ extension Simulation {
     private func takeUp(_ event: SimEvent) {
         let channel = channels[event.channel]
         var targets: [Escalation.Target] = []
-        for (place, person) in channel.people.enumerated() where !event.settled[place] && event.expiresAt > now && settings.broken != .noRecovery {
+        for (place, person) in channel.people.enumerated()
+        where !event.settled[place] && event.expiresAt > now && settings.broken != .noRecovery {
             event.confirmed[place] = false
             let wait: Int64 = event.policy == .critical ? 2000 : Int64(DeviceState.bootGraceSeconds) * 1000
             var devices: [String?] = [nil]
@@ -167,7 +170,8 @@ extension Simulation {
             for device in devices {
                 targets.append(
                     .init(
-                        user: people[person].name, device: device, policy: event.policy, wait: wait, lifetime: settings.broken == .forgetLifetime ? .max / 4 : event.expiresAt - now,
+                        user: people[person].name, device: device, policy: event.policy, wait: wait,
+                        lifetime: settings.broken == .forgetLifetime ? .max / 4 : event.expiresAt - now,
                         recipient: place, reason: "restart"))
             }
         }

@@ -77,7 +77,9 @@ import Testing
         activity(#""event":"update","timestamp":1"#, "aps.content-state: missing"),
         activity(#""event":"start","timestamp":1,"content-state":{}"#, "aps.attributes: missing"),
         activity(#""event":"update","timestamp":"now","content-state":{}"#, "aps.timestamp: not seconds since 1970"),
-        Case(changes: ["apns-push-type": "voip", "apns-topic": "com.example.app.voip", "apns-priority": "5"], status: 400, reason: "BadPriority"),
+        Case(
+            changes: ["apns-push-type": "voip", "apns-topic": "com.example.app.voip", "apns-priority": "5"], status: 400,
+            reason: "BadPriority"),
         Case(body: padded(to: 4097), status: 413, reason: "PayloadTooLarge"),
     ]
 

@@ -27,7 +27,8 @@ struct EnvironmentTests {
         let token = try fixture.providerToken()
         let right = try client.send("POST", path, fixture.apnsHeaders(providerToken: token), body: Fixture.alert)
         #expect(String(decoding: right.body, as: UTF8.self).contains("BadDeviceToken"))
-        let wrong = try client.send("POST", path, fixture.apnsHeaders(["apns-topic": "com.example.other"], providerToken: token), body: Fixture.alert)
+        let wrong = try client.send(
+            "POST", path, fixture.apnsHeaders(["apns-topic": "com.example.other"], providerToken: token), body: Fixture.alert)
         #expect(String(decoding: wrong.body, as: UTF8.self).contains("DeviceTokenNotForTopic"))
     }
 

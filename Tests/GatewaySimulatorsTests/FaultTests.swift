@@ -44,7 +44,8 @@ import Testing
         #expect(try client.send("POST", path, headers, body: Fixture.alert).status == 200)
     }
 
-    @Test("a reset stream ends with the code, and its connection goes on",
+    @Test(
+        "a reset stream ends with the code, and its connection goes on",
         arguments: [(GatewayFault.Action.reset, NGHTTP2_INTERNAL_ERROR.rawValue), (.refuse, NGHTTP2_REFUSED_STREAM.rawValue)])
     func reset(_ action: GatewayFault.Action, _ code: UInt32) throws {
         let fixture = try Fixture()

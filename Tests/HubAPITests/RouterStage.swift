@@ -39,9 +39,11 @@ final class RouterStage {
         events = hub.events
         schedule = StoringSchedule(store: hub.events.store)
         router = Router(
-            engine: engine, desk: desk, schedule: schedule, answers: AnswerBook(time: clock) { try desk.recall(app: $0, key: $1, since: $2) }, survey: survey,
+            engine: engine, desk: desk, schedule: schedule,
+            answers: AnswerBook(time: clock) { try desk.recall(app: $0, key: $1, since: $2) }, survey: survey,
             backend: hub.backend, participants: hub.open,
-            metrics: MetricsResource(access: .everybody) { $0("figures") }, time: clock, bodyBytesMax: Router.bodyBytesMin, corsOrigins: origins,
+            metrics: MetricsResource(access: .everybody) { $0("figures") }, time: clock, bodyBytesMax: Router.bodyBytesMin,
+            corsOrigins: origins,
             readiness: Readiness(refusal: { [life] in life.refusal }, isClosing: { [life] in life.isClosing }))
     }
 
@@ -185,7 +187,9 @@ final class ScriptedDesk: EventPort {
             PublishOutcome(events: request.channels.filter(isDefined).map { ($0, "event-\(taken)-\($0.text)") })
         }
         let refusal = state.withLock { state in
-            if state.refusal == nil, command.purpose != .trial, let answer = command.answer?(outcomes) { state.kept["\(answer.app) \(answer.key)"] = answer }
+            if state.refusal == nil, command.purpose != .trial, let answer = command.answer?(outcomes) {
+                state.kept["\(answer.app) \(answer.key)"] = answer
+            }
             return state.refusal
         }
         command.respond(refusal.map { .failure($0) } ?? .success(outcomes))
@@ -224,7 +228,8 @@ final class StoringSchedule: SchedulePort {
 
 /// Nobody is connected.
 private final class SilentSink: DeliverySink {
-    func deliver(_ frames: UnsafeRawBufferPointer, to slots: UnsafeBufferPointer<UInt32>, latestOnly: UnsafeBufferPointer<LatestOnlyFrame>) {}
+    func deliver(_ frames: UnsafeRawBufferPointer, to slots: UnsafeBufferPointer<UInt32>, latestOnly: UnsafeBufferPointer<LatestOnlyFrame>)
+    {}
     func send(_ frames: [UInt8], to connection: ConnectionID) {}
     func close(_ connection: ConnectionID, code: UInt16, reason: String) {}
     func probe(_ connection: ConnectionID, pingAfter: Duration, pongWithin: Duration) {}

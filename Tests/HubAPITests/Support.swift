@@ -122,7 +122,8 @@ struct Hub {
         pushes = queue
         backend = BackendAPI(
             directory: self.directory, store: store, desk: desk, pushes: queue,
-            answers: AnswerBook(time: clock) { try await store.answer(app: $0, key: $1, since: $2) }, time: clock, definitions: { definitions },
+            answers: AnswerBook(time: clock) { try await store.answer(app: $0, key: $1, since: $2) }, time: clock,
+            definitions: { definitions },
             defaultEnvironment: environment)
         open = ParticipantAPI(
             directory: self.directory, store: events.store, apps: apps, desk: desk, time: clock, definitions: { definitions },
@@ -151,13 +152,15 @@ struct Hub {
 
     /// A request of an app.
     func send(
-        _ method: String, _ path: String, _ body: JSONValue? = nil, form: String? = nil, query: [String: String] = [:], token: String? = nil,
+        _ method: String, _ path: String, _ body: JSONValue? = nil, form: String? = nil, query: [String: String] = [:],
+        token: String? = nil,
         headers: [String: String] = [:], from address: String = "192.0.2.1"
     ) async throws -> Answer {
         var headers = headers
         if let token { headers["authorization"] = "Bearer \(token)" }
         let request = HTTPRequest(
-            method: method, path: path, query: query.map { (name: $0.key, value: $0.value) }, headers: headers, body: form.map { Array($0.utf8) } ?? body?.serialized() ?? [],
+            method: method, path: path, query: query.map { (name: $0.key, value: $0.value) }, headers: headers,
+            body: form.map { Array($0.utf8) } ?? body?.serialized() ?? [],
             remoteAddress: address)
         return Answer(try #require(await open.respond(to: request)))
     }

@@ -62,7 +62,8 @@ final class TestDirectory: Directory {
     func join(
         session: Session, name: String, email: String, role: String?, identity: JoinIdentity, installation: String?, membersMax: Int
     ) async throws -> Participant {
-        try await working.join(session: session, name: name, email: email, role: role, identity: identity, installation: installation, membersMax: membersMax)
+        try await working.join(
+            session: session, name: name, email: email, role: role, identity: identity, installation: installation, membersMax: membersMax)
     }
     func sessionCount(app: String, user: String) async throws -> Int { try await working.sessionCount(app: app, user: user) }
     func participant(app: String, session: String, user: String) async throws -> Participant? {
@@ -75,7 +76,9 @@ final class TestDirectory: Directory {
         try await working.deleteParticipant(app: app, session: session, user: user)
     }
     /// Newest participants first: the contract promises no order here.
-    func roster(app: String, session: String) async throws -> [RosterEntry] { try await working.roster(app: app, session: session).reversed() }
+    func roster(app: String, session: String) async throws -> [RosterEntry] {
+        try await working.roster(app: app, session: session).reversed()
+    }
 
     func putDevices(_ changes: [DeviceChange], by writer: DeviceWriter, perUserMax: Int) async throws -> [Device?] {
         try await working.putDevices(changes, by: writer, perUserMax: perUserMax)

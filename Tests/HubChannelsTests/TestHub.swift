@@ -96,13 +96,17 @@ final class TestClient {
             let presence = Self.data(frame)["presence"]
             let ids = presence?["ids"]?.arrayValue?.compactMap(\.stringValue) ?? []
             if Set(ids).count != ids.count { violations.append("ids twice: \(ids)") }
-            if let presence, presence["count"]?.intValue != Int64(ids.count) || Set(presence["hash"]?.objectValue?.keys.map { $0 } ?? []) != Set(ids) {
+            if let presence,
+                presence["count"]?.intValue != Int64(ids.count) || Set(presence["hash"]?.objectValue?.keys.map { $0 } ?? []) != Set(ids)
+            {
                 violations.append("ids, hash and count differ: \(text)")
             }
             members[channel] = Set(ids)
         case "pusher_internal:member_added":
             let user = Self.data(frame)["user_id"]?.stringValue ?? ""
-            if members[channel]?.insert(user).inserted != true { violations.append("\(user) added to \(channel) twice, or without acknowledgement") }
+            if members[channel]?.insert(user).inserted != true {
+                violations.append("\(user) added to \(channel) twice, or without acknowledgement")
+            }
         case "pusher_internal:member_removed":
             let user = Self.data(frame)["user_id"]?.stringValue ?? ""
             if members[channel]?.remove(user) == nil { violations.append("\(user) removed from \(channel) without being there") }
@@ -137,7 +141,8 @@ final class RecordingSink: DeliverySink {
     func remove(_ client: TestClient) { clients[UInt32(client.id.slot)] = nil }
     func forgetDeliveries() { deliveries = [] }
 
-    func deliver(_ frames: UnsafeRawBufferPointer, to slots: UnsafeBufferPointer<UInt32>, latestOnly: UnsafeBufferPointer<LatestOnlyFrame>) {
+    func deliver(_ frames: UnsafeRawBufferPointer, to slots: UnsafeBufferPointer<UInt32>, latestOnly: UnsafeBufferPointer<LatestOnlyFrame>)
+    {
         let units = Self.split(Array(frames))
         if units.isEmpty { violations.append("a delivery of nothing") }
         if Set(slots).count != slots.count { violations.append("a slot twice in one delivery") }
@@ -222,8 +227,11 @@ final class TestHub {
     /// What their definitions say.
     var traits: (String) -> ChannelTraits = { _ in ChannelTraits() }
 
-    init(loops: Int = 1, seed: UInt64 = 1, watched: Set<String> = [], limits: ConnectionLimits = ConnectionLimits(), writesPerPieceMax: Int = FanOut.writesPerPieceMax,
-        configure: (inout App) -> Void = { _ in }) {
+    init(
+        loops: Int = 1, seed: UInt64 = 1, watched: Set<String> = [], limits: ConnectionLimits = ConnectionLimits(),
+        writesPerPieceMax: Int = FanOut.writesPerPieceMax,
+        configure: (inout App) -> Void = { _ in }
+    ) {
         random = SeededRandom(state: seed)
         self.watched = watched
         var app = App(index: 0, id: "1", secrets: [Self.key: Self.secret, "key2": "secret2"])
@@ -237,8 +245,10 @@ final class TestHub {
             sinks.append(sink)
             engines.append(
                 ChannelEngine(
-                    loop: loop, loopCount: loops, directory: directory, process: ProcessTag(random: 0xDEAD_BEEF_1234), sink: sink, time: clock,
-                    writesPerPieceMax: writesPerPieceMax, traits: { [unowned self] in self.watched.contains($0.text) ? self.traits($0.text) : nil },
+                    loop: loop, loopCount: loops, directory: directory, process: ProcessTag(random: 0xDEAD_BEEF_1234), sink: sink,
+                    time: clock,
+                    writesPerPieceMax: writesPerPieceMax,
+                    traits: { [unowned self] in self.watched.contains($0.text) ? self.traits($0.text) : nil },
                     post: { [unowned self] to, message in
                         precondition(to != loop, "a message to oneself")
                         queues[[loop, to], default: []].append(message)
@@ -249,7 +259,10 @@ final class TestHub {
     // MARK: Connections
 
     /// A connection that says hello with that key; refused ones are returned as well.
-    func open(_ loop: Int = 0, key: String? = TestHub.key, version: String? = "7", origin: String? = nil, client library: String? = nil, address: String = "") -> TestClient {
+    func open(
+        _ loop: Int = 0, key: String? = TestHub.key, version: String? = "7", origin: String? = nil, client library: String? = nil,
+        address: String = ""
+    ) -> TestClient {
         let (slot, generation): (Int, UInt32)
         if let free = freeSlots[loop]?.popLast() {
             (slot, generation) = (free.slot, free.generation + 1)
@@ -310,7 +323,9 @@ final class TestHub {
         say(client, event: "pusher:subscribe", data: .object(data))
     }
 
-    func auth(_ client: TestClient, _ channel: String, _ channelData: String? = nil, key: String = TestHub.key, secret: String = TestHub.secret) -> String {
+    func auth(
+        _ client: TestClient, _ channel: String, _ channelData: String? = nil, key: String = TestHub.key, secret: String = TestHub.secret
+    ) -> String {
         guard let socketID = SocketID(client.socketID) else { return "" }
         return SubscriptionAuth.sign(socketID: socketID, channel: channel, channelData: channelData, key: key, secret: secret)
     }
@@ -344,7 +359,8 @@ final class TestHub {
             ChannelFrame($0, Frame.text(ServerEvent.event(name: event, channel: $0, data: DataLiteral(content: data))))
         }
         engines[loop].publish(
-            Publication(app: 0, frames: frames, excluded: excluded?.id, audience: audience, attendedUpTo: attendedUpTo, receipt: receipt,
+            Publication(
+                app: 0, frames: frames, excluded: excluded?.id, audience: audience, attendedUpTo: attendedUpTo, receipt: receipt,
                 cacheOrder: order ?? directory.nextOrder(), arrivedAt: arrivedAt, way: way))
     }
 

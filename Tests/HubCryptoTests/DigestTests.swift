@@ -42,7 +42,9 @@ struct DigestTests {
                 == HMAC.sha256(key: Array("Jefe".utf8), message: ArraySlice("what do ya want for nothing?".utf8)))
     }
 
-    @Test("a key made ready serves any number of messages; up to a block it is padded, beyond it is hashed first", arguments: [0, 1, 63, 64, 65, 200])
+    @Test(
+        "a key made ready serves any number of messages; up to a block it is padded, beyond it is hashed first",
+        arguments: [0, 1, 63, 64, 65, 200])
     func readyKeys(count: Int) {
         let secret = [UInt8](repeating: 0x5C, count: count)
         let key = HMACKey(secret)

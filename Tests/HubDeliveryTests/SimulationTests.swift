@@ -22,7 +22,9 @@ struct SimulationTests {
 
     @Test("the same seed gives the same run")
     func replayable() async throws {
-        let reports = try await onOwnThread { [Simulation(Self.settings(7, pairs: 2000)).run(), Simulation(Self.settings(7, pairs: 2000)).run()] }
+        let reports = try await onOwnThread {
+            [Simulation(Self.settings(7, pairs: 2000)).run(), Simulation(Self.settings(7, pairs: 2000)).run()]
+        }
         let (first, second) = (reports[0], reports[1])
         #expect(first.description == second.description)
     }

@@ -65,7 +65,9 @@ struct CurlMultiTests {
         }
         let multi = try client()
         let paths = ["/3/device/aa", "/3/device/bb?c=d", "/a/../b", "/c#fragment", "/3/device/cc", "/", "/d%20e", "/x?y=http://z/#w"]
-        for path in paths { #expect(try await multi.answer(HTTPCall(method: "POST", url: server.url + path, body: [0x61])).get().status == 200) }
+        for path in paths {
+            #expect(try await multi.answer(HTTPCall(method: "POST", url: server.url + path, body: [0x61])).get().status == 200)
+        }
         // The same handle, another host, and back.
         #expect(try await multi.answer(HTTPCall(method: "POST", url: other.url + "/elsewhere", body: [0x61])).get().status == 200)
         #expect(try await multi.answer(HTTPCall(method: "POST", url: server.url + "/back", body: [0x61])).get().status == 200)
@@ -91,7 +93,9 @@ struct CurlMultiTests {
 
     @Test("nothing of a call is left in the next one on the same handle")
     func handlesAreUsedAgain() async throws {
-        let server = try LocalHTTPServer { request in .answer(request.method == "POST" ? 200 : 404, headers: [("retry-after", request.path)]) }
+        let server = try LocalHTTPServer { request in
+            .answer(request.method == "POST" ? 200 : 404, headers: [("retry-after", request.path)])
+        }
         defer { server.stop() }
         let multi = try client()
         let long = String(repeating: "long", count: 5000)
@@ -101,7 +105,8 @@ struct CurlMultiTests {
         ]
         for (number, call) in calls.enumerated() {
             let answer = try await multi.answer(
-                HTTPCall(method: call.method, url: server.url + "/\(number)", headers: call.headers, body: Array(call.body.utf8))).get()
+                HTTPCall(method: call.method, url: server.url + "/\(number)", headers: call.headers, body: Array(call.body.utf8))
+            ).get()
             #expect(answer.headers == ["retry-after": "/\(number)"])
         }
         let requests = server.requests
@@ -152,7 +157,9 @@ struct CurlMultiTests {
         let multi = try client()
         let error = try #require(await multi.answer(HTTPCall(method: "POST", url: url + "/3/device/SECRET")).error)
         // The listener's last moments may still take the connection; a refused one is what is asked about.
-        #expect(error.reason == .transport(.couldNotConnect) || error.reason == .transport(.gotNothing) || error.reason == .transport(.receiveError))
+        #expect(
+            error.reason == .transport(.couldNotConnect) || error.reason == .transport(.gotNothing)
+                || error.reason == .transport(.receiveError))
         #expect((error.reason == .transport(.couldNotConnect)) == (error.delivery == .notSent))
         #expect(!error.description.contains("SECRET"))
     }

@@ -4,12 +4,14 @@ import Testing
 
 @Suite("CurlCode")
 struct CurlCodeTests {
-    @Test("codes before the first byte mean not sent, all others leave the outcome open", arguments: [
-        (CurlCode.couldNotResolveHost, true), (.couldNotConnect, true), (.tlsConnectError, true),
-        (.tlsPeerFailedVerification, true), (.tlsCAFileUnreadable, true), (.sendError, false), (.receiveError, false),
-        (.http2, false), (.http2Stream, false), (.partialFile, false), (.operationTimedOut, false), (.gotNothing, false),
-        (CurlCode(rawValue: 9_999), false),
-    ])
+    @Test(
+        "codes before the first byte mean not sent, all others leave the outcome open",
+        arguments: [
+            (CurlCode.couldNotResolveHost, true), (.couldNotConnect, true), (.tlsConnectError, true),
+            (.tlsPeerFailedVerification, true), (.tlsCAFileUnreadable, true), (.sendError, false), (.receiveError, false),
+            (.http2, false), (.http2Stream, false), (.partialFile, false), (.operationTimedOut, false), (.gotNothing, false),
+            (CurlCode(rawValue: 9_999), false),
+        ])
     func delivery(code: CurlCode, notSent: Bool) {
         #expect(code.meansNotSent == notSent)
     }
@@ -95,10 +97,12 @@ struct InFlightWindowTests {
         #expect(window.limit == 8)
     }
 
-    @Test("statuses speak about the connection", arguments: [
-        (200, InFlightWindow.Signal.proved), (204, .proved), (410, .proved), (400, .answered), (403, .answered),
-        (404, .answered), (429, .throttled), (503, .throttled), (500, .answered),
-    ])
+    @Test(
+        "statuses speak about the connection",
+        arguments: [
+            (200, InFlightWindow.Signal.proved), (204, .proved), (410, .proved), (400, .answered), (403, .answered),
+            (404, .answered), (429, .throttled), (503, .throttled), (500, .answered),
+        ])
     func signals(status: Int, signal: InFlightWindow.Signal) {
         #expect(InFlightWindow.signal(status: status) == signal)
     }
@@ -106,13 +110,15 @@ struct InFlightWindowTests {
 
 @Suite("HTTPCall")
 struct HTTPCallTests {
-    @Test("clear text only to this machine", arguments: [
-        ("https://api.push.apple.com/3/device/aa", true), ("http://127.0.0.1:80/x", true), ("http://127.9.9.9/", true),
-        ("http://[::1]:8080/", true), ("http://localhost/", true), ("http://example.com/", false),
-        ("http://127.0.0.1.example.com/", false), ("http://127.0.0.1@example.com/", false), ("http://127.example.com/", false),
-        ("ftp://127.0.0.1/", false), ("file:///etc/passwd", false), ("nonsense", false), ("", false),
-        ("https://a.example\0.evil/", false),
-    ])
+    @Test(
+        "clear text only to this machine",
+        arguments: [
+            ("https://api.push.apple.com/3/device/aa", true), ("http://127.0.0.1:80/x", true), ("http://127.9.9.9/", true),
+            ("http://[::1]:8080/", true), ("http://localhost/", true), ("http://example.com/", false),
+            ("http://127.0.0.1.example.com/", false), ("http://127.0.0.1@example.com/", false), ("http://127.example.com/", false),
+            ("ftp://127.0.0.1/", false), ("file:///etc/passwd", false), ("nonsense", false), ("", false),
+            ("https://a.example\0.evil/", false),
+        ])
     func clearText(url: String, allowed: Bool) {
         #expect((HTTPCall(method: "POST", url: url).fault(clearText: .loopback) == nil) == allowed)
     }
@@ -123,20 +129,24 @@ struct HTTPCallTests {
         #expect(HTTPCall(method: "POST", url: "ftp://example.com/").fault(clearText: .anywhere) != nil)
     }
 
-    @Test("a header cannot smuggle another one in", arguments: [
-        ("x-a", "b", true), ("x-a", "", true), ("x-a", "ä 🎯", true), ("x-a", "b\r\nx-c: d", false), ("x-a", "b\nc", false),
-        ("x-a", "b\0", false), ("x a", "b", false), ("", "b", false), ("x:a", "b", false),
-    ])
+    @Test(
+        "a header cannot smuggle another one in",
+        arguments: [
+            ("x-a", "b", true), ("x-a", "", true), ("x-a", "ä 🎯", true), ("x-a", "b\r\nx-c: d", false), ("x-a", "b\nc", false),
+            ("x-a", "b\0", false), ("x a", "b", false), ("", "b", false), ("x:a", "b", false),
+        ])
     func headers(name: String, value: String, allowed: Bool) {
         let call = HTTPCall(method: "POST", url: "https://example.com/", headers: [(name, value)])
         #expect((call.fault(clearText: .loopback) == nil) == allowed)
     }
 
-    @Test("an address that was found good stands for itself alone", arguments: [
-        ("https://api.example.com/3/device/aa", true), ("https://api.example.com/", true), ("https://api.example.com.evil/", false),
-        ("https://api.example.com:99/", false), ("http://api.example.com/", false), ("https://api.example.com/\0", false),
-        ("https://api.example.com/a b", false), ("https://api.example.com", false),
-    ])
+    @Test(
+        "an address that was found good stands for itself alone",
+        arguments: [
+            ("https://api.example.com/3/device/aa", true), ("https://api.example.com/", true), ("https://api.example.com.evil/", false),
+            ("https://api.example.com:99/", false), ("http://api.example.com/", false), ("https://api.example.com/\0", false),
+            ("https://api.example.com/a b", false), ("https://api.example.com", false),
+        ])
     func knownOrigins(url: String, isKnown: Bool) {
         let origins = KnownOrigins()
         #expect(HTTPCall(method: "POST", url: "https://api.example.com/x").fault(clearText: .loopback, origins: origins) == nil)

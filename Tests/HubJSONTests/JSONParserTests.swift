@@ -10,7 +10,8 @@ struct JSONParserTests {
     @Test("every kind of value is read, at the top and inside")
     func kinds() throws {
         let root = try parser.parse(
-            #" {"null":null,"yes":true,"no":false,"int":-7,"most":9223372036854775807,"beyond":9223372036854775808,"half":0.5,"exp":1e3,"text":"a\"\u00e9\ud83d\ude00\u0000b","array":[1,[2,[]],{}],"object":{"a":{"b":1}}} "#)
+            #" {"null":null,"yes":true,"no":false,"int":-7,"most":9223372036854775807,"beyond":9223372036854775808,"half":0.5,"exp":1e3,"text":"a\"\u00e9\ud83d\ude00\u0000b","array":[1,[2,[]],{}],"object":{"a":{"b":1}}} "#
+        )
         #expect(root.kind == .object)
         #expect(root.find("null")?.isNull == true)
         #expect(root.find("yes")?.bool == true)
@@ -63,7 +64,8 @@ struct JSONParserTests {
         arguments: [
             "", " ", "{", "}", "[", "]", "[1", "[1,]", "[,1]", "{\"a\"}", "{\"a\":}", "{\"a\":1,}", "{a:1}", "{1:2}", "{'a':1}", "nul",
             "tru", "falsey", "01", "1.", ".5", "+1", "1e", "0x1", "--1", "NaN", "Infinity", "1e999", "\"", "\"a", "\"\\\"", "\"\\x\"",
-            "\"\\u12\"", "\"\\ud800\"", "\"\\ud800\\u0041\"", "\"a\nb\"", "\"a\u{0}b\"", "1 2", "{} {}", "[] x", "// c\n1", "[1 2]", "{\"a\" 1}",
+            "\"\\u12\"", "\"\\ud800\"", "\"\\ud800\\u0041\"", "\"a\nb\"", "\"a\u{0}b\"", "1 2", "{} {}", "[] x", "// c\n1", "[1 2]",
+            "{\"a\" 1}",
             "\u{FEFF}{}", "18446744073709551616", "\"a\"b", "[\"a\"\"b\"]",
         ])
     func malformed(text: String) {

@@ -31,7 +31,9 @@ struct JSONSourceTests {
         }
     }
 
-    @Test("no string token where there is no such string", arguments: [#"{}"#, #"{"data":1}"#, #"{"data":{}}"#, #"["data"]"#, #""data""#, "1"])
+    @Test(
+        "no string token where there is no such string",
+        arguments: [#"{}"#, #"{"data":1}"#, #"{"data":{}}"#, #"["data"]"#, #""data""#, "1"])
     func noRawString(text: String) throws {
         let root = try parser.parse(text)
         #expect(parser.rawString(ofMember: "data", of: root) == nil)
@@ -60,7 +62,8 @@ struct JSONSourceTests {
     @Test(
         "a string literal is the string's own token, or another value's compact text in quotes",
         arguments: [
-            (#""a\u0062""#, #""a\u0062""#, 2), (#"{"x": "q"}"#, #""{\"x\":\"q\"}""#, 9), ("null", #""null""#, 4), ("[1, 2]", #""[1,2]""#, 5),
+            (#""a\u0062""#, #""a\u0062""#, 2), (#"{"x": "q"}"#, #""{\"x\":\"q\"}""#, 9), ("null", #""null""#, 4),
+            ("[1, 2]", #""[1,2]""#, 5),
             (#"{"s":"\n"}"#, #""{\"s\":\"\\n\"}""#, 10),
         ])
     func stringLiteral(text: String, literal: String, size: Int) throws {

@@ -50,7 +50,8 @@ final class Simulation: Sendable {
     }()
 
     /// - Parameter behind: seconds the clock starts before the true time, so that it can be moved forward to it.
-    init(behind: Int64 = 0, trusts: Bool = true, topic: String? = nil, change: (inout SimulatedGateways.Options) -> Void = { _ in }) throws {
+    init(behind: Int64 = 0, trusts: Bool = true, topic: String? = nil, change: (inout SimulatedGateways.Options) -> Void = { _ in }) throws
+    {
         folder = FileManager.default.temporaryDirectory.appendingPathComponent("tandem-push-\(UInt64.random(in: 0 ... .max))")
         try FileManager.default.copyItem(at: try #require(Self.keys), to: folder)
         var options = SimulatedGateways.Options(folder: folder.path)

@@ -55,8 +55,12 @@ struct MetricsTests {
         ])
         var text = MetricsText()
         text.delivery(figures, waiting: 0)
-        #expect(sample(text, #"tandem_escalations_total{reach="live"}"#) == "1" && sample(text, #"tandem_escalations_total{reach="grace_server"}"#) == "1")
-        #expect(sample(text, #"tandem_escalations_total{reach="other"}"#) == "1" && sample(text, #"tandem_escalations_total{reach="bg"}"#) == "0")
+        #expect(
+            sample(text, #"tandem_escalations_total{reach="live"}"#) == "1"
+                && sample(text, #"tandem_escalations_total{reach="grace_server"}"#) == "1")
+        #expect(
+            sample(text, #"tandem_escalations_total{reach="other"}"#) == "1"
+                && sample(text, #"tandem_escalations_total{reach="bg"}"#) == "0")
         #expect(sample(text, "tandem_confirmed_total") == "2")
     }
 
@@ -79,8 +83,12 @@ struct MetricsTests {
         #expect(figures.queued == 1 && figures.parked.isEmpty && figures.oldestDueMilliseconds == 0)
         var text = MetricsText()
         text.outbox(figures)
-        #expect(sample(text, #"tandem_pushes_ended_total{state="failed"}"#) == "1" && sample(text, #"tandem_pushes_ended_total{state="accepted"}"#) == "1")
-        #expect(sample(text, #"tandem_pushes_ended_total{state="expired"}"#) == "0" && sample(text, #"tandem_push_attempt_seconds_count{provider="fcm"}"#) == "2")
+        #expect(
+            sample(text, #"tandem_pushes_ended_total{state="failed"}"#) == "1"
+                && sample(text, #"tandem_pushes_ended_total{state="accepted"}"#) == "1")
+        #expect(
+            sample(text, #"tandem_pushes_ended_total{state="expired"}"#) == "0"
+                && sample(text, #"tandem_push_attempt_seconds_count{provider="fcm"}"#) == "2")
         #expect(sample(text, "tandem_outbox_waiting") == "1" && sample(text, "tandem_outbox_overflowed") == "0")
         await outbox.close()
     }
@@ -91,7 +99,9 @@ struct MetricsTests {
         try await test.device()
         let gateway = ScriptedGateway(holds: true)
         let outbox = test.outbox(gateway)
-        func end(_ event: String) async throws { await outbox.drop(try await test.store.cancelDeliveries(event: event, [PushCancellation(user: "u")])) }
+        func end(_ event: String) async throws {
+            await outbox.drop(try await test.store.cancelDeliveries(event: event, [PushCancellation(user: "u")]))
+        }
         await outbox.enqueue([try await test.commitPush(event: "waits", delayMilliseconds: 60_000)])
         try await end("waits")
         #expect(await outbox.figures.counts.ended == [.cancelled: 1])
@@ -140,7 +150,9 @@ struct MetricsTests {
     @Test("they are everybody's where only this machine reaches the hub, nobody's elsewhere, and the token's where there is one")
     func access() {
         var configuration = Configuration()
-        for (host, access) in [("127.0.0.1", .everybody), ("localhost", .everybody), ("0.0.0.0", .nobody), ("hub.example", .nobody)] as [(String, MetricsAccess)] {
+        for (host, access) in [("127.0.0.1", .everybody), ("localhost", .everybody), ("0.0.0.0", .nobody), ("hub.example", .nobody)]
+            as [(String, MetricsAccess)]
+        {
             configuration.listen.host.value = host
             #expect(configuration.metricsAccess == access, "\(host)")
         }

@@ -78,7 +78,9 @@ final class TestStore {
             gateway: gateway, directory: store, store: store, definitions: definitions, time: clock, logger: Logger(label: "test"))
     }
 
-    func device(user: String = "u", id: String = "d", token: String? = "token-of-u", timezone: String? = nil, notifications: Bool = true) async throws {
+    func device(
+        user: String = "u", id: String = "d", token: String? = "token-of-u", timezone: String? = nil, notifications: Bool = true
+    ) async throws {
         _ = try await store.putDevice(
             Device(
                 app: "1", user: user, id: id, platform: .android, provider: .fcm, token: token, environment: .production,
@@ -103,7 +105,8 @@ final class TestStore {
     ) async throws -> [PushRecord] {
         let now = clock.wallMilliseconds
         let message = PushMessage(
-            nid: "nid-\(event)", event: event, kind: policy == .sync ? .silent : .alert, policy: policy, title: "t", body: "b", group: group,
+            nid: "nid-\(event)", event: event, kind: policy == .sync ? .silent : .alert, policy: policy, title: "t", body: "b",
+            group: group,
             expiresAt: now + lifeMilliseconds, committedAt: now)
         let deliveries = devices.map { device in
             PushRecord(

@@ -61,7 +61,9 @@ struct FanoutCodingTests {
         print("FanoutCoding seed \(seed)")
         var random = SplitMix(state: seed)
         for _ in 0..<20_000 {
-            let bytes = (0..<Int(random.next() % 24)).map { _ in UInt8(truncatingIfNeeded: random.next() % 4 == 0 ? 0xFF : random.next() % 3) }
+            let bytes = (0..<Int(random.next() % 24)).map { _ in
+                UInt8(truncatingIfNeeded: random.next() % 4 == 0 ? 0xFF : random.next() % 3)
+            }
             let count = Int(random.next() % 40)
             if let notes = NoteCoding.decode(bytes, count: count) { #expect(notes.count == count) }
             _ = NoteCoding.note(Int(random.next() % 40), in: bytes, count: count)

@@ -116,7 +116,13 @@ struct GroupCommitTests {
     func lone() async throws {
         let store = FakeStore()
         let writes = store.groupCommit()
-        for value in 0..<3 { #expect(try await writes.run { $0.written.append(value); return value } == value) }
+        for value in 0..<3 {
+            #expect(
+                try await writes.run {
+                    $0.written.append(value)
+                    return value
+                } == value)
+        }
         #expect(store.committed == [[0], [1], [2]])
     }
 
@@ -125,7 +131,11 @@ struct GroupCommitTests {
         let store = FakeStore()
         let isTidy = Mutex(false)
         let writes = store.groupCommit(tidyUp: { _ = await eventually { isTidy.withLock { $0 } } })
-        #expect(try await writes.run { $0.written.append(0); return 0 } == 0)
+        #expect(
+            try await writes.run {
+                $0.written.append(0)
+                return 0
+            } == 0)
         let next = Task { try await writes.run { $0.written.append(1) } }
         try await waitUntil { writes.figures.waitingRows == 1 }
         #expect(store.committed == [[0]])

@@ -69,7 +69,9 @@ struct SQLiteFanoutTests {
             _ = try await store.commit([.init(.sample(id, committedAt: time), recipients: opening)])
         }
         func bytes() async throws -> Int {
-            try await DatabaseQueue(path: folder.file()).read { db in try Int.fetchOne(db, sql: "SELECT SUM(length(users)) FROM snapshot") ?? 0 }
+            try await DatabaseQueue(path: folder.file()).read { db in
+                try Int.fetchOne(db, sql: "SELECT SUM(length(users)) FROM snapshot") ?? 0
+            }
         }
         var users = start
         for index in 0..<80 {
@@ -197,7 +199,9 @@ struct SQLiteFanoutTests {
             let snapshot = RecipientSnapshot(users: (0..<size).map { "u\(size)-\($0)" })
             let (bad, good) = ("bad\(size)", "good\(size)")
             _ = try await store.commit([
-                .init(.sample(bad), [.sample(event: bad, user: "u\(size)-1")], recipients: RecipientOpening(snapshot: snapshot, note: .awaited))
+                .init(
+                    .sample(bad), [.sample(event: bad, user: "u\(size)-1")],
+                    recipients: RecipientOpening(snapshot: snapshot, note: .awaited))
             ])
             try await raw(sql)
             let other = RecipientSnapshot(users: ["u\(size)-1", "x"])
@@ -300,7 +304,8 @@ struct SQLiteFanoutTests {
         for index in 0..<5_100 {
             let isOwn = index == 3 || index == 5_090
             let users = isOwn ? strangers + ["a"] : strangers
-            batch.append(.init(.sample("e\(index)"), recipients: RecipientOpening(snapshot: RecipientSnapshot(users: users), note: .awaited)))
+            batch.append(
+                .init(.sample("e\(index)"), recipients: RecipientOpening(snapshot: RecipientSnapshot(users: users), note: .awaited)))
         }
         _ = try await store.commit(batch)
         let first = try await store.events(app: "1", user: "a", after: 0, limit: 10)

@@ -62,8 +62,10 @@ struct SQLiteStoreTests {
             "device": "sqlite_autoindex_device_1 (app=? AND user=? AND id=?)", "user": "sqlite_autoindex_device_1 (app=? AND user=?)",
             "release": "device_token (token=? AND app=? AND provider=?)", "dead": "device_token (token=? AND app=? AND provider=?)",
             "release by the backend": "device_token (token=? AND app=? AND provider=?)",
-            "proven": "device_token (token=? AND app=? AND provider=?)", "accepted": "device_token (token=? AND app=? AND provider=?)", "prune": "device_refreshed (refreshed_at<?)",
-            "roster": "sqlite_autoindex_device_1 (app=? AND user=?)", "waiting": "device_waiting (app=?)", "longest waiting": "device_waiting (app=?)",
+            "proven": "device_token (token=? AND app=? AND provider=?)", "accepted": "device_token (token=? AND app=? AND provider=?)",
+            "prune": "device_refreshed (refreshed_at<?)",
+            "roster": "sqlite_autoindex_device_1 (app=? AND user=?)", "waiting": "device_waiting (app=?)",
+            "longest waiting": "device_waiting (app=?)",
             "installation": "device_id (app=? AND id=?)",
         ]
         #expect(Set(devices.keys) == Set(indexes.keys))
@@ -170,7 +172,9 @@ struct SQLiteStoreTests {
         let raw = try DatabaseQueue(path: folder.file())
         let own = try await raw.read { db in
             try Row.fetchAll(db, sql: "SELECT DISTINCT message, message_number, (SELECT COUNT(*) FROM message) AS texts FROM delivery")
-                .map { row in [row["message"] == "{}" ? "{}" : "text", row["message_number"] == nil ? "" : "numbered", "\(row["texts"] as Int)"] }
+                .map { row in
+                    [row["message"] == "{}" ? "{}" : "text", row["message_number"] == nil ? "" : "numbered", "\(row["texts"] as Int)"]
+                }
         }
         #expect(Set(own) == [["{}", "numbered", "1"], ["text", "", "1"]])
         try await store.update(store.openDeliveries(limit: 100).map { .sample(event: "e1", user: $0.user, state: .accepted) })
@@ -202,7 +206,9 @@ struct SQLiteStoreTests {
         #expect(try await store.deliveries(event: "e1") == before)
         #expect(try await store.openDeliveries(limit: 10) == before)
         var failed = before[0]
-        (failed.state, failed.outcome, failed.attempt) = (.failed, "http 503", DeliveryAttempt(number: 1, startedAt: 1, endedAt: 2, answer: "http 503"))
+        (failed.state, failed.outcome, failed.attempt) = (
+            .failed, "http 503", DeliveryAttempt(number: 1, startedAt: 1, endedAt: 2, answer: "http 503")
+        )
         try await store.update([failed])
         #expect(try await store.deadLetter(app: "1", nid: failed.nid, device: failed.device)?.delivery.message == before[0].message)
         let replay = try await store.replayDeadLetters(.nids([failed.nid]), app: "1", now: 10_000, ttl: 1_000)
@@ -214,7 +220,9 @@ struct SQLiteStoreTests {
     func lostText() async throws {
         let reports = Mutex<[StorageError]>([])
         let store = try SQLiteStore(path: folder.file(), time: clock) { error in reports.withLock { $0.append(error) } }
-        _ = try await store.commit([.init(.sample("e1"), ["a", "b"].map { .sample(event: "e1", user: $0, message: .sample(event: "e1", user: $0)) })])
+        _ = try await store.commit([
+            .init(.sample("e1"), ["a", "b"].map { .sample(event: "e1", user: $0, message: .sample(event: "e1", user: $0)) })
+        ])
         try await DatabaseQueue(path: folder.file()).write { db in try db.execute(sql: "DELETE FROM message") }
         #expect(try await store.openDeliveries(limit: 10) == [])
         #expect(reports.withLock { $0.map(\.code) } == [.unreadableRow, .unreadableRow])

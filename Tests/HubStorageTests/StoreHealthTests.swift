@@ -49,7 +49,9 @@ struct StoreHealthTests {
         #expect(health.isFailing)
     }
 
-    @Test("a full disk is seen by the first commit it fails; a probe finds it full, and then that it is not; nothing that was committed is missing")
+    @Test(
+        "a full disk is seen by the first commit it fails; a probe finds it full, and then that it is not; nothing that was committed is missing"
+    )
     func fullDisk() async throws {
         let store = try SQLiteStore(path: folder.file(), time: TestClock())
         try await commit("e1", to: store)

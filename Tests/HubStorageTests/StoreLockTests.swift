@@ -39,7 +39,9 @@ struct StoreLockTests {
         try FileManager.default.createSymbolicLink(atPath: folder.file("linked"), withDestinationPath: folder.file("data"))
         let lock = try StoreLock(store: folder.file("link.db"))
         let up = String(repeating: "../", count: FileManager.default.currentDirectoryPath.split(separator: "/").count)
-        let others = [path, folder.file("link.db"), folder.file("linked/tandem.db"), folder.file("data/../data/./tandem.db"), up + path.dropFirst()]
+        let others = [
+            path, folder.file("link.db"), folder.file("linked/tandem.db"), folder.file("data/../data/./tandem.db"), up + path.dropFirst(),
+        ]
         for other in others { #expect(try refusal(other).code == .inUse, "\(other)") }
         withExtendedLifetime(lock) {}
         _ = try StoreLock(store: folder.file("data/another.db"))

@@ -4,7 +4,7 @@
 package func keepingPace<Result>(within limit: Duration, _ attempt: () throws -> Result) throws -> Result {
     for _ in 0..<50 {
         let began = ContinuousClock.now
-        do { return try attempt() } catch where ContinuousClock.now - began > limit || error is FellBehind { continue }
+        do { return try attempt() } catch  where ContinuousClock.now - began > limit || error is FellBehind { continue }
     }
     return try attempt()
 }

@@ -143,8 +143,10 @@ final class TestPeer {
     }
 
     static func upgradeRequest(path: String = "/app/key", headers: [String] = []) -> String {
-        (["GET \(path) HTTP/1.1", "Host: localhost", "Upgrade: websocket", "Connection: Upgrade",
-          "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==", "Sec-WebSocket-Version: 13"] + headers).joined(separator: "\r\n") + "\r\n\r\n"
+        ([
+            "GET \(path) HTTP/1.1", "Host: localhost", "Upgrade: websocket", "Connection: Upgrade",
+            "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==", "Sec-WebSocket-Version: 13",
+        ] + headers).joined(separator: "\r\n") + "\r\n\r\n"
     }
 
     func send(text: String) throws { try stream.send(Array(text.utf8)) }

@@ -131,7 +131,10 @@ final class TestServer: Sendable {
 
     var port: Int { acceptor.port }
 
-    init(loops: Int = 1, options: LoopOptions = LoopOptions(), socket: ListeningSocket? = nil, proxy: ProxyDoor? = nil, _ behaviour: Behaviour = Behaviour()) throws {
+    init(
+        loops: Int = 1, options: LoopOptions = LoopOptions(), socket: ListeningSocket? = nil, proxy: ProxyDoor? = nil,
+        _ behaviour: Behaviour = Behaviour()
+    ) throws {
         group = try LoopGroup(count: loops, options: options)
         commands = group.handles.map { Mailbox(waker: $0.waker) }
         let (commands, seen) = (commands, seen)

@@ -199,12 +199,14 @@ struct EndpointQueueTests {
         }
     }
 
-    @Test("answers are success, the endpoint's trouble, or the batch's", arguments: [
-        (200, AttemptOutcome.delivered), (204, .delivered), (299, .delivered), (301, .refused(status: 301)),
-        (302, .refused(status: 302)), (400, .refused(status: 400)), (404, .refused(status: 404)), (500, .refused(status: 500)),
-        (429, .unreachable(reason: "http 429")), (502, .unreachable(reason: "http 502")), (503, .unreachable(reason: "http 503")),
-        (504, .unreachable(reason: "http 504")),
-    ])
+    @Test(
+        "answers are success, the endpoint's trouble, or the batch's",
+        arguments: [
+            (200, AttemptOutcome.delivered), (204, .delivered), (299, .delivered), (301, .refused(status: 301)),
+            (302, .refused(status: 302)), (400, .refused(status: 400)), (404, .refused(status: 404)), (500, .refused(status: 500)),
+            (429, .unreachable(reason: "http 429")), (502, .unreachable(reason: "http 502")), (503, .unreachable(reason: "http 503")),
+            (504, .unreachable(reason: "http 504")),
+        ])
     func outcomes(status: Int, outcome: AttemptOutcome) {
         #expect(AttemptOutcome(.success(HTTPAnswer(status: status, version: .http1))) == outcome)
     }

@@ -87,19 +87,25 @@ struct WebhookServiceTests {
         defer { server.stop() }
         let service = try service([.sample(server.url)])
         service.report([
-            try .fact("private-encrypted-a", .occupied), try .fact("presence-x", .occupied), try .fact("private-encrypted-cache-b", .occupied),
+            try .fact("private-encrypted-a", .occupied), try .fact("presence-x", .occupied),
+            try .fact("private-encrypted-cache-b", .occupied),
             try .fact("presence-x", .memberAdded(user: "u")), try .clientEvent("private-encrypted-a"),
         ])
         try #require(await eventually { server.requests.count == 2 })
         let requests = try server.requests.map(events)
         #expect(requests.contains(["channel_occupied presence-x", "member_added presence-x"]))
-        #expect(requests.contains(["channel_occupied private-encrypted-a", "channel_occupied private-encrypted-cache-b", "client_event private-encrypted-a"]))
+        #expect(
+            requests.contains([
+                "channel_occupied private-encrypted-a", "channel_occupied private-encrypted-cache-b", "client_event private-encrypted-a",
+            ]))
         await service.stop()
     }
 
-    @Test("C27: after a 500, a redirect or a closed connection the same bytes come again, in order", arguments: [
-        LocalHTTPServer.Reply.answer(500), .answer(404), .answer(503), .answer(302, headers: [("Location", "/elsewhere")]), .close,
-    ])
+    @Test(
+        "C27: after a 500, a redirect or a closed connection the same bytes come again, in order",
+        arguments: [
+            LocalHTTPServer.Reply.answer(500), .answer(404), .answer(503), .answer(302, headers: [("Location", "/elsewhere")]), .close,
+        ])
     func retries(failure: LocalHTTPServer.Reply) async throws {
         let isFirst = Mutex(true)
         let server = try LocalHTTPServer { _ in
@@ -235,7 +241,9 @@ struct WebhookServiceTests {
         let second = try service([.sample(server.url)], store: store)
         try await second.resume()
         #expect(await eventually { store.batches.isEmpty })
-        #expect(server.requests.count >= 2 && server.requests.allSatisfy { $0.body == stored.first?.body } && server.requests.allSatisfy(isSigned))
+        #expect(
+            server.requests.count >= 2 && server.requests.allSatisfy { $0.body == stored.first?.body }
+                && server.requests.allSatisfy(isSigned))
         await second.stop()
     }
 
@@ -289,7 +297,9 @@ struct WebhookServiceTests {
         let log = LogLines()
         let service = try service([.sample(server.url)], inboxBytesMax: 1000, logger: log.logger)
         for _ in 0..<3 {
-            service.report([try .fact("a", .subscriptionCount(1)), try .clientEvent("private-a", data: String(repeating: "s", count: 2000))])
+            service.report([
+                try .fact("a", .subscriptionCount(1)), try .clientEvent("private-a", data: String(repeating: "s", count: 2000)),
+            ])
         }
         // It ends with the last answer; the limit is for machines on which that takes its time.
         await service.stop(grace: .seconds(120) * SlowBuild.factor)

@@ -5,7 +5,13 @@ import Testing
 
 /// What a test sees of a stream of frames.
 private enum Seen: Equatable {
-    case text([UInt8]), binary([UInt8]), fragment, ping([UInt8]), pong([UInt8]), close([UInt8]), tooLong
+    case text([UInt8])
+    case binary([UInt8])
+    case fragment
+    case ping([UInt8])
+    case pong([UInt8])
+    case close([UInt8])
+    case tooLong
     case violation(UInt16)
 }
 
@@ -57,11 +63,14 @@ struct FrameReaderTests {
     @Test("messages and control frames come out whole, however the network cuts them, and nothing is held between two")
     func whole() {
         let long = [UInt8](repeating: 7, count: 700)
-        let stream = Self.frame(0x81, Self.text) + Self.frame(0x82, long) + Self.frame(0x89, [1, 2]) + Self.frame(0x01, Array(Self.text[..<3]))
-            + Self.frame(0x8A, []) + Self.frame(0x00, Array(Self.text[3..<12])) + Self.frame(0x00, []) + Self.frame(0x80, Array(Self.text[12...]))
+        let stream =
+            Self.frame(0x81, Self.text) + Self.frame(0x82, long) + Self.frame(0x89, [1, 2]) + Self.frame(0x01, Array(Self.text[..<3]))
+            + Self.frame(0x8A, []) + Self.frame(0x00, Array(Self.text[3..<12])) + Self.frame(0x00, [])
+            + Self.frame(0x80, Array(Self.text[12...]))
             + Self.frame(0x81, []) + Self.frame(0x88, [3, 232])
         let expected: [Seen] = [
-            .text(Self.text), .binary(long), .ping([1, 2]), .fragment, .pong([]), .fragment, .fragment, .text(Self.text), .text([]), .close([3, 232]),
+            .text(Self.text), .binary(long), .ping([1, 2]), .fragment, .pong([]), .fragment, .fragment, .text(Self.text), .text([]),
+            .close([3, 232]),
         ]
         for size in 1...stream.count {
             let (seen, reader) = Self.read(stream) { size }
@@ -77,9 +86,12 @@ struct FrameReaderTests {
             (frame(0x00, [97]), 1002), (frame(0x01, [97]) + frame(0x81, [97]), 1002), (frame(0x02, []) + frame(0x02, []), 1002),
             (frame(0x09, []), 1002), (frame(0x08, []), 1002), (frame(0x89, [UInt8](repeating: 1, count: 126)), 1002),
             (frame(0x81, [97], lengthBytes: 2), 1002), (frame(0x81, [97], lengthBytes: 8), 1002),
-            (frame(0x82, [UInt8](repeating: 1, count: 125), lengthBytes: 2), 1002), ([0x82, 0xFF, 0x80, 0, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4], 1002),
-            (frame(0x81, [0xFF]), 1007), (frame(0x81, [0xC3]), 1007), (frame(0x81, [0xED, 0xA0, 0x80]), 1007), (frame(0x81, [0xC0, 0xAF]), 1007),
-            (frame(0x81, [0xF4, 0x90, 0x80, 0x80]), 1007), (frame(0x01, [0xC3]) + frame(0x80, [0x28]), 1007), (frame(0x01, [0xE2, 0x82]) + frame(0x80, []), 1007),
+            (frame(0x82, [UInt8](repeating: 1, count: 125), lengthBytes: 2), 1002),
+            ([0x82, 0xFF, 0x80, 0, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4], 1002),
+            (frame(0x81, [0xFF]), 1007), (frame(0x81, [0xC3]), 1007), (frame(0x81, [0xED, 0xA0, 0x80]), 1007),
+            (frame(0x81, [0xC0, 0xAF]), 1007),
+            (frame(0x81, [0xF4, 0x90, 0x80, 0x80]), 1007), (frame(0x01, [0xC3]) + frame(0x80, [0x28]), 1007),
+            (frame(0x01, [0xE2, 0x82]) + frame(0x80, []), 1007),
             (frame(0x01, [0xF4, 0x90]), 1007),
         ] as [([UInt8], UInt16)])
     func violations(stream: [UInt8], code: UInt16) {
@@ -106,7 +118,9 @@ struct FrameReaderTests {
         for _ in 0..<200 {
             var stream: [UInt8] = []
             for _ in 0..<Int.random(in: 0..<12, using: &random) {
-                let payload = (0..<Int.random(in: 0..<(Int.random(in: 0..<4, using: &random) == 0 ? 300 : 20), using: &random)).map { _ in UInt8.random(in: 0...(Int.random(in: 0..<9, using: &random) == 0 ? 255 : 127), using: &random) }
+                let payload = (0..<Int.random(in: 0..<(Int.random(in: 0..<4, using: &random) == 0 ? 300 : 20), using: &random)).map { _ in
+                    UInt8.random(in: 0...(Int.random(in: 0..<9, using: &random) == 0 ? 255 : 127), using: &random)
+                }
                 stream += Self.frame([0x81, 0x82, 0x01, 0x80, 0x00, 0x89, 0x8A, 0x88][Int.random(in: 0..<8, using: &random)], payload)
             }
             let whole = Self.read(stream) { Swift.max(1, stream.count) }
@@ -125,7 +139,9 @@ struct UTF8CheckTests {
         for first in 0...255 { for second in stride(from: 0, through: 255, by: 3) { samples.append([UInt8(first), UInt8(second)]) } }
         let edges: [UInt8] = [0x00, 0x7F, 0x80, 0x8F, 0x90, 0x9F, 0xA0, 0xBF, 0xC0, 0xFF]
         for first in [0xE0, 0xE1, 0xEC, 0xED, 0xEE, 0xEF, 0xF0, 0xF1, 0xF3, 0xF4, 0xF5] as [UInt8] {
-            for second in edges { for third in edges { samples += [[first, second, third], [first, second, third, 0x80], [first, second, third, 0xC0]] } }
+            for second in edges {
+                for third in edges { samples += [[first, second, third], [first, second, third, 0x80], [first, second, third, 0xC0]] }
+            }
         }
         for sample in samples {
             for bytes in [sample, Array("ASCII before it, eight bytes and more".utf8) + sample] {

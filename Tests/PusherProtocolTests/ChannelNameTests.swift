@@ -39,7 +39,9 @@ struct ChannelNameTests {
 
     @Test(
         "names beyond the character set are refused",
-        arguments: ["", "a b", "a/b", "a:b", "a#b", "#a", "a\"b", "a\\b", "é", "a\u{0}", "a\n", "a+b", "a*", "a%20b", "private-{x}", "a\u{301}"])
+        arguments: [
+            "", "a b", "a/b", "a:b", "a#b", "#a", "a\"b", "a\\b", "é", "a\u{0}", "a\n", "a+b", "a*", "a%20b", "private-{x}", "a\u{301}",
+        ])
     func refused(name: String) {
         #expect(ChannelName(name) == nil)
         #expect(ChannelName(allowingServerToUser: name) == nil)
@@ -93,7 +95,9 @@ struct SocketIDTests {
 
 @Suite("ProtocolVersion and CloseCode")
 struct HandshakeRuleTests {
-    @Test("4 to 7 are accepted and none counts as 7", arguments: [(nil, 7), ("4", 4), ("5", 5), ("6", 6), ("7", 7), ("07", 7)] as [(String?, Int)])
+    @Test(
+        "4 to 7 are accepted and none counts as 7",
+        arguments: [(nil, 7), ("4", 4), ("5", 5), ("6", 6), ("7", 7), ("07", 7)] as [(String?, Int)])
     func accepted(value: String?, number: Int) {
         guard case .accepted(let version) = ProtocolVersion.check(value) else {
             Issue.record("refused")

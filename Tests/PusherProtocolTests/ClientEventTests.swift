@@ -21,7 +21,8 @@ struct ClientEventTests {
         "subscribe with data as an object or as a string",
         arguments: [
             (#"{"channel":"a"}"#, "a", nil, nil), (#"{"channel":"a","auth":""}"#, "a", nil, nil),
-            (#"{"channel":"a","auth":null,"channel_data":null}"#, "a", nil, nil), (#"{"auth":"k:s","channel":"private-a"}"#, "private-a", "k:s", nil),
+            (#"{"channel":"a","auth":null,"channel_data":null}"#, "a", nil, nil),
+            (#"{"auth":"k:s","channel":"private-a"}"#, "private-a", "k:s", nil),
             (#"{"channel":"presence-a","auth":"k:s","channel_data":"{\"user_id\":\"10\"}"}"#, "presence-a", "k:s", #"{"user_id":"10"}"#),
             (#""{\"channel\":\"a\",\"auth\":\"k:s\"}""#, "a", "k:s", nil), (#"{"channel":"bad name ☃"}"#, "bad name ☃", nil, nil),
             (#"{"channel":"a","channel_data":"Zo\u00eb"}"#, "a", nil, "Zoë"),
@@ -45,7 +46,8 @@ struct ClientEventTests {
         "a client event's data becomes one string literal: strings as sent, other values compactly",
         arguments: [
             (#"{ "x" : 1.0 }"#, #""{\"x\":1.0}""#, 9), (#""{\"x\":1}""#, #""{\"x\":1}""#, 7), (#""a\u0062\/""#, #""a\u0062\/""#, 3),
-            ("null", #""null""#, 4), ("[]", #""[]""#, 2), ("7", #""7""#, 1), (#""""#, #""""#, 0), (#"{"t":"a\nb"}"#, #""{\"t\":\"a\\nb\"}""#, 12),
+            ("null", #""null""#, 4), ("[]", #""[]""#, 2), ("7", #""7""#, 1), (#""""#, #""""#, 0),
+            (#"{"t":"a\nb"}"#, #""{\"t\":\"a\\nb\"}""#, 12),
         ])
     func client(data: String, literal: String, size: Int) {
         let event = parse(#"{"event":"client-typing","data":\#(data),"channel":"private-a","user_id":"forged"}"#)
@@ -79,7 +81,9 @@ struct ClientEventTests {
         if case .malformed = event(201) {} else { Issue.record("201 accepted") }
     }
 
-    @Test("what no client sends is unknown", arguments: ["pusher:subscription_error", "pusher_internal:member_added", "message", "", "Client-a", "client"])
+    @Test(
+        "what no client sends is unknown",
+        arguments: ["pusher:subscription_error", "pusher_internal:member_added", "message", "", "Client-a", "client"])
     func unknown(name: String) {
         #expect(parse(#"{"event":"\#(name)","channel":"private-a","data":"{}"}"#) == .unknown(name: name))
     }
@@ -87,9 +91,11 @@ struct ClientEventTests {
     @Test(
         "malformed frames are told so",
         arguments: [
-            "", "x", "{", "[]", "1", "null", #""pusher:ping""#, "{}", #"{"event":1}"#, #"{"event":null}"#, #"{"data":{}}"#, #"[{"event":"pusher:ping"}]"#,
+            "", "x", "{", "[]", "1", "null", #""pusher:ping""#, "{}", #"{"event":1}"#, #"{"event":null}"#, #"{"data":{}}"#,
+            #"[{"event":"pusher:ping"}]"#,
             #"{"event":"pusher:subscribe"}"#, #"{"event":"pusher:subscribe","data":null}"#, #"{"event":"pusher:subscribe","data":[]}"#,
-            #"{"event":"pusher:subscribe","data":"{"}"#, #"{"event":"pusher:subscribe","data":"\"x\""}"#, #"{"event":"pusher:subscribe","data":{}}"#,
+            #"{"event":"pusher:subscribe","data":"{"}"#, #"{"event":"pusher:subscribe","data":"\"x\""}"#,
+            #"{"event":"pusher:subscribe","data":{}}"#,
             #"{"event":"pusher:subscribe","data":{"channel":7}}"#, #"{"event":"pusher:subscribe","data":{"channel":"a","auth":7}}"#,
             #"{"event":"pusher:subscribe","data":{"channel":"a","channel_data":{}}}"#, #"{"event":"pusher:subscribe","channel":"a"}"#,
             #"{"event":"pusher:unsubscribe"}"#, #"{"event":"pusher:unsubscribe","data":{"channel":null}}"#, #"{"event":"pusher:signin"}"#,
@@ -139,7 +145,8 @@ struct ClientEventTests {
 
     private let samples = [
         #"{"event":"pusher:subscribe","data":{"channel":"presence-a","auth":"k:s","channel_data":"{\"user_id\":\"10\"}"}}"#,
-        #"{"event":"pusher:subscribe","data":"{\"channel\":\"a\"}"}"#, #"{"event":"client-a","channel":"private-a","data":{"x":[1,"\u00e9"]}}"#,
+        #"{"event":"pusher:subscribe","data":"{\"channel\":\"a\"}"}"#,
+        #"{"event":"client-a","channel":"private-a","data":{"x":[1,"\u00e9"]}}"#,
         #"{"event":"pusher:signin","data":{"auth":"k:s","user_data":"{\"id\":\"1\"}"}}"#,
     ]
 

@@ -39,7 +39,8 @@ struct PresenceMemberTests {
         "refused with a sentence that names the member",
         arguments: [
             ("", "channel_data is not valid JSON"), ("{", "channel_data is not valid JSON"), ("[]", "must be a JSON object"),
-            ("\"x\"", "must be a JSON object"), ("{}", "has no user_id"), (#"{"user_id":null}"#, "has no user_id"), (#"{"user_id":""}"#, "is empty"),
+            ("\"x\"", "must be a JSON object"), ("{}", "has no user_id"), (#"{"user_id":null}"#, "has no user_id"),
+            (#"{"user_id":""}"#, "is empty"),
             (#"{"user_id":true}"#, "must be a string or a number"), (#"{"user_id":[1]}"#, "must be a string or a number"),
             (#"{"user_id":{}}"#, "must be a string or a number"), (#"{"user_id":1e300}"#, "send it as a string"),
             (#"{"user_id":1e-9}"#, "send it as a string"), (#"{"user_id":"\#(String(repeating: "é", count: 129))"}"#, "128 characters"),

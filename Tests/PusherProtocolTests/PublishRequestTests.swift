@@ -24,7 +24,8 @@ struct PublishRequestTests {
     @Test("a full event is read, its data byte for byte")
     func full() throws {
         let request = try event(
-            #"{"info":"user_count, cache","tags":{"a":1},"name":"App\\Events\\X","data":"{\"a\":\"\u00eb\\\/\"}","channels":["c1","presence-c2","c1"],"socket_id":"1.2"}"#)
+            #"{"info":"user_count, cache","tags":{"a":1},"name":"App\\Events\\X","data":"{\"a\":\"\u00eb\\\/\"}","channels":["c1","presence-c2","c1"],"socket_id":"1.2"}"#
+        )
         #expect(request.name == #"App\Events\X"#)
         #expect(request.channels.map(\.text) == ["c1", "presence-c2"])
         #expect(text(request.data.bytes) == #""{\"a\":\"\u00eb\\\/\"}""#)
@@ -38,7 +39,8 @@ struct PublishRequestTests {
         "the forms of the official libraries are read",
         arguments: [
             #"{"name":"e","data":"{}","channel":"a"}"#, #"{"name":"e","data":"{}","channels":["a"],"socket_id":null,"info":null}"#,
-            #"{"name":"e","data":"{}","channels":null,"channel":"a","info":""}"#, #"{"name":"e","data":"{}","channels":["a"],"channel":"ignored name"}"#,
+            #"{"name":"e","data":"{}","channels":null,"channel":"a","info":""}"#,
+            #"{"name":"e","data":"{}","channels":["a"],"channel":"ignored name"}"#,
         ])
     func forms(body: String) throws {
         let request = try event(body)
@@ -48,7 +50,8 @@ struct PublishRequestTests {
     @Test(
         "data that is no string is serialised compactly into one",
         arguments: [
-            (#"{ "a" : [ 1.0 , "x y" ] }"#, #"{"a":[1.0,"x y"]}"#), ("null", "null"), ("17", "17"), ("[ ]", "[]"), ("true", "true"), (#""""#, ""),
+            (#"{ "a" : [ 1.0 , "x y" ] }"#, #"{"a":[1.0,"x y"]}"#), ("null", "null"), ("17", "17"), ("[ ]", "[]"), ("true", "true"),
+            (#""""#, ""),
         ])
     func otherData(json: String, content: String) throws {
         let data = try event(#"{"name":"e","channel":"a","data":\#(json)}"#).data
@@ -69,16 +72,22 @@ struct PublishRequestTests {
             ("", "JSON"), ("{", "JSON"), ("[]", "object"), ("null", "object"), (#"{"data":"","channel":"a"}"#, "name is missing"),
             (#"{"name":"","data":"","channel":"a"}"#, "name is missing"), (#"{"name":1,"data":"","channel":"a"}"#, "name is missing"),
             (#"{"name":"\#(String(repeating: "é", count: 201))","data":"","channel":"a"}"#, "name has more than 200"),
-            (#"{"name":"pusher:x","data":"","channel":"a"}"#, "name begins with"), (#"{"name":"pusher_internal:x","data":"","channel":"a"}"#, "name begins with"),
+            (#"{"name":"pusher:x","data":"","channel":"a"}"#, "name begins with"),
+            (#"{"name":"pusher_internal:x","data":"","channel":"a"}"#, "name begins with"),
             // An accent on the colon makes it another character to Swift, and the same byte to every client.
             ("{\"name\":\"pusher:\u{301}x\",\"data\":\"\",\"channel\":\"a\"}", "name begins with"),
             (#"{"name":"e","channel":"a"}"#, "data is missing"), (#"{"name":"e","data":""}"#, "channels is missing"),
-            (#"{"name":"e","data":"","channels":"a"}"#, "channels must be an array"), (#"{"name":"e","data":"","channels":[]}"#, "channels is empty"),
-            (#"{"name":"e","data":"","channels":["a",1]}"#, "channels[1] must be a string"), (#"{"name":"e","data":"","channels":["a","b c"]}"#, "channels[1] 'b c'"),
+            (#"{"name":"e","data":"","channels":"a"}"#, "channels must be an array"),
+            (#"{"name":"e","data":"","channels":[]}"#, "channels is empty"),
+            (#"{"name":"e","data":"","channels":["a",1]}"#, "channels[1] must be a string"),
+            (#"{"name":"e","data":"","channels":["a","b c"]}"#, "channels[1] 'b c'"),
             (#"{"name":"e","data":"","channel":7}"#, "channel must be a string"), (#"{"name":"e","data":"","channel":""}"#, "channel ''"),
-            (##"{"name":"e","data":"","channel":"#other"}"##, "channel '#other'"), (#"{"name":"e","data":"","channel":"a","socket_id":"x"}"#, "socket_id"),
-            (#"{"name":"e","data":"","channel":"a","socket_id":""}"#, "socket_id"), (#"{"name":"e","data":"","channel":"a","socket_id":1.2}"#, "socket_id"),
-            (#"{"name":"e","data":"","channel":"a","info":"users"}"#, "info"), (#"{"name":"e","data":"","channel":"a","info":["user_count"]}"#, "info"),
+            (##"{"name":"e","data":"","channel":"#other"}"##, "channel '#other'"),
+            (#"{"name":"e","data":"","channel":"a","socket_id":"x"}"#, "socket_id"),
+            (#"{"name":"e","data":"","channel":"a","socket_id":""}"#, "socket_id"),
+            (#"{"name":"e","data":"","channel":"a","socket_id":1.2}"#, "socket_id"),
+            (#"{"name":"e","data":"","channel":"a","info":"users"}"#, "info"),
+            (#"{"name":"e","data":"","channel":"a","info":["user_count"]}"#, "info"),
         ])
     func refusals(body: String, part: String) {
         #expect { try event(body) } throws: { error in
@@ -97,7 +106,9 @@ struct PublishRequestTests {
                     && "\($0)".hasPrefix("The data content of this event exceeds the allowed maximum (10240 bytes)")
             }
         }
-        let array = { (count: Int) in #"{"name":"e","channel":"a","data":[\#(String(repeating: " ", count: 100))"\#(String(repeating: "x", count: count))"]}"# }
+        let array = { (count: Int) in
+            #"{"name":"e","channel":"a","data":[\#(String(repeating: " ", count: 100))"\#(String(repeating: "x", count: count))"]}"#
+        }
         #expect(try event(array(10_236)).data.contentByteCount == 10_240)
         #expect { try event(array(10_237)) } throws: { ($0 as? PublishError)?.status == 413 }
         var wider = limits
@@ -130,7 +141,9 @@ struct PublishRequestTests {
         }
         let request = try event(body(200, 200))
         #expect(request.name.count == 200 && request.channels.map(\.text.count) == [200])
-        #expect { try event(body(201, 200)) } throws: { ($0 as? PublishError)?.status == 400 && "\($0)".hasPrefix("name has more than 200") }
+        #expect { try event(body(201, 200)) } throws: {
+            ($0 as? PublishError)?.status == 400 && "\($0)".hasPrefix("name has more than 200")
+        }
         #expect { try event(body(200, 201)) } throws: { ($0 as? PublishError)?.status == 400 && "\($0)".hasPrefix("channel 'ccc") }
     }
 
@@ -171,7 +184,8 @@ struct PublishRequestTests {
     @Test("a batch is read in order, each item with its own data")
     func batchOrder() throws {
         let requests = try batch(
-            #"{"batch":[{"channel":"a","name":"e","data":"{\"n\":1}"}, {"data":"two","channel":"presence-b","name":"f","info":"user_count","socket_id":"1.2"},{"channel":"a","name":"g","data":{"n": 3}}]}"#)
+            #"{"batch":[{"channel":"a","name":"e","data":"{\"n\":1}"}, {"data":"two","channel":"presence-b","name":"f","info":"user_count","socket_id":"1.2"},{"channel":"a","name":"g","data":{"n": 3}}]}"#
+        )
         #expect(requests.map(\.name) == ["e", "f", "g"])
         #expect(requests.map(\.data.content) == [#"{"n":1}"#, "two", #"{"n":3}"#])
         #expect(requests.map { $0.channels.map(\.text) } == [["a"], ["presence-b"], ["a"]])
@@ -188,7 +202,10 @@ struct PublishRequestTests {
             (#"{"batch":[{"channel":"a b","name":"e","data":""}]}"#, 400, "batch[0].channel 'a b'"),
             (#"{"batch":[{"channel":"a","name":"pusher:e","data":""}]}"#, 400, "batch[0].name"),
             (#"{"batch":[{"channel":"a","name":"e","data":"\#(String(repeating: "x", count: 10_241))"}]}"#, 413, "batch[0].data"),
-            (#"{"batch":[\#([String](repeating: #"{"channel":"a","name":"e","data":""}"#, count: 11).joined(separator: ","))]}"#, 400, "batch has 11 events"),
+            (
+                #"{"batch":[\#([String](repeating: #"{"channel":"a","name":"e","data":""}"#, count: 11).joined(separator: ","))]}"#, 400,
+                "batch has 11 events"
+            ),
         ])
     func badBatches(body: String, status: Int, part: String) {
         #expect { try batch(body) } throws: { ($0 as? PublishError)?.status == status && "\($0)".contains(part) }
@@ -205,7 +222,8 @@ struct PublishRequestTests {
         }
         #expect(try parse([], socketID: "7.8").excludedSocketID == SocketID("7.8"))
         for (data, name, socketID, status) in [
-            ([0xC3], "n", nil, 400), ([0xED, 0xA0, 0x80], "n", nil, 400), (Array(repeating: 0x78, count: 10_241), "n", nil, 413), ([], nil, nil, 400),
+            ([0xC3], "n", nil, 400), ([0xED, 0xA0, 0x80], "n", nil, 400), (Array(repeating: 0x78, count: 10_241), "n", nil, 413),
+            ([], nil, nil, 400),
             ([], "", nil, 400), ([], "pusher:n", nil, 400), ([], "n", "7", 400), ([], "n", "", 400),
         ] as [([UInt8], String?, String?, Int)] {
             #expect { try parse(data, name: name, socketID: socketID) } throws: { ($0 as? PublishError)?.status == status }
@@ -231,9 +249,12 @@ struct PublishRequestTests {
         }
         #expect(try time("null") == nil && time("0") == 0 && time("1767920400250") == 1_767_920_400_250)
         #expect(try time(#""1767920400250""#) == 1_767_920_400_250 && time("9223372036854775807") == .max)
-        #expect(try time(#""2026-01-09T01:00:00.25Z""#) == 1_767_920_400_250 && time(#""2026-01-09T02:00:00.250+01:00""#) == 1_767_920_400_250)
+        #expect(
+            try time(#""2026-01-09T01:00:00.25Z""#) == 1_767_920_400_250 && time(#""2026-01-09T02:00:00.250+01:00""#) == 1_767_920_400_250)
         #expect(try event(#"{"name":"n","channel":"c","data":"d"}"#).deliverAt == nil)
-        for value in ["-1", "1.5", "1e3", "9223372036854775808", "true", "[]", "{}", #""""#, #""tomorrow""#, #""2026-01-09T01:00:00""#, #""-5""#] {
+        for value in [
+            "-1", "1.5", "1e3", "9223372036854775808", "true", "[]", "{}", #""""#, #""tomorrow""#, #""2026-01-09T01:00:00""#, #""-5""#,
+        ] {
             #expect { try time(value) } throws: { error in
                 "\(error)".hasPrefix("deliver_at must be milliseconds since 1970, such as") && (error as? PublishError)?.status == 400
             }

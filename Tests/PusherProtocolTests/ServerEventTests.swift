@@ -96,7 +96,8 @@ struct ServerEventTests {
         }
     }
 
-    @Test("events in their frames are the events with a frame around each", arguments: ["n", "", "App\\Events\\X", "a\"b\nc", "ünï", "\u{1}"])
+    @Test(
+        "events in their frames are the events with a frame around each", arguments: ["n", "", "App\\Events\\X", "a\"b\nc", "ünï", "\u{1}"])
     func eventFrames(name: String) throws {
         let channels = try ["a", "presence-with-a-name-that-is-longer", "#server-to-user-é", "b"].map(channel)
         for count in [0, 1, 40, 60, 70, 80, 90, 100, 110, 125, 126, 127, 65_440, 65_500, 65_536, 70_000] {
@@ -104,7 +105,9 @@ struct ServerEventTests {
             for channels in [[], [channels[0]], channels, channels.reversed()] {
                 let frames = ServerEvent.eventFrames(name: name, channels: channels, data: data)
                 #expect(frames.map(\.channel) == channels)
-                #expect(frames.allSatisfy { $0.frame == Frame.text(ServerEvent.event(name: name, channel: $0.channel, data: data)) }, "\(name) \(count)")
+                #expect(
+                    frames.allSatisfy { $0.frame == Frame.text(ServerEvent.event(name: name, channel: $0.channel, data: data)) },
+                    "\(name) \(count)")
             }
         }
     }

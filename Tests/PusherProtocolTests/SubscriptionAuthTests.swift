@@ -105,14 +105,17 @@ struct SubscriptionAuthTests {
 
     @Test(
         "an auth value that is no key and signature is refused",
-        arguments: [nil, "", ":", "\(Vector.key)", "\(Vector.key):", "\(Vector.key): ", ":58df", "\(Vector.key)::58df", "x:y:z"] as [String?])
+        arguments: [nil, "", ":", "\(Vector.key)", "\(Vector.key):", "\(Vector.key): ", ":58df", "\(Vector.key)::58df", "x:y:z"]
+            as [String?])
     func shapes(auth: String?) {
         #expect(throws: ProtocolError.self) { try verify(auth, channelVectors[0]) }
     }
 
     @Test("the refusal is the hosted service's sentence")
     func sentences() {
-        #expect(throws: ProtocolError(message: "Invalid signature: Expected HMAC SHA256 hex digest of 1234.1234:private-foobar, but got bad")) {
+        #expect(
+            throws: ProtocolError(message: "Invalid signature: Expected HMAC SHA256 hex digest of 1234.1234:private-foobar, but got bad")
+        ) {
             try verify("\(Vector.key):bad", channelVectors[0])
         }
         #expect(

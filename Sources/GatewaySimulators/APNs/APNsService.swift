@@ -17,7 +17,8 @@ final class APNsService: GatewayService {
     private let clock: any TimeSource
 
     init(
-        environment: SimulatedEnvironment, ledger: Ledger, tokenCheck: APNsProviderTokenCheck, topic: String, streamLimit: StreamLimit, clock: any TimeSource
+        environment: SimulatedEnvironment, ledger: Ledger, tokenCheck: APNsProviderTokenCheck, topic: String, streamLimit: StreamLimit,
+        clock: any TimeSource
     ) {
         self.environment = environment
         self.ledger = ledger

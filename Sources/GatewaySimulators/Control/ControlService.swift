@@ -13,7 +13,8 @@ final class ControlService: GatewayService {
         "GET|DELETE /requests, GET|DELETE /faults, PUT|DELETE /faults/{token}, PUT /settings, DELETE /access-tokens, "
         + "POST /connections/goaway, DELETE /connections, GET /health"
 
-    init(ledger: Ledger, streamLimit: StreamLimit, tokens: AccessTokens, doors: [GatewayProvider: [ServerDoor]],
+    init(
+        ledger: Ledger, streamLimit: StreamLimit, tokens: AccessTokens, doors: [GatewayProvider: [ServerDoor]],
         traffic: [GatewayProvider: TrafficCounter]
     ) {
         self.ledger = ledger

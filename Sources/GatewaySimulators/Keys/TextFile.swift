@@ -68,9 +68,10 @@ enum TextFile {
         defer { unsafe closedir(listing) }
         var names: [String] = []
         while let entry = unsafe readdir(listing) {
-            names.append(unsafe withUnsafeBytes(of: entry.pointee.d_name) { bytes in
-                unsafe String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
-            })
+            names.append(
+                unsafe withUnsafeBytes(of: entry.pointee.d_name) { bytes in
+                    unsafe String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
+                })
         }
         return names.sorted()
     }

@@ -1,5 +1,5 @@
-import Glibc
 import COpenSSL
+import Glibc
 import HubCrypto
 
 /// Turns OpenSSL's error queue into a one-line error and empties it, because later calls on this thread read the same queue.

@@ -9,7 +9,10 @@ final class Connection {
         case lingering
     }
 
-    enum Transport { case plain, tls(TLSStream) }
+    enum Transport {
+        case plain
+        case tls(TLSStream)
+    }
 
     let number: UInt64
     let descriptor: Int32

@@ -18,13 +18,15 @@ import COpenSSL
         unsafe SSL_CTX_set_options(handle, noRenegotiation)
         let certificate = try X509Certificate(pem: certificatePEM)
         let key = try X509Key(pem: privateKeyPEM)
-        let isUsable = unsafe certificate.withHandle { unsafe SSL_CTX_use_certificate(handle, $0) } == 1
+        let isUsable =
+            unsafe certificate.withHandle { unsafe SSL_CTX_use_certificate(handle, $0) } == 1
             && key.withHandle { unsafe SSL_CTX_use_PrivateKey(handle, $0) } == 1
         guard isUsable else { throw OpenSSLFailure.error("cannot use the server's certificate") }
-        let choose: @convention(c) (
-            OpaquePointer?, UnsafeMutablePointer<UnsafePointer<UInt8>?>?, UnsafeMutablePointer<UInt8>?, UnsafePointer<UInt8>?, UInt32,
-            UnsafeMutableRawPointer?
-        ) -> Int32
+        let choose:
+            @convention(c) (
+                OpaquePointer?, UnsafeMutablePointer<UnsafePointer<UInt8>?>?, UnsafeMutablePointer<UInt8>?, UnsafePointer<UInt8>?, UInt32,
+                UnsafeMutableRawPointer?
+            ) -> Int32
         // C functions capture nothing, so each choice needs a function of its own.
         switch versions {
         case .http1:
@@ -37,7 +39,8 @@ import COpenSSL
             }
         case .both:
             unsafe choose = { _, output, count, offered, offeredBytes, _ in
-                unsafe chooseProtocol(["h2", "http/1.1"], from: UnsafeBufferPointer(start: offered, count: Int(offeredBytes)), output, count)
+                unsafe chooseProtocol(
+                    ["h2", "http/1.1"], from: UnsafeBufferPointer(start: offered, count: Int(offeredBytes)), output, count)
             }
         }
         unsafe SSL_CTX_set_alpn_select_cb(handle, choose, nil)

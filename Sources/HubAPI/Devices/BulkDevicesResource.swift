@@ -24,7 +24,9 @@ struct BulkDevicesResource: Sendable {
         guard items.count <= Self.itemsMax else {
             throw APIError(413, "devices has \(items.count) elements: send at most \(Self.itemsMax) in one request")
         }
-        let owners = items.map { item in Result { () throws(APIError) in try Self.owner(JSONBody(item, named: "an element of devices"), app: app) } }
+        let owners = items.map { item in
+            Result { () throws(APIError) in try Self.owner(JSONBody(item, named: "an element of devices"), app: app) }
+        }
         let users = Set(owners.compactMap { try? $0.get().user })
         var devices = try await shelf.directory.devices(app: app, users: Array(users))
         var changes: [DeviceChange] = []

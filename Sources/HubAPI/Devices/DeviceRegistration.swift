@@ -20,7 +20,8 @@ struct DeviceRegistration {
 
         /// In the body of a join, among the participant's members.
         static let join = MemberNames(
-            token: "device_token", fid: "device_fid", platform: "device_platform", provider: "device_provider", environment: "device_token_environment")
+            token: "device_token", fid: "device_fid", platform: "device_platform", provider: "device_provider",
+            environment: "device_token_environment")
     }
 
     private static let localeCharactersMax = 35

@@ -22,11 +22,13 @@ struct DevicesResource: Sendable {
             try registration.requireToken()
             if registration.platform == nil { throw APIError(400, "platform is missing: send \"android\", \"ios\" or \"web\"") }
             let former = try await shelf.stored(owner)
-            return .json(DeviceRegistry.answer(try await shelf.put(registration, of: owner, by: .backend, former: former, keepsFormer: false)))
+            return .json(
+                DeviceRegistry.answer(try await shelf.put(registration, of: owner, by: .backend, former: former, keepsFormer: false)))
         case "PATCH":
             let registration = try DeviceRegistration(JSONBody(request.body))
             let former = try await existing(owner)
-            return .json(DeviceRegistry.answer(try await shelf.put(registration, of: owner, by: .backend, former: former, keepsFormer: true)))
+            return .json(
+                DeviceRegistry.answer(try await shelf.put(registration, of: owner, by: .backend, former: former, keepsFormer: true)))
         case "DELETE":
             // Deleting a missing device succeeds, so that a logout can be repeated.
             try await shelf.delete(owner)

@@ -8,7 +8,8 @@ struct IdempotencyKey: Hashable, Sendable {
     let text: String
 
     static let charactersMax = 255
-    static let rule = "an idempotency key has 1 to \(charactersMax) printable ASCII characters: send such a key, a UUID for example, or none"
+    static let rule =
+        "an idempotency key has 1 to \(charactersMax) printable ASCII characters: send such a key, a UUID for example, or none"
 
     /// Nil if the text breaks the rule, which keeps keys distinct on their way. Surrounding white space is ignored,
     /// because it has no meaning in a header's value.

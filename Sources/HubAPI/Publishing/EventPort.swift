@@ -27,7 +27,8 @@ package struct PublishCommand: Sendable {
 
     package init(
         app: App, requests: [PublishRequest], purpose: PublishPurpose = .publish, arrivedAt: UInt64 = 0,
-        answer: (@Sendable ([PublishOutcome]) -> AnswerRecord)? = nil, respond: @escaping @Sendable (Result<[PublishOutcome], PublishRefusal>) -> Void
+        answer: (@Sendable ([PublishOutcome]) -> AnswerRecord)? = nil,
+        respond: @escaping @Sendable (Result<[PublishOutcome], PublishRefusal>) -> Void
     ) {
         self.app = app
         self.requests = requests

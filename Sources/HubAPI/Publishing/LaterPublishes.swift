@@ -23,7 +23,8 @@ struct LaterPublishes: Sendable {
             throw APIError(400, "deliver_at is more than 30 days ahead: send the event nearer to its time")
         }
         guard times.count == requests.count else {
-            throw APIError(400, "some events of the batch have a deliver_at and some have none: send those for now and those for later apart")
+            throw APIError(
+                400, "some events of the batch have a deliver_at and some have none: send those for now and those for later apart")
         }
         guard requests.allSatisfy(\.attributes.isEmpty) else {
             throw APIError(400, "info tells what a channel is like now, which says nothing of an event with deliver_at: leave it out")
@@ -55,7 +56,8 @@ struct LaterPublishes: Sendable {
             let now = time.wallMilliseconds
             let publishes = zip(requests, times).map { request, at in
                 ScheduledPublish(
-                    id: EventID.make(wallMilliseconds: now, random: SecureRandom.bytes(EventID.randomByteCount)), app: app.id, deliverAt: at,
+                    id: EventID.make(wallMilliseconds: now, random: SecureRandom.bytes(EventID.randomByteCount)), app: app.id,
+                    deliverAt: at,
                     request: ScheduledRequest.encode(request), idempotencyKey: claim?.key.text, createdAt: now)
             }
             let response = Self.response(publishes, isBatch: isBatch)

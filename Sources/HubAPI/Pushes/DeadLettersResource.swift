@@ -17,7 +17,8 @@ struct DeadLettersResource: Sendable {
         switch request.method {
         case "GET": return try await list(request, app: app)
         case "DELETE":
-            let selection = DeadLetterSelection.failed(reason: try Self.reason(request.parameter("reason")), before: try before(request.parameter("before")))
+            let selection = DeadLetterSelection.failed(
+                reason: try Self.reason(request.parameter("reason")), before: try before(request.parameter("before")))
             let count = try await store.dismissDeadLetters(selection, app: app)
             return .json(["dismissed": .int(Int64(count)), "more": .bool(count == DeadLetter.stepMax)])
         default: throw APIError.methodNotAllowed(request.method, allowed: ["GET", "DELETE", "HEAD"])
@@ -27,7 +28,8 @@ struct DeadLettersResource: Sendable {
     private func list(_ request: HTTPRequest, app: String) async throws -> HTTPResponse {
         let limit = try PageQuery(request: request).limit(max: Self.pageMax, otherwise: Self.pageUsual)
         let found = try await store.deadLetters(
-            app: app, reason: try Self.reason(request.parameter("reason")), after: try Self.place(request.parameter("after")), limit: limit + 1)
+            app: app, reason: try Self.reason(request.parameter("reason")), after: try Self.place(request.parameter("after")),
+            limit: limit + 1)
         let page = found.prefix(limit)
         let next = found.count > limit ? page.last.map { JSONValue.string("\($0.place.failedAt)_\($0.place.row)") } : nil
         return .json(["dead_letters": .array(page.map { .object(Self.members($0)) }), "next": next ?? .null])
@@ -44,7 +46,9 @@ struct DeadLettersResource: Sendable {
             members["message"] = letter.delivery.message.map(Self.message) ?? .null
             return .json(.object(members))
         case "DELETE":
-            guard try await store.dismissDeadLetter(app: app, nid: nid.lowercased(), device: device) else { throw Self.nothing(nid, device) }
+            guard try await store.dismissDeadLetter(app: app, nid: nid.lowercased(), device: device) else {
+                throw Self.nothing(nid, device)
+            }
             return .json([:])
         default: throw APIError.methodNotAllowed(request.method, allowed: ["GET", "DELETE", "HEAD"])
         }
@@ -52,7 +56,9 @@ struct DeadLettersResource: Sendable {
 
     private static func nothing(_ nid: String, _ device: String) -> APIError {
         APIError(
-            404, "\(APIError.quoted(nid)) on the device \(APIError.quoted(device)) is no dead letter: it was sent again, dismissed, or forgotten after 30 days")
+            404,
+            "\(APIError.quoted(nid)) on the device \(APIError.quoted(device)) is no dead letter: it was sent again, dismissed, or forgotten after 30 days"
+        )
     }
 
     /// `POST /apps/{app}/dead-letters/replay`: sends pushes to the gateways again, as if for the first time.

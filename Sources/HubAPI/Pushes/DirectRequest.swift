@@ -46,7 +46,9 @@ struct DirectRequest: Sendable {
         let members = body.members(without: Set(own))
         let bytes = JSONValue.object(members).text.utf8.count
         guard bytes <= contentBytesMax else {
-            throw APIError(413, "the notification has \(bytes) bytes without its targets: at most \(contentBytesMax), and the gateways take 4096 of them")
+            throw APIError(
+                413,
+                "the notification has \(bytes) bytes without its targets: at most \(contentBytesMax), and the gateways take 4096 of them")
         }
         do {
             return try NotificationContent(json: members, others: own)

@@ -22,7 +22,8 @@ enum DirectTargets {
         }
         let given = Self.forms.filter { to[$0] != nil }
         guard given.count == 1 else {
-            throw APIError(400, given.isEmpty ? "to is empty: \(Self.formsText)" : "to has \(given.joined(separator: " and ")): \(Self.formsText)")
+            throw APIError(
+                400, given.isEmpty ? "to is empty: \(Self.formsText)" : "to has \(given.joined(separator: " and ")): \(Self.formsText)")
         }
         switch given[0] {
         case "users": self = .users(try Self.users(to))
@@ -30,7 +31,8 @@ enum DirectTargets {
         case "topic":
             let topic = try to.requiredString("topic", charactersMax: TopicText.charactersMax)
             guard TopicText.isTopic(topic) else {
-                throw APIError(400, "to.topic has 1 to \(TopicText.charactersMax) characters out of a-z A-Z 0-9 - _ . ~ %, without /topics/ in front")
+                throw APIError(
+                    400, "to.topic has 1 to \(TopicText.charactersMax) characters out of a-z A-Z 0-9 - _ . ~ %, without /topics/ in front")
             }
             self = .addresses([("topic", Self.fcm(.topic, topic))])
         default:
@@ -38,7 +40,8 @@ enum DirectTargets {
             guard TopicText.isCondition(condition) else {
                 throw APIError(
                     400,
-                    "to.condition is no expression over 1 to \(TopicText.conditionTopicsMax) topics: send one such as 'news' in topics && !('sport' in topics)")
+                    "to.condition is no expression over 1 to \(TopicText.conditionTopicsMax) topics: send one such as 'news' in topics && !('sport' in topics)"
+                )
             }
             self = .addresses([("condition", Self.fcm(.condition, condition))])
         }
@@ -59,7 +62,8 @@ enum DirectTargets {
         return users
     }
 
-    private static func tokens(_ to: JSONBody, _ environment: APNsEnvironment) throws(APIError) -> [(name: String, address: DirectAddress)] {
+    private static func tokens(_ to: JSONBody, _ environment: APNsEnvironment) throws(APIError) -> [(name: String, address: DirectAddress)]
+    {
         let elements = try to.array("tokens") ?? []
         guard (1...tokensMax).contains(elements.count) else {
             throw APIError(elements.isEmpty ? 400 : 413, "to.tokens has \(elements.count) elements: send 1 to \(tokensMax) tokens")

@@ -32,7 +32,8 @@ struct NotificationsResource: Sendable {
             answers.once(key, digest: IdempotencyKey.digest(of: request), later: { done.resume(returning: $0) }) { claim in
                 Task {
                     do {
-                        claim.finish(try await send(try DirectRequest(request.body, environment: defaultEnvironment), app: app.id, claim: claim))
+                        claim.finish(
+                            try await send(try DirectRequest(request.body, environment: defaultEnvironment), app: app.id, claim: claim))
                     } catch {
                         claim.finish(APIError(answering: error).response)
                     }

@@ -19,7 +19,8 @@ struct TrailResource: Sendable {
         guard let trail = try await store.trail(event: id.lowercased(), user: user, from: Int(after), limit: limit), trail.event.app == app
         else {
             throw APIError(
-                404, "there is no event \(APIError.quoted(id)): use the event_id that publishing answered; only events with a policy have one")
+                404,
+                "there is no event \(APIError.quoted(id)): use the event_id that publishing answered; only events with a policy have one")
         }
         var event = HistoryResource.members(trail.event)
         event["data"] = nil

@@ -59,7 +59,8 @@ struct APIError: Error, Equatable {
     }
 
     static func definitionMissing(_ name: String) -> APIError {
-        APIError(503, "the session's definition \(quoted(name)) is not loaded: put channels/\(name.quotable(quotedCharactersMax)).yaml back")
+        APIError(
+            503, "the session's definition \(quoted(name)) is not loaded: put channels/\(name.quotable(quotedCharactersMax)).yaml back")
     }
 
     var response: HTTPResponse {

@@ -55,7 +55,9 @@ struct BearerCheck: Sendable {
         case .app: true
         case .session: false
         case .join:
-            if bearer.participant.joinedBy == nil { false } else {
+            if bearer.participant.joinedBy == nil {
+                false
+            } else {
                 try await directory.sessionCount(app: bearer.app.id, user: bearer.participant.user) == 1
             }
         }

@@ -33,7 +33,8 @@ package final class Router {
     ///   - bodyBytesMax: bytes of the largest body; capacity of the JSON parser.
     ///   - corsOrigins: origins of browser apps; `*`: every origin.
     package init(
-        engine: ChannelEngine, desk: any EventPort, schedule: any SchedulePort, answers: AnswerBook, survey: ChannelSurvey, backend: BackendAPI, participants: ParticipantAPI,
+        engine: ChannelEngine, desk: any EventPort, schedule: any SchedulePort, answers: AnswerBook, survey: ChannelSurvey,
+        backend: BackendAPI, participants: ParticipantAPI,
         metrics: MetricsResource, time: any TimeSource, bodyBytesMax: Int, corsOrigins: [String], readiness: Readiness
     ) {
         parser = JSONParser(capacityBytes: bodyBytesMax, depthMax: Self.bodyDepthMax)
@@ -103,7 +104,8 @@ package final class Router {
         var path = path
         return path.withUTF8 { bytes in
             guard unsafe front.isEqual(to: UnsafeBufferPointer(rebasing: bytes[..<start])),
-                unsafe back.isEqual(to: UnsafeBufferPointer(rebasing: bytes[end...])), unsafe !bytes[start..<end].contains(UInt8(ascii: "/"))
+                unsafe back.isEqual(to: UnsafeBufferPointer(rebasing: bytes[end...])),
+                unsafe !bytes[start..<end].contains(UInt8(ascii: "/"))
             else { return nil }
             return unsafe String(decoding: bytes[start..<end], as: UTF8.self)
         }
@@ -126,7 +128,8 @@ package final class Router {
         case ("events", 1), ("batch_events", 1):
             guard method == "POST" else { return methodNotAllowed(request, "POST") }
             return events.publish(request, app: app, isBatch: path[0] == "batch_events", parser: parser, later: later)
-        case ("channels", 1...3) where path.count < 3 || path[2] != "history": return channelRoute(request, method, app: app, path, later: later)
+        case ("channels", 1...3) where path.count < 3 || path[2] != "history":
+            return channelRoute(request, method, app: app, path, later: later)
         case ("connections", 1):
             guard method == "GET" else { return methodNotAllowed(request, "GET, HEAD") }
             return .json(["connections": .int(Int64(directory.connectionCount(app)))])
@@ -193,7 +196,8 @@ extension HTTPResponse {
     /// Answer of the WebSocket endpoint to plain HTTP (RFC 9110, 15.5.22).
     fileprivate static var upgradeRequired: HTTPResponse {
         HTTPResponse(
-            status: 426, body: HTTPResponse.error(426, "this is the WebSocket endpoint: connect with ws:// or wss:// and a Pusher client").body,
+            status: 426,
+            body: HTTPResponse.error(426, "this is the WebSocket endpoint: connect with ws:// or wss:// and a Pusher client").body,
             headers: [("Upgrade", "websocket"), ("Connection", "Upgrade")])
     }
 

@@ -1,5 +1,5 @@
-package import HubCore
 internal import HubChannels
+package import HubCore
 internal import PusherProtocol
 
 /// Check of a request before its body.
@@ -36,7 +36,8 @@ extension Router {
         if let id = Self.publisher(head.path) { return signedApp(id: id) }
         let components = Self.components(head.path)
         if UsersResource.userWithoutApp(components) != nil {
-            return head.parameter("auth_key").flatMap { directory.app(key: $0) }.map { .app($0) } ?? .unknown(.error(401, "Unknown auth_key"))
+            return head.parameter("auth_key").flatMap { directory.app(key: $0) }.map { .app($0) }
+                ?? .unknown(.error(401, "Unknown auth_key"))
         }
         guard let apps = components.firstIndex(of: "apps"), apps + 1 < components.count else { return .unsigned }
         return signedApp(id: components[apps + 1])

@@ -55,8 +55,10 @@ struct MeResource: Sendable {
             let registration = try DeviceRegistration(JSONBody(request.body))
             try registration.requireToken()
             let former = try await shelf.stored(owner)
-            return .json(DeviceRegistry.answer(try await shelf.put(
-                registration, of: owner, by: .participant(session: bearer.participant.session), former: former, keepsFormer: true)))
+            return .json(
+                DeviceRegistry.answer(
+                    try await shelf.put(
+                        registration, of: owner, by: .participant(session: bearer.participant.session), former: former, keepsFormer: true)))
         case "DELETE":
             try await shelf.delete(try await pacedBearer(of: request).deviceOwner)
             return .json([:])

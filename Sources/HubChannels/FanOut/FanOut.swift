@@ -227,7 +227,8 @@ struct FanOut: ~Copyable {
                 unsafe $0.withSlots { unsafe sink.deliver(frames, to: UnsafeBufferPointer(rebasing: $0[members]), latestOnly: lines) }
             }
         } else {
-            let slots = unsafe UnsafeBufferPointer(start: gathering.members.base + Int(group.start) + members.lowerBound, count: members.count)
+            let slots = unsafe UnsafeBufferPointer(
+                start: gathering.members.base + Int(group.start) + members.lowerBound, count: members.count)
             unsafe sink.deliver(frames, to: slots, latestOnly: lines)
         }
         joined.count = 0
@@ -249,7 +250,9 @@ struct FanOut: ~Copyable {
         }
         if chosen.isEmpty { return 0 }
         unsafe frame.withUnsafeBytes { frames in
-            unsafe chosen.withUnsafeBufferPointer { unsafe sink.deliver(frames, to: $0, latestOnly: UnsafeBufferPointer(start: nil, count: 0)) }
+            unsafe chosen.withUnsafeBufferPointer {
+                unsafe sink.deliver(frames, to: $0, latestOnly: UnsafeBufferPointer(start: nil, count: 0))
+            }
         }
         return UInt64(chosen.count)
     }

@@ -79,7 +79,8 @@ struct Gathering: ~Copyable {
                 if unsafe origin.pointee.dividedBy != mark {
                     unsafe origin.pointee.dividedBy = mark
                     unsafe origin.pointee.child = UInt32(groupCount)
-                    unsafe (groups + groupCount).initialize(to: Group(parent: group, channel: UInt32(channel), depth: origin.pointee.depth + 1))
+                    unsafe (groups + groupCount).initialize(
+                        to: Group(parent: group, channel: UInt32(channel), depth: origin.pointee.depth + 1))
                     groupCount += 1
                 }
                 to = unsafe origin.pointee.child

@@ -11,11 +11,12 @@ package struct PublishLatency: Sendable {
 
     /// Notes a publication with a known arrival and subscribers here, for this turn.
     mutating func begin(_ publication: Publication) {
-        let way = switch publication.way {
-        case .direct: 0
-        case .stored: 1
-        case .client: 2
-        }
+        let way =
+            switch publication.way {
+            case .direct: 0
+            case .stored: 1
+            case .client: 2
+            }
         begun.append((way, publication.arrivedAt))
     }
 

@@ -130,7 +130,9 @@ extension ChannelEngine {
         }
         if slots.isEmpty { return }
         unsafe ping.withUnsafeBytes { ping in
-            unsafe slots.withUnsafeBufferPointer { unsafe sink.deliver(ping, to: $0, latestOnly: UnsafeBufferPointer(start: nil, count: 0)) }
+            unsafe slots.withUnsafeBufferPointer {
+                unsafe sink.deliver(ping, to: $0, latestOnly: UnsafeBufferPointer(start: nil, count: 0))
+            }
         }
     }
 

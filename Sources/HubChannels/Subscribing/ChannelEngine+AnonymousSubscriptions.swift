@@ -65,7 +65,9 @@ extension ChannelEngine {
         guard connection.anonymousBytes + bytes <= limits.perConnectionMax else {
             throw ProtocolError(message: "Too many subscriptions of this connection: sign in, or use private channels")
         }
-        let counted = max(0, connection.anonymousBytes + bytes - limits.freePerConnection) - max(0, connection.anonymousBytes - limits.freePerConnection)
+        let counted =
+            max(0, connection.anonymousBytes + bytes - limits.freePerConnection)
+            - max(0, connection.anonymousBytes - limits.freePerConnection)
         if counted > 0, let whose = directory.anonymous.take(counted, by: connection.address) {
             throw ProtocolError(message: "Too many subscriptions \(whose): sign in, or use private channels")
         }

@@ -32,7 +32,8 @@ extension ChannelEngine {
         let payload = ServerEvent.event(name: name, channel: channelName, data: data, userID: subscription.user)
         publish(
             Publication(
-                app: channel.app, frames: [ChannelFrame(channelName, Frame.text(payload))], excluded: connection.id, arrivedAt: arrivedAt, way: .client))
+                app: channel.app, frames: [ChannelFrame(channelName, Frame.text(payload))], excluded: connection.id, arrivedAt: arrivedAt,
+                way: .client))
         guard facts.wants(.clientEvent, app: channel.app) else { return }
         facts.note(
             app: channel.app, channelName,
@@ -43,7 +44,8 @@ extension ChannelEngine {
         let content = data.contentValue
         guard let text = content?["state"]?.stringValue, let state = DeclaredAppState(rawValue: text) else {
             return complain(
-                to: connection.id, "\(Self.appStateEvent) rejected: its data must be {\"state\":\"foreground\"} or {\"state\":\"background\"}")
+                to: connection.id,
+                "\(Self.appStateEvent) rejected: its data must be {\"state\":\"foreground\"} or {\"state\":\"background\"}")
         }
         var keepsWorking = false
         if let told = content?["keeps_working"], told != .null {

@@ -116,7 +116,8 @@ extension ChannelEngine {
         let watchlist = connection.user?.watchlist ?? []
         send(
             ServerEvent.watchlistEvents(
-                online: watchlist.filter { pending.isOnline[ExactText($0)] == true }, offline: watchlist.filter { pending.isOnline[ExactText($0)] != true }),
+                online: watchlist.filter { pending.isOnline[ExactText($0)] == true },
+                offline: watchlist.filter { pending.isOnline[ExactText($0)] != true }),
             to: watcher)
     }
 

@@ -19,7 +19,8 @@ extension ChannelEngine {
             return deny(connection, channel: text, type: "LimitReached", reason, status: 403)
         }
         if let user = name.userID, connection.user.map({ ExactText($0.id) }) != ExactText(user) {
-            return deny(connection, channel: text, type: "AuthError", "Only a connection that is signed in as this user may subscribe", status: 401)
+            return deny(
+                connection, channel: text, type: "AuthError", "Only a connection that is signed in as this user may subscribe", status: 401)
         }
         var member: PresenceMember?
         if name.kind.requiresAuthorization {
@@ -35,7 +36,8 @@ extension ChannelEngine {
             }
         }
         if name.kind.requiresAuthorization, traits(name) != nil, !paysAttachment(connection) {
-            return deny(connection, channel: text, type: "LimitReached", "Too many subscriptions in a short time: try again later", status: 429)
+            return deny(
+                connection, channel: text, type: "LimitReached", "Too many subscriptions in a short time: try again later", status: 429)
         }
         let anonymousBytes: Int
         do throws(ProtocolError) {
@@ -191,7 +193,9 @@ extension ChannelEngine {
         guard home.hasPresenceNews else { return }
         for change in home.settlePresence(now: time.monotonicNanoseconds) {
             for loop in change.listeners {
-                for frames in change.announcements { send(.announce(app: change.key.app, channel: change.key.name, frame: frames), to: loop) }
+                for frames in change.announcements {
+                    send(.announce(app: change.key.app, channel: change.key.name, frame: frames), to: loop)
+                }
             }
             for (loop, memberships) in change.arrivals { send(.admitted(memberships, acknowledgement: change.acknowledgement), to: loop) }
         }

@@ -79,7 +79,9 @@ package struct IPAddress: Hashable, Sendable {
                 groups += [UInt16(tail[0]) << 8 | UInt16(tail[1]), UInt16(tail[2]) << 8 | UInt16(tail[3])]
                 continue
             }
-            guard (1...4).contains(part.count), text.allSatisfy(\.isHexDigit), text.utf8.count == text.count, let group = UInt16(text, radix: 16) else {
+            guard (1...4).contains(part.count), text.allSatisfy(\.isHexDigit), text.utf8.count == text.count,
+                let group = UInt16(text, radix: 16)
+            else {
                 return nil
             }
             groups.append(group)

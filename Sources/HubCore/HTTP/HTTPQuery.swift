@@ -119,7 +119,8 @@ extension HTTPQuery: RandomAccessCollection {
     package subscript(index: Int) -> (name: String, value: String) {
         let place = places[index]
         return (
-            String(decoding: bytes[place.start..<place.equals], as: UTF8.self), String(decoding: bytes[place.equals + 1..<place.end], as: UTF8.self)
+            String(decoding: bytes[place.start..<place.equals], as: UTF8.self),
+            String(decoding: bytes[place.equals + 1..<place.end], as: UTF8.self)
         )
     }
 }

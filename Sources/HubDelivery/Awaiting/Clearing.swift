@@ -34,7 +34,8 @@ package enum Clearing {
             }
             let nid = NotificationID.clearing(delivery.nid)
             return PushRecord(
-                nid: nid, event: delivery.event, app: delivery.app, user: delivery.user, device: delivery.device, purpose: .clear, state: .due,
+                nid: nid, event: delivery.event, app: delivery.app, user: delivery.user, device: delivery.device, purpose: .clear,
+                state: .due,
                 reason: reason, dueAt: dueAt,
                 message: PushMessage(
                     nid: nid, event: delivery.event, kind: .silent, title: nil, body: nil,

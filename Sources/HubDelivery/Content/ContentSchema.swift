@@ -140,6 +140,7 @@ enum ContentSchema {
         "headers": .object(
             ContentObject(
                 ["TTL": .name, "Urgency": .words(["very-low", "low", "normal", "high"]), "Topic": .name], takesCamelCase: false)),
-        "data": .data, "notification": .open, "fcm_options": .object(ContentObject(["link": .httpsLink, "analytics_label": .analyticsLabel])),
+        "data": .data, "notification": .open,
+        "fcm_options": .object(ContentObject(["link": .httpsLink, "analytics_label": .analyticsLabel])),
     ])
 }

@@ -63,7 +63,8 @@ struct ContentObject: Sendable {
     }
 
     func without(_ name: String) -> ContentObject {
-        ContentObject(names: names.filter { $0 != name }, members: members.filter { $0.key != name }, takesCamelCase: takesCamelCase, former: former)
+        ContentObject(
+            names: names.filter { $0 != name }, members: members.filter { $0.key != name }, takesCamelCase: takesCamelCase, former: former)
     }
 
     /// The name that a member has here: `channelId` is `channel_id`.

@@ -20,7 +20,9 @@ enum ContentText {
 
     /// FCM's Color of `#rrggbb` or `#rrggbbaa`; nil for anything else.
     static func lightColour(_ text: String) -> JSONValue? {
-        guard text.utf8.first == UInt8(ascii: "#"), [7, 9].contains(text.utf8.count), text.utf8.dropFirst().allSatisfy(isHex) else { return nil }
+        guard text.utf8.first == UInt8(ascii: "#"), [7, 9].contains(text.utf8.count), text.utf8.dropFirst().allSatisfy(isHex) else {
+            return nil
+        }
         let digits = Array(text.dropFirst())
         func part(_ index: Int) -> Double {
             guard index * 2 + 1 < digits.count else { return 1 }

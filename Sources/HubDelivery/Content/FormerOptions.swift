@@ -15,7 +15,8 @@ struct FormerOptions {
         "to": "write to: with users, tokens, topic or condition", "content_available": "write apns: {\"content-available\": 1}",
         "mutable_content": "write apns: {\"mutable-content\": 1}", "time_to_live": "write android: {\"ttl\": \"600s\"}",
         "timeToLive": "write android: {\"ttl\": \"600s\"}", "delay_while_idle": "write android: {\"priority\": \"normal\"}",
-        "delayWhileIdle": "write android: {\"priority\": \"normal\"}", "dry_run": "FCM's v1 has validate_only, which `tandem check --live` uses",
+        "delayWhileIdle": "write android: {\"priority\": \"normal\"}",
+        "dry_run": "FCM's v1 has validate_only, which `tandem check --live` uses",
         "dryRun": "FCM's v1 has validate_only, which `tandem check --live` uses",
         "collapse_key": "write android: {\"collapse_key\": \"…\"}", "collapseKey": "write android: {\"collapse_key\": \"…\"}",
         "restricted_package_name": "write android: {\"restricted_package_name\": \"…\"}",
@@ -48,7 +49,9 @@ struct FormerOptions {
         if let isUrgent {
             // What shows nothing is never urgent.
             if content.android["priority"] == nil { content.android["priority"] = isUrgent && content.isVisible ? "HIGH" : "NORMAL" }
-            if content.isVisible, content.apnsHeaders["apns-priority"] == nil { content.apnsHeaders["apns-priority"] = isUrgent ? "10" : "5" }
+            if content.isVisible, content.apnsHeaders["apns-priority"] == nil {
+                content.apnsHeaders["apns-priority"] = isUrgent ? "10" : "5"
+            }
         }
         if isContentAvailable, content.apns["content-available"] == nil { content.apns["content-available"] = 1 }
         if isMutable, content.isVisible, content.apns["mutable-content"] == nil { content.apns["mutable-content"] = 1 }

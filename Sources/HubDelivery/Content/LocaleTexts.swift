@@ -37,7 +37,9 @@ package struct LocaleTexts: Sendable, Equatable {
     static func isTag(_ text: String) -> Bool {
         let parts = canonical(text).split(separator: "-", omittingEmptySubsequences: false)
         guard let first = parts.first, (2...8).contains(first.utf8.count), first.utf8.allSatisfy(isLetter) else { return false }
-        return parts.dropFirst().allSatisfy { (1...8).contains($0.utf8.count) && $0.utf8.allSatisfy { isLetter($0) || (0x30...0x39).contains($0) } }
+        return parts.dropFirst().allSatisfy {
+            (1...8).contains($0.utf8.count) && $0.utf8.allSatisfy { isLetter($0) || (0x30...0x39).contains($0) }
+        }
     }
 
     private static func isLetter(_ byte: UInt8) -> Bool { (0x61...0x7A).contains(byte) }

@@ -78,10 +78,12 @@ package struct NotificationContent: Sendable, Equatable {
         platforms.check(&reader)
         let shown = members["notification"].map { reader.members($0, ContentSchema.notification, at: ["notification"]) } ?? [:]
         self.init(
-            title: shown["title"]?.stringValue, subtitle: shown["subtitle"]?.stringValue, body: shown["body"]?.stringValue, image: shown["image"]?.stringValue,
+            title: shown["title"]?.stringValue, subtitle: shown["subtitle"]?.stringValue, body: shown["body"]?.stringValue,
+            image: shown["image"]?.stringValue,
             data: members["data"].map { reader.read($0, .data, at: ["data"]) }?.objectValue ?? [:], platforms: platforms)
         if shown["subtitle"] != nil, title == nil, body == nil {
-            reader.note(["notification", "subtitle"], .sentence("is shown below a title, and by Apple's devices only; write title and body too"))
+            reader.note(
+                ["notification", "subtitle"], .sentence("is shown below a title, and by Apple's devices only; write title and body too"))
         }
         kind = kind(members["kind"], &reader)
         check(members, &reader)
@@ -136,22 +138,30 @@ package struct NotificationContent: Sendable, Equatable {
     private func check(_ members: [String: JSONValue], _ reader: inout ContentReader) {
         let type = apnsHeaders["apns-push-type"].flatMap(APNsPushType.init)
         if type == .background, title != nil || body != nil, kind != .data {
-            reader.note(["apns", "headers", "apns-push-type"], .sentence("a background push shows nothing, and notification has a text; write alert"))
+            reader.note(
+                ["apns", "headers", "apns-push-type"],
+                .sentence("a background push shows nothing, and notification has a text; write alert"))
         }
         if type == .alert, !isVisible {
-            reader.note(["apns", "headers", "apns-push-type"], .sentence("an alert shows something; write notification: {title, body}, or background"))
+            reader.note(
+                ["apns", "headers", "apns-push-type"],
+                .sentence("an alert shows something; write notification: {title, body}, or background"))
         }
         if !isVisible, type == nil || type == .background, apnsHeaders["apns-priority"] == "10", apns["event"] == nil {
             reader.note(["apns", "headers", "apns-priority"], .sentence("a push that shows nothing has \"5\"; APNs refuses 10"))
         }
         if apns["mutable-content"] == 1, !isVisible {
-            reader.note(["apns", "mutable-content"], .sentence("runs the app's service extension for an alert, and there is none; write notification:"))
+            reader.note(
+                ["apns", "mutable-content"],
+                .sentence("runs the app's service extension for an alert, and there is none; write notification:"))
         }
         // Silent messages lose their place at FCM when they claim to be urgent.
         if !isVisible, kind == .data, android["priority"] == "HIGH" {
             reader.note(
                 ["android", "priority"],
-                .sentence("HIGH is for what is shown, and FCM lowers apps that use it for silent messages; write normal, or notification: {title, body}"))
+                .sentence(
+                    "HIGH is for what is shown, and FCM lowers apps that use it for silent messages; write normal, or notification: {title, body}"
+                ))
         }
         let hasContent = PlatformContent.names.contains { members[$0] != nil } || !data.isEmpty
         if !hasContent, !isVisible { reader.note([], .sentence("there is nothing to send: write notification: {title, body} or data")) }
@@ -175,7 +185,8 @@ extension NotificationContent {
         nid: String, event: String, policy: Policy? = nil, group: String?, expiresAt: Int64, committedAt: Int64, sequence: Int64 = 0
     ) -> PushMessage {
         PushMessage(
-            nid: nid, event: event, kind: policy?.pushKind ?? (isVisible ? .alert : .silent), policy: policy, content: kind, title: title, body: body,
+            nid: nid, event: event, kind: policy?.pushKind ?? (isVisible ? .alert : .silent), policy: policy, content: kind, title: title,
+            body: body,
             image: image, data: data, apns: apns, apnsRoot: apnsRoot, apnsHeaders: apnsHeaders, apnsOptions: apnsOptions,
             liveActivityToken: liveActivityToken, android: android, androidV2: androidV2, webpush: webpush, fcmOptions: fcmOptions,
             group: group, expiresAt: expiresAt, committedAt: committedAt, sequence: sequence)

@@ -22,7 +22,9 @@ struct PlatformContent: Sendable, Equatable {
         if let value = members["android"] { android = Self.android(value, &reader) }
         if let value = members["android_v2"] {
             androidV2 = reader.members(value, ContentSchema.androidV2, at: ["android_v2"])
-            if members["android"] != nil { reader.note(["android_v2"], .sentence("FCM takes one of android and android_v2; keep one of them")) }
+            if members["android"] != nil {
+                reader.note(["android_v2"], .sentence("FCM takes one of android and android_v2; keep one of them"))
+            }
         }
         if let value = members["webpush"] { webpush = Self.webpush(value, &reader) }
         if let value = members["fcm_options"] { fcmOptions = reader.members(value, ContentSchema.options, at: ["fcm_options"]) }
@@ -144,7 +146,8 @@ struct PlatformContent: Sendable, Equatable {
             (androidNotification, ["android", "notification"]), (v2, ["android_v2", "remote_notification", "notification"]),
         ] {
             for part in ["title", "body"] where notification[part + "_loc_args"] != nil && notification[part + "_loc_key"] == nil {
-                reader.note(path + [part + "_loc_args"], .sentence("fills in the text that \(part)_loc_key names; write \(part)_loc_key too"))
+                reader.note(
+                    path + [part + "_loc_args"], .sentence("fills in the text that \(part)_loc_key names; write \(part)_loc_key too"))
             }
         }
         if androidV2["remote_notification"] != nil, androidV2["background_sync"] != nil {
@@ -204,7 +207,9 @@ struct PlatformContent: Sendable, Equatable {
             reader.note(path, .sentence("a Live Activity's \(event) has a content-state; write it"))
         }
         let hasAttributes = aps["attributes-type"] != nil && aps["attributes"] != nil
-        if event == "start", !hasAttributes { reader.note(path, .sentence("a Live Activity's start has attributes-type and attributes; write both")) }
+        if event == "start", !hasAttributes {
+            reader.note(path, .sentence("a Live Activity's start has attributes-type and attributes; write both"))
+        }
         if event != "start", aps["attributes-type"] != nil || aps["attributes"] != nil, !reader.isTagged(event) {
             reader.note(path, .sentence("attributes-type and attributes belong to a Live Activity's start; remove them"))
         }

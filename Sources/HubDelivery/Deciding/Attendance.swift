@@ -97,7 +97,8 @@ package struct Attendance: Sendable {
     ///   - silenceMax: how long the transport lets a connection of this app be silent.
     ///   - now: milliseconds on a clock that only grows.
     package mutating func attach(
-        _ connection: ConnectionID, app: String, channel: String, user: String, device: String?, ticket: UInt64? = nil, isBrowser: Bool = false,
+        _ connection: ConnectionID, app: String, channel: String, user: String, device: String?, ticket: UInt64? = nil,
+        isBrowser: Bool = false,
         silenceMax: Duration = .seconds(25), now: Int64 = 0
     ) {
         let isNew = connections[connection] == nil
@@ -110,7 +111,8 @@ package struct Attendance: Sendable {
         lastOrder += 1
         let former = record.seats[channel]
         record.seats[channel] = Seat(
-            user: user, device: device, ticket: ticket ?? former?.ticket ?? 0, since: ticket == nil ? former?.since ?? now : now, order: lastOrder)
+            user: user, device: device, ticket: ticket ?? former?.ticket ?? 0, since: ticket == nil ? former?.since ?? now : now,
+            order: lastOrder)
         record.lastSignOfLife = now
         connections[connection] = record
         let person = Person(app: app, user: user)
@@ -161,7 +163,8 @@ package struct Attendance: Sendable {
             guard let record = connections[id], !record.isBrowser, let seat = record.seats[channel] else { return false }
             return seat.user == user && seat.device == device
         }
-        let contradicted = own.compactMap { connections[$0]?.state == .background ? connections[$0]?.seats[channel]?.order : nil }.max() ?? 0
+        let contradicted =
+            own.compactMap { connections[$0]?.state == .background ? connections[$0]?.seats[channel]?.order : nil }.max() ?? 0
         for id in own {
             guard let order = connections[id]?.seats[channel]?.order else { continue }
             connections[id]?.seats[channel]?.isDisplaced = order < contradicted

@@ -25,7 +25,10 @@ package enum ChannelDefinitionParser {
         guard let root,
             let map = reader.map(
                 root, YAMLMap.topLevel,
-                keys: ["channel", "roles", "join", "suppress_scope", "clear_siblings", "replay", "members_max", "quiet_hours", "alerts", "android_channels", "events"])
+                keys: [
+                    "channel", "roles", "join", "suppress_scope", "clear_siblings", "replay", "members_max", "quiet_hours", "alerts",
+                    "android_channels", "events",
+                ])
         else { return nil }
         let name = name(ofFile: file)
         if name.isEmpty || !name.unicodeScalars.allSatisfy(isNameCharacter) {
@@ -48,12 +51,14 @@ package enum ChannelDefinitionParser {
         if let node = map.required("events", "list its events, each with to: and policy:"),
             let entries = reader.entries(node, "events")
         {
-            let eventReader = EventReader(reader: reader, roles: roles, placeholders: pattern?.placeholders, androidChannels: androidChannels)
+            let eventReader = EventReader(
+                reader: reader, roles: roles, placeholders: pattern?.placeholders, androidChannels: androidChannels)
             for entry in entries { events[entry.key] = eventReader.event(entry) }
         }
         guard let pattern else { return nil }
         return ChannelDefinition(
-            name: name, file: file, pattern: pattern, roles: roles, join: join, scope: scope, clearsSiblings: clearsSiblings, replays: replays,
+            name: name, file: file, pattern: pattern, roles: roles, join: join, scope: scope, clearsSiblings: clearsSiblings,
+            replays: replays,
             membersMax: membersMax, quietHours: quietHours, alerts: alerts, androidChannels: androidChannels, events: events)
     }
 

@@ -75,7 +75,9 @@ extension EventReader {
         let message: String
         switch mistake.problem {
         case .unknown(let key, let known):
-            if case .map(let entries) = node.content, let entry = entries.first(where: { $0.key == key }) { place = (entry.line, entry.column) }
+            if case .map(let entries) = node.content, let entry = entries.first(where: { $0.key == key }) {
+                place = (entry.line, entry.column)
+            }
             message =
                 "unknown key \(YAMLNode.quoted(key)) in \(name)\(NearestName.hint(for: key, among: known)) known keys: \(known.joined(separator: ", "))"
         case .expected(let expected): message = "\(name): expected \(expected), found \(node.kindName)"
@@ -111,7 +113,9 @@ extension EventReader {
 
     func locales(_ keys: VariantKeys) -> LocaleTexts {
         guard let node = keys["locales"], let entries = reader.entries(node, keys.path("locales")),
-            let shown = keys["notification"].flatMap({ reader.map($0, keys.path("notification"), keys: ["title", "subtitle", "body", "image"]) })
+            let shown = keys["notification"].flatMap({
+                reader.map($0, keys.path("notification"), keys: ["title", "subtitle", "body", "image"])
+            })
         else { return .none }
         var texts: [String: NotificationTemplate] = [:]
         for entry in entries {
@@ -181,7 +185,8 @@ enum AndroidChannels {
         let named = [content.androidNotification["channel_id"], content.androidV2["remote_notification"]?["notification"]?["channel_id"]]
         for case .string(let channel)? in named where !known.contains(channel) {
             if allowsTags, channel.contains("{{") { continue }
-            return "\(YAMLNode.quoted(channel)) is not in android_channels\(NearestName.hint(for: channel, among: known)) it lists: \(known.joined(separator: ", "))"
+            return
+                "\(YAMLNode.quoted(channel)) is not in android_channels\(NearestName.hint(for: channel, among: known)) it lists: \(known.joined(separator: ", "))"
         }
         return nil
     }

@@ -283,7 +283,8 @@ package struct DeviceTarget: Sendable, Equatable {
     package var lastAcceptedAt: Int64?
 
     package init(
-        platform: DevicePlatform, provider: PushProvider, token: String?, form: TargetForm, environment: APNsEnvironment, notifications: Bool,
+        platform: DevicePlatform, provider: PushProvider, token: String?, form: TargetForm, environment: APNsEnvironment,
+        notifications: Bool,
         registeredAt: Int64, refreshedAt: Int64, lastAcceptedAt: Int64?
     ) {
         self.platform = platform
@@ -300,7 +301,8 @@ package struct DeviceTarget: Sendable, Equatable {
     package init(_ device: Device) {
         self.init(
             platform: device.platform, provider: device.provider, token: device.token, form: device.form, environment: device.environment,
-            notifications: device.notifications, registeredAt: device.registeredAt, refreshedAt: device.refreshedAt, lastAcceptedAt: device.lastAcceptedAt)
+            notifications: device.notifications, registeredAt: device.registeredAt, refreshedAt: device.refreshedAt,
+            lastAcceptedAt: device.lastAcceptedAt)
     }
 }
 

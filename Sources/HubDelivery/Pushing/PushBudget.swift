@@ -181,7 +181,11 @@ package struct PushBudget: Sendable {
                     // On a device in another zone it waits for its turn still.
                     return !(quietUntil != nil && zone != .every && !other.isQuiet && other.until > now)
                 }
-                if other.zone == .every || zone == .every { displaced.everywhere.append(other.id) } else { displaced.inZone.append(other.id) }
+                if other.zone == .every || zone == .every {
+                    displaced.everywhere.append(other.id)
+                } else {
+                    displaced.inZone.append(other.id)
+                }
                 return true
             }
             return displaced

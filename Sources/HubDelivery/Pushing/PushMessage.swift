@@ -163,7 +163,8 @@ package struct PushMessage: Sendable, Equatable {
         self.sequence = sequence
         box = Box(
             Content(
-                event: event, kind: kind, policy: policy ?? (kind == .silent ? .sync : .critical), content: content, title: title, body: body,
+                event: event, kind: kind, policy: policy ?? (kind == .silent ? .sync : .critical), content: content, title: title,
+                body: body,
                 image: image, data: data, apns: apns, apnsRoot: apnsRoot, apnsHeaders: apnsHeaders, apnsOptions: apnsOptions,
                 liveActivityToken: liveActivityToken, android: android, androidV2: androidV2, webpush: webpush, fcmOptions: fcmOptions,
                 group: group, expiresAt: expiresAt, committedAt: committedAt))

@@ -221,7 +221,9 @@ package struct DirectAddress: Sendable, Equatable {
 }
 
 /// The durable side of delivery: the contract every store fulfils. Callable from any thread.
-package protocol DeliveryStore: RecipientStore, ScheduledStore, TrailStore, ReceiptStore, RedirectionStore, AttendanceMarkStore, DeadLetterStore, OnceStore {
+package protocol DeliveryStore: RecipientStore, ScheduledStore, TrailStore, ReceiptStore, RedirectionStore, AttendanceMarkStore,
+    DeadLetterStore, OnceStore
+{
     /// Commits events with their delivery rows and recipients, the answers that tell of them, and the end of the scheduled
     /// publishes that they come from, in one transaction, and returns the events with their sequences set. When it returns, all
     /// of it survives a crash of the process.

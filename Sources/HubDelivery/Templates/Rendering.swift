@@ -59,14 +59,19 @@ package struct Rendering {
     ///   - participant: nil when the recipient is on no roster; then texts that name the participant fail.
     ///   - locale: the device's, such as `de-CH`; nil when it is not known.
     /// - Throws: when values are missing or no gateway would take it; the publish is then to be refused with 400 before anything is sent.
-    package mutating func message(_ variant: EventVariant, user: String, participant: Participant?, locale: String? = nil)
+    package mutating func message(
+        _ variant: EventVariant, user: String, participant: Participant?, locale: String? = nil
+    )
         throws(RenderingError) -> PushMessage?
     {
-        try message(variant, participant: participant, nid: NotificationID.make(event: event.id, app: event.app, user: user), locale: locale)
+        try message(
+            variant, participant: participant, nid: NotificationID.make(event: event.id, app: event.app, user: user), locale: locale)
     }
 
     /// As above, for who knows the recipient's `NotificationID` already.
-    package mutating func message(_ variant: EventVariant, participant: Participant?, nid: String, locale: String? = nil)
+    package mutating func message(
+        _ variant: EventVariant, participant: Participant?, nid: String, locale: String? = nil
+    )
         throws(RenderingError) -> PushMessage?
     {
         guard variant.policy.pushKind != nil else { return nil }
@@ -107,7 +112,9 @@ package struct Rendering {
     /// What a gateway is sent at least of a text; one that is shorter than the ellipsis stays.
     private static func stub(_ text: String?) -> String? { text.map { $0.utf8.count < 3 ? $0 : "…" } }
 
-    private mutating func make(_ variant: EventVariant, _ context: TemplateContext, nid: String, locale: String?) throws(RenderingError) -> PushMessage {
+    private mutating func make(
+        _ variant: EventVariant, _ context: TemplateContext, nid: String, locale: String?
+    ) throws(RenderingError) -> PushMessage {
         var problems: [String] = []
         let texts = locale.flatMap { variant.locales[$0] } ?? variant.notification
         let data = (variant.data.render(context, problems: &problems).objectValue ?? [:]).filter { $0.value != .null }

@@ -47,7 +47,9 @@ extension TemplateTag {
     /// - Parameters:
     ///   - content: what stands between the braces, without the mark of a section.
     ///   - isInSection: whether `{{.}}` has something to mean.
-    static func parse(_ content: String, use: Use, placeholders: [ChannelPattern.Placeholder], isInSection: Bool)
+    static func parse(
+        _ content: String, use: Use, placeholders: [ChannelPattern.Placeholder], isInSection: Bool
+    )
         throws(TemplateMistake)
         -> TemplateTag
     {
@@ -76,7 +78,9 @@ extension TemplateTag {
             functions: functions)
     }
 
-    private static func parseName(_ text: String, placeholders: [ChannelPattern.Placeholder], isInSection: Bool)
+    private static func parseName(
+        _ text: String, placeholders: [ChannelPattern.Placeholder], isInSection: Bool
+    )
         throws(TemplateMistake)
         -> Name
     {

@@ -1,5 +1,5 @@
-package import HubDelivery
 internal import HubCrypto
+package import HubDelivery
 internal import HubHTTPClient
 
 /// APNs settings of one app: a token-signing key and the app's topic. No description of it contains the key.

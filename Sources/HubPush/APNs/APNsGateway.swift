@@ -1,8 +1,8 @@
 package import HubCore
-package import HubDelivery
-package import Logging
 internal import HubCrypto
+package import HubDelivery
 package import HubHTTPClient
+package import Logging
 internal import Synchronization
 
 /// Sends one app's pushes to APNs via a lane per environment, shared with other apps that have the same key.
@@ -208,7 +208,8 @@ extension APNsGateway {
         headers.reserveCapacity(headers.count + 2)
         headers.append(("apns-id", request.payload.requestID))
         headers.append(("authorization", "bearer " + token))
-        let call = HTTPCall(method: "POST", url: lane.baseURL + request.path, headers: headers, body: request.payload.body, departs: request.departs)
+        let call = HTTPCall(
+            method: "POST", url: lane.baseURL + request.path, headers: headers, body: request.payload.body, departs: request.departs)
         lane.multi.submit(call) { [self] result in answered(request, token: token, isResend: isResend, result) }
     }
 

@@ -11,7 +11,8 @@ enum APNsOutcome {
     static func verdict(_ answer: HTTPAnswer, requestID: String, now: Int64) -> GatewayVerdict {
         // A proxy answers for APNs, which knows HTTP/2 only.
         guard answer.version == .http2 else {
-            return .retry(.transport, "APNs answered without HTTP/2: see what proxy is in between", .newConnection).raising(.apnsWithoutHTTP2)
+            return .retry(.transport, "APNs answered without HTTP/2: see what proxy is in between", .newConnection).raising(
+                .apnsWithoutHTTP2)
         }
         if answer.status == 200 {
             return GatewayVerdict(outcome: .accepted(providerID: answer.headers["apns-id"] ?? requestID))

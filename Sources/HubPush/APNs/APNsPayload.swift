@@ -35,7 +35,8 @@ struct APNsPayload: Equatable {
         var headers = message.apnsDeliveryHeaders(type)
         let own = topic + type.topicSuffix
         if let asked = headers["apns-topic"], asked != own, type != .mdm {
-            throw PayloadFault(reason: "asks for the apns-topic \(asked), and a push of the type \(type.rawValue) to this app has \(own); leave it out")
+            throw PayloadFault(
+                reason: "asks for the apns-topic \(asked), and a push of the type \(type.rawValue) to this app has \(own); leave it out")
         }
         headers["apns-topic"] = headers["apns-topic"] ?? own
         headers["content-type"] = "application/json"
@@ -49,13 +50,17 @@ struct APNsPayload: Equatable {
             return JSONValue.object(root).serialized()
         }
         let texts = APSMembers.texts(message)
-        let fitting = PayloadFit.fit(titles: [texts.title].compactMap { $0 }, bodies: [texts.body].compactMap { $0 }, bytesMax: type.payloadBytesMax) {
+        let fitting = PayloadFit.fit(
+            titles: [texts.title].compactMap { $0 }, bodies: [texts.body].compactMap { $0 }, bytesMax: type.payloadBytesMax
+        ) {
             encode($0).count
         }
         guard let fitting else {
             let bytes = encode(TextCut(titleMax: 0, bodyMax: 0)).count
             throw PayloadFault(
-                reason: "\(bytes) bytes for APNs even without its text, which is more than APNs' \(type.payloadBytesMax) bytes; shorten its data")
+                reason:
+                    "\(bytes) bytes for APNs even without its text, which is more than APNs' \(type.payloadBytesMax) bytes; shorten its data"
+            )
         }
         body = encode(fitting)
     }

@@ -54,7 +54,8 @@ struct AccessTokenCache: Equatable {
         // The fault's first waiters got it as it is; later callers may retry.
         let remaining = Duration.nanoseconds(Int64(clamping: noFetchBefore - now))
         return .fail(
-            AccessTokenFault(isRetryable: true, after: remaining, reason: fault?.reason ?? "no access token", isOutage: fault?.isOutage ?? false))
+            AccessTokenFault(
+                isRetryable: true, after: remaining, reason: fault?.reason ?? "no access token", isOutage: fault?.isOutage ?? false))
     }
 
     mutating func arrived(_ token: String, lifetime: UInt64, now: UInt64) {

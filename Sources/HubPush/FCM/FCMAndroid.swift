@@ -45,7 +45,9 @@ struct FCMAndroid {
             guard let members = own.objectValue else { throw PayloadFault(reason: "the definition's android.data is not a map") }
             // In FCM this block's data replaces the message's data, ids included, so they are merged here.
             config["data"] = .object(
-                data.merging(try FCMPayload.stringified(members)) { _, own in own }.merging(try FCMPayload.stringified(message.identityMembers)) {
+                data.merging(try FCMPayload.stringified(members)) { _, own in own }.merging(
+                    try FCMPayload.stringified(message.identityMembers)
+                ) {
                     _, identity in identity
                 })
         }

@@ -1,5 +1,5 @@
-package import HubDelivery
 internal import HubCrypto
+package import HubDelivery
 internal import HubHTTPClient
 
 /// FCM settings of one project: a service account. No description of it contains the key.
@@ -20,7 +20,8 @@ package struct FCMConfiguration: Sendable, CustomStringConvertible, CustomDebugS
 
     /// - Throws: if the service account is incomplete or the address cannot be used.
     package init(
-        serviceAccount: [UInt8], url: String? = nil, caFile: String? = nil, messagesPerMinute: Int = FCMConfiguration.messagesPerMinuteDefault
+        serviceAccount: [UInt8], url: String? = nil, caFile: String? = nil,
+        messagesPerMinute: Int = FCMConfiguration.messagesPerMinuteDefault
     ) throws(PushConfigurationError) {
         precondition(messagesPerMinute > 0, "messagesPerMinute \(messagesPerMinute)")
         self.messagesPerMinute = messagesPerMinute

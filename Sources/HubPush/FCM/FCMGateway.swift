@@ -1,7 +1,7 @@
 package import HubCore
 package import HubDelivery
-package import Logging
 package import HubHTTPClient
+package import Logging
 internal import Synchronization
 
 /// Sends to FCM HTTP v1: one lane for messages, and a small client for access tokens, which must not queue after messages.
@@ -111,7 +111,8 @@ package final class FCMGateway: ClosablePushGateway {
         do throws(PayloadFault) {
             let payload = try payloads.fcm(message, target: target, now: time.wallMilliseconds)
             let request = Request(
-                body: payload.body, target: target, wasUnproven: lane.entered(target), shape: Self.shape(message, target), sentAt: monotonic,
+                body: payload.body, target: target, wasUnproven: lane.entered(target), shape: Self.shape(message, target),
+                sentAt: monotonic,
                 log: log, departs: departs, completion: completion)
             submit(request, isResend: false)
         } catch {

@@ -49,7 +49,8 @@ enum FCMOutcome {
         /// Google documents three quotas (project, device, topic), but no field that distinguishes them, so the text decides.
         private static func isOfDevice(_ detail: JSONValue) -> Bool {
             (detail["violations"]?.arrayValue ?? []).contains { violation in
-                let text = [violation["subject"], violation["description"]].compactMap { $0?.stringValue?.lowercased() }.joined(separator: " ")
+                let text = [violation["subject"], violation["description"]].compactMap { $0?.stringValue?.lowercased() }.joined(
+                    separator: " ")
                 return text.contains("device") && !text.contains("topic")
             }
         }

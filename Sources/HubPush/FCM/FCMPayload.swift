@@ -25,7 +25,8 @@ struct FCMPayload: Equatable {
         let fitting = PayloadFit.fit(titles: parts.titles, bodies: parts.bodies, bytesMax: bytesMax) { parts.size($0) }
         guard let fitting else {
             let bytes = parts.size(TextCut(titleMax: 0, bodyMax: 0))
-            throw PayloadFault(reason: "\(bytes) bytes for FCM even without its text, which is more than FCM's \(bytesMax) bytes; shorten its data")
+            throw PayloadFault(
+                reason: "\(bytes) bytes for FCM even without its text, which is more than FCM's \(bytesMax) bytes; shorten its data")
         }
         var sent = parts.members(fitting)
         sent[target.form.rawValue] = .string(target.token)
@@ -80,10 +81,12 @@ extension FCMPayload {
         }
 
         var titles: [String] {
-            [message.title, appleRoot == nil ? nil : APSMembers.texts(message).title].compactMap { $0 } + android.titles + (webpush?.titles ?? [])
+            [message.title, appleRoot == nil ? nil : APSMembers.texts(message).title].compactMap { $0 } + android.titles
+                + (webpush?.titles ?? [])
         }
         var bodies: [String] {
-            [message.body, appleRoot == nil ? nil : APSMembers.texts(message).body].compactMap { $0 } + android.bodies + (webpush?.bodies ?? [])
+            [message.body, appleRoot == nil ? nil : APSMembers.texts(message).body].compactMap { $0 } + android.bodies
+                + (webpush?.bodies ?? [])
         }
 
         func members(_ cut: TextCut) -> [String: JSONValue] {

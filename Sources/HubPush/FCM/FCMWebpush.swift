@@ -19,7 +19,8 @@ struct FCMWebpush {
         config["headers"] = .object(headers)
         if let own = config["data"]?.objectValue {
             config["data"] = .object(
-                data.merging(try FCMPayload.stringified(own)) { _, own in own }.merging(try FCMPayload.stringified(message.identityMembers)) {
+                data.merging(try FCMPayload.stringified(own)) { _, own in own }.merging(try FCMPayload.stringified(message.identityMembers))
+                {
                     _, identity in identity
                 })
         }

@@ -1,5 +1,5 @@
-package import HubDelivery
 internal import HubCore
+package import HubDelivery
 internal import HubHTTPClient
 internal import Logging
 internal import Synchronization
@@ -96,11 +96,14 @@ final class PushLane: Sendable {
         switch turn {
         case .outage:
             logger.info("push lane waits for the end of an outage", metadata: ["push.lane": .string(name), "push.reason": .string(reason)])
-            outage("\(LaneBreaker.failuresMax) pushes in a row failed, the last one with \(reason): the others wait while single ones are tried")
+            outage(
+                "\(LaneBreaker.failuresMax) pushes in a row failed, the last one with \(reason): the others wait while single ones are tried"
+            )
         case .recovered: logger.info("push lane works again", metadata: ["push.lane": .string(name)])
         case .slowed:
             logger.info(
-                "push lane slows down: the gateway's quota is spent", metadata: ["push.lane": .string(name), "push.reason": .string(reason)])
+                "push lane slows down: the gateway's quota is spent",
+                metadata: ["push.lane": .string(name), "push.reason": .string(reason)])
         case nil: break
         }
     }

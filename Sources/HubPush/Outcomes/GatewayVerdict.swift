@@ -45,8 +45,7 @@ struct GatewayVerdict: Equatable {
     static func doubtful(_ reason: String, _ action: Action) -> GatewayVerdict {
         GatewayVerdict(outcome: .dead(reason: reason, since: nil, isCertain: false), action: action)
     }
-    static func retry(_ cause: RetryCause, _ detail: String, after: Duration? = nil, _ action: Action = .none) -> GatewayVerdict
-    {
+    static func retry(_ cause: RetryCause, _ detail: String, after: Duration? = nil, _ action: Action = .none) -> GatewayVerdict {
         GatewayVerdict(outcome: .retry(after: after, reason: cause.reason(detail)), action: action)
     }
 

@@ -37,7 +37,8 @@ enum CollapseKey {
             (1...hashedCount).contains(group.utf8.count)
             && group.utf8.allSatisfy { byte in
                 switch byte {
-                case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"): true
+                case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"):
+                    true
                 case UInt8(ascii: "-"), UInt8(ascii: "_"): true
                 default: false
                 }

@@ -16,7 +16,9 @@ struct TextCut: Equatable {
     func body(_ text: String) -> String { Self.cut(text, bodyMax) }
 
     private static func cut(_ text: String, _ max: Int?) -> String {
-        guard let max, let end = text.index(text.startIndex, offsetBy: max, limitedBy: text.endIndex), end < text.endIndex else { return text }
+        guard let max, let end = text.index(text.startIndex, offsetBy: max, limitedBy: text.endIndex), end < text.endIndex else {
+            return text
+        }
         return text[..<end] + ellipsis
     }
 }

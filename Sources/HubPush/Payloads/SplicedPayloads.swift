@@ -28,22 +28,25 @@ final class SplicedPayloads: Sendable {
 
     init() {
         let digits = Hex.encode(SecureRandom.bytes(32))
-        idStandIn = "\(digits.prefix(8))-\(digits.dropFirst(8).prefix(4))-\(digits.dropFirst(12).prefix(4))-\(digits.dropFirst(16).prefix(4))-\(digits.dropFirst(20).prefix(12))"
+        idStandIn =
+            "\(digits.prefix(8))-\(digits.dropFirst(8).prefix(4))-\(digits.dropFirst(12).prefix(4))-\(digits.dropFirst(16).prefix(4))-\(digits.dropFirst(20).prefix(12))"
         tokenStandIn = "token" + digits
     }
 
     /// - Parameter now: milliseconds since 1970, like all times here.
     func apns(_ message: PushMessage, topic: String, device: String, now: Int64) throws(PayloadFault) -> APNsPayload {
         let target = PushTarget(device: topic, provider: .apns, platform: .ios, token: tokenStandIn, environment: .production)
-        guard let spliced = try spliced(
-            message, target, now: now,
-            write: { message throws(PayloadFault) in
-                let payload = try APNsPayload(message, topic: topic, device: "", now: now)
-                return (payload.common, payload.body)
-            })
+        guard
+            let spliced = try spliced(
+                message, target, now: now,
+                write: { message throws(PayloadFault) in
+                    let payload = try APNsPayload(message, topic: topic, device: "", now: now)
+                    return (payload.common, payload.body)
+                })
         else { return try APNsPayload(message, topic: topic, device: device, now: now) }
         return APNsPayload(
-            common: spliced.headers, requestID: RequestID.make(nid: message.nid, device: device), body: spliced.body(id: message.nid, token: ""))
+            common: spliced.headers, requestID: RequestID.make(nid: message.nid, device: device),
+            body: spliced.body(id: message.nid, token: ""))
     }
 
     func fcm(_ message: PushMessage, target: PushTarget, now: Int64) throws(PayloadFault) -> FCMPayload {
@@ -52,9 +55,10 @@ final class SplicedPayloads: Sendable {
         common.device = ""
         common.token = tokenStandIn
         common.isProven = true
-        guard let spliced = try spliced(
-            message, common, now: now,
-            write: { [common] message throws(PayloadFault) in ([], try FCMPayload(message, target: common, now: now).body) })
+        guard
+            let spliced = try spliced(
+                message, common, now: now,
+                write: { [common] message throws(PayloadFault) in ([], try FCMPayload(message, target: common, now: now).body) })
         else { return try FCMPayload(message, target: target, now: now) }
         return FCMPayload(body: spliced.body(id: message.nid, token: target.token))
     }

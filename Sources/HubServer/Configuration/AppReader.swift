@@ -18,7 +18,8 @@ struct AppReader {
     private static let keys = [
         "id", "key", "secret", "keys", "enabled", "max_connections", "client_events", "client_events_per_second",
         "subscription_count",
-        "presence_members_max", "presence_linger", "event_data_bytes_max", "activity_timeout", "ping_interval", "pong_timeout", "allowed_origins",
+        "presence_members_max", "presence_linger", "event_data_bytes_max", "activity_timeout", "ping_interval", "pong_timeout",
+        "allowed_origins",
         "watchlist",
         "webhooks", "push",
     ]
@@ -159,8 +160,7 @@ struct AppReader {
             }
         }
         for credential in all where !credential.key.isEmpty && !credential.secret.isEmpty {
-            if !NetworkAddress.isWord(credential.key) || !NetworkAddress.isWord(credential.secret) || credential.key.contains("/")
-            {
+            if !NetworkAddress.isWord(credential.key) || !NetworkAddress.isWord(credential.secret) || credential.key.contains("/") {
                 settings.file.note(map.node, "\(map.name): a key or secret is printable text without spaces, and a key has no /")
             }
         }

@@ -123,7 +123,9 @@ package enum ConfigurationParser {
         func read<Value>(_ value: Value?, into setting: inout Value) { if let value { setting = value } }
         read(limits.int("max_connections"), into: &configuration.limits.connectionsMax)
         read(limits.int("connections_per_address"), into: &configuration.limits.connectionsPerAddress)
-        if let proxies = limits["trusted_proxies"] { configuration.limits.trustedProxies = networks(proxies, "limits.trusted_proxies", settings.file) }
+        if let proxies = limits["trusted_proxies"] {
+            configuration.limits.trustedProxies = networks(proxies, "limits.trusted_proxies", settings.file)
+        }
         read(limits.duration("request_timeout"), into: &configuration.limits.requestTimeout)
         read(limits.byteSize("send_queue_bytes_max"), into: &configuration.limits.sendQueueBytesMax)
         read(limits.byteSize("send_queue_bytes_total_max"), into: &configuration.limits.sendQueueBytesTotalMax)
@@ -158,7 +160,9 @@ package enum ConfigurationParser {
         // What is wrong is not repeated in the message.
         guard NetworkAddress.isWord(token.value), token.value.count >= metricsTokenCharactersMin else {
             return settings.note(
-                token.source, "metrics.token: expected at least \(metricsTokenCharactersMin) printable characters without spaces: take some from openssl rand -hex 16")
+                token.source,
+                "metrics.token: expected at least \(metricsTokenCharactersMin) printable characters without spaces: take some from openssl rand -hex 16"
+            )
         }
         configuration.metrics.token = token.value
         if case .file = token.source { settings.fileHasSecrets = true }

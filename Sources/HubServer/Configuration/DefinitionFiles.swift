@@ -23,9 +23,11 @@ package enum DefinitionFiles {
     package static func load(folder: String) throws(ServerError) -> DefinitionSet {
         let names: [String]
         do {
-            names = try FileManager.default.contentsOfDirectory(atPath: folder).filter { $0.hasSuffix(".yaml") && !$0.hasPrefix(".") }.sorted()
+            names = try FileManager.default.contentsOfDirectory(atPath: folder).filter { $0.hasSuffix(".yaml") && !$0.hasPrefix(".") }
+                .sorted()
         } catch {
-            throw ServerError(.badConfiguration, "cannot read the channel definitions in \(folder): does the folder exist and may it be read?")
+            throw ServerError(
+                .badConfiguration, "cannot read the channel definitions in \(folder): does the folder exist and may it be read?")
         }
         var files: [(file: String, text: String)] = []
         for name in names {

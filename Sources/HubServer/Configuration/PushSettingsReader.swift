@@ -102,7 +102,8 @@ struct PushSettingsReader {
     /// `apns: { use_sandbox: true }` alone is about tokens, not about a connection.
     private func isSandboxOnly(_ map: YAMLMap?) -> Bool {
         guard let map else { return false }
-        return map.entries.allSatisfy { $0.key == "use_sandbox" } && settings.variable(.apnsURL) == nil && settings.variable(.apnsSandboxURL) == nil
+        return map.entries.allSatisfy { $0.key == "use_sandbox" } && settings.variable(.apnsURL) == nil
+            && settings.variable(.apnsSandboxURL) == nil
             && [EnvironmentName.apnsKeyPath, .apnsKeyID, .apnsTeamID, .apnsTopic].allSatisfy { settings.variable($0) == nil }
     }
 

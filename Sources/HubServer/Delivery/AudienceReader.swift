@@ -1,6 +1,6 @@
+internal import HubAPI
 internal import HubChannels
 internal import HubDelivery
-internal import HubAPI
 
 /// Reads from the directory whom an event of a definition concerns.
 struct AudienceReader: Sendable {

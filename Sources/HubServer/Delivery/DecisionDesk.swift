@@ -103,7 +103,8 @@ struct DecisionDesk {
         let data = request.data.contentValue ?? .null
         let problems = definition.fieldProblems(data)
         guard problems.isEmpty else {
-            throw PublishRefusal(status: 400, sentence: "the event \"\(definition.name)\" cannot be published: \(problems.joined(separator: "; "))")
+            throw PublishRefusal(
+                status: 400, sentence: "the event \"\(definition.name)\" cannot be published: \(problems.joined(separator: "; "))")
         }
         let channelUser = audience.placeholders.user
         var decided = Decided()
@@ -124,12 +125,14 @@ struct DecisionDesk {
         do {
             for variant in variants where !variant.isPersonal { try rendering.prepare(variant) }
             for entry in audience.entries {
-                guard let variant = definition.variant(user: entry.user, role: entry.participant?.role, channelUser: channelUser, data: data)
+                guard
+                    let variant = definition.variant(user: entry.user, role: entry.participant?.role, channelUser: channelUser, data: data)
                 else { continue }
                 // Rendered for everybody, also for who is told by the socket: what a publish lacks must not show only when somebody leaves.
                 if variant.isPersonal { try rendering.prepare(variant, participant: entry.participant) }
                 try decide(
-                    entry, variant, event, excluded: excluded, scope: audience.definition.scope, monotonic: monotonic, rendering: &rendering,
+                    entry, variant, event, excluded: excluded, scope: audience.definition.scope, monotonic: monotonic,
+                    rendering: &rendering,
                     into: &decided)
             }
         } catch {
@@ -144,7 +147,8 @@ struct DecisionDesk {
         monotonic: Int64, rendering: inout Rendering, into decided: inout Decided
     ) throws(RenderingError) {
         // Whoever published over their own socket knows already, on all their devices.
-        let isActor = excluded.map { attendance.connections(app: event.app, channel: event.channel, user: entry.user).contains($0) } ?? false
+        let isActor =
+            excluded.map { attendance.connections(app: event.app, channel: event.channel, user: entry.user).contains($0) } ?? false
         let decision = Decision.make(
             Decision.Input(
                 policy: variant.policy, expiresAt: event.committedAt + variant.ttlMilliseconds, now: event.committedAt, isActor: isActor,
@@ -187,9 +191,10 @@ struct DecisionDesk {
             let target = decided.targets[index]
             // Who is on the way back to a hub that has just come up has all of its grace; `critical` does not wait so long anyway.
             if target.reason == DeviceState.serverGrace.rawValue, target.policy != .critical { continue }
-            decided.targets[index].wait = target.policy.spread(
-                .milliseconds(target.wait), recipients: decided.recipients.count, fraction: fraction()
-            ).milliseconds
+            decided.targets[index].wait =
+                target.policy.spread(
+                    .milliseconds(target.wait), recipients: decided.recipients.count, fraction: fraction()
+                ).milliseconds
         }
     }
 

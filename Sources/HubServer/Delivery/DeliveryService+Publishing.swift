@@ -62,7 +62,8 @@ extension DeliveryService {
         let record = context.record
         guard desk.escalation.hasRoom(forTargets: decided.targets.count) else {
             throw PublishRefusal(
-                status: 503, sentence: "too many events wait for their receipts: publish more slowly, or to smaller sessions; nothing was sent")
+                status: 503,
+                sentence: "too many events wait for their receipts: publish more slowly, or to smaller sessions; nothing was sent")
         }
         if !decided.targets.isEmpty {
             let number = desk.nextNumber()
@@ -74,7 +75,8 @@ extension DeliveryService {
                         targets: decided.targets), context
                 ))
         }
-        let recipients = decided.recipients.isEmpty ? nil : RecipientOpening(snapshot: desk.snapshot(of: decided.recipients), notes: decided.notes)
+        let recipients =
+            decided.recipients.isEmpty ? nil : RecipientOpening(snapshot: desk.snapshot(of: decided.recipients), notes: decided.notes)
         prepared.records.append(EventCommit(record, decided.deliveries, recipients: recipients))
     }
 
@@ -95,7 +97,9 @@ extension DeliveryService {
                 prepared = batch.filter { publish in !ids.contains { publish.command.purpose == .scheduled(id: $0) } }
                 guard prepared.count < batch.count else { return refuse(&prepared, storeFailure(ScheduleError.notWaiting(ids))) }
                 for publish in batch {
-                    if case .scheduled(let id) = publish.command.purpose, ids.contains(id) { publish.command.respond(.failure(.notWaiting)) }
+                    if case .scheduled(let id) = publish.command.purpose, ids.contains(id) {
+                        publish.command.respond(.failure(.notWaiting))
+                    }
                 }
                 return await commit(&prepared, &desk)
             } catch {

@@ -70,7 +70,9 @@ extension DeliveryService {
     }
 
     private func isOfOneDevice(_ channel: String) -> Bool { currentDefinitions.match(channel: channel)?.definition.scope == .device }
-    private func clearsSiblings(_ channel: String) -> Bool { currentDefinitions.match(channel: channel)?.definition.clearsSiblings ?? false }
+    private func clearsSiblings(_ channel: String) -> Bool {
+        currentDefinitions.match(channel: channel)?.definition.clearsSiblings ?? false
+    }
 
     /// Enters a report in the book; true when it completes a change of the definitions.
     func handle(_ report: LoopReport, loop: Int, _ desk: inout DecisionDesk, _ change: inout DefinitionChange?) async -> Bool {
@@ -81,7 +83,9 @@ extension DeliveryService {
         case .stillAttached(let connection, let socketID, let app, let channel, let reportedUser):
             if let definition = currentDefinitions.match(channel: channel.text)?.definition,
                 change?.keeps(definition, of: channel) == true
-            { break }
+            {
+                break
+            }
             await attach(connection, socketID, app: app, channel: channel, user: reportedUser, isBrowser: false, ticket: nil, &desk)
         case .definitionsRead: return change?.loopAnswered() ?? false
         case .detached(let connection, let channel): desk.attendance.detach(connection, channel: channel.text)
@@ -174,7 +178,8 @@ extension DeliveryService {
         for effect in effects {
             switch effect {
             case .push(let event, let targets, let settled): escalator.post(.push(event: event, targets, settled: settled))
-            case .confirmed(let event, let recipients): escalator.post(.confirmed(event: event, recipients: recipients, at: time.wallMilliseconds))
+            case .confirmed(let event, let recipients):
+                escalator.post(.confirmed(event: event, recipients: recipients, at: time.wallMilliseconds))
             case .answered(let answer):
                 escalator.post(.confirmed(event: answer.event, recipients: [answer.recipient], at: time.wallMilliseconds))
                 withdraw(
@@ -195,7 +200,8 @@ extension DeliveryService {
     /// Tells the loops for which roles connections stand. Definitions without roles need none of it.
     /// - Returns: false when the role could not be read.
     private func assignRole(
-        of user: String, to connections: [ConnectionID], app: String, channel: ChannelName, _ definition: ChannelDefinition, session: String?
+        of user: String, to connections: [ConnectionID], app: String, channel: ChannelName, _ definition: ChannelDefinition,
+        session: String?
     ) async -> Bool {
         guard !definition.roles.isEmpty, let session, !connections.isEmpty else { return true }
         var role: String?

@@ -1,9 +1,9 @@
 internal import HubAPI
 internal import HubChannels
-internal import HubDelivery
-internal import HubPush
 internal import HubCore
 internal import HubCrypto
+internal import HubDelivery
+internal import HubPush
 internal import Logging
 internal import PusherProtocol
 internal import Synchronization
@@ -63,7 +63,8 @@ final class DeliveryService: EventPort, AttendancePort {
 
     init(
         definitions: DefinitionSet, directory: any HubDelivery.Directory, store: any DeliveryStore, apps: AppDirectory, outbox: Outbox,
-        escalator: Escalator, replayer: Replayer, ports: EnginePorts, process: ProcessTag, tokenAge: TokenAge = .standard, time: any TimeSource,
+        escalator: Escalator, replayer: Replayer, ports: EnginePorts, process: ProcessTag, tokenAge: TokenAge = .standard,
+        time: any TimeSource,
         logger: Logger
     ) {
         self.definitions = Mutex(definitions)
@@ -140,7 +141,9 @@ final class DeliveryService: EventPort, AttendancePort {
         for user in users {
             guard let channel = definition.pattern.channelName(session: session.id, user: user) else { continue }
             let answer = await withCheckedContinuation { done in
-                if !inbox.offer(.presence(app: app, channel: channel, users: [user], done: done), limit: .max) { done.resume(returning: [:]) }
+                if !inbox.offer(.presence(app: app, channel: channel, users: [user], done: done), limit: .max) {
+                    done.resume(returning: [:])
+                }
             }
             presence.merge(answer) { first, _ in first }
         }
@@ -192,7 +195,8 @@ final class DeliveryService: EventPort, AttendancePort {
                     if change == nil {
                         await take(command, &desk, &prepared)
                     } else if change?.hold(command) == false {
-                        command.respond(.failure(PublishRefusal(status: 503, sentence: "too many publishes are waiting: try again in a moment")))
+                        command.respond(
+                            .failure(PublishRefusal(status: 503, sentence: "too many publishes are waiting: try again in a moment")))
                     }
                 case .definitions(let new, let done):
                     // What was decided by the former ones goes out first.

@@ -49,7 +49,8 @@ final class Escalator: Sendable {
     static let settleMilliseconds = 200
 
     init(
-        reader: AudienceReader, store: any DeliveryStore, outbox: Outbox, tokenAge: TokenAge = .standard, time: any TimeSource, logger: Logger
+        reader: AudienceReader, store: any DeliveryStore, outbox: Outbox, tokenAge: TokenAge = .standard, time: any TimeSource,
+        logger: Logger
     ) {
         self.reader = reader
         self.tokenAge = tokenAge
@@ -164,7 +165,8 @@ final class Escalator: Sendable {
     private func audience(_ context: PushContext) async throws -> Audience {
         do {
             let read = try await reader.audience(app: context.record.app, context.definition, context.placeholders, context.event)
-            return Audience(session: read.session, entries: Dictionary(read.entries.map { ($0.user, $0) }, uniquingKeysWith: { first, _ in first }))
+            return Audience(
+                session: read.session, entries: Dictionary(read.entries.map { ($0.user, $0) }, uniquingKeysWith: { first, _ in first }))
         } catch is PublishRefusal {
             return Audience()
         }
@@ -182,7 +184,8 @@ final class Escalator: Sendable {
             func end(_ state: PushState, _ reason: String) {
                 rows.append(
                     PushRecord(
-                        nid: nid, event: record.id, app: record.app, user: target.user, device: "", state: state, reason: reason, dueAt: now))
+                        nid: nid, event: record.id, app: record.app, user: target.user, device: "", state: state, reason: reason, dueAt: now
+                    ))
             }
             guard let entry = audience.entries[target.user],
                 let variant = context.event.variant(
@@ -211,7 +214,8 @@ final class Escalator: Sendable {
                     rows.append(
                         PushRecord(
                             nid: nid, event: record.id, app: record.app, user: target.user, device: device.id, state: .due,
-                            reason: target.isHubLate ? "\(target.reason), not confirmed, hub late" : "\(target.reason), not confirmed", dueAt: now, message: message, route: device.route))
+                            reason: target.isHubLate ? "\(target.reason), not confirmed, hub late" : "\(target.reason), not confirmed",
+                            dueAt: now, message: message, route: device.route))
                 } catch {
                     // The publish was checked; but the definition may have been changed between two starts.
                     logger.error("a push could not be rendered", metadata: ["event": "\(record.id)", "error": "\(error)"])

@@ -168,7 +168,8 @@ final class Replayer: Sendable {
     @discardableResult
     func post(_ arrival: Arrival) -> Bool {
         if inbox.offer(arrival, limit: Self.waitingMax) { return true }
-        logger.warning("too many people come back at once: somebody is not sent what they missed", metadata: ["limit": "\(Self.waitingMax)"])
+        logger.warning(
+            "too many people come back at once: somebody is not sent what they missed", metadata: ["limit": "\(Self.waitingMax)"])
         return false
     }
 
@@ -193,7 +194,8 @@ final class Replayer: Sendable {
         var missed = arrivals.map { _ in [MissedEvent]() }
         do {
             missed = try await store.missed(
-                app: first.app, channel: first.channel.text, users: arrivals.map(\.user), now: time.wallMilliseconds, limit: Replays.eventsMax)
+                app: first.app, channel: first.channel.text, users: arrivals.map(\.user), now: time.wallMilliseconds,
+                limit: Replays.eventsMax)
         } catch {
             logger.error("what somebody missed could not be read", metadata: ["error": "\(error)"])
         }
@@ -201,10 +203,14 @@ final class Replayer: Sendable {
         for (arrival, missed) in zip(arrivals, missed) {
             var items: [Replay.Item] = []
             var bytes: [UInt8] = []
-            for missed in missed where arrival.missed(missed.event) && missed.event.policy != .pushOnly && missed.note.choice != .socketOnly {
+            for missed in missed where arrival.missed(missed.event) && missed.event.policy != .pushOnly && missed.note.choice != .socketOnly
+            {
                 let event = missed.event
-                let frame = frames[event.id] ?? Frame.text(
-                    ServerEvent.event(name: event.name, channel: arrival.channel, data: DataLiteral(content: event.data), eventID: event.id))
+                let frame =
+                    frames[event.id]
+                    ?? Frame.text(
+                        ServerEvent.event(
+                            name: event.name, channel: arrival.channel, data: DataLiteral(content: event.data), eventID: event.id))
                 frames[event.id] = frame
                 bytes += frame
                 items.append(Replay.Item(event: event.id, user: arrival.user, recipient: missed.recipient))

@@ -9,8 +9,11 @@ extension MetricsText {
     mutating func connections(_ loops: [LoopReading], accepted: Acceptor.Counts) {
         func sum(_ number: (Loop.Counters) -> UInt64) -> UInt64 { loops.reduce(0) { $0 + number($1.loop.counters) } }
 
-        gauge("tandem_connections", "WebSocket connections that are open.", loops.enumerated().map { Sample($1.loop.connections, Self.loop($0)) })
-        counter("tandem_connections_opened_total", "WebSocket connections that began, those that were then refused included.", sum(\.opened))
+        gauge(
+            "tandem_connections", "WebSocket connections that are open.",
+            loops.enumerated().map { Sample($1.loop.connections, Self.loop($0)) })
+        counter(
+            "tandem_connections_opened_total", "WebSocket connections that began, those that were then refused included.", sum(\.opened))
         counter(
             "tandem_connections_closed_total",
             "WebSocket connections that ended: the client closed, the hub closed, or the socket was lost without a close frame.",
@@ -25,18 +28,27 @@ extension MetricsText {
         counter(
             "tandem_slow_consumer_closes_total", "Connections closed with 4100 because they did not read what was sent to them.",
             sum(\.slowConsumers))
-        gauge("tandem_backlog_connections", "Connections that have not read yet what was sent to them.", loops.reduce(0) { $0 + $1.loop.behind })
-        gauge("tandem_backlog_bytes", "Memory that what waits for connections that do not read takes.", loops.reduce(0) { $0 + $1.loop.backlogBytes })
+        gauge(
+            "tandem_backlog_connections", "Connections that have not read yet what was sent to them.",
+            loops.reduce(0) { $0 + $1.loop.behind })
+        gauge(
+            "tandem_backlog_bytes", "Memory that what waits for connections that do not read takes.",
+            loops.reduce(0) { $0 + $1.loop.backlogBytes })
         counter("tandem_accepted_sockets_total", "Sockets accepted, of WebSockets and of HTTP requests.", accepted.acceptedCount)
         gauge(
             "tandem_newcomers", "Sockets that are accepted and have said nothing yet, or wait for their turn on a loop.",
             loops.reduce(accepted.waitingCount) { $0 + $1.loop.newcomers })
         counter(
-            "tandem_accept_refusals_total", "Sockets cut off because the process has no file descriptor or memory left.", accepted.refusedCount)
+            "tandem_accept_refusals_total", "Sockets cut off because the process has no file descriptor or memory left.",
+            accepted.refusedCount)
         let handshakes = loops.map(\.loop.handshakes)
-        counter("tandem_tls_handshakes_begun_total", "TLS handshakes that began. Those not completed failed, or are under way.", handshakes.reduce(0) { $0 + $1.begun })
+        counter(
+            "tandem_tls_handshakes_begun_total", "TLS handshakes that began. Those not completed failed, or are under way.",
+            handshakes.reduce(0) { $0 + $1.begun })
         counter("tandem_tls_handshakes_completed_total", "TLS handshakes that were completed.", handshakes.reduce(0) { $0 + $1.completed })
-        counter("tandem_tls_sessions_resumed_total", "TLS handshakes completed with a session of before.", handshakes.reduce(0) { $0 + $1.resumed })
+        counter(
+            "tandem_tls_sessions_resumed_total", "TLS handshakes completed with a session of before.",
+            handshakes.reduce(0) { $0 + $1.resumed })
         let classes = loops.reduce(into: [UInt64](repeating: 0, count: 6)) { sums, reading in
             for (index, count) in reading.loop.counters.responses.enumerated() { sums[index] += count }
         }
@@ -65,7 +77,9 @@ extension MetricsText {
         counter(
             "tandem_frames_total", "WebSocket frames handed over for connections, events and all others.",
             wire(\.deliveries) + loops.reduce(0) { $0 + $1.engine.joinedFrames })
-        counter("tandem_writes_total", "Writes to sockets, those of what had to wait not counted. Frames by writes is how many share one.", wire(\.writes))
+        counter(
+            "tandem_writes_total", "Writes to sockets, those of what had to wait not counted. Frames by writes is how many share one.",
+            wire(\.writes))
         counter("tandem_cut_writes_total", "Of these, those that the kernel took in part only, or not at all.", wire(\.cutWrites))
         counter("tandem_sent_bytes_total", "Bytes of frames handed over for connections, TLS not counted.", wire(\.bytes))
         counter("tandem_received_messages_total", "WebSocket messages that clients sent.", wire(\.received))

@@ -25,7 +25,9 @@ extension MetricsText {
         counter("tandem_confirmed_total", "Recipients who confirmed an event in time, so that no push was made.", figures.confirmed)
         counter(
             "tandem_escalations_total", "Recipients who were pushed to because no receipt came, by how surely the socket had reached them.",
-            (DeviceState.allCases.map(\.rawValue) + [DeliveryCounters.otherCause]).map { Sample(figures.escalations[$0, default: 0], [("reach", $0)]) })
+            (DeviceState.allCases.map(\.rawValue) + [DeliveryCounters.otherCause]).map {
+                Sample(figures.escalations[$0, default: 0], [("reach", $0)])
+            })
         counter("tandem_replays_total", "Connections that were sent what their users had missed.", figures.replays)
         counter("tandem_replayed_events_total", "Events that were sent once more to users who came back.", figures.replayedEvents)
         gauge("tandem_awaited_events", "Events that somebody has not confirmed yet.", figures.openEvents)

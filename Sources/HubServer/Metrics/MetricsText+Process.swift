@@ -27,7 +27,9 @@ struct ProcessFacts: Sendable, Equatable {
         facts.residentBytes = Int(field(24)) * max(0, sysconf(Int32(_SC_PAGESIZE)))
         facts.openDescriptors = descriptorCount()
         var limit = rlimit()
-        if unsafe getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 { facts.descriptorsMax = Int(clamping: limit.rlim_cur) }
+        if unsafe getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 {
+            facts.descriptorsMax = Int(clamping: limit.rlim_cur)
+        }
         return facts
     }
 
@@ -68,7 +70,9 @@ extension MetricsText {
         gauge("process_max_fds", "File descriptors that the process may have.", facts.descriptorsMax)
         gauge("process_threads", "Threads.", facts.threads)
         gauge("process_start_time_seconds", "When the process began, in seconds since 1970.", [Sample(facts.startSeconds)])
-        gauge("tandem_build_info", "1; what is running.", [Sample(1, [("version", BuildInfo.version), ("configuration", BuildInfo.configuration)])])
+        gauge(
+            "tandem_build_info", "1; what is running.",
+            [Sample(1, [("version", BuildInfo.version), ("configuration", BuildInfo.configuration)])])
     }
 }
 
@@ -76,8 +80,8 @@ extension MetricsText {
 package enum BuildInfo {
     package static let version = "0.1.0"
     #if DEBUG
-        package static let configuration = "debug"
+    package static let configuration = "debug"
     #else
-        package static let configuration = "release"
+    package static let configuration = "release"
     #endif
 }

@@ -10,7 +10,8 @@ extension MetricsText {
         counter(
             "tandem_pushes_total", "Answers to pushes by provider, outcome and reason; a push that is tried again has several.",
             PushProvider.allCases.flatMap { provider in
-                (counts[provider]?.causes ?? [:]).sorted { ($0.key.outcome, $0.key.reason) < ($1.key.outcome, $1.key.reason) }.map { cause, count in
+                (counts[provider]?.causes ?? [:]).sorted { ($0.key.outcome, $0.key.reason) < ($1.key.outcome, $1.key.reason) }.map {
+                    cause, count in
                     Sample(count, [("provider", provider.rawValue), ("outcome", cause.outcome), ("reason", cause.reason)])
                 }
             })
@@ -34,12 +35,18 @@ extension MetricsText {
         gauge(
             "tandem_outbox_parked", "Pushes in memory that are due and wait for their lane.",
             [
-                Sample(figures.parked[.init(provider: .apns, environment: .production), default: 0], [("provider", "apns"), ("environment", "production")]),
-                Sample(figures.parked[.init(provider: .apns, environment: .sandbox), default: 0], [("provider", "apns"), ("environment", "sandbox")]),
+                Sample(
+                    figures.parked[.init(provider: .apns, environment: .production), default: 0],
+                    [("provider", "apns"), ("environment", "production")]),
+                Sample(
+                    figures.parked[.init(provider: .apns, environment: .sandbox), default: 0],
+                    [("provider", "apns"), ("environment", "sandbox")]),
                 Sample(figures.parked[.init(provider: .fcm, environment: nil), default: 0], [("provider", "fcm"), ("environment", "")]),
             ])
         gauge("tandem_outbox_in_flight", "Pushes that are being sent.", figures.inFlight)
-        gauge("tandem_outbox_oldest_seconds", "How long the push has been due that has been due for the longest.", [Sample(Double(figures.oldestDueMilliseconds) / 1000)])
+        gauge(
+            "tandem_outbox_oldest_seconds", "How long the push has been due that has been due for the longest.",
+            [Sample(Double(figures.oldestDueMilliseconds) / 1000)])
         gauge("tandem_outbox_overflowed", "1 while the store holds pushes for which memory has no room.", figures.hasOverflowed ? 1 : 0)
     }
 
@@ -51,15 +58,25 @@ extension MetricsText {
                 LaneCounters.State.allCases.map { Sample(lane.state == $0 ? 1 : 0, labels + [("state", $0.rawValue)]) }
             })
         gauge("tandem_push_lane_stopped_topics", "Topics that are stopped by themselves.", lanes.map { Sample($1.stoppedTopics, $0) })
-        gauge("tandem_push_lane_in_flight", "Pushes that a lane has been handed and that are not answered.", lanes.map { Sample($1.inFlight, $0) })
+        gauge(
+            "tandem_push_lane_in_flight", "Pushes that a lane has been handed and that are not answered.",
+            lanes.map { Sample($1.inFlight, $0) })
         gauge("tandem_push_lane_queued", "Of these, those that wait in front of the HTTP client.", lanes.map { Sample($1.queued, $0) })
         gauge("tandem_push_lane_window", "Requests that may be under way at once.", lanes.map { Sample($1.window, $0) })
-        gauge("tandem_push_lane_rate", "Pushes a second that a lane may take now; +Inf without a limit.", lanes.map { Sample($1.rate ?? .infinity, $0) })
+        gauge(
+            "tandem_push_lane_rate", "Pushes a second that a lane may take now; +Inf without a limit.",
+            lanes.map { Sample($1.rate ?? .infinity, $0) })
         counter("tandem_push_lane_connections_total", "Connections that a lane has opened.", lanes.map { Sample($1.connectionsOpened, $0) })
         counter("tandem_push_lane_renewals_total", "Times a lane gave up all its connections.", lanes.map { Sample($1.renewals, $0) })
-        counter("tandem_push_lane_repeated_total", "Requests that libcurl began to send more than once.", lanes.map { Sample($1.repeatedByLibcurl, $0) })
-        counter("tandem_push_lane_http1_answers_total", "Answers that did not come over HTTP/2.", lanes.map { Sample($1.answeredOverHTTP1, $0) })
-        counter("tandem_push_lane_refused_total", "Pushes that a lane did not take because its queue was full.", lanes.map { Sample($1.refused, $0) })
+        counter(
+            "tandem_push_lane_repeated_total", "Requests that libcurl began to send more than once.",
+            lanes.map { Sample($1.repeatedByLibcurl, $0) })
+        counter(
+            "tandem_push_lane_http1_answers_total", "Answers that did not come over HTTP/2.", lanes.map { Sample($1.answeredOverHTTP1, $0) }
+        )
+        counter(
+            "tandem_push_lane_refused_total", "Pushes that a lane did not take because its queue was full.",
+            lanes.map { Sample($1.refused, $0) })
     }
 
     /// Two accounts of one Firebase project have one name: series must differ.
@@ -74,18 +91,23 @@ extension MetricsText {
 
     mutating func webhooks(_ counters: WebhookCounters, queues: [WebhookQueueCounters]) {
         counter(
-            "tandem_webhook_batches_total", "Webhook requests that ended: delivered, expired (five minutes old), dropped (their queue was full).",
+            "tandem_webhook_batches_total",
+            "Webhook requests that ended: delivered, expired (five minutes old), dropped (their queue was full).",
             [
                 Sample(counters.batchesDelivered, [("outcome", "delivered")]), Sample(counters.batchesExpired, [("outcome", "expired")]),
                 Sample(counters.batchesDropped, [("outcome", "dropped")]),
             ])
         counter("tandem_webhook_attempts_total", "Attempts to deliver a webhook request.", counters.attempts)
         counter("tandem_webhook_failures_total", "Of these, those that failed.", counters.attemptsFailed)
-        counter("tandem_webhook_facts_dropped_total", "Events for webhooks that came in faster than requests can be made of them.", counters.factsDropped)
+        counter(
+            "tandem_webhook_facts_dropped_total", "Events for webhooks that came in faster than requests can be made of them.",
+            counters.factsDropped)
         let endpoints = queues.enumerated().map { index, queue in
             (labels: [(name: "app", value: queue.app), (name: "endpoint", value: "\(index)")], queue)
         }
-        gauge("tandem_webhook_queue", "Webhook requests that wait, by app and by the endpoint's place in the configuration.", endpoints.map { Sample($1.batches, $0) })
+        gauge(
+            "tandem_webhook_queue", "Webhook requests that wait, by app and by the endpoint's place in the configuration.",
+            endpoints.map { Sample($1.batches, $0) })
         gauge("tandem_webhook_queue_bytes", "Bytes of the webhook requests that wait.", endpoints.map { Sample($1.bytes, $0) })
     }
 

@@ -33,7 +33,9 @@ extension Outbox {
         case .stays: wait = Self.receiptWritten
         }
         // What would come too late otherwise goes.
-        guard let timing = delivery.timing, time.wallMilliseconds + wait + Decision.lastCallMilliseconds < timing.expiresAt else { return nil }
+        guard let timing = delivery.timing, time.wallMilliseconds + wait + Decision.lastCallMilliseconds < timing.expiresAt else {
+            return nil
+        }
         return wait
     }
 

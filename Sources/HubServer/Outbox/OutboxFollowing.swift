@@ -66,7 +66,11 @@ extension Outbox {
     /// - Returns: the others, which are to be written down still.
     func withoutFollowed(_ settled: [PushRecord], _ answers: [Answer]) async -> [PushRecord] {
         let dead = answers.indices.filter { index in
-            if case .dead = answers[index].outcome { settled[index].address == nil && settled[index].purpose == .notification } else { false }
+            if case .dead = answers[index].outcome {
+                settled[index].address == nil && settled[index].purpose == .notification
+            } else {
+                false
+            }
         }
         if dead.isEmpty { return settled }
         do {

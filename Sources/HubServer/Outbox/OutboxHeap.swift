@@ -51,7 +51,8 @@ struct OutboxHeap {
     /// Moves all times; the order stays.
     mutating func shift(by milliseconds: Int64) {
         places = places.map {
-            Place(group: $0.group, time: $0.time + milliseconds, committedAt: $0.committedAt + milliseconds, ticket: $0.ticket, slot: $0.slot)
+            Place(
+                group: $0.group, time: $0.time + milliseconds, committedAt: $0.committedAt + milliseconds, ticket: $0.ticket, slot: $0.slot)
         }
     }
 

@@ -22,7 +22,8 @@ extension Outbox {
 
     private func wait(_ again: Duration?, now: Int64) -> LaneWait {
         // Rounded up: asked too early a lane has no room yet.
-        again.map { LaneWait(until: now + max(1, $0.milliseconds + 1), isFirm: true) } ?? LaneWait(until: now + Self.laneWaitMax, isFirm: false)
+        again.map { LaneWait(until: now + max(1, $0.milliseconds + 1), isFirm: true) }
+            ?? LaneWait(until: now + Self.laneWaitMax, isFirm: false)
     }
 
     /// When the first lane is to be asked again; nil while nothing waits for one.

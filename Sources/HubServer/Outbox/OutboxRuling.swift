@@ -16,7 +16,9 @@ extension Outbox {
             do {
                 rules.learn(event: event, channel: try await store.event(id: event)?.channel, now: now)
             } catch {
-                logger.error("an event could not be read; its pushes go by the standard limits", metadata: ["event": "\(event)", "error": "\(error)"])
+                logger.error(
+                    "an event could not be read; its pushes go by the standard limits",
+                    metadata: ["event": "\(event)", "error": "\(error)"])
                 rules.learn(event: event, channel: nil, now: now)
             }
         }

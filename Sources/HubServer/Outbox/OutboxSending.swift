@@ -54,7 +54,9 @@ extension Outbox {
             }
             switch addressed.found {
             case .target(let target, let lastAcceptedAt):
-                hand(message, of: delivery, to: target, isNoteDue: lastAcceptedAt.map { now - $0 >= Self.acceptanceNotedEvery } ?? false, now: now)
+                hand(
+                    message, of: delivery, to: target, isNoteDue: lastAcceptedAt.map { now - $0 >= Self.acceptanceNotedEvery } ?? false,
+                    now: now)
             case .none(let reason): ended.append(end(delivery, .undeliverable, outcome: reason))
             case .unknown: ended.append(afterRetry(delivery, .retry(after: nil, reason: "store"), reason: "store"))
             }
@@ -66,7 +68,8 @@ extension Outbox {
     private func hand(_ message: PushMessage, of delivery: PushRecord, to target: PushTarget, isNoteDue: Bool, now: Int64) {
         var sent = delivery
         if delivery.attempts == 1 || delivery.firstAttemptAt == nil { sent.firstAttemptAt = now }
-        sent.attempt = DeliveryAttempt(number: delivery.attempts, startedAt: now, endedAt: 0, answer: "", token: TokenMark(target.token, of: target.provider))
+        sent.attempt = DeliveryAttempt(
+            number: delivery.attempts, startedAt: now, endedAt: 0, answer: "", token: TokenMark(target.token, of: target.provider))
         handed += 1
         let (answers, clockShift, departure) = (answers, clockShift, Departure())
         let departs: @Sendable () -> Bool = { [self, sent] in

@@ -79,7 +79,8 @@ struct PushRules {
 
     /// Whether the delivery's event has to be learned before it can be ruled on.
     func needsEvent(of delivery: PushRecord) -> Bool {
-        !isUniform && delivery.attempts == 0 && delivery.address == nil && delivery.timing.map { $0.policy != .sync } == true && memory.channel(ofEvent: delivery.event) == nil
+        !isUniform && delivery.attempts == 0 && delivery.address == nil && delivery.timing.map { $0.policy != .sync } == true
+            && memory.channel(ofEvent: delivery.event) == nil
     }
 
     /// Whether something has to be learned about any of these before they can be ruled on. Mostly they are of one event.
@@ -137,7 +138,9 @@ struct PushRules {
         guard delivery.attempts == 0, let message = delivery.message, message.expiresAt > now, let reason = delivery.outcome,
             [PushBudget.Reason.quietHours, .alertCap, .silentBudget].contains(where: { $0.rawValue == reason })
         else { return }
-        budget.restore(push(delivery, message, timezone: nil), quietUntil: reason == PushBudget.Reason.quietHours.rawValue ? delivery.dueAt : nil, now: now)
+        budget.restore(
+            push(delivery, message, timezone: nil), quietUntil: reason == PushBudget.Reason.quietHours.rawValue ? delivery.dueAt : nil,
+            now: now)
     }
 
     // MARK: Ruling
@@ -179,7 +182,9 @@ struct PushRules {
         var verdict: PushBudget.Verdict
         // Mostly three times the same name.
         let wholeKey = push.timezone == nil ? zoneKey : RulingMemory.Name(nid: push.id, timezone: nil)
-        if let known = memory.verdict(key) ?? (zoneKey == key ? nil : end(zoneKey)) ?? (wholeKey == key || wholeKey == zoneKey ? nil : end(wholeKey)) {
+        if let known = memory.verdict(key) ?? (zoneKey == key ? nil : end(zoneKey))
+            ?? (wholeKey == key || wholeKey == zoneKey ? nil : end(wholeKey))
+        {
             verdict = known
         } else {
             let ruling = budget.rule(
@@ -223,7 +228,8 @@ struct PushRules {
     }
 
     private func settings(of delivery: PushRecord) -> Settings {
-        guard !isUniform, let channel = memory.channel(ofEvent: delivery.event), let definition = definitions.match(channel: channel)?.definition
+        guard !isUniform, let channel = memory.channel(ofEvent: delivery.event),
+            let definition = definitions.match(channel: channel)?.definition
         else { return (nil, .standard) }
         return (definition.quietHours, definition.alerts)
     }

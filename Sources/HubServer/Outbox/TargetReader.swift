@@ -75,7 +75,8 @@ struct TargetReader {
             return tokenAge.worthTrying(own, for: timing.policy, now: now).compactMap { device in
                 guard device.notifications, let token = device.token else { return nil }
                 return Redirection.Reachable(
-                    device: device.id, token: TokenMark(token, of: device.provider), isNew: Self.isNew(registeredAt: device.registeredAt, timing, now: now))
+                    device: device.id, token: TokenMark(token, of: device.provider),
+                    isNew: Self.isNew(registeredAt: device.registeredAt, timing, now: now))
             }
         }
     }

@@ -17,7 +17,8 @@ package struct LiveCheck: Sendable, Equatable {
         let probes: CredentialChecks
         do throws(PushConfigurationError) {
             probes = try CredentialChecks(
-                try Server.credentials(configuration), time: SystemTime(), logger: Logger(label: "tandem.check") { _ in SwiftLogNoOpLogHandler() })
+                try Server.credentials(configuration), time: SystemTime(),
+                logger: Logger(label: "tandem.check") { _ in SwiftLogNoOpLogHandler() })
         } catch {
             throw ServerError(.badConfiguration, "\(error)")
         }
@@ -34,7 +35,8 @@ package struct LiveCheck: Sendable, Equatable {
             case .failed:
                 verdict = "failed"
                 failed += 1
-            case .otherEnvironmentOnly where answers.contains(where: { $0.place == answer.place && $0.provider == .apns && $0.probe.verdict == .good }):
+            case .otherEnvironmentOnly
+            where answers.contains(where: { $0.place == answer.place && $0.provider == .apns && $0.probe.verdict == .good }):
                 // A key for one environment is a choice, as long as there is one it works in.
                 verdict = "unusable"
             case .refused, .otherEnvironmentOnly:
@@ -50,10 +52,13 @@ package struct LiveCheck: Sendable, Equatable {
     /// Nil when every gateway is content.
     package var error: ServerError? {
         if refused > 0 {
-            return ServerError(.badConfiguration, "\(refused) of \(lines.count) push gateways refuse the credentials: see the lines that begin with refused")
+            return ServerError(
+                .badConfiguration,
+                "\(refused) of \(lines.count) push gateways refuse the credentials: see the lines that begin with refused")
         }
         if failed > 0 {
-            return ServerError(.failed, "\(failed) of \(lines.count) push gateways could not be asked: see the lines that begin with failed")
+            return ServerError(
+                .failed, "\(failed) of \(lines.count) push gateways could not be asked: see the lines that begin with failed")
         }
         return nil
     }

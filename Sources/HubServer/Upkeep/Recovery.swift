@@ -60,7 +60,8 @@ struct Recovery: Sendable {
             let lifetime = record.committedAt + variant.ttlMilliseconds - time.wallMilliseconds
             let devices: [String?] =
                 definition.scope == .device
-                ? Decision.usableDevices(tokenAge.worthTrying(entry.devices, for: variant.policy, now: time.wallMilliseconds)).map(\.id).filter { !pushed.contains([entry.user, $0]) } : [nil]
+                ? Decision.usableDevices(tokenAge.worthTrying(entry.devices, for: variant.policy, now: time.wallMilliseconds)).map(\.id)
+                    .filter { !pushed.contains([entry.user, $0]) } : [nil]
             return devices.map {
                 Escalation.Target(
                     user: entry.user, device: $0, policy: variant.policy, wait: wait.milliseconds, lifetime: lifetime, recipient: place,

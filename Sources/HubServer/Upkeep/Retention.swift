@@ -41,7 +41,8 @@ struct Retention: Sendable {
                 let devices = try await directory.pruneDevices(
                     idleSince: clock.cutoff(life: TokenAge.expiredAfterMilliseconds), limit: Self.devicesStepMax)
                 displaced += answers.displaced
-                let isMore = max(answers.expired, answers.displaced) == Self.answersStepMax || events == Self.eventsStepMax
+                let isMore =
+                    max(answers.expired, answers.displaced) == Self.answersStepMax || events == Self.eventsStepMax
                     || devices == Self.devicesStepMax
                 guard isMore, await sleep(Self.pause) else { break }
             }

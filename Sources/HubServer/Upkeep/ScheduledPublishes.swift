@@ -117,7 +117,8 @@ final class ScheduledPublishes: SchedulePort {
         } catch {
             throw PublishRefusal(status: error.status, sentence: error.message)
         }
-        return PublishCommand(app: app, requests: [request], purpose: .scheduled(id: publish.id), arrivedAt: time.monotonicNanoseconds) { result in
+        return PublishCommand(app: app, requests: [request], purpose: .scheduled(id: publish.id), arrivedAt: time.monotonicNanoseconds) {
+            result in
             if case .failure(let refusal) = result { answer(refusal) } else { answer(nil) }
         }
     }

@@ -164,9 +164,9 @@ enum SQLiteMigrations {
     /// need an index of its own: the code that deletes a list deletes its rows.
     ///
     /// `fanout.number` is the position of `RecipientStore.events`; within a channel it follows the sequences. App, channel and expiry
-    /// repeat the event's, so that one index answers who missed what. The most-read columns come first, so SQLite leaves the pages of the
-    /// long ones alone. Columns written later begin as empty blobs and keep their size from the first write on, so that SQLite rewrites only
-    /// changed pages.
+    /// repeat the event's, so that one index answers who missed what. The most-read columns come first, so SQLite leaves the pages of
+    /// the long ones alone. Columns written later begin as empty blobs and keep their size from the first write on, so that SQLite
+    /// rewrites only changed pages.
     private static let fanouts = """
         CREATE TABLE snapshot (
           number INTEGER PRIMARY KEY AUTOINCREMENT,

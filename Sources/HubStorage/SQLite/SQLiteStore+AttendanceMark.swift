@@ -3,8 +3,10 @@ import GRDB
 extension SQLiteStore {
     package func markAttendance(at time: Int64) async throws {
         try await write { db in
-            try db.cachedStatement(sql: "INSERT INTO attendance_mark (id, at) VALUES (1, ?) ON CONFLICT (id) DO UPDATE SET at = excluded.at")
-                .execute(arguments: [time])
+            try db.cachedStatement(
+                sql: "INSERT INTO attendance_mark (id, at) VALUES (1, ?) ON CONFLICT (id) DO UPDATE SET at = excluded.at"
+            )
+            .execute(arguments: [time])
         }
     }
 

@@ -62,7 +62,9 @@ package final class SQLiteStore: Directory, DeliveryStore, WebhookStore, Sendabl
     /// Tests the disk: writes more than a few publishes need, then removes it.
     package func probe() async throws {
         try await write { db in
-            try db.execute(sql: "INSERT OR REPLACE INTO lease (number, deliveries) VALUES (?, zeroblob(?))", arguments: [PushLeases.probe, Self.probeBytes])
+            try db.execute(
+                sql: "INSERT OR REPLACE INTO lease (number, deliveries) VALUES (?, zeroblob(?))",
+                arguments: [PushLeases.probe, Self.probeBytes])
         }
         commits.recovered()
         try await write { db in try db.execute(sql: "DELETE FROM lease WHERE number = ?", arguments: [PushLeases.probe]) }

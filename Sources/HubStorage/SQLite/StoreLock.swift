@@ -16,10 +16,12 @@ package final class StoreLock: Sendable {
         path = Self.resolved(store) + ".lock"
         descriptor = unsafe open(path, O_RDWR | O_CREAT | O_CLOEXEC, SQLiteFile.filePermissions)
         guard descriptor >= 0 else {
-            throw StorageError(.notWritable, "the store's lock \(path) cannot be opened for writing (\(Self.reason)); make it and its folder writable")
+            throw StorageError(
+                .notWritable, "the store's lock \(path) cannot be opened for writing (\(Self.reason)); make it and its folder writable")
         }
         guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
-            let error = errno == EWOULDBLOCK
+            let error =
+                errno == EWOULDBLOCK
                 ? StorageError(
                     .inUse,
                     "the store \(store) is in use by \(Self.owner(descriptor)); stop that one, or give this one a store of its own")

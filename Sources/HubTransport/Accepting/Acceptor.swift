@@ -49,11 +49,14 @@ package final class Acceptor: Sendable {
         port = socket.port
         wakeWrite = pipe[1]
         do throws(TransportError) {
-            guard Self.watch(listener, by: epoll), Self.watch(wakeRead, by: epoll) else { throw TransportError(system: "cannot watch the listening socket") }
+            guard Self.watch(listener, by: epoll), Self.watch(wakeRead, by: epoll) else {
+                throw TransportError(system: "cannot watch the listening socket")
+            }
             thread = Mutex(
                 try ServiceThread(name: "acceptor") {
                     var reception = Reception(
-                        listener: listener, wake: wakeRead, epoll: epoll, quietMilliseconds: Int64(quietSeconds) * 1000, loops: loops, proxy: proxy,
+                        listener: listener, wake: wakeRead, epoll: epoll, quietMilliseconds: Int64(quietSeconds) * 1000, loops: loops,
+                        proxy: proxy,
                         counts: counts)
                     reception.run()
                     Glibc.close(epoll)
@@ -73,10 +76,12 @@ package final class Acceptor: Sendable {
 
     /// Stops accepting and closes the listening socket; connections already handed over are not touched. Safe to call again.
     package func stop() {
-        guard let thread = thread.withLock({ thread in
-            defer { thread = nil }
-            return thread
-        }) else { return }
+        guard
+            let thread = thread.withLock({ thread in
+                defer { thread = nil }
+                return thread
+            })
+        else { return }
         var byte: UInt8 = 0
         _ = unsafe write(wakeWrite, &byte, 1)
         thread.join()
@@ -152,7 +157,11 @@ package final class Acceptor: Sendable {
                         Glibc.close(spare)
                         return
                     }
-                    if descriptor == listener { isListenerReady = true } else { unsafe spoke(descriptor, isEnd: events[index].events & EPOLLRDHUP.rawValue != 0) }
+                    if descriptor == listener {
+                        isListenerReady = true
+                    } else {
+                        unsafe spoke(descriptor, isEnd: events[index].events & EPOLLRDHUP.rawValue != 0)
+                    }
                 }
                 if isListenerReady { accept() }
             }

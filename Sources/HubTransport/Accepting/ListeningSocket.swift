@@ -41,7 +41,8 @@ package final class ListeningSocket: Sendable {
             throw TransportError("cannot listen on \(host): \(unsafe String(cString: gai_strerror(code))); check listen.host")
         }
         defer { unsafe freeaddrinfo(address) }
-        let descriptor = unsafe socket(address.pointee.ai_family, Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue), 0)
+        let descriptor = unsafe socket(
+            address.pointee.ai_family, Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue), 0)
         guard descriptor >= 0 else { throw TransportError(system: "cannot make a socket for \(host)") }
         var on: Int32 = 1
         unsafe setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &on, socklen_t(MemoryLayout<Int32>.size))
@@ -51,7 +52,8 @@ package final class ListeningSocket: Sendable {
             let error = TransportError(system: "cannot listen on \(host):\(port)")
             Glibc.close(descriptor)
             throw inUse
-                ? TransportError("cannot listen on \(host):\(port): the port is in use; choose another with --port, or stop the program that has it")
+                ? TransportError(
+                    "cannot listen on \(host):\(port): the port is in use; choose another with --port, or stop the program that has it")
                 : error
         }
         return (descriptor, boundPort(descriptor))

@@ -32,7 +32,8 @@ enum FirstWords: Equatable {
     /// Judges the first bytes. A wrong answer only makes the loops less even.
     static func judge(_ bytes: [UInt8]) -> FirstWords {
         let space = UInt8(ascii: " ")
-        guard let first = bytes.first, first >= UInt8(ascii: "A"), first <= UInt8(ascii: "Z"), let verbEnd = bytes.firstIndex(of: space) else {
+        guard let first = bytes.first, first >= UInt8(ascii: "A"), first <= UInt8(ascii: "Z"), let verbEnd = bytes.firstIndex(of: space)
+        else {
             return .other
         }
         // The last five bytes as one number, for speed: each connection passes here.

@@ -41,7 +41,9 @@ enum ProxyHeader: Equatable {
     static func take(_ descriptor: Int32) -> ProxyHeader {
         let header = peek(descriptor)
         guard case .complete(let count, _) = header else { return header }
-        let taken = unsafe withUnsafeTemporaryAllocation(byteCount: count, alignment: 1) { unsafe recv(descriptor, $0.baseAddress, count, 0) }
+        let taken = unsafe withUnsafeTemporaryAllocation(byteCount: count, alignment: 1) {
+            unsafe recv(descriptor, $0.baseAddress, count, 0)
+        }
         return taken == count ? header : .invalid
     }
 

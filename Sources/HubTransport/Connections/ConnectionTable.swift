@@ -76,7 +76,8 @@ internal import CLibWebSockets
         }
         unsafe (base + Int(slot)).initialize(
             to: ConnectionState(
-                wsi: wsi, descriptor: descriptor, condition: .open, isDeaf: false, generation: generation, lastInboundTick: tick, pingTick: 0,
+                wsi: wsi, descriptor: descriptor, condition: .open, isDeaf: false, generation: generation, lastInboundTick: tick,
+                pingTick: 0,
                 pingAfterTicks: 0, pongWithinTicks: 0, wheelNext: Self.none, wheelPrevious: Self.none, wheelBucket: UInt16.max,
                 peerCloseCode: 0))
         count += 1

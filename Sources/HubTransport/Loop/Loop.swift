@@ -257,7 +257,8 @@ package import HubCore
         guard unsafe state.pointee.condition == .open || state.pointee.condition == .behind else { return }
         let silence = unsafe tick &- state.pointee.lastInboundTick
         let after = unsafe UInt32(state.pointee.pingAfterTicks)
-        let awaitsPong = unsafe state.pointee.pingTick != 0 && Int32(bitPattern: state.pointee.pingTick &- state.pointee.lastInboundTick) > 0
+        let awaitsPong =
+            unsafe state.pointee.pingTick != 0 && Int32(bitPattern: state.pointee.pingTick &- state.pointee.lastInboundTick) > 0
         if awaitsPong {
             let waited = unsafe tick &- state.pointee.pingTick
             let within = unsafe UInt32(state.pointee.pongWithinTicks)

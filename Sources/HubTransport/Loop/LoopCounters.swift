@@ -39,7 +39,8 @@ extension Loop {
         var time = timespec()
         unsafe clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
         return LoopCounters(
-            counters: counters, connections: connectionCount, nextRequest: http.nextNumber, answeredUpTo: http.answeredUpTo, behind: queues.count,
+            counters: counters, connections: connectionCount, nextRequest: http.nextNumber, answeredUpTo: http.answeredUpTo,
+            behind: queues.count,
             backlogBytes: queuedMemory.bytes, newcomers: newcomers.count, turns: turns,
             cpuNanoseconds: UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec), handshakes: native.handshakes)
     }

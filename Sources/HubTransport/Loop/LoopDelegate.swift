@@ -14,7 +14,6 @@ package struct UpgradeRequest {
     let forwardedFor: String?
 }
 
-
 /// Names one HTTP exchange that is answered later. Valid on any thread; answering an ended exchange does nothing.
 package struct HTTPReply: Sendable, Hashable {
     package let loop: Int

@@ -61,7 +61,8 @@ enum CertificateFile {
         if let key = unsafe key { return unsafe key }
         if wasAskedForPassword {
             throw CertificateError(
-                .key, "the private key in \(path) is encrypted, and nobody can type its password when the server starts: "
+                .key,
+                "the private key in \(path) is encrypted, and nobody can type its password when the server starts: "
                     + "decrypt it with openssl pkey -in \(path), into a file that only the server may read")
         }
         throw CertificateError(
@@ -69,11 +70,11 @@ enum CertificateFile {
     }
 
     /// Refuses OpenSSL's question for a password, which would otherwise go to the terminal.
-    private static let refusePassword:
-        @convention(c) (UnsafeMutablePointer<CChar>?, Int32, Int32, UnsafeMutableRawPointer?) -> Int32 = { _, _, _, asked in
-            unsafe asked?.assumingMemoryBound(to: Bool.self).pointee = true
-            return -1
-        }
+    private static let refusePassword: @convention(c) (UnsafeMutablePointer<CChar>?, Int32, Int32, UnsafeMutableRawPointer?) -> Int32 = {
+        _, _, _, asked in
+        unsafe asked?.assumingMemoryBound(to: Bool.self).pointee = true
+        return -1
+    }
 
     /// The subject's common name, or the first DNS name.
     static func name(_ certificate: OpaquePointer) -> String {

@@ -69,7 +69,8 @@ internal import HubCore
             let advice =
                 place.map { "it belongs to number \($0 + 1) there: the server's own certificate has to come first" }
                 ?? "put the two that were made together, or put the server's own certificate first"
-            throw CertificateError(.pair, "the private key in \(keyPath) does not belong to the first certificate in \(certificatePath): \(advice)")
+            throw CertificateError(
+                .pair, "the private key in \(keyPath) does not belong to the first certificate in \(certificatePath): \(advice)")
         }
         try checkStrength(certificatePath)
     }
@@ -85,7 +86,8 @@ internal import HubCore
         guard let context = unsafe SSL_CTX_new(TLS_server_method()) else { preconditionFailure("out of memory") }
         defer { unsafe SSL_CTX_free(context) }
         guard unsafe SSL_CTX_use_cert_and_key(context, leaf, key, intermediates, 1) == 1 else {
-            let sentence = "\(path) is refused by OpenSSL (\(CertificateFile.reason())): use RSA of at least 2048 bits, or P-256, signed with SHA-256"
+            let sentence =
+                "\(path) is refused by OpenSSL (\(CertificateFile.reason())): use RSA of at least 2048 bits, or P-256, signed with SHA-256"
             throw CertificateError(.certificate, sentence)
         }
     }
@@ -102,7 +104,8 @@ internal import HubCore
         }
         if !isOrdered {
             warnings.append(
-                "the TLS certificate file is not a chain: behind the server's own certificate, each one has to be the issuer of the one before")
+                "the TLS certificate file is not a chain: behind the server's own certificate, each one has to be the issuer of the one before"
+            )
         }
         return warnings
     }

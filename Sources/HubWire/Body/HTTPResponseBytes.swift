@@ -11,7 +11,8 @@ package enum HTTPResponseBytes {
         if response.status == 200, response.contentType == json {
             output += okayJSON
         } else {
-            output += "HTTP/1.1 \(response.status) \(reason(response.status))\r\ncontent-type: \(response.contentType)\r\ncontent-length: ".utf8
+            output +=
+                "HTTP/1.1 \(response.status) \(reason(response.status))\r\ncontent-type: \(response.contentType)\r\ncontent-length: ".utf8
         }
         output += String(response.body.count).utf8
         switch behind {

@@ -46,7 +46,9 @@ internal import HubCore
         let target = start..<end
         guard !target.isEmpty, end < line.upperBound, unsafe bytes[end] == blank else { throw malformed }
         let version = (end + 1)..<line.upperBound
-        guard version.count == 8, equals("HTTP/", version.prefix(5)), unsafe bytes[version.lowerBound + 6] == UInt8(ascii: ".") else { throw malformed }
+        guard version.count == 8, equals("HTTP/", version.prefix(5)), unsafe bytes[version.lowerBound + 6] == UInt8(ascii: ".") else {
+            throw malformed
+        }
         let (major, minor) = unsafe (bytes[version.lowerBound + 5], bytes[version.lowerBound + 7])
         guard isDigit(major), isDigit(minor) else { throw malformed }
         guard major == UInt8(ascii: "1") else { throw HeadRefusal(505, "this server speaks HTTP/1.1") }

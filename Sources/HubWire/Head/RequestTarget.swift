@@ -96,7 +96,8 @@ package struct RequestTarget: Sendable {
         if count == 0 { return }
         let nameEnd = equals ?? count
         unsafe query.append(
-            name: UnsafeBufferPointer(rebasing: room[..<nameEnd]), value: UnsafeBufferPointer(rebasing: room[min(nameEnd + 1, count)..<count]))
+            name: UnsafeBufferPointer(rebasing: room[..<nameEnd]),
+            value: UnsafeBufferPointer(rebasing: room[min(nameEnd + 1, count)..<count]))
     }
 
     /// The byte at `index`, or the byte that an escape there stands for.

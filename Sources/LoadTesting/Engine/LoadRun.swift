@@ -175,7 +175,8 @@ final class LoadRun {
         if now < time {
             try pass(atMost: Double(time - now) / 1e9)
         } else {
-            sampler.warn("The client's threads were busy for so long that the beginning or the end of measuring is blurred: use more --threads.")
+            sampler.warn(
+                "The client's threads were busy for so long that the beginning or the end of measuring is blurred: use more --threads.")
         }
     }
 

@@ -187,13 +187,15 @@ struct Sampler {
         report.figures.append(.init("machine stolen", machine.stolen / total * 100, "%"))
         if machine.stolen / total > Self.stolenShare {
             report.warnings.append(
-                "\(decimal((machine.stolen / total * 100).rounded())) % of the machine's time went to other virtual machines: do not trust the timings.")
+                "\(decimal((machine.stolen / total * 100).rounded())) % of the machine's time went to other virtual machines: do not trust the timings."
+            )
         }
         if options.serverPID != nil {
             report.figures.append(.init("machine busy with other things", max(0, others) / total * 100, "%"))
             if others / total > Self.othersShare {
                 report.warnings.append(
-                    "The machine was busy with other things for \(decimal((others / total * 100).rounded())) % of its time: do not trust the timings.")
+                    "The machine was busy with other things for \(decimal((others / total * 100).rounded())) % of its time: do not trust the timings."
+                )
             }
         }
     }

@@ -26,7 +26,9 @@ enum Processes {
 
     /// User and system time of all threads, seconds.
     static func cpu(_ pid: Int) -> Double? {
-        guard let fields = fields(pid), fields.count > 13, let user = Double(fields[11]), let system = Double(fields[12]) else { return nil }
+        guard let fields = fields(pid), fields.count > 13, let user = Double(fields[11]), let system = Double(fields[12]) else {
+            return nil
+        }
         return (user + system) / ticksPerSecond
     }
 

@@ -1,6 +1,6 @@
+internal import Foundation
 internal import HubCrypto
 internal import HubJSON
-internal import Foundation
 internal import Synchronization
 
 /// Pusher's protocol, for any compatible server: WebSockets at `/app/KEY`, signed publishes at `/apps/ID/events`.

@@ -69,14 +69,17 @@ struct GroupSection {
         return .joined([
             .leaf("h3", "\(name): percentiles, logarithmic"), key(curves.map(\.0)), plot.markup,
             ReportPage.table(
-                [.text("Server"), .number("Count")] + Self.tablePercents.map { .number($0 == 100 ? "max" : "\(NumberText.plain($0)) %") }, rows),
+                [.text("Server"), .number("Count")] + Self.tablePercents.map { .number($0 == 100 ? "max" : "\(NumberText.plain($0)) %") },
+                rows),
         ])
     }
 
     /// The last of several rounds, because different runs have no common clock.
     private func timeline(_ name: String) -> Markup {
         let lines = group.servers.compactMap { server -> (String, LoadReport.Timeline)? in
-            server.rounds.reversed().lazy.compactMap { $0.timelines.first { $0.name == name && !$0.points.isEmpty } }.first.map { (server.name, $0) }
+            server.rounds.reversed().lazy.compactMap { $0.timelines.first { $0.name == name && !$0.points.isEmpty } }.first.map {
+                (server.name, $0)
+            }
         }
         guard let unit = lines.first?.1.unit else {
             return .nothing

@@ -18,7 +18,8 @@ package enum ReportPage {
             .void("meta", ["http-equiv": "Content-Security-Policy", "content": "default-src 'none'; style-src 'unsafe-inline'"]),
             .leaf("title", set.title), .style(PageStyle.sheet),
         ])
-        let page = Markup.element("html", ["lang": "en"], [.element("head", [:], [head]), .element("body", [:], [.element("main", [:], body)])])
+        let page = Markup.element(
+            "html", ["lang": "en"], [.element("head", [:], [head]), .element("body", [:], [.element("main", [:], body)])])
         return "<!DOCTYPE html>\n\(page.source)\n"
     }
 

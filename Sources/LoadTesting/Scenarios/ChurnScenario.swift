@@ -70,7 +70,8 @@ package struct ChurnScenario: Scenario {
             let own = start + UInt64(Double(index) / rate * 1e9)
             door.post { worker in
                 worker.scenario = Arrivals(
-                    worker: worker, schedule: OpenLoop(rate: share, start: own), stay: UInt64(stay * 1e9)) { plan(index, $0) }
+                    worker: worker, schedule: OpenLoop(rate: share, start: own), stay: UInt64(stay * 1e9)
+                ) { plan(index, $0) }
             }
         }
         try run.pass(atMost: run.options.warmup)
@@ -113,7 +114,9 @@ package struct ChurnScenario: Scenario {
             }
         }
         let here = try run.pass(atMost: Self.connectPartSecondsMax) { Self.counts(run).opened >= UInt64(clients) }
-        guard here else { throw LoadError("\(Self.counts(run).opened) of \(clients) clients connected: \(run.counts().links.failure ?? "")") }
+        guard here else {
+            throw LoadError("\(Self.counts(run).opened) of \(clients) clients connected: \(run.counts().links.failure ?? "")")
+        }
         try run.pass(atMost: run.options.warmup)
         try run.beginMeasuring()
         // A calm phase for comparison.
@@ -138,7 +141,8 @@ package struct ChurnScenario: Scenario {
         try run.endMeasuring()
         let figures: [LoadReport.Figure] = [
             .init("clients cut off", Double(clients)), .init("clients back", Double(back.opened - before.opened)),
-            .init("all back after", seconds, "s"), .init("back per second", Double(back.opened - before.opened) / max(seconds, 1e-3), "1/s"),
+            .init("all back after", seconds, "s"),
+            .init("back per second", Double(back.opened - before.opened) / max(seconds, 1e-3), "1/s"),
             .init("attempts that failed", Double(back.failed - before.failed)),
         ]
         let failures = allBack ? [] : ["Not all clients came back within \(decimal(Self.stormSecondsMax)) s."]

@@ -63,13 +63,14 @@ package struct ClientEventScenario: Scenario {
         var missing: UInt64 = 0
         try run.pass(atMost: run.options.drain) {
             missing = run.receivers.reduce(UInt64(0)) { sum, door in
-                sum + door.ask { worker in
-                    // Senders do not receive their own events.
-                    let own = (worker.scenario as? Senders)?.sent.reduce(UInt64(0)) { $0 + UInt64($1.count) } ?? 0
-                    let open = worker.missing(kind: Self.kind, ends: goal, firstChannel: 0, firstStream: 0)
-                    // Fewer if a server returns events to their sender.
-                    return open > own ? open - own : 0
-                }
+                sum
+                    + door.ask { worker in
+                        // Senders do not receive their own events.
+                        let own = (worker.scenario as? Senders)?.sent.reduce(UInt64(0)) { $0 + UInt64($1.count) } ?? 0
+                        let open = worker.missing(kind: Self.kind, ends: goal, firstChannel: 0, firstStream: 0)
+                        // Fewer if a server returns events to their sender.
+                        return open > own ? open - own : 0
+                    }
             }
             return missing == 0
         }

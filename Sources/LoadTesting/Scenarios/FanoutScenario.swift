@@ -33,7 +33,8 @@ package struct FanoutScenario: Scenario {
         var report = try run.report()
         let counts = run.counts()
         let published = publishing.counts
-        report.figures.append(.init("publishes per second", Double(run.sampler.counted(Kind.answered)) / run.sampler.measuredSeconds, "1/s"))
+        report.figures.append(
+            .init("publishes per second", Double(run.sampler.counted(Kind.answered)) / run.sampler.measuredSeconds, "1/s"))
         var failures = Verdict.judge(&report, publishes: published, seconds: run.sampler.measuredSeconds)
         failures += Verdict.judge(&report, kinds: counts.kinds, numbered: [Kind.event], missing: missing, links: counts.links)
         if published.taken > before.taken, counts.kinds[Kind.event].received == 0 { failures.append("Nothing was delivered.") }

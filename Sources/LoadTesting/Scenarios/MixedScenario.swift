@@ -69,7 +69,8 @@ package struct MixedScenario: Scenario {
             try Publishing(
                 run,
                 PublishPlan(
-                    channels: names, pace: .rate(perSecond), connections: Self.lines, bytes: options.bytes, kind: kind, answeredKind: taken))
+                    channels: names, pace: .rate(perSecond), connections: Self.lines, bytes: options.bytes, kind: kind, answeredKind: taken)
+            )
         }
         let questions = try publishing(Kind.question, Kind.questionTaken)
         let scores = try publishing(Kind.scores, Kind.scoresTaken)
@@ -102,11 +103,12 @@ package struct MixedScenario: Scenario {
         var missing: UInt64 = 0
         try run.pass(atMost: run.options.drain) {
             missing = run.receivers.reduce(UInt64(0)) { sum, door in
-                sum + door.ask { worker in
-                    let own = (worker.scenario as? Players)?.ownExpected ?? 0
-                    let open = worker.missing(kind: Kind.answer, ends: goal, firstChannel: 0, firstStream: 0)
-                    return open > own ? open - own : 0
-                }
+                sum
+                    + door.ask { worker in
+                        let own = (worker.scenario as? Players)?.ownExpected ?? 0
+                        let open = worker.missing(kind: Kind.answer, ends: goal, firstChannel: 0, firstStream: 0)
+                        return open > own ? open - own : 0
+                    }
             }
             return missing == 0
         }
@@ -131,7 +133,8 @@ package struct MixedScenario: Scenario {
         report.settings.append(.init("a question every", "\(decimal(evening.questionEvery)) s in each session"))
         report.settings.append(.init("players who leave and return", "\(decimal(evening.leavingRate))/s"))
         report.settings.removeAll { $0.name == "rate" || $0.name == "publishers" }
-        for (name, kind) in [("questions delivered", Kind.question), ("answers delivered", Kind.answer), ("scores delivered", Kind.scores)] {
+        for (name, kind) in [("questions delivered", Kind.question), ("answers delivered", Kind.answer), ("scores delivered", Kind.scores)]
+        {
             report.figures.append(.init(name, Double(run.sampler.counted(kind))))
         }
         report.figures.append(.init("answers sent", Double(answers)))

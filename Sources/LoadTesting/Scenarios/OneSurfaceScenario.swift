@@ -33,7 +33,9 @@ package struct OneSurfaceScenario: Scenario {
     private static let millisecond: UInt64 = 1_000_000
 
     package func run(_ options: RunOptions, target: Target, dialect: any Dialect) throws(LoadError) -> Outcome {
-        guard let pusher = dialect as? PusherDialect else { throw LoadError("\(Self.name) is Tandem's own: --dialect pusher", isUsage: true) }
+        guard let pusher = dialect as? PusherDialect else {
+            throw LoadError("\(Self.name) is Tandem's own: --dialect pusher", isUsage: true)
+        }
         guard case .rate(let rate) = options.pace else { throw LoadError("events go out at a rate: say --rate", isUsage: true) }
         let people = options.connections
         let live = Int((Double(people) * liveShare).rounded())
@@ -107,7 +109,9 @@ package struct OneSurfaceScenario: Scenario {
     ) -> [String] {
         var told = Array(repeating: 0, count: people * events)
         for push in pushes {
-            guard let person = session.person(of: push.token), person < people, let mark = push.mark, Int(mark.sequence) < events else { continue }
+            guard let person = session.person(of: push.token), person < people, let mark = push.mark, Int(mark.sequence) < events else {
+                continue
+            }
             told[person * events + Int(mark.sequence)] += 1
         }
         let ofLive = told[..<(live * events)]

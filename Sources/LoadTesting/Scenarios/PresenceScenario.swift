@@ -46,7 +46,8 @@ package struct PresenceScenario: Scenario {
         let lines = max(1, Int((rate * stay).rounded(.up)) + Self.spareLines)
         let stay = UInt64(stay * 1e9)
         run.publisher.post { worker in
-            worker.scenario = MemberTraffic(worker: worker, dialect: pusher, channel: channel, lines: lines, stay: stay, departures: departures)
+            worker.scenario = MemberTraffic(
+                worker: worker, dialect: pusher, channel: channel, lines: lines, stay: stay, departures: departures)
         }
         let ready = try run.pass(atMost: Self.connectSeconds) {
             run.publisher.ask { ($0.scenario as? MemberTraffic)?.isConnected == true }
@@ -95,7 +96,8 @@ package struct PresenceScenario: Scenario {
         }
         if traffic.refused > 0 {
             failures.append(
-                "\(traffic.refused) joins were refused: does the server allow so many members (Tandem: presence_members_max)? \(traffic.refusal)")
+                "\(traffic.refused) joins were refused: does the server allow so many members (Tandem: presence_members_max)? \(traffic.refusal)"
+            )
         }
         if traffic.joined == 0 { failures.append("Nobody could join.") }
         if added != expected { failures.append("\(expected) member_added frames had to come, \(added) came.") }

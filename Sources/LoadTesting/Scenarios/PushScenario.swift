@@ -21,7 +21,9 @@ package struct PushScenario: Scenario {
     private static let millisecond: UInt64 = 1_000_000
 
     package func run(_ options: RunOptions, target: Target, dialect: any Dialect) throws(LoadError) -> Outcome {
-        guard let pusher = dialect as? PusherDialect else { throw LoadError("\(Self.name) is Tandem's own: --dialect pusher", isUsage: true) }
+        guard let pusher = dialect as? PusherDialect else {
+            throw LoadError("\(Self.name) is Tandem's own: --dialect pusher", isUsage: true)
+        }
         guard options.connections <= GatewayLedger.recordsMax else {
             throw LoadError("the simulated gateways remember \(GatewayLedger.recordsMax) pushes: ask for no more --devices", isUsage: true)
         }
@@ -73,7 +75,8 @@ package struct PushScenario: Scenario {
                 .init("pushes", Double(seen.reduce(0, +))),
                 .init("pushes per second", Double(seen.reduce(0, +)) * 1000 / Double(max(1, last - published)), "1/s"),
                 .init("first push after", Double(first - published), "ms"), .init("last push after", Double(last - published), "ms"),
-                .init("people without a push", Double(seen.count { $0 == 0 })), .init("people with more than one", Double(seen.count { $0 > 1 })),
+                .init("people without a push", Double(seen.count { $0 == 0 })),
+                .init("people with more than one", Double(seen.count { $0 > 1 })),
             ], at: 0)
         report.figures.removeAll { $0.name.hasPrefix("deliveries") || $0.name.hasSuffix("per delivery") }
         if let cpu = report.figures.first(where: { $0.name == "server CPU" }) {

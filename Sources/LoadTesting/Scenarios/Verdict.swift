@@ -18,12 +18,15 @@ enum Verdict {
         let wereSlow = links.closedByServer.filter { slowConsumerCodes.contains($0.key) }.values.reduce(0, +)
         var failures: [String] = []
         if closed > 0 {
-            let codes = links.closedByServer.sorted { $0.key < $1.key }.map { "\($0.value) with \($0.key == 0 ? "no close frame" : "\($0.key)")" }
+            let codes = links.closedByServer.sorted { $0.key < $1.key }.map {
+                "\($0.value) with \($0.key == 0 ? "no close frame" : "\($0.key)")"
+            }
             report.warnings.append("The server closed \(closed) connections: \(codes.joined(separator: ", ")).")
         }
         if lost > 0 {
             if wereSlow > 0 {
-                report.warnings.append("\(lost) events did not arrive; the server closed \(wereSlow) connections as too slow, which may explain it.")
+                report.warnings.append(
+                    "\(lost) events did not arrive; the server closed \(wereSlow) connections as too slow, which may explain it.")
             } else {
                 failures.append("\(lost) EVENTS WERE LOST.")
             }
@@ -46,10 +49,12 @@ enum Verdict {
         if publishes.unanswered > 0 { report.warnings.append("\(publishes.unanswered) publishes got no answer.") }
         if publishes.unsent > 1 {
             report.warnings.append(
-                "\(publishes.unsent) publishes were due and could not be sent in time: the server (or the number of --publishers) does not keep up with the rate.")
+                "\(publishes.unsent) publishes were due and could not be sent in time: the server (or the number of --publishers) does not keep up with the rate."
+            )
         }
         if publishes.abandoned > 0 {
-            failures.append("\(publishes.abandoned) connections that publish failed \(Publisher.failuresMax) times in a row and were given up.")
+            failures.append(
+                "\(publishes.abandoned) connections that publish failed \(Publisher.failuresMax) times in a row and were given up.")
         }
         if publishes.sent > 0, publishes.taken == 0 { failures.append("No publish was taken.") }
         return failures

@@ -40,7 +40,9 @@ package struct PresenceMember: Hashable, Sendable {
     /// - Parameters:
     ///   - channelData: the string that was signed.
     ///   - parser: of the calling thread; it holds another document afterwards.
-    package static func parse(channelData: String, limits: UserLimits, with parser: JSONParser) throws(ProtocolError)
+    package static func parse(
+        channelData: String, limits: UserLimits, with parser: JSONParser
+    ) throws(ProtocolError)
         -> PresenceMember
     {
         let object = try UserObject(
@@ -83,7 +85,9 @@ package struct SignedInUser: Hashable, Sendable {
     /// - Parameters:
     ///   - userData: the string that was signed. The size limit leaves extra room for a full watchlist.
     ///   - parser: of the calling thread; it holds another document afterwards.
-    package static func parse(userData: String, limits: UserLimits, with parser: JSONParser) throws(ProtocolError)
+    package static func parse(
+        userData: String, limits: UserLimits, with parser: JSONParser
+    ) throws(ProtocolError)
         -> SignedInUser
     {
         let watchlistBytesMax = limits.watchlistMax * (limits.userIDCharactersMax * 4 + 3)

@@ -83,7 +83,9 @@ package struct PublishRequest: Hashable, Sendable {
     /// Parses the body of `POST /apps/{id}/events`. Unknown members are ignored, as several SDKs pass their own through.
     /// - Parameter parser: of the calling thread, large enough for `limits.eventBodyBytesMax`; it holds another document
     ///   afterwards.
-    package static func parse(event body: [UInt8], limits: PublishLimits, with parser: JSONParser) throws(PublishError)
+    package static func parse(
+        event body: [UInt8], limits: PublishLimits, with parser: JSONParser
+    ) throws(PublishError)
         -> PublishRequest
     {
         let members = EventMembers(try document(body, parser))
@@ -100,7 +102,9 @@ package struct PublishRequest: Hashable, Sendable {
 
     /// Parses the body of `POST /apps/{id}/batch_events`; one bad item refuses all of them.
     /// - Parameter parser: as for one event, large enough for `limits.batchBodyBytesMax`.
-    package static func parse(batch body: [UInt8], limits: PublishLimits, with parser: JSONParser) throws(PublishError)
+    package static func parse(
+        batch body: [UInt8], limits: PublishLimits, with parser: JSONParser
+    ) throws(PublishError)
         -> [PublishRequest]
     {
         guard let batch = try document(body, parser).member("batch"), batch.element.kind == .array else {
@@ -192,7 +196,9 @@ package struct PublishRequest: Hashable, Sendable {
         return distinct.names
     }
 
-    private static func channel(_ members: EventMembers, at place: String, missing: @autoclosure () -> String) throws(PublishError) -> ChannelName {
+    private static func channel(
+        _ members: EventMembers, at place: String, missing: @autoclosure () -> String
+    ) throws(PublishError) -> ChannelName {
         guard let channel = members.channel?.element, !channel.isNull else { throw bad(missing()) }
         return try channelName(channel, at: "\(place)channel")
     }

@@ -30,7 +30,8 @@ package enum RequestAuth {
         let sent = query.bytes("auth_signature") ?? []
         // Nearly every request is signed as it arrives; only the others pay for the candidates.
         let isAccepted =
-            query.isSorted(without: "auth_signature") && key.isCode(sent, of: text(method: request.method, path: request.path, query: query))
+            query.isSorted(without: "auth_signature")
+            && key.isCode(sent, of: text(method: request.method, path: request.path, query: query))
             || isSignedOtherwise(request, query, as: sent, key: key)
         guard isAccepted else {
             throw invalidSignature(request, query, sent)
@@ -70,9 +71,10 @@ package enum RequestAuth {
     }
 
     private static func isHex(_ text: ArraySlice<UInt8>, digits: Int) -> Bool {
-        text.count == digits && text.allSatisfy { byte in
-            (0x30...0x39).contains(byte) || (0x61...0x66).contains(byte | 0x20)
-        }
+        text.count == digits
+            && text.allSatisfy { byte in
+                (0x30...0x39).contains(byte) || (0x61...0x66).contains(byte | 0x20)
+            }
     }
 
     /// Parameter names are compared without case.
@@ -139,7 +141,8 @@ package enum RequestAuth {
             guard body.isEmpty else { throw Refusal(message: "Missing parameter: body_md5 (a request with a body needs it)") }
             return
         }
-        guard Digest.isMD5(md5, of: body) || Digest.isMD5(ArraySlice(String(decoding: md5, as: UTF8.self).lowercased().utf8), of: body) else {
+        guard Digest.isMD5(md5, of: body) || Digest.isMD5(ArraySlice(String(decoding: md5, as: UTF8.self).lowercased().utf8), of: body)
+        else {
             throw Refusal(message: "Invalid body_md5: it is not the MD5 of the body that arrived; was the body changed on its way?")
         }
     }

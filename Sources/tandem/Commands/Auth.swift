@@ -81,7 +81,8 @@ struct Auth: ParsableCommand {
             throw ServerError(.usage, "\(channel) is not encrypted: --encryption-master-key is for private-encrypted- channels")
         }
         guard let masterKey = Data(base64Encoded: text), masterKey.count == Self.masterKeyBytes else {
-            throw ServerError(.usage, "--encryption-master-key is not \(Self.masterKeyBytes) bytes in base64: make one with openssl rand -base64 32")
+            throw ServerError(
+                .usage, "--encryption-master-key is not \(Self.masterKeyBytes) bytes in base64: make one with openssl rand -base64 32")
         }
         return Data(Digest.sha256(Array(channel.text.utf8) + masterKey)).base64EncodedString()
     }

@@ -16,7 +16,9 @@ struct Check: AsyncParsableCommand {
             try Server.checkCredentials(configuration)
             let certificate = try Server.checkCertificate(configuration)
             print("configuration: good (\(configuration.apps.count) app\(configuration.apps.count == 1 ? "" : "s"))")
-            print("channel definitions: good (\(definitions.names.isEmpty ? "none" : definitions.names.joined(separator: ", ")); \(folder ?? "no folder"))")
+            print(
+                "channel definitions: good (\(definitions.names.isEmpty ? "none" : definitions.names.joined(separator: ", ")); \(folder ?? "no folder"))"
+            )
             if let certificate {
                 print("TLS certificate: \(certificate.warnings.isEmpty ? "good" : "usable") (\(certificate.text))")
                 for warning in certificate.warnings { print("warning: \(warning)") }

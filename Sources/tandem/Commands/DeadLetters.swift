@@ -21,7 +21,8 @@ struct DeadLetters: AsyncParsableCommand {
         @Flag(name: .long, help: "Print JSON.") var json = false
 
         private static let columns = [
-            ("FAILED", "failed_at"), ("NID", "nid"), ("USER", "user"), ("DEVICE", "device"), ("PROVIDER", "provider"), ("ATTEMPTS", "attempts"),
+            ("FAILED", "failed_at"), ("NID", "nid"), ("USER", "user"), ("DEVICE", "device"), ("PROVIDER", "provider"),
+            ("ATTEMPTS", "attempts"),
             ("REASON", "reason"),
         ]
 
@@ -83,7 +84,9 @@ struct DeadLetters: AsyncParsableCommand {
 
         func validate() throws {
             guard all == nids.isEmpty else { throw ValidationError("name notifications, or --all with --reason or --before") }
-            guard all == (reason != nil || before != nil) else { throw ValidationError("--reason and --before go with --all, and --all needs one of them") }
+            guard all == (reason != nil || before != nil) else {
+                throw ValidationError("--reason and --before go with --all, and --all needs one of them")
+            }
         }
 
         func run() async throws {
@@ -97,14 +100,17 @@ struct DeadLetters: AsyncParsableCommand {
                 var (replayed, refused): (Int64, [JSONValue]) = (0, [])
                 while true {
                     let path = "/apps/\(app.resolvedID)/dead-letters/replay"
-                    let answer = try await SignedRequest(method: "POST", path: path, body: Array(JSONValue.object(body).text.utf8)).object(from: url, as: app)
+                    let answer = try await SignedRequest(method: "POST", path: path, body: Array(JSONValue.object(body).text.utf8)).object(
+                        from: url, as: app)
                     replayed += answer["replayed"]?.intValue ?? 0
                     refused += answer["refused"]?.arrayValue ?? []
                     if answer["more"]?.boolValue != true { break }
                 }
                 print("replayed \(replayed)")
                 for refusal in refused {
-                    print("refused \(refusal["nid"]?.stringValue ?? "-") \(refusal["device"]?.stringValue ?? ""): \(refusal["error"]?.stringValue ?? "-")")
+                    print(
+                        "refused \(refusal["nid"]?.stringValue ?? "-") \(refusal["device"]?.stringValue ?? ""): \(refusal["error"]?.stringValue ?? "-")"
+                    )
                 }
                 if !refused.isEmpty { throw ServerError(.failed, "\(refused.count) could not be sent again") }
             } catch let error as ServerError {
@@ -122,7 +128,8 @@ struct DeadLetters: AsyncParsableCommand {
             var query = [(name: "limit", value: String(pageMax))]
             if !place.isEmpty { query.append((name: "after", value: place)) }
             if let reason { query.append((name: "reason", value: reason)) }
-            let page = try await SignedRequest(method: "GET", path: "/apps/\(app.resolvedID)/dead-letters", query: query).object(from: url, as: app)
+            let page = try await SignedRequest(method: "GET", path: "/apps/\(app.resolvedID)/dead-letters", query: query).object(
+                from: url, as: app)
             letters += page["dead_letters"]?.arrayValue ?? []
             after = page["next"]?.stringValue
         }

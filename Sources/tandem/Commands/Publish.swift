@@ -40,7 +40,9 @@ struct Publish: AsyncParsableCommand {
         }
         guard !event.isEmpty, event.unicodeScalars.count <= EventName.charactersMax, !EventName.isReserved(event) else {
             throw ServerError(
-                .usage, "'\(event.prefix(64))' is not allowed: an event name has 1 to \(EventName.charactersMax) characters and no pusher: in front")
+                .usage,
+                "'\(event.prefix(64))' is not allowed: an event name has 1 to \(EventName.charactersMax) characters and no pusher: in front"
+            )
         }
         var body: [String: JSONValue] = ["name": .string(event), "channels": .array(([channel] + also).map(JSONValue.string))]
         if let socketID {

@@ -98,7 +98,9 @@ struct TrailTable {
             func text(_ name: String) -> String { push[name]?.stringValue ?? "-" }
             let attempts = String(push["attempts"]?.intValue ?? 0)
             // A recipient's further devices follow below the first one.
-            return (index == 0 ? own : ["", "", "", "", ""]) + [text("device") + (isClear(push) ? " (clear)" : ""), text("state"), attempts, text("outcome")]
+            return (index == 0 ? own : ["", "", "", "", ""]) + [
+                text("device") + (isClear(push) ? " (clear)" : ""), text("state"), attempts, text("outcome"),
+            ]
         }
     }
 

@@ -58,7 +58,10 @@ struct MetricsTextTests {
         #expect(lines[1] == "# TYPE h_seconds histogram")
         #expect(lines[2] == #"h_seconds_bucket{way="w",le="0.0001"} 1"# && lines[3] == #"h_seconds_bucket{way="w",le="0.00025"} 2"#)
         #expect(lines.contains(#"h_seconds_bucket{way="w",le="0.5"} 2"#) && lines.contains(#"h_seconds_bucket{way="w",le="1"} 3"#))
-        #expect(lines.suffix(3) == [#"h_seconds_bucket{way="w",le="+Inf"} 4"#, #"h_seconds_sum{way="w"} 100.000200001"#, #"h_seconds_count{way="w"} 4"#])
+        #expect(
+            lines.suffix(3) == [
+                #"h_seconds_bucket{way="w",le="+Inf"} 4"#, #"h_seconds_sum{way="w"} 100.000200001"#, #"h_seconds_count{way="w"} 4"#,
+            ])
     }
 }
 

@@ -131,7 +131,8 @@ struct IdempotencyTests {
     @Test("is the same with white space around it")
     func whiteSpace() async throws {
         let stage = try RouterStage()
-        for (key, isReplayed) in [("order 17", nil), ("order 17 \t", "true"), (" order 17", "true"), ("order  17", nil), ("Order 17", nil)] {
+        for (key, isReplayed) in [("order 17", nil), ("order 17 \t", "true"), (" order 17", "true"), ("order  17", nil), ("Order 17", nil)]
+        {
             let response = try await stage.send("POST", "/events", Self.event, headers: ["idempotency-key": key])
             #expect(response.status == 200 && response[header: "Idempotency-Replayed"] == isReplayed, "'\(key)'")
         }
@@ -180,7 +181,9 @@ struct IdempotencyTests {
 
     @Test("names what a request asks, and not how it was signed")
     func digest() {
-        func digest(_ method: String = "POST", _ path: String = "/p", _ query: [(name: String, value: String)] = [], _ body: String = "") -> [UInt8] {
+        func digest(
+            _ method: String = "POST", _ path: String = "/p", _ query: [(name: String, value: String)] = [], _ body: String = ""
+        ) -> [UInt8] {
             IdempotencyKey.digest(of: HTTPRequest(method: method, path: path, query: query, body: Array(body.utf8)))
         }
         let plain = digest()

@@ -49,7 +49,8 @@ struct ScheduledTests {
         #expect(try await stage.send("POST", "/events", body("\(edge)")).status == 200)
         let cases: [(String, String)] = [
             (body("\(edge + 1)"), "30 days"), (body("9223372036854775807"), "30 days"), (body(#""tomorrow""#), "deliver_at must be"),
-            (body(more: #","info":"subscription_count""#), "info tells"), (#"{"name":"n","channel":"a b","data":"d","deliver_at":\#(Self.later)}"#, "channel"),
+            (body(more: #","info":"subscription_count""#), "info tells"),
+            (#"{"name":"n","channel":"a b","data":"d","deliver_at":\#(Self.later)}"#, "channel"),
         ]
         for (body, text) in cases {
             let answer = try await stage.send("POST", "/events", body)
@@ -138,10 +139,13 @@ struct ScheduledTests {
         let again = try await stage.send("DELETE", "/scheduled/\(ids[0])")
         #expect(again.status == 404 && again.error.contains("cancelled already"))
         let cancelled = try await stage.send("GET", "/scheduled/\(ids[0])")
-        #expect(cancelled.json["state"] == "cancelled" && cancelled.json["ended_at"] == "2026-01-09T01:00:00.250Z" && cancelled.json["data"] == nil)
+        #expect(
+            cancelled.json["state"] == "cancelled" && cancelled.json["ended_at"] == "2026-01-09T01:00:00.250Z"
+                && cancelled.json["data"] == nil)
         #expect(try await stage.send("GET", "/scheduled").json["scheduled"]?.arrayValue?.count == 4)
         for (method, path, status) in [
-            ("DELETE", "/scheduled/x", 404), ("GET", "/scheduled/x", 404), ("POST", "/scheduled", 405), ("PUT", "/scheduled/\(ids[1])", 405),
+            ("DELETE", "/scheduled/x", 404), ("GET", "/scheduled/x", 404), ("POST", "/scheduled", 405),
+            ("PUT", "/scheduled/\(ids[1])", 405),
         ] { #expect(try await stage.send(method, path).status == status, "\(method) \(path)") }
         for query in [("after", "x"), ("after", "1"), ("limit", "1001"), ("state", "done")] {
             #expect(try await stage.send("GET", "/scheduled", query: [(name: query.0, value: query.1)]).status == 400)
@@ -154,7 +158,8 @@ struct ScheduledTests {
         let answers = [try await stage.send("POST", "/events", body()), try await stage.send("POST", "/events", body())]
         let ids = answers.compactMap { $0.json["scheduled_id"]?.stringValue }
         try await stage.schedule.store.failScheduled(id: ids[0], outcome: "there is no session", now: Self.later)
-        _ = try await stage.schedule.store.commit([], answers: [], scheduled: [ScheduledTake(id: ids[1], at: Self.later, events: ["e1", "e2"])])
+        _ = try await stage.schedule.store.commit(
+            [], answers: [], scheduled: [ScheduledTake(id: ids[1], at: Self.later, events: ["e1", "e2"])])
         let failed = try await stage.send("GET", "/scheduled", query: [(name: "state", value: "failed")])
         #expect(failed.json["scheduled"]?.arrayValue?.map { $0["error"] } == ["there is no session"])
         #expect(try await stage.send("GET", "/scheduled").json == ["scheduled": [], "next": .null])

@@ -70,10 +70,13 @@ struct DeadLettersTests {
         #expect(hub.pushes.deliveries.last?.message?.expiresAt == hub.clock.wallMilliseconds + 300_000)
     }
 
-    @Test("a replay says what it means", arguments: [
-        [:], ["nids": []], ["nids": [1]], ["nids": ["a"], "reason": "b"], ["reason": ""], ["before": "yesterday"], ["reason": "x", "all": true],
-        ["nids": ["a"], "ttl": 0],
-    ] as [JSONValue])
+    @Test(
+        "a replay says what it means",
+        arguments: [
+            [:], ["nids": []], ["nids": [1]], ["nids": ["a"], "reason": "b"], ["reason": ""], ["before": "yesterday"],
+            ["reason": "x", "all": true],
+            ["nids": ["a"], "ttl": 0],
+        ] as [JSONValue])
     func refusals(body: JSONValue) async throws {
         let hub = try Hub()
         #expect(try await hub.call("POST", "dead-letters/replay", body).status == 400)

@@ -35,7 +35,8 @@ struct NotificationsTests {
         let sent = hub.pushes.deliveries
         #expect(sent.map(\.device).sorted() == ["pad", "phone"] && sent.allSatisfy { $0.user == "ann" && $0.state == .due })
         let message = try #require(sent.first?.message)
-        #expect(message.title == "Welcome" && message.data == ["action": "NONE"] && message.group == "welcome" && message.policy == .pushOnly)
+        #expect(
+            message.title == "Welcome" && message.data == ["action": "NONE"] && message.group == "welcome" && message.policy == .pushOnly)
         #expect(message.nid == NotificationID.make(event: event, app: "1", user: "ann") && message.sequence == 1)
         #expect(message.expiresAt == hub.clock.wallMilliseconds + 7_200_000 && message.kind == .alert)
         // Committed before it was answered.
@@ -68,7 +69,9 @@ struct NotificationsTests {
         #expect(sent.map(\.device) == ["token-1", "token-2", "token-4", "token-5", "token-6"] && sent.allSatisfy { $0.user == "" })
         #expect(Set(sent.map(\.nid)).count == 5)
         let addresses = sent.compactMap(\.address)
-        #expect(addresses.map(\.provider) == [.fcm, .apns, .fcm, .fcm, .apns] && addresses.map(\.form) == [.token, .token, .fid, .token, .token])
+        #expect(
+            addresses.map(\.provider) == [.fcm, .apns, .fcm, .fcm, .apns]
+                && addresses.map(\.form) == [.token, .token, .fid, .token, .token])
         #expect(addresses.map(\.environment) == [.sandbox, .sandbox, .sandbox, .sandbox, .production])
         let event = try #require(answer["event_id"]?.stringValue)
         #expect(try await hub.events.store.deliveries(event: event).map(\.address?.text).contains(fcmToken))
@@ -194,10 +197,12 @@ struct NotificationsTests {
         "topics and conditions are read as FCM reads them",
         arguments: [
             ("'a' in topics", true), ("'a' in topics && ('b' in topics || 'c' in topics)", true), ("!('a' in topics)", true),
-            ("('a' in topics)||'b-_.~%' in topics", true), ("'a' in topics || 'b' in topics || 'c' in topics || 'd' in topics || 'e' in topics", true),
+            ("('a' in topics)||'b-_.~%' in topics", true),
+            ("'a' in topics || 'b' in topics || 'c' in topics || 'd' in topics || 'e' in topics", true),
             ("'a' in topics || 'b' in topics || 'c' in topics || 'd' in topics || 'e' in topics || 'f' in topics", false), ("", false),
             ("'a'", false), ("'a' in topic", false), ("'a b' in topics", false), ("'a' in topics &&", false), ("('a' in topics", false),
-            ("'a' in topics)", false), ("'a'in topics", false), ("'' in topics", false), ("\"a\" in topics", false), ("'a' in topics & 'b' in topics", false),
+            ("'a' in topics)", false), ("'a'in topics", false), ("'' in topics", false), ("\"a\" in topics", false),
+            ("'a' in topics & 'b' in topics", false),
             (String(repeating: "(", count: 200) + "'a' in topics" + String(repeating: ")", count: 200), false),
             (String(repeating: "!", count: 4_000) + "'a' in topics", false),
         ])

@@ -30,7 +30,8 @@ struct TrailTests {
         #expect(rows.first?["nid"]?.stringValue == NotificationID.make(event: "e1", app: "1", user: "a"))
         #expect(rows.first?["why"]?.stringValue?.contains("(live)") == true)
         let push = rows.dropFirst().first?["pushes"]?.arrayValue?.first
-        #expect(push?["device"] == "phone" && push?["why"] == "live, not confirmed" && push?["attempts"] == 2 && push?["outcome"] == "accepted")
+        #expect(
+            push?["device"] == "phone" && push?["why"] == "live, not confirmed" && push?["attempts"] == 2 && push?["outcome"] == "accepted")
         #expect(push?["purpose"] == "notification")
         #expect(push?["answers"]?.arrayValue?.map { $0["answer"] } == ["http 503", "accepted"])
         #expect(push?["answers"]?.arrayValue?.first?["started_at"] == "2026-01-09T01:00:01.250Z")
@@ -75,7 +76,8 @@ struct TrailTests {
         func recipient(_ choice: RecipientNote.Choice?, _ states: [PushState] = [], confirmed: Bool = false) -> EventTrail.Recipient {
             let deliveries = states.map { state in
                 EventTrail.Delivery(
-                    record: PushRecord(nid: "", event: "", app: "", user: "", device: "d", state: state, reason: "why", dueAt: 0), attempts: [])
+                    record: PushRecord(nid: "", event: "", app: "", user: "", device: "d", state: state, reason: "why", dueAt: 0),
+                    attempts: [])
             }
             return EventTrail.Recipient(
                 user: "u", note: choice.map { RecipientNote(state: nil, choice: $0) }, isConfirmed: confirmed, confirmedAt: nil,
@@ -83,7 +85,8 @@ struct TrailTests {
         }
         #expect(Set(choices.map { recipient($0).why }).count == choices.count)
         let cases: [(EventTrail.Recipient, Bool, String)] = [
-            (recipient(.awaited), true, "awaited"), (recipient(.awaited), false, "closed"), (recipient(.awaited, confirmed: true), true, "confirmed"),
+            (recipient(.awaited), true, "awaited"), (recipient(.awaited), false, "closed"),
+            (recipient(.awaited, confirmed: true), true, "confirmed"),
             (recipient(.awaited, [.failed, .accepted, .due]), false, "pushed"), (recipient(.pushed, [.failed, .retry]), false, "pushing"),
             (recipient(.pushed, [.failed]), false, "failed"), (recipient(.noDevice, [.undeliverable]), false, "undeliverable"),
             (recipient(.noToken), false, "undeliverable"), (recipient(.socketOnly), false, "socket"), (recipient(.seen), false, "socket"),

@@ -15,14 +15,17 @@ struct ClosedDoorsTests {
             headers: ["x-client-id": client])
     }
 
-    @Test("an unauthenticated registration touches no row of anybody, by no id", arguments: ["phone", "unnamed-android", adasHandle, adasPhone])
+    @Test(
+        "an unauthenticated registration touches no row of anybody, by no id",
+        arguments: ["phone", "unnamed-android", adasHandle, adasPhone])
     func registration(client: String) async throws {
         let hub = try Hub()
         try await hub.makeSession()
         _ = try await hub.call("PUT", "users/u1/devices/phone", ["token": "victim", "platform": "android"])
         _ = try await hub.call("PUT", "users/u2/devices/\(adasPhone)", ["token": "second", "platform": "android"])
         _ = try await hub.join(["device_token": "ann", "device_platform": "android"])
-        _ = try await hub.join(["device_token": "ben", "device_platform": "android"], email: "ben@example.com", headers: ["x-client-id": adasPhone])
+        _ = try await hub.join(
+            ["device_token": "ben", "device_platform": "android"], email: "ben@example.com", headers: ["x-client-id": adasPhone])
         let answer = try await register(hub, client)
         #expect(answer.status == (InstallationID(client) == nil ? 400 : 200), "\(answer.error)")
         #expect(try await devices(hub, "u1").map(\.token) == ["victim"])
@@ -34,14 +37,19 @@ struct ClosedDoorsTests {
         #expect(try await devices(hub, "u1").map(\.token) == ["victim"])
     }
 
-    @Test("ids that others can guess are refused before any game", arguments: [
-        "phone", "unnamed-android-0123456789abcdef", "client:0123456789abcdefghijklmnop", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", "0123456789abcdefghijk",
-    ])
+    @Test(
+        "ids that others can guess are refused before any game",
+        arguments: [
+            "phone", "unnamed-android-0123456789abcdef", "client:0123456789abcdefghijklmnop", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
+            "0123456789abcdefghijk",
+        ])
     func guessable(client: String) async throws {
         let hub = try Hub()
         let answer = try await register(hub, client)
         #expect(answer.status == 400 && answer.error.contains("at least 22 characters"))
-        #expect(try await register(hub, client + "-0123456789-vwxyz-0123").status == (client.hasPrefix("unnamed") || client.hasPrefix("client:") ? 400 : 200))
+        #expect(
+            try await register(hub, client + "-0123456789-vwxyz-0123").status
+                == (client.hasPrefix("unnamed") || client.hasPrefix("client:") ? 400 : 200))
     }
 
     @Test("a join recognises by a device only who proves to have its secret", arguments: ["unnamed-android", "phone", ""])
@@ -80,7 +88,8 @@ struct ClosedDoorsTests {
         try await hub.makeSession("open", code: "OPEN42")
         try await hub.makeSession("vip", code: "VIP777")
         for session in ["open", "vip"] {
-            _ = try await hub.call("PUT", "sessions/\(session)/participants/u9", ["name": "Nina", "email": "nina@example.com", "role": "host"])
+            _ = try await hub.call(
+                "PUT", "sessions/\(session)/participants/u9", ["name": "Nina", "email": "nina@example.com", "role": "host"])
         }
         let eve = try await hub.join(code: "OPEN42", email: "NINA@example.com")
         #expect(eve.status == 403 && eve.error.contains("POST /apps/{app}/sessions/{session}/participants/{user}/token"))

@@ -8,7 +8,8 @@ struct CrossOriginTests {
     static let good = ["origin": "https://good.example"]
     static let evil = ["origin": "https://evil.example"]
 
-    @Test("learn before they send what they may send, without a signature", arguments: ["//apps/1/events", "//apps/1/channels", "//me/state"])
+    @Test(
+        "learn before they send what they may send, without a signature", arguments: ["//apps/1/events", "//apps/1/channels", "//me/state"])
     func preflight(path: String) async throws {
         let stage = try RouterStage(origins: ["https://good.example"])
         let allowed = try await stage.send("OPTIONS", path, headers: Self.good, sign: false)
@@ -17,7 +18,10 @@ struct CrossOriginTests {
         let methods = allowed[header: "Access-Control-Allow-Methods"]?.split(separator: ", ") ?? []
         #expect(Set(methods).isSuperset(of: ["GET", "POST", "PUT", "PATCH", "DELETE"]))
         let headers = allowed[header: "Access-Control-Allow-Headers"]?.split(separator: ", ") ?? []
-        #expect(Set(headers).isSuperset(of: ["Authorization", "Content-Type", "Idempotency-Key", "X-Client-Id", "X-Pusher-Library", "X-Requested-With"]))
+        #expect(
+            Set(headers).isSuperset(of: [
+                "Authorization", "Content-Type", "Idempotency-Key", "X-Client-Id", "X-Pusher-Library", "X-Requested-With",
+            ]))
         let refused = try await stage.send("OPTIONS", path, headers: Self.evil, sign: false)
         #expect(refused.status == 403 && refused.error.contains("cors.origins"))
         #expect(refused[header: "Access-Control-Allow-Origin"] == nil && refused[header: "Vary"] == "Origin")
@@ -27,8 +31,10 @@ struct CrossOriginTests {
     func answers() async throws {
         let stage = try RouterStage(origins: ["https://good.example", "https://better.example"])
         for (method, path, sign, status) in [
-            ("GET", "/channels", true, 200), ("GET", "/channels", false, 401), ("GET", "/events", true, 405), ("GET", "/nothing", true, 404),
-            ("POST", "/events", true, 400), ("GET", "//nothing", false, 404), ("PUT", "//me/state", false, 401), ("GET", "//health", false, 200),
+            ("GET", "/channels", true, 200), ("GET", "/channels", false, 401), ("GET", "/events", true, 405),
+            ("GET", "/nothing", true, 404),
+            ("POST", "/events", true, 400), ("GET", "//nothing", false, 404), ("PUT", "//me/state", false, 401),
+            ("GET", "//health", false, 200),
         ] {
             let good = try await stage.send(method, path, headers: Self.good, sign: sign)
             #expect(good.status == status, "\(method) \(path): \(good.text)")

@@ -59,7 +59,8 @@ struct PaceGateTests {
         for _ in 500..<Pace.authorizations.burst { _ = try await hub.send("POST", "/pusher/auth", body, token: token) }
         let refused = try await hub.send("POST", "/pusher/auth", body, token: token)
         #expect(refused.status == 429 && refused.headers["Retry-After"] == "1" && refused.error.contains("channel authorizations"))
-        #expect(try await hub.send("POST", "/pusher/user-auth", ["socket_id": "1.2"], token: token).status == 200, "sign-ins are counted apart")
+        #expect(
+            try await hub.send("POST", "/pusher/user-auth", ["socket_id": "1.2"], token: token).status == 200, "sign-ins are counted apart")
     }
 
     @Test("a participant's sign-ins, device registrations and pages of events have a pace each")

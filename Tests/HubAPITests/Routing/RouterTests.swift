@@ -21,7 +21,9 @@ struct RouterTests {
         #expect(refusal.status == 503 && refusal.error == "the store takes no writes" && refusal[header: "Retry-After"] == "1")
         #expect(try await status("POST", "/events") == 200, "what needs no store goes on")
         stage.life.set(refusal: "ending", isClosing: true)
-        for (method, path) in [("POST", "/events"), ("GET", "/channels"), ("POST", "//pusher/auth"), ("GET", "//metrics"), ("GET", "//ready")] {
+        for (method, path) in [
+            ("POST", "/events"), ("GET", "/channels"), ("POST", "//pusher/auth"), ("GET", "//metrics"), ("GET", "//ready"),
+        ] {
             let refusal = try await stage.send(method, path, method == "POST" ? Self.event : "")
             #expect(refusal.status == 503 && refusal.error == "the server is shutting down: send new work to another one", "\(path)")
         }
@@ -41,7 +43,8 @@ struct RouterTests {
         for (method, path, body, status, word) in [
             ("POST", "/events", "", 400, "JSON"), ("POST", "/events", "[]", 400, "object"), ("POST", "/events", "{", 400, "JSON"),
             ("POST", "/events", "{}", 400, "channels"), ("POST", "/events", #"{"channel":"c","data":"d"}"#, 400, "name"),
-            ("POST", "/events", #"{"name":"n","channel":"c"}"#, 400, "data"), ("POST", "/events", #"{"name":"n","data":"d"}"#, 400, "channels"),
+            ("POST", "/events", #"{"name":"n","channel":"c"}"#, 400, "data"),
+            ("POST", "/events", #"{"name":"n","data":"d"}"#, 400, "channels"),
             ("POST", "/events", #"{"name":"n","channel":"bad name","data":"d"}"#, 400, "bad name"),
             ("POST", "/events", #"{"name":"pusher:x","channel":"c","data":"d"}"#, 400, "reserved"),
             ("POST", "/events", #"{"name":"n","channel":"c","data":"d","socket_id":"1"}"#, 400, "socket_id"),
@@ -84,7 +87,8 @@ struct RouterTests {
     func authentication() async throws {
         let stage = try RouterStage()
         for (app, sign, status, word) in [
-            ("1", false, 401, "Missing parameter: auth_key"), ("9", true, 404, "no app"), ("3", true, 403, "disabled"), ("3", false, 401, "auth_key"),
+            ("1", false, 401, "Missing parameter: auth_key"), ("9", true, 404, "no app"), ("3", true, 403, "disabled"),
+            ("3", false, 401, "auth_key"),
         ] {
             let response = try await stage.send("GET", "/channels", app: app, sign: sign)
             #expect(response.status == status && response.error.contains(word), "\(app) \(sign): \(response.text)")
@@ -98,7 +102,8 @@ struct RouterTests {
         let old = try await stage.send(
             "GET", "/channels",
             query: RequestAuth.signedQuery(
-                method: "GET", path: "/apps/1/channels", key: "alpha-key", secret: "alpha-secret", nowSeconds: stage.clock.wallSeconds - 600),
+                method: "GET", path: "/apps/1/channels", key: "alpha-key", secret: "alpha-secret", nowSeconds: stage.clock.wallSeconds - 600
+            ),
             sign: false)
         #expect(old.status == 401 && old.error.hasPrefix("Timestamp expired: Given timestamp ("))
     }
@@ -108,20 +113,25 @@ struct RouterTests {
         let stage = try RouterStage()
         let body = #"{"name":"n","channel":"room","data":"d"}"#
         for (path, status) in [
-            ("//apps/1/events", 200), ("//prefix/apps/1/events", 200), ("//apps/1/events/", 200), ("//apps//1//events", 200), ("//apps/1/sessions/events", 405),
+            ("//apps/1/events", 200), ("//prefix/apps/1/events", 200), ("//apps/1/events/", 200), ("//apps//1//events", 200),
+            ("//apps/1/sessions/events", 405),
             ("//apps/1/eventsx", 404), ("//apps/events", 404), ("//apps//events", 404), ("//apps/1events", 404), ("//apps/01/events", 404),
             ("//apps/1/x/events", 404), ("//Apps/1/events", 404),
         ] {
             let before = stage.publications
             let response = try await stage.send("POST", path, body)
-            #expect(response.status == status && stage.publications == before + (status == 200 ? 1 : 0), "\(path): \(response.status) \(response.text)")
+            #expect(
+                response.status == status && stage.publications == before + (status == 200 ? 1 : 0),
+                "\(path): \(response.status) \(response.text)")
         }
     }
 
     @Test("answers a HEAD as the GET")
     func head() async throws {
         let stage = try RouterStage()
-        for path in ["/channels", "/channels/room", "/channels/room/stats", "/channels/presence-room/users", "/connections", "/users/u/devices"] {
+        for path in [
+            "/channels", "/channels/room", "/channels/room/stats", "/channels/presence-room/users", "/connections", "/users/u/devices",
+        ] {
             let (get, head) = (try await stage.send("GET", path), try await stage.send("HEAD", path))
             #expect(get.status == 200 && head.status == 200 && head.body == get.body, "\(path): \(get.text) \(head.text)")
         }
@@ -131,7 +141,8 @@ struct RouterTests {
     func shapes() async throws {
         let stage = try RouterStage()
         for (path, query, expected) in [
-            ("/channels", [("filter_by_prefix", "no-")], #"{"channels":{}}"#), ("/channels", [], #"{"channels":{"presence-room":{},"room":{}}}"#),
+            ("/channels", [("filter_by_prefix", "no-")], #"{"channels":{}}"#),
+            ("/channels", [], #"{"channels":{"presence-room":{},"room":{}}}"#),
             (
                 "/channels", [("filter_by_prefix", "presence-"), ("info", "user_count,subscription_count")],
                 #"{"channels":{"presence-room":{"subscription_count":3,"user_count":2}}}"#
@@ -139,8 +150,12 @@ struct RouterTests {
             ("/channels/never", [], #"{"occupied":false}"#), ("/channels/room", [], #"{"occupied":true}"#),
             ("/channels/never", [("info", "subscription_count")], #"{"occupied":false,"subscription_count":0}"#),
             ("/channels/presence-never", [("info", "user_count")], #"{"occupied":false,"user_count":0}"#),
-            ("/channels/presence-room", [("info", "user_count, subscription_count")], #"{"occupied":true,"subscription_count":3,"user_count":2}"#),
-            ("/channels/presence-room/users", [], #"{"users":[{"id":"a"},{"id":"b"}]}"#), ("/channels/presence-never/users", [], #"{"users":[]}"#),
+            (
+                "/channels/presence-room", [("info", "user_count, subscription_count")],
+                #"{"occupied":true,"subscription_count":3,"user_count":2}"#
+            ),
+            ("/channels/presence-room/users", [], #"{"users":[{"id":"a"},{"id":"b"}]}"#),
+            ("/channels/presence-never/users", [], #"{"users":[]}"#),
             ("/connections", [], #"{"connections":0}"#),
         ] as [(String, [(String, String)], String)] {
             let response = try await stage.send("GET", path, query: query.map { (name: $0.0, value: $0.1) })
@@ -162,17 +177,20 @@ struct RouterTests {
         let stage = try RouterStage()
         func publish(_ body: String, _ query: [(name: String, value: String)]) async throws -> (HTTPResponse, PublishRequest?) {
             // A key sends it to the desk, which remembers what it was given.
-            let response = try await stage.send("POST", "/events", body, query: query, headers: ["idempotency-key": "\(body) \(query)".filter(\.isASCII)])
+            let response = try await stage.send(
+                "POST", "/events", body, query: query, headers: ["idempotency-key": "\(body) \(query)".filter(\.isASCII)])
             return (response, stage.desk.lastRequest)
         }
-        let (_, all) = try await publish("", [("name", "n"), ("channels[]", "a"), ("channels[]", "b"), ("data", "{\"x\":\"\u{e4}\"}"), ("socket_id", "1.2")])
+        let (_, all) = try await publish(
+            "", [("name", "n"), ("channels[]", "a"), ("channels[]", "b"), ("data", "{\"x\":\"\u{e4}\"}"), ("socket_id", "1.2")])
         #expect(all?.channels.map(\.text) == ["a", "b"] && all?.name == "n" && all?.data.content == "{\"x\":\"\u{e4}\"}")
         #expect(all?.excludedSocketID == SocketID("1.2"))
         let (_, php) = try await publish(#"{"name":"n","data":"d"}"#, [("channels[0]", "a"), ("channels[1]", "b"), ("name", "other")])
         #expect(php?.channels.map(\.text) == ["a", "b"] && php?.name == "n")
         let (_, one) = try await publish(#"{"data":"d\/"}"#, [("channel", "a"), ("name", "n"), ("unknown", "x")])
         #expect(one?.channels.map(\.text) == ["a"] && one?.data.content == "d/")
-        let (counted, own) = try await publish(#"{"name":"n","data":"d","channel":"room"}"#, [("channels[]", "b"), ("info", "subscription_count")])
+        let (counted, own) = try await publish(
+            #"{"name":"n","data":"d","channel":"room"}"#, [("channels[]", "b"), ("info", "subscription_count")])
         #expect(own?.channels.map(\.text) == ["room"] && counted.text == #"{"channels":{"room":{"subscription_count":2}}}"#)
         let taken = stage.desk.taken
         for (body, query) in [("", [("name", "n"), ("data", "d")]), ("[]", [("name", "n")]), ("{", [("name", "n")])] {
@@ -188,18 +206,22 @@ struct RouterTests {
         let plain = try await stage.send("POST", "/channels/room/events", "{\"raw\":1}", query: [("name", "n"), ("socket_id", "1.2")])
         #expect(plain.status == 202 && plain.text == "202 ACCEPTED" && plain.contentType.hasPrefix("text/plain"))
         #expect(stage.publications == 1)
-        let defined = try await stage.send("POST", "/channels/defined-1/events", "\"x\u{e4}\"\n", query: [("name", "n"), ("socket_id", "1.2")])
+        let defined = try await stage.send(
+            "POST", "/channels/defined-1/events", "\"x\u{e4}\"\n", query: [("name", "n"), ("socket_id", "1.2")])
         #expect(defined.status == 202)
         let request = stage.desk.lastRequest
         #expect(request?.name == "n" && request?.data.content == "\"x\u{e4}\"\n" && request?.excludedSocketID == SocketID("1.2"))
         for (body, query, status, word) in [
-            ("d", [], 400, "name is missing"), ("d", [("name", "pusher:x")], 400, "reserved"), ("d", [("name", "n"), ("socket_id", "x")], 400, "socket_id"),
+            ("d", [], 400, "name is missing"), ("d", [("name", "pusher:x")], 400, "reserved"),
+            ("d", [("name", "n"), ("socket_id", "x")], 400, "socket_id"),
             (String(repeating: "x", count: 10_241), [("name", "n")], 413, "10240"),
         ] as [(String, [(String, String)], Int, String)] {
             let refused = try await stage.send("POST", "/channels/room/events", body, query: query.map { (name: $0.0, value: $0.1) })
             #expect(refused.status == status && refused.error.contains(word), "\(refused.text)")
         }
-        #expect(try await stage.send("POST", "/channels/room/events", String(repeating: "x", count: 10_240), query: [("name", "n")]).status == 202)
+        #expect(
+            try await stage.send("POST", "/channels/room/events", String(repeating: "x", count: 10_240), query: [("name", "n")]).status
+                == 202)
         // With a key, the text and its type come again.
         for expected in [nil, "true"] {
             let keyed = try await stage.send(

@@ -61,7 +61,9 @@ struct WrongCodeLimiterTests {
 
     @Test("an IPv6 neighbourhood counts as one peer, and what is no address as itself")
     func peers() {
-        #expect(PeerName.of("2001:db8:1:2:3::4") == PeerName.of("2001:db8:1:2::9") && PeerName.of("2001:db8:1:3::9") != PeerName.of("2001:db8:1:2::9"))
+        #expect(
+            PeerName.of("2001:db8:1:2:3::4") == PeerName.of("2001:db8:1:2::9")
+                && PeerName.of("2001:db8:1:3::9") != PeerName.of("2001:db8:1:2::9"))
         #expect(PeerName.of("::ffff:192.0.2.1") == "192.0.2.1" && PeerName.of("") == "" && PeerName.of("somebody") == "somebody")
     }
 }

@@ -56,7 +56,8 @@ struct GamesTests {
     func waiting() async throws {
         let hub = try await hub()
         let body: JSONValue = [
-            "map_id": "old-town", "device_token": .string(hexToken.uppercased()), "device_token_environment": "production", "app_key": "alpha-key",
+            "map_id": "old-town", "device_token": .string(hexToken.uppercased()), "device_token_environment": "production",
+            "app_key": "alpha-key",
         ]
         let answer = try await hub.send("POST", "/games", body, headers: ["x-client-id": bensPhone])
         #expect(answer.status == 200, "\(answer.error)")

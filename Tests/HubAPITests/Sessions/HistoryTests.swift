@@ -45,9 +45,11 @@ struct HistoryTests {
         #expect(pages == [1, 1, 1])
     }
 
-    @Test("numbers outside their bounds are refused by name", arguments: [
-        ("after", "-1"), ("after", "x"), ("after", "9223372036854775808"), ("limit", "0"), ("limit", "201"), ("limit", ""),
-    ])
+    @Test(
+        "numbers outside their bounds are refused by name",
+        arguments: [
+            ("after", "-1"), ("after", "x"), ("after", "9223372036854775808"), ("limit", "0"), ("limit", "201"), ("limit", ""),
+        ])
     func bounds(name: String, value: String) async throws {
         let hub = try Hub()
         let answer = try await hub.call("GET", "channels/c/history", query: [name: value])

@@ -27,7 +27,8 @@ struct JoinTests {
         #expect(
             claims
                 == ParticipantClaims(
-                    app: "1", session: "s1", user: "1", device: claims.device, scope: .join, number: 1, issuedAt: now, expiresAt: now + 86_400))
+                    app: "1", session: "s1", user: "1", device: claims.device, scope: .join, number: 1, issuedAt: now,
+                    expiresAt: now + 86_400))
         #expect(claims.device.hasPrefix("unnamed-") && claims.device.count == 24)
 
         let second = try await hub.join(["device_token": .string(fcmToken), "device_platform": "android"])
@@ -168,7 +169,9 @@ struct JoinTests {
         _ = try await hub.join(["device_token": "t", "device_platform": "android"])
         #expect(try await hub.directory.devices(app: "1", user: "1").map(\.notifications) == [false])
         // In either spelling of a hexadecimal one.
-        for spelling in [hexToken, hexToken.lowercased()] { _ = try await hub.join(["device_token": .string(spelling)], email: "b@example.com") }
+        for spelling in [hexToken, hexToken.lowercased()] {
+            _ = try await hub.join(["device_token": .string(spelling)], email: "b@example.com")
+        }
         #expect(try await hub.directory.devices(app: "1", user: "2").count == 1)
         _ = try await hub.join(["device_token": "t"], headers: ["x-client-id": adasPhone])
         #expect(try await hub.directory.devices(app: "1", user: "1").filter { $0.token != nil }.map(\.notifications) == [false])
@@ -192,7 +195,9 @@ struct JoinTests {
         try await hub.makeSession()
         for more in [["device_platform": "ios"], ["device_platform": "ios", "device_token": "a b"]] as [[String: JSONValue]] {
             let token = try await hub.token(more)
-            #expect(try ParticipantToken.verify(token, apps: hub.apps, nowSeconds: hub.clock.wallSeconds).claims.device.hasPrefix("unnamed-ios-"))
+            #expect(
+                try ParticipantToken.verify(token, apps: hub.apps, nowSeconds: hub.clock.wallSeconds).claims.device.hasPrefix(
+                    "unnamed-ios-"))
         }
     }
 
@@ -220,7 +225,9 @@ struct JoinTests {
         #expect(try await hub.join(["app_key": "gamma-key"]).status == 403)
     }
 
-    @Test("after ten wrong codes in a minute the address's joins take turns, right or wrong: ten wait, and one more is refused without a look-up")
+    @Test(
+        "after ten wrong codes in a minute the address's joins take turns, right or wrong: ten wait, and one more is refused without a look-up"
+    )
     func wrongCodes() async throws {
         let hub = try Hub()
         try await hub.makeSession()
@@ -298,7 +305,8 @@ struct JoinTests {
         let definitions = try DefinitionSet.load([(file: "quiz.yaml", text: Hub.quizFile)])
         let joining = JoinResource(
             directory: hub.directory, desk: hub.desk, apps: hub.apps,
-            devices: JoiningDevices(shelf: DeviceRegistry(directory: hub.directory, time: clock, defaultEnvironment: .production)), gates: gates,
+            devices: JoiningDevices(shelf: DeviceRegistry(directory: hub.directory, time: clock, defaultEnvironment: .production)),
+            gates: gates,
             time: clock,
             definitions: { definitions })
         let request = HTTPRequest(

@@ -53,7 +53,8 @@ struct ReceiptTests {
         try await hub.makeSession()
         let token = try await hub.token()
         let bodies: [(JSONValue, String)] = [
-            (["status": "received"], "nid is missing"), (["nid": "x"], "status is missing"), (["nid": "x", "status": "read"], "status must be"),
+            (["status": "received"], "nid is missing"), (["nid": "x"], "status is missing"),
+            (["nid": "x", "status": "read"], "status must be"),
             (["nid": 7, "status": "opened"], "nid must be a string"),
             (["event_id": .string(String(repeating: "e", count: 65)), "status": "opened"], "event_id is too long"),
         ]

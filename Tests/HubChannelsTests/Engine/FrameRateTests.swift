@@ -18,14 +18,56 @@ import Testing
     }
 
     static let floods: [(String, @Sendable (TestHub, TestClient, Int) -> Void)] = [
-        ("pings", { $0.say($1, event: "pusher:ping", data: [:]); _ = $2 }),
-        ("what is no JSON", { $0.say($1, "{"); _ = $2 }),
-        ("unknown events", { $0.say($1, event: "hello", data: [:]); _ = $2 }),
-        ("unasked pongs", { $0.say($1, event: "pusher:pong", data: [:]); _ = $2 }),
-        ("unasked control PONGs", { $0.pong($1, [120]); _ = $2 }),
+        (
+            "pings",
+            {
+                $0.say($1, event: "pusher:ping", data: [:])
+                _ = $2
+            }
+        ),
+        (
+            "what is no JSON",
+            {
+                $0.say($1, "{")
+                _ = $2
+            }
+        ),
+        (
+            "unknown events",
+            {
+                $0.say($1, event: "hello", data: [:])
+                _ = $2
+            }
+        ),
+        (
+            "unasked pongs",
+            {
+                $0.say($1, event: "pusher:pong", data: [:])
+                _ = $2
+            }
+        ),
+        (
+            "unasked control PONGs",
+            {
+                $0.pong($1, [120])
+                _ = $2
+            }
+        ),
         ("cursors that were never sent", { $0.pong($1, Array("r\($2 + 1)".utf8)) }),
-        ("binary messages", { $0.engines[0].receivedBinary(from: $1.id); _ = $2 }),
-        ("fragments", { $0.engines[0].receivedFrame(from: $1.id); _ = $2 }),
+        (
+            "binary messages",
+            {
+                $0.engines[0].receivedBinary(from: $1.id)
+                _ = $2
+            }
+        ),
+        (
+            "fragments",
+            {
+                $0.engines[0].receivedFrame(from: $1.id)
+                _ = $2
+            }
+        ),
         ("subscribing and unsubscribing", { $2 % 2 == 0 ? $0.subscribe($1, "a") : $0.unsubscribe($1, "a") }),
     ]
 

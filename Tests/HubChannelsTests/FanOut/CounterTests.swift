@@ -55,7 +55,9 @@ struct CounterTests {
         }
         hub.publish("unmeasured", on: ["a"])
         hub.settle()
-        for engine in hub.engines { #expect(engine.figures.latencies.allSatisfy { $0.count == 0 }, "nothing is measured before it is written") }
+        for engine in hub.engines {
+            #expect(engine.figures.latencies.allSatisfy { $0.count == 0 }, "nothing is measured before it is written")
+        }
         for _ in 0..<2 { for engine in hub.engines { engine.written(at: start + 2_000_000) } }
         for engine in hub.engines[..<2] {
             #expect(engine.figures.latencies.map(\.count) == [1, 1, 1])

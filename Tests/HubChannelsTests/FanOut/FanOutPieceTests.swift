@@ -161,7 +161,8 @@ struct FanOutPieceTests {
             case 4...9: hub.engines[0].flush()
             default:
                 let excluded = random.below(3) == 0 ? random.below(clients.count) : -1
-                let channels = random.below(4) == 0 ? [name, names[0], names[3]].reduce(into: []) { if !$0.contains($1) { $0.append($1) } } : [name]
+                let channels =
+                    random.below(4) == 0 ? [name, names[0], names[3]].reduce(into: []) { if !$0.contains($1) { $0.append($1) } } : [name]
                 hub.publish("e\(number)", on: channels, excluded: excluded < 0 ? nil : clients[excluded])
                 for channel in channels {
                     for client in clients.indices where client != excluded && subscribed[client].contains(channel) {

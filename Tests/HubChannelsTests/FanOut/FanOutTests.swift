@@ -202,7 +202,9 @@ struct FanOutTests {
         let hub = TestHub()
         let client = hub.open()
         hub.subscribe(client, "a")
-        for (name, data) in [("App\\Events\\X", "not json"), (".a:b c", ""), ("e\"", "{\"a\": \"\\u00eb\"}"), ("Zoë", "\u{1}\n"), ("n", "null")] {
+        for (name, data) in [
+            ("App\\Events\\X", "not json"), (".a:b c", ""), ("e\"", "{\"a\": \"\\u00eb\"}"), ("Zoë", "\u{1}\n"), ("n", "null"),
+        ] {
             hub.publish(name, on: ["a"], data: data)
             hub.engines[0].flush()
             #expect(client.frames.last?["event"] == .string(name))
@@ -283,8 +285,10 @@ struct FanOutTests {
         #expect(
             hub.engines[0].takeReports() == [
                 .attached(client.id, socketID, app: 0, channel: a, user: "10", isBrowser: false, ticket: 1),
-                .attached(client.id, socketID, app: 0, channel: b, user: nil, isBrowser: false, ticket: 2), .detached(client.id, channel: a),
-                .attached(client.id, socketID, app: 0, channel: a, user: "11", isBrowser: false, ticket: 3), .disconnected(client.id, .abnormal),
+                .attached(client.id, socketID, app: 0, channel: b, user: nil, isBrowser: false, ticket: 2),
+                .detached(client.id, channel: a),
+                .attached(client.id, socketID, app: 0, channel: a, user: "11", isBrowser: false, ticket: 3),
+                .disconnected(client.id, .abnormal),
             ])
         #expect(hub.engines[0].takeReports().isEmpty)
     }
@@ -305,7 +309,9 @@ struct FanOutTests {
                 default:
                     let excluded = hub.random.below(4) == 0 ? index : nil
                     hub.publish("e\(number)", on: ["a"], excluded: excluded.map { clients[$0] })
-                    for other in clients.indices where other != excluded && clients[other].members["a"] != nil { expected[other].append("e\(number)") }
+                    for other in clients.indices where other != excluded && clients[other].members["a"] != nil {
+                        expected[other].append("e\(number)")
+                    }
                 }
             }
             hub.settle()

@@ -49,7 +49,10 @@ struct FactTests {
 
     @Test("each accepted client event, with the member's id on presence channels only; a refused one is none")
     func clientEvents() throws {
-        let hub = TestHub { $0.factKinds = .clientEvent; $0.clientEventsPerSecond = 2 }
+        let hub = TestHub {
+            $0.factKinds = .clientEvent
+            $0.clientEventsPerSecond = 2
+        }
         let client = hub.open()
         let socketID = try #require(SocketID(client.socketID))
         hub.subscribe(client, "private-a")
@@ -68,7 +71,10 @@ struct FactTests {
 
     @Test("an empty cache met, and nothing of server-to-user channels")
     func others() {
-        let hub = TestHub { $0.factKinds = Self.all; $0.subscriptionCount = true }
+        let hub = TestHub {
+            $0.factKinds = Self.all
+            $0.subscriptionCount = true
+        }
         let client = hub.open()
         hub.signIn(client, id: "1")
         hub.subscribe(client, "#server-to-user-1")
@@ -95,7 +101,10 @@ struct FactTests {
         for channel in ["a", "private-encrypted-a"] { hub.subscribe(first, channel) }
         hub.subscribe(first, "presence-a", user: "1")
         hub.settle()
-        #expect(first.frames.filter { $0["channel"] == "a" }.map { $0["event"] } == ["pusher_internal:subscription_succeeded", "pusher_internal:subscription_count"])
+        #expect(
+            first.frames.filter { $0["channel"] == "a" }.map { $0["event"] } == [
+                "pusher_internal:subscription_succeeded", "pusher_internal:subscription_count",
+            ])
         hub.subscribe(second, "a")
         hub.settle()
         hub.unsubscribe(second, "a")
@@ -121,7 +130,9 @@ struct FactTests {
             hub.subscribe(hub.open(index % 2), "a")
             hub.settle()
         }
-        func counts() -> [JSONValue?] { watcher.named("pusher_internal:subscription_count").map { TestClient.data($0)["subscription_count"] } }
+        func counts() -> [JSONValue?] {
+            watcher.named("pusher_internal:subscription_count").map { TestClient.data($0)["subscription_count"] }
+        }
         #expect(counts() == (1...100).map { .int(Int64($0)) }, "the hundred and first comes within five seconds of the hundredth")
         hub.clock.advance(milliseconds: 4999)
         hub.settle()

@@ -42,7 +42,8 @@ struct PresenceStormTests {
         #expect(hub.sinks[0].deliveries.map(\.slots.count) == [20])
         #expect(inside.allSatisfy { edges($0) == (0..<30).map { "+new\($0)" } })
         let everybody = Set((0..<20).map { "u\($0)" } + (0..<30).map { "new\($0)" })
-        #expect(newcomers.allSatisfy { $0.members[Self.channel] == everybody && edges($0).isEmpty && $0.acknowledgements(Self.channel) == 1 })
+        #expect(
+            newcomers.allSatisfy { $0.members[Self.channel] == everybody && edges($0).isEmpty && $0.acknowledgements(Self.channel) == 1 })
         for sink in hub.sinks { sink.forgetDeliveries() }
         for client in newcomers { hub.close(client) }
         hub.settle()
@@ -94,7 +95,10 @@ struct PresenceStormTests {
 
     @Test("members of a large channel who return in time cause no frame but their own acknowledgement")
     func returning() {
-        let hub = TestHub(loops: 3) { $0.presenceMembersMax = 300; $0.factKinds = [.memberAdded, .memberRemoved] }
+        let hub = TestHub(loops: 3) {
+            $0.presenceMembersMax = 300
+            $0.factKinds = [.memberAdded, .memberRemoved]
+        }
         let clients = filled(hub, 300)
         _ = hub.takeFacts()
         for client in clients[150...] { hub.close(client) }

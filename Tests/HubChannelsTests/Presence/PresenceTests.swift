@@ -53,13 +53,18 @@ struct PresenceTests {
         #expect(hub.users(Self.channel) == ["10"])
     }
 
-    @Test("channel_data that names nobody is refused", arguments: ["", "{}", "[]", "x", #"{"user_id":null}"#, #"{"user_id":""}"#, #"{"user_id":{}}"#])
+    @Test(
+        "channel_data that names nobody is refused",
+        arguments: ["", "{}", "[]", "x", #"{"user_id":null}"#, #"{"user_id":""}"#, #"{"user_id":{}}"#])
     func badData(channelData: String) {
         let hub = TestHub()
         let client = hub.open()
         hub.say(
             client, event: "pusher:subscribe",
-            data: ["channel": .string(Self.channel), "auth": .string(hub.auth(client, Self.channel, channelData)), "channel_data": .string(channelData)])
+            data: [
+                "channel": .string(Self.channel), "auth": .string(hub.auth(client, Self.channel, channelData)),
+                "channel_data": .string(channelData),
+            ])
         #expect(client.errors.map { $0["code"] } == [.null])
         #expect(client.named("pusher:subscription_error", on: Self.channel).count == 1)
         #expect(hub.summary(Self.channel) == nil)

@@ -88,7 +88,9 @@ struct ReceiptTests {
         #expect(client.pings.count == count + 8, "after a pause, another burst")
     }
 
-    @Test("a PONG with a cursor that was never sent is counted and nothing else", arguments: ["r2", "r0", "r", "x1", "", "r18446744073709551616", "r-1", "r1 "])
+    @Test(
+        "a PONG with a cursor that was never sent is counted and nothing else",
+        arguments: ["r2", "r0", "r", "x1", "", "r18446744073709551616", "r-1", "r1 "])
     func stray(payload: String) {
         let hub = TestHub(watched: Self.watched)
         let client = hub.open()
@@ -109,7 +111,9 @@ struct ReceiptTests {
         hub.subscribe(late, "private-a")
         hub.settle()
         #expect(early.published(on: "private-a") == ["e"] && late.published(on: "private-a").isEmpty)
-        let tickets = hub.engines[0].takeReports().compactMap { if case .attached(let id, _, _, _, _, _, let ticket) = $0 { (id, ticket) } else { nil } }
+        let tickets = hub.engines[0].takeReports().compactMap {
+            if case .attached(let id, _, _, _, _, _, let ticket) = $0 { (id, ticket) } else { nil }
+        }
         #expect(tickets.map(\.0) == [early.id, late.id] && tickets.map(\.1) == [1, 2])
     }
 
@@ -139,7 +143,9 @@ struct ReceiptTests {
         hub.subscribe(other, "private-a")
         hub.publish("now", on: ["private-a"])
         let channel = try #require(ChannelName("private-a"))
-        let frames = ["missed-1", "missed-2"].flatMap { Frame.text(ServerEvent.event(name: $0, channel: channel, data: DataLiteral(content: "{}"))) }
+        let frames = ["missed-1", "missed-2"].flatMap {
+            Frame.text(ServerEvent.event(name: $0, channel: channel, data: DataLiteral(content: "{}")))
+        }
         _ = reports(hub)
         hub.engines[0].receive(.replay(back.id, channel: channel, frames: frames, events: [3, 4]))
         hub.settle()

@@ -8,7 +8,9 @@ import Testing
 @Suite("Client events")
 struct ClientEventTests {
     /// Everybody subscribed to a channel, over two loops; presence users are u0, u1 and so on.
-    private static func room(_ channel: String, _ count: Int = 3, watched: Set<String> = [], configure: (inout App) -> Void = { _ in }) -> (TestHub, [TestClient]) {
+    private static func room(
+        _ channel: String, _ count: Int = 3, watched: Set<String> = [], configure: (inout App) -> Void = { _ in }
+    ) -> (TestHub, [TestClient]) {
         let hub = TestHub(loops: 2, watched: watched, configure: configure)
         let clients = (0..<count).map { hub.open($0 % 2) }
         for (index, client) in clients.enumerated() {
@@ -18,7 +20,9 @@ struct ClientEventTests {
         return (hub, clients)
     }
 
-    @Test("C18: to all others, with string data, and user_id on presence channels only", arguments: ["private-a", "private-encrypted-a", "presence-a", "presence-cache-a"])
+    @Test(
+        "C18: to all others, with string data, and user_id on presence channels only",
+        arguments: ["private-a", "private-encrypted-a", "presence-a", "presence-cache-a"])
     func relayed(channel: String) {
         let (hub, clients) = Self.room(channel)
         hub.say(clients[0], #"{"event":"client-x","channel":"\#(channel)","data":{"a": [1, "é"]},"user_id":"forged"}"#)
@@ -47,10 +51,13 @@ struct ClientEventTests {
         #expect(first.published(on: "presence-a").isEmpty)
     }
 
-    @Test("C18: refused on public channels, without a subscription, with the wrong prefix", arguments: [
-        ("client-x", "news"), ("client-x", "cache-a"), ("client-x", "private-other"), ("x", "private-a"), ("client_x", "private-a"), ("Client-x", "private-a"),
-        ("pusher_internal:member_added", "private-a"), ("client-x", "no such name"), ("client-x", "#server-to-user-1"),
-    ])
+    @Test(
+        "C18: refused on public channels, without a subscription, with the wrong prefix",
+        arguments: [
+            ("client-x", "news"), ("client-x", "cache-a"), ("client-x", "private-other"), ("x", "private-a"), ("client_x", "private-a"),
+            ("Client-x", "private-a"),
+            ("pusher_internal:member_added", "private-a"), ("client-x", "no such name"), ("client-x", "#server-to-user-1"),
+        ])
     func refused(event: String, channel: String) {
         let (hub, clients) = Self.room("private-a")
         for client in clients {
@@ -134,7 +141,10 @@ struct ClientEventTests {
         hub.say(clients[0], event: "client-app-state", channel: "private-a", data: #"{"state":"foreground"}"#)
         hub.settle()
         let id = clients[0].id
-        #expect(hub.engines[0].takeReports() == [.state(id, .background), .state(id, .foreground), .state(id, .background), .state(id, .foreground)])
+        #expect(
+            hub.engines[0].takeReports() == [
+                .state(id, .background), .state(id, .foreground), .state(id, .background), .state(id, .foreground),
+            ])
         #expect(clients.allSatisfy { $0.errors.isEmpty && $0.published(on: "private-a").isEmpty })
         for data in [["state": "asleep"], [:], "x", .null, ["state": 1]] as [JSONValue] {
             hub.say(clients[0], event: "client-app-state", channel: "private-a", data: data)

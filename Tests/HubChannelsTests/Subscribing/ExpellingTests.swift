@@ -125,7 +125,8 @@ import Testing
         for number in 0...ChannelEngine.subscriptionsMax {
             #expect(client.closeCode == nil)
             let name = try name("presence-quiz-\(number)")
-            hub.engines[0].receive(.expel(Expulsion(app: 0, meant: .nobodyElse, signed: [.init(connection: client.id, channel: name, user: "u")])))
+            hub.engines[0].receive(
+                .expel(Expulsion(app: 0, meant: .nobodyElse, signed: [.init(connection: client.id, channel: name, user: "u")])))
         }
         #expect(client.closeCode == 4009 && hub.engines[0].barredConnections.isEmpty)
     }

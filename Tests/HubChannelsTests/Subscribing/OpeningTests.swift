@@ -39,9 +39,12 @@ struct OpeningTests {
         #expect(hub.violations.isEmpty)
     }
 
-    @Test("C04: protocols 4 to 7 and none are accepted, others not", arguments: [
-        ("4", nil), ("5", nil), ("6", nil), ("7", nil), (nil, nil), ("3", 4007), ("8", 4007), ("99", 4007), ("abc", 4006), ("", 4006), ("7.0", 4006),
-    ] as [(String?, UInt16?)])
+    @Test(
+        "C04: protocols 4 to 7 and none are accepted, others not",
+        arguments: [
+            ("4", nil), ("5", nil), ("6", nil), ("7", nil), (nil, nil), ("3", 4007), ("8", 4007), ("99", 4007), ("abc", 4006), ("", 4006),
+            ("7.0", 4006),
+        ] as [(String?, UInt16?)])
     func versions(version: String?, code: UInt16?) {
         let hub = TestHub()
         let client = hub.open(version: version)
@@ -90,14 +93,20 @@ struct OpeningTests {
         #expect(hub.violations.isEmpty)
     }
 
-    @Test("C31: malformed input is answered with an error without a code, and the connection goes on", arguments: [
-        "", " ", "nonsense", "[]", "[1]", "1", "null", "\"text\"", "{", "{}", #"{"event":1}"#, #"{"event":null}"#, #"{"event":"pusher:subscribe"}"#,
-        #"{"event":"pusher:subscribe","data":1}"#, #"{"event":"pusher:subscribe","data":{}}"#, #"{"event":"pusher:subscribe","data":{"channel":1}}"#,
-        #"{"event":"pusher:subscribe","data":"{"}"#, #"{"event":"pusher:subscribe","data":{"channel":"a","auth":1}}"#,
-        #"{"event":"pusher:unsubscribe","data":{}}"#, #"{"event":"pusher:nonsense","data":{}}"#, #"{"event":"pusher_internal:member_added","channel":"news","data":"{}"}"#,
-        #"{"event":"pusher:signin","data":{"auth":"a","user_data":"b"}}"#, #"{"event":"client-x"}"#, #"{"event":"client-x","channel":"private-a"}"#,
-        #"{"event":"message","channel":"news","data":"x"}"#, #"{"event":"client-x","channel":"","data":1}"#,
-    ])
+    @Test(
+        "C31: malformed input is answered with an error without a code, and the connection goes on",
+        arguments: [
+            "", " ", "nonsense", "[]", "[1]", "1", "null", "\"text\"", "{", "{}", #"{"event":1}"#, #"{"event":null}"#,
+            #"{"event":"pusher:subscribe"}"#,
+            #"{"event":"pusher:subscribe","data":1}"#, #"{"event":"pusher:subscribe","data":{}}"#,
+            #"{"event":"pusher:subscribe","data":{"channel":1}}"#,
+            #"{"event":"pusher:subscribe","data":"{"}"#, #"{"event":"pusher:subscribe","data":{"channel":"a","auth":1}}"#,
+            #"{"event":"pusher:unsubscribe","data":{}}"#, #"{"event":"pusher:nonsense","data":{}}"#,
+            #"{"event":"pusher_internal:member_added","channel":"news","data":"{}"}"#,
+            #"{"event":"pusher:signin","data":{"auth":"a","user_data":"b"}}"#, #"{"event":"client-x"}"#,
+            #"{"event":"client-x","channel":"private-a"}"#,
+            #"{"event":"message","channel":"news","data":"x"}"#, #"{"event":"client-x","channel":"","data":1}"#,
+        ])
     func malformed(text: String) {
         let hub = TestHub()
         let client = hub.open()
@@ -137,7 +146,8 @@ struct OpeningTests {
         let client = hub.open()
         let texts = [
             #"{"event":"pusher:subscribe","data":{"channel":"news","auth":"","channel_data":"{\"user_id\":1}"}}"#,
-            #"{"event":"pusher:unsubscribe","data":{"channel":"news"}}"#, #"{"event":"client-a","channel":"private-a","data":{"x":[1,"é"]}}"#,
+            #"{"event":"pusher:unsubscribe","data":{"channel":"news"}}"#,
+            #"{"event":"client-a","channel":"private-a","data":{"x":[1,"é"]}}"#,
             #"{"event":"pusher:ping","data":{}}"#,
         ]
         for _ in 0..<2000 {
@@ -154,10 +164,12 @@ struct OpeningTests {
 
 @Suite("ProcessTag")
 struct ProcessTagTests {
-    @Test("socket ids lead back to their connections", arguments: [
-        ConnectionID(loop: 0, slot: 0, generation: 0), ConnectionID(loop: 255, slot: (1 << 24) - 1, generation: .max),
-        ConnectionID(loop: 3, slot: 70_000, generation: 9),
-    ])
+    @Test(
+        "socket ids lead back to their connections",
+        arguments: [
+            ConnectionID(loop: 0, slot: 0, generation: 0), ConnectionID(loop: 255, slot: (1 << 24) - 1, generation: .max),
+            ConnectionID(loop: 3, slot: 70_000, generation: 9),
+        ])
     func roundTrip(connection: ConnectionID) throws {
         for random in [0, UInt64.max, 0x1234_5678_9ABC_DEF0] {
             let tag = ProcessTag(random: random)

@@ -7,7 +7,9 @@ import Testing
 
 @Suite("Subscribing")
 struct SubscribingTests {
-    @Test("C08: a public subscribe is acknowledged once, whatever its auth", arguments: ["", #","auth":"""#, #","auth":null"#, #","auth":"x","channel_data":"y""#])
+    @Test(
+        "C08: a public subscribe is acknowledged once, whatever its auth",
+        arguments: ["", #","auth":"""#, #","auth":null"#, #","auth":"x","channel_data":"y""#])
     func publicAuth(rest: String) {
         let hub = TestHub()
         let client = hub.open()
@@ -17,9 +19,12 @@ struct SubscribingTests {
         #expect(hub.summary("news") == HomeRegistry.Summary(userCount: 0, subscriptionCount: 1))
     }
 
-    @Test("every kind of channel is acknowledged with exactly {}", arguments: [
-        "news", "cache-a", "private-a", "private-", "private-cache-a", "private-encrypted-a", "private-encrypted-cache-a", "privateers", String(repeating: "x", count: 200),
-    ])
+    @Test(
+        "every kind of channel is acknowledged with exactly {}",
+        arguments: [
+            "news", "cache-a", "private-a", "private-", "private-cache-a", "private-encrypted-a", "private-encrypted-cache-a", "privateers",
+            String(repeating: "x", count: 200),
+        ])
     func kinds(channel: String) {
         let hub = TestHub(loops: 3)
         let client = hub.open(1)
@@ -30,9 +35,11 @@ struct SubscribingTests {
         #expect(hub.violations.isEmpty)
     }
 
-    @Test("C09, C11: a signature that is not right refuses the subscription with both events and nothing else", arguments: [
-        "private-a", "presence-a", "private-encrypted-a", "private-cache-a",
-    ])
+    @Test(
+        "C09, C11: a signature that is not right refuses the subscription with both events and nothing else",
+        arguments: [
+            "private-a", "presence-a", "private-encrypted-a", "private-cache-a",
+        ])
     func refused(channel: String) {
         let hub = TestHub(loops: 2)
         let client = hub.open()
@@ -42,8 +49,10 @@ struct SubscribingTests {
         let flipped = String(right.dropLast()) + (right.hasSuffix("0") ? "1" : "0")
         let attempts: [String?] = [
             flipped, hub.auth(stranger, channel, data), hub.auth(client, channel, data, key: "other", secret: "other-secret"),
-            hub.auth(client, channel, data, secret: "wrong"), hub.auth(client, channel, data, key: "key2"), hub.auth(client, channel + "b", data),
-            String(right.dropFirst(4)), right.uppercased(), "key:", ":", "key", "", nil, right + " ", hub.auth(client, channel, (data ?? "") + " "),
+            hub.auth(client, channel, data, secret: "wrong"), hub.auth(client, channel, data, key: "key2"),
+            hub.auth(client, channel + "b", data),
+            String(right.dropFirst(4)), right.uppercased(), "key:", ":", "key", "", nil, right + " ",
+            hub.auth(client, channel, (data ?? "") + " "),
         ]
         for attempt in attempts {
             client.forget()
@@ -70,13 +79,17 @@ struct SubscribingTests {
     func rotation() {
         let hub = TestHub()
         let client = hub.open(key: "key2")
-        hub.say(client, event: "pusher:subscribe", data: ["channel": "private-a", "auth": .string(hub.auth(client, "private-a", key: "key2", secret: "secret2"))])
+        hub.say(
+            client, event: "pusher:subscribe",
+            data: ["channel": "private-a", "auth": .string(hub.auth(client, "private-a", key: "key2", secret: "secret2"))])
         hub.subscribe(client, "private-b")
         #expect(client.acknowledgements("private-a") == 1)
         #expect(client.acknowledgements("private-b") == 1)
     }
 
-    @Test("names that break the rule are refused with 400", arguments: ["", "a b", "a/b", "#server-to-user-", "ä", String(repeating: "x", count: 201), "a\"b"])
+    @Test(
+        "names that break the rule are refused with 400",
+        arguments: ["", "a b", "a/b", "#server-to-user-", "ä", String(repeating: "x", count: 201), "a\"b"])
     func names(channel: String) {
         let hub = TestHub()
         let client = hub.open()

@@ -9,13 +9,15 @@ struct ClearingTests {
     private let read = PushCancellation(user: "u")
 
     private func delivery(
-        _ device: String, _ state: PushState = .accepted, policy: Policy = .notify, purpose: DeliveryPurpose = .notification, dueAt: Int64 = 1_000
+        _ device: String, _ state: PushState = .accepted, policy: Policy = .notify, purpose: DeliveryPurpose = .notification,
+        dueAt: Int64 = 1_000
     ) -> PushRecord {
         let nid = NotificationID.make(event: "e", app: "1", user: "u")
         return PushRecord(
             nid: nid, event: "e", app: "1", user: "u", device: device, purpose: purpose, state: state, reason: "absent", dueAt: dueAt,
             message: PushMessage(
-                nid: nid, event: "e", kind: policy == .sync ? .silent : .alert, policy: policy, title: "t", body: "b", data: ["secret": "x"],
+                nid: nid, event: "e", kind: policy == .sync ? .silent : .alert, policy: policy, title: "t", body: "b",
+                data: ["secret": "x"],
                 apns: ["sound": "default"], group: "g", expiresAt: 9_000, committedAt: 500, sequence: 7))
     }
 
@@ -28,7 +30,8 @@ struct ClearingTests {
         #expect(
             found == [
                 PushRecord(
-                    nid: own, event: "e", app: "1", user: "u", device: "phone", purpose: .clear, state: .due, reason: "confirmed on another device",
+                    nid: own, event: "e", app: "1", user: "u", device: "phone", purpose: .clear, state: .due,
+                    reason: "confirmed on another device",
                     dueAt: now,
                     message: PushMessage(
                         nid: own, event: "e", kind: .silent, policy: .sync, title: nil, body: nil,
@@ -47,7 +50,9 @@ struct ClearingTests {
         }
     }
 
-    @Test("only visible pushes are taken back, and of those that go out in any case none that only the event was confirmed of", arguments: Policy.allCases)
+    @Test(
+        "only visible pushes are taken back, and of those that go out in any case none that only the event was confirmed of",
+        arguments: Policy.allCases)
     func policies(policy: Policy) {
         let rows = [delivery("phone", policy: policy)]
         let byReading = Clearing.deliveries(after: read, on: "tablet", among: rows, now: now)

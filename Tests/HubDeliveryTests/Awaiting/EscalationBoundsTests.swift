@@ -38,7 +38,8 @@ struct EscalationBoundsTests {
     @Test("events and targets are bounded")
     func room() {
         var stage = EscalationStage()
-        #expect(stage.escalation.hasRoom(forTargets: Escalation.targetsMax) && !stage.escalation.hasRoom(forTargets: Escalation.targetsMax + 1))
+        #expect(
+            stage.escalation.hasRoom(forTargets: Escalation.targetsMax) && !stage.escalation.hasRoom(forTargets: Escalation.targetsMax + 1))
         for _ in 0..<Escalation.eventsMax { stage.publish(to: ["ann"]) }
         #expect(!stage.escalation.hasRoom(forTargets: 1))
     }
@@ -52,7 +53,8 @@ struct EscalationBoundsTests {
         let count = 10_000
         for slot in 0..<count { stage.attach(.of(slot), "u\(slot)") }
         let targets = (0..<count).map { index in
-            Escalation.Target(user: "u\(index)", device: nil, policy: .notify, wait: 2000 + Int64(index % 3000), recipient: index, reason: "live")
+            Escalation.Target(
+                user: "u\(index)", device: nil, policy: .notify, wait: 2000 + Int64(index % 3000), recipient: index, reason: "live")
         }
         for number in 1...10 as ClosedRange<UInt64> {
             let opening = Escalation.Opening(
@@ -89,7 +91,11 @@ struct EscalationBoundsTests {
         for index in 1...2000 {
             let wait = Int64.random(in: 0..<500, using: &random)
             stage.publish(to: ["u"], wait: wait)
-            if index % 3 == 0 { stage.escalation.confirmed(event: "e\(index)", user: "u") } else { expected.append((wait, "push e\(index) u")) }
+            if index % 3 == 0 {
+                stage.escalation.confirmed(event: "e\(index)", user: "u")
+            } else {
+                expected.append((wait, "push e\(index) u"))
+            }
         }
         var now: Int64 = 0
         while now < 500 {

@@ -24,7 +24,8 @@ struct EscalationStage {
     /// Opens an event for users or `user/device`, committed at `now`; its number names it `e1`, `e2`, …
     @discardableResult
     mutating func publish(
-        _ policy: Policy = .notify, to users: [String], wait: Int64 = 5000, lifetime: Int64 = 600_000, channel: String = "c", at now: Int64 = 0
+        _ policy: Policy = .notify, to users: [String], wait: Int64 = 5000, lifetime: Int64 = 600_000, channel: String = "c",
+        at now: Int64 = 0
     ) -> UInt64 {
         lastNumber += 1
         var recipients: [String] = []
@@ -36,7 +37,9 @@ struct EscalationStage {
                 recipient: recipients.count - 1, reason: "live")
         }
         escalation.open(
-            .init(number: lastNumber, event: "e\(lastNumber)", app: "1", channel: channel, attendedUpTo: [lastTicket, lastTicket], targets: targets),
+            .init(
+                number: lastNumber, event: "e\(lastNumber)", app: "1", channel: channel, attendedUpTo: [lastTicket, lastTicket],
+                targets: targets),
             now: now)
         return lastNumber
     }
@@ -51,7 +54,9 @@ struct EscalationStage {
         escalation.advance(now: now).flatMap { effect -> [String] in
             switch effect {
             case .push(let event, let targets, let settled):
-                targets.map { "push \(event) \($0.user)\($0.device.map { "/\($0)" } ?? "")" } + [settled.isEmpty ? "unsettled" : "settled \(settled)"]
+                targets.map { "push \(event) \($0.user)\($0.device.map { "/\($0)" } ?? "")" } + [
+                    settled.isEmpty ? "unsettled" : "settled \(settled)"
+                ]
             case .prove(_, let event, _, _, let users): ["prove \(event) \(users.joined(separator: " "))"]
             case .confirmed(let event, let recipients): ["confirmed \(event) \(recipients)"]
             case .answered(let answer): ["answered \(answer.event) \(answer.user)"]

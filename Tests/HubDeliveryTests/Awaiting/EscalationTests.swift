@@ -341,7 +341,10 @@ struct EscalationTests {
 
     @Test(
         "who came back once more while a proof is waited for is asked when their answer counts, once",
-        arguments: [(Policy.notify, 30_000, true), (.notify, 30_000, false), (.notify, 12_000, true), (.critical, 18_000, true), (.critical, 18_000, false)]
+        arguments: [
+            (Policy.notify, 30_000, true), (.notify, 30_000, false), (.notify, 12_000, true), (.critical, 18_000, true),
+            (.critical, 18_000, false),
+        ]
             as [(Policy, Int64, Bool)])
     func replayedToAnother(policy: Policy, secondAt: Int64, answers: Bool) {
         var stage = EscalationStage()

@@ -45,7 +45,10 @@ struct BusyEscalationTests {
         stage.publish(.critical, to: ["ann"], wait: 2000)
         stage.escalation.hubWasLate(from: 500, until: 1500)
         #expect(stage.advance(to: 2999) == [])
-        guard case .push(_, let targets, _)? = stage.escalation.advance(now: 3000).first else { Issue.record("no push"); return }
+        guard case .push(_, let targets, _)? = stage.escalation.advance(now: 3000).first else {
+            Issue.record("no push")
+            return
+        }
         #expect(targets.map(\.isHubLate) == [true])
     }
 
@@ -132,7 +135,8 @@ struct ComebacksTests {
         let message = PushMessage(
             nid: "n", event: event, kind: .alert, policy: policy, title: "t", body: "b", expiresAt: 600_000, committedAt: 0)
         return PushRecord(
-            nid: "n", event: event, app: "1", user: user, device: device, state: .due, reason: "live, not confirmed", dueAt: 0, message: message)
+            nid: "n", event: event, app: "1", user: user, device: device, state: .due, reason: "live, not confirmed", dueAt: 0,
+            message: message)
     }
 
     @Test("whose replay is read or written has its pushes wait for the grace of the first one")

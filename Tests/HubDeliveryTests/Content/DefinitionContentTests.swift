@@ -7,7 +7,8 @@ import Testing
 
 /// What an event's definition says to the gateways: kinds, languages, fields, channels and the platforms' blocks.
 @Suite struct DefinitionContentTests {
-    private let participant = Participant(app: "1", session: "s", user: "ann", number: 7, name: "Ann", email: "a@example.com", role: nil, joinedAt: 0)
+    private let participant = Participant(
+        app: "1", session: "s", user: "ann", number: 7, name: "Ann", email: "a@example.com", role: nil, joinedAt: 0)
 
     private func definition(_ event: String, head: String = "") throws -> ChannelDefinition {
         let indented = event.split(separator: "\n").map { "    \($0)" }.joined(separator: "\n")
@@ -24,12 +25,16 @@ import Testing
 
     private func rendering(_ definition: ChannelDefinition, _ data: JSONValue = [:], check: (any PayloadCheck)? = nil) -> Rendering {
         let event = EventRecord(
-            id: "0193457e-0000-7000-8000-000000000001", app: "1", channel: "presence-g-s", sequence: 3, name: "e", data: "", policy: .notify,
+            id: "0193457e-0000-7000-8000-000000000001", app: "1", channel: "presence-g-s", sequence: 3, name: "e", data: "",
+            policy: .notify,
             committedAt: 1000, expiresAt: 0)
-        return Rendering(definition: definition, event: event, channel: .init(session: "s", user: nil), session: nil, data: data, check: check)
+        return Rendering(
+            definition: definition, event: event, channel: .init(session: "s", user: nil), session: nil, data: data, check: check)
     }
 
-    private func message(_ text: String, _ data: JSONValue = [:], head: String = "", locale: String? = nil, variant: Int = 0) throws -> PushMessage {
+    private func message(
+        _ text: String, _ data: JSONValue = [:], head: String = "", locale: String? = nil, variant: Int = 0
+    ) throws -> PushMessage {
         let definition = try definition(text, head: head)
         var rendering = rendering(definition, data)
         let variant = try #require(definition.events["e"]?.variants[variant])
@@ -40,7 +45,10 @@ import Testing
 
     @Test(
         "A device's language chooses the text, from the particular to the general",
-        arguments: [("de-CH", "Hallo"), ("de", "Hallo"), ("de_AT", "Hallo"), ("pt-BR", "Oi"), ("pt", "B"), ("en", "B"), (nil, "B"), ("PT-br-x", "Oi")])
+        arguments: [
+            ("de-CH", "Hallo"), ("de", "Hallo"), ("de_AT", "Hallo"), ("pt-BR", "Oi"), ("pt", "B"), ("en", "B"), (nil, "B"),
+            ("PT-br-x", "Oi"),
+        ])
     func locales(locale: String?, body: String) throws {
         let text = shown + "locales: { de: { body: Hallo }, pt-BR: { title: Olá, body: Oi } }"
         let message = try message(text, locale: locale)
@@ -99,7 +107,9 @@ import Testing
         var rendering = rendering(definition, check: Refusing())
         let variant = try #require(definition.events["e"]?.variants[0])
         let error = #expect(throws: RenderingError.self) { try rendering.message(variant, user: "ann", participant: nil) }
-        #expect("\(try #require(error))".contains("the notification of \"e\" in the channel definition \"g\" cannot be made: it has 5000 bytes"))
+        #expect(
+            "\(try #require(error))".contains("the notification of \"e\" in the channel definition \"g\" cannot be made: it has 5000 bytes")
+        )
     }
 
     @Test("A subtitle is a text like the others: with variables, in each language, and none where it is empty") func subtitle() throws {
@@ -127,7 +137,9 @@ import Testing
         #expect(message.apns == ["sound": "default", "alert": ["subtitle": "S", "loc-key": "K"]])
     }
 
-    @Test("A silent variant takes none of its event's blocks: they were written for who is shown something") func silentTakesNothing() throws {
+    @Test("A silent variant takes none of its event's blocks: they were written for who is shown something") func silentTakesNothing()
+        throws
+    {
         let text = """
             android: { data: { secret: S } }
             apns: { payload: { data: { secret: S } } }
@@ -163,7 +175,8 @@ import Testing
         let text = shown + "fcm_options: { analytics_label: \"{{label}}\" }"
         #expect(try message(text, ["label": "ok"]).fcmOptions == ["analytics_label": "ok"])
         let error = #expect(throws: RenderingError.self) { try message(text, ["label": "not ok"]) }
-        #expect(error?.problems == ["fcm_options.analytics_label: expected 1 to 50 of the characters a-z, A-Z, 0-9 and -_.~%, found a text"])
+        #expect(
+            error?.problems == ["fcm_options.analytics_label: expected 1 to 50 of the characters a-z, A-Z, 0-9 and -_.~%, found a text"])
     }
 
     @Test("With a registry, an unknown notification channel is a mistake, at start or at the publish") func channels() throws {
@@ -214,17 +227,32 @@ import Testing
         "Mistakes of the new keys have their fix",
         arguments: [
             ("kind: silent", "event \"e\".kind cannot be \"silent\"; it is one of: notification, data, both"),
-            ("kind: notification\ndata: { a: 1 }", "event \"e\".data would never be sent: kind: notification has no data; write kind: both, or remove it"),
+            (
+                "kind: notification\ndata: { a: 1 }",
+                "event \"e\".data would never be sent: kind: notification has no data; write kind: both, or remove it"
+            ),
             ("locales: { 7: { body: x } }", "event \"e\".locales.7: expected a language tag such as de or pt-BR"),
             ("locales: { de: {} }", "event \"e\".locales.de is empty; write title: or body:"),
             ("locales: { de: { text: x } }", "unknown key \"text\" in event \"e\".locales.de; known keys: title, subtitle, body, image"),
-            ("fields: { a: text }", "event \"e\".fields.a cannot be \"text\"; it is one of: string, integer, decimal, boolean, or a list of values"),
+            (
+                "fields: { a: text }",
+                "event \"e\".fields.a cannot be \"text\"; it is one of: string, integer, decimal, boolean, or a list of values"
+            ),
             ("fields: { a: [] }", "event \"e\".fields.a: expected the values it can have, such as [completed, failed]"),
-            ("webpush: { fcm_options: { link: \"http://x\" } }", "event \"e\".webpush.fcm_options.link: expected an address that begins with https://, found the text \"http://x\""),
+            (
+                "webpush: { fcm_options: { link: \"http://x\" } }",
+                "event \"e\".webpush.fcm_options.link: expected an address that begins with https://, found the text \"http://x\""
+            ),
             ("fcm_options: { label: x }", "unknown key \"label\" in event \"e\".fcm_options; known keys: analytics_label"),
-            ("apns: { headers: { apns-push-type: background } }", "event \"e\".apns.headers.apns-push-type: the policy notify shows a notification, and a background push shows none; remove it, or write kind: data"),
+            (
+                "apns: { headers: { apns-push-type: background } }",
+                "event \"e\".apns.headers.apns-push-type: the policy notify shows a notification, and a background push shows none; remove it, or write kind: data"
+            ),
             ("live_activity: { content-state: {} }", "event \"e\".live_activity: has no event; write start, update or end"),
-            ("android: { vibrate_timings: [1s, fast] }", "event \"e\".android.vibrate_timings[1]: expected a duration in seconds such as \"3.5s\", from 0s to 86400s, found the text \"fast\""),
+            (
+                "android: { vibrate_timings: [1s, fast] }",
+                "event \"e\".android.vibrate_timings[1]: expected a duration in seconds such as \"3.5s\", from 0s to 86400s, found the text \"fast\""
+            ),
         ])
     func mistakesOfNewKeys(keys: String, mistake: String) {
         let found = mistakes(shown + keys)

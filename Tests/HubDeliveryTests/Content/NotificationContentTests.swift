@@ -60,7 +60,9 @@ import Testing
         #expect(try read(#"{"data": {"a": "b"}}"#).kind == .data)
         #expect(try read(#"{"data": {"a": "b"}}"#).isVisible == false)
         #expect(try read(#"{"notification": {"title": "T"}, "data": {"a": "b"}, "kind": "data"}"#).isVisible)
-        #expect(mistake(#"{"notification": {"title": "T"}, "data": {"a": "b"}, "kind": "notification"}"#).hasPrefix("kind: notification has no data"))
+        #expect(
+            mistake(#"{"notification": {"title": "T"}, "data": {"a": "b"}, "kind": "notification"}"#).hasPrefix(
+                "kind: notification has no data"))
         #expect(mistake(#"{"data": {"a": "b"}, "kind": "both"}"#).hasPrefix("kind: both has something to show"))
         #expect(mistake(#"{}"#).hasPrefix("there is nothing to send"))
     }
@@ -79,15 +81,27 @@ import Testing
         "Every mistake names the member and what to write",
         arguments: [
             (#""registration_ids": ["x"]"#, "registration_ids: is a name of FCM's old API, which is gone: write to: {\"tokens\": […]}"),
-            (#""content_available": true"#, "content_available: is a name of FCM's old API, which is gone: write apns: {\"content-available\": 1}"),
+            (
+                #""content_available": true"#,
+                "content_available: is a name of FCM's old API, which is gone: write apns: {\"content-available\": 1}"
+            ),
             (#""mutable_content": true"#, "mutable_content: is a name of FCM's old API"),
             (#""time_to_live": 5"#, "time_to_live: is a name of FCM's old API"),
             (#""delay_while_idle": true"#, "delay_while_idle: is a name of FCM's old API"),
             (#""dry_run": true"#, "dry_run: is a name of FCM's old API"),
-            (#""notifcation": {}"#, "unknown member \"notifcation\"; did you mean \"notification\"? known members: notification, data, apns,"),
+            (
+                #""notifcation": {}"#,
+                "unknown member \"notifcation\"; did you mean \"notification\"? known members: notification, data, apns,"
+            ),
             (#""android": {"chanel_id": "x"}"#, "android: unknown member \"chanel_id\"; did you mean \"channel_id\"?"),
-            (#""android": {"notification": {"sound": 1}}"#, "android.notification.sound: expected text that is not empty, found the number 1"),
-            (#""android": {"ttl": "29d"}"#, "android.ttl: expected a duration in seconds such as \"3.5s\", from 0s to 2419200s, found a text"),
+            (
+                #""android": {"notification": {"sound": 1}}"#,
+                "android.notification.sound: expected text that is not empty, found the number 1"
+            ),
+            (
+                #""android": {"ttl": "29d"}"#,
+                "android.ttl: expected a duration in seconds such as \"3.5s\", from 0s to 2419200s, found a text"
+            ),
             (#""android": {"ttl": "2419201s"}"#, "android.ttl: expected a duration"),
             (#""android": {"priority": "urgent"}"#, "android.priority: expected one of HIGH, NORMAL"),
             (#""android": {"color": "red"}"#, "android.color: expected a colour such as \"#4CAF50\", found a text"),
@@ -100,8 +114,14 @@ import Testing
             (#""android": {"channel_id": "a", "channelId": "b"}"#, "android.channel_id: stands twice, as channel_id and in camelCase"),
             (#""android": {}, "android_v2": {}"#, "android_v2: FCM takes one of android and android_v2"),
             (#""android_v2": {"priority": "HIGH"}"#, "android_v2: unknown member \"priority\""),
-            (#""apns": {"payload": {"aps": {"badge": -1}}}"#, "apns.payload.aps.badge: expected a whole number from 0, found the number -1"),
-            (#""apns": {"payload": {"aps": {"content_available": 1}}}"#, "apns.payload.aps.content_available: is the old API's name: write content-available"),
+            (
+                #""apns": {"payload": {"aps": {"badge": -1}}}"#,
+                "apns.payload.aps.badge: expected a whole number from 0, found the number -1"
+            ),
+            (
+                #""apns": {"payload": {"aps": {"content_available": 1}}}"#,
+                "apns.payload.aps.content_available: is the old API's name: write content-available"
+            ),
             (#""apns": {"alert": {"loc-args": ["x"]}}"#, "apns.payload.aps.alert.loc-args: fills in the text that loc-key names"),
             (#""apns": {"alert": {"title-loc-args": ["x"]}}"#, "apns.payload.aps.alert.title-loc-args: fills in"),
             (#""apns": {"sound": {"critical": 1, "volume": 2}}"#, "apns.sound.volume: expected a number from 0 to 1, found the number 2"),
@@ -111,15 +131,24 @@ import Testing
             (#""apns": {"headers": {"apns-id": "x"}}"#, "apns.headers.apns-id: is made by the hub"),
             (#""apns": {"timestamp": 1}"#, "apns.payload.aps.timestamp: belongs to a Live Activity"),
             (#""apns": {"payload": {"nid": 1}}"#, "apns.payload.nid: the hub adds a member of this name itself"),
-            (#""live_activity": {"event": "start", "content-state": {}}"#, "apns.payload.aps: a Live Activity's start has attributes-type and attributes"),
+            (
+                #""live_activity": {"event": "start", "content-state": {}}"#,
+                "apns.payload.aps: a Live Activity's start has attributes-type and attributes"
+            ),
             (#""live_activity": {"content-state": {}}"#, "live_activity: has no event; write start, update or end"),
-            (#""webpush": {"fcm_options": {"link": "http://x"}}"#, "webpush.fcm_options.link: expected an address that begins with https://"),
+            (
+                #""webpush": {"fcm_options": {"link": "http://x"}}"#,
+                "webpush.fcm_options.link: expected an address that begins with https://"
+            ),
             (#""webpush": {"headers": {"Topic": "a b"}}"#, "webpush.headers.Topic: expected 1 to 32"),
             (#""webpush": {"headers": {"TTL": "x"}}"#, "webpush.headers.TTL: expected seconds"),
             (#""fcm_options": {"analytics_label": "a b"}"#, "fcm_options.analytics_label: expected 1 to 50 of the characters"),
             (#""data": {"from": 1}"#, "data: cannot have \"from\": FCM keeps this name for itself"),
             (#""data": [1]"#, "data: expected an object, found a list"),
-            (#""notification": {"sound": "x"}"#, "notification.sound: is no member of FCM's v1 notification: write android.notification.sound and apns.payload.aps.sound"),
+            (
+                #""notification": {"sound": "x"}"#,
+                "notification.sound: is no member of FCM's v1 notification: write android.notification.sound and apns.payload.aps.sound"
+            ),
         ])
     func mistakes(member: String, beginning: String) {
         let shown = member.hasPrefix("\"notification\"") ? "" : #""notification": {"title": "T"}, "#

@@ -321,7 +321,8 @@ struct AttendanceTests {
     func mark() {
         let now: Int64 = 1_000_000_000
         let cases: [(Int64?, Bool)] = [
-            (nil, false), (now, true), (now - AttendanceMark.awayMaxMilliseconds, true), (now - AttendanceMark.awayMaxMilliseconds - 1, false),
+            (nil, false), (now, true), (now - AttendanceMark.awayMaxMilliseconds, true),
+            (now - AttendanceMark.awayMaxMilliseconds - 1, false),
             (now + 1000, true),
         ]
         for (last, isRecent) in cases { #expect(AttendanceMark.isRecent(last, now: now) == isRecent) }

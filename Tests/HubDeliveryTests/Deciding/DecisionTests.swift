@@ -30,7 +30,8 @@ extension Decision {
 struct DecisionTests {
     /// The decision table, in seconds; nil: no push at all.
     static let table: [(DeviceState, Policy, Double?)] = [
-        (.live, .realtimeOnly, nil), (.quiet, .realtimeOnly, nil), (.background, .realtimeOnly, nil), (.backgroundCapable, .realtimeOnly, nil),
+        (.live, .realtimeOnly, nil), (.quiet, .realtimeOnly, nil), (.background, .realtimeOnly, nil),
+        (.backgroundCapable, .realtimeOnly, nil),
         (.grace, .realtimeOnly, nil), (.serverGrace, .realtimeOnly, nil), (.absent, .realtimeOnly, nil),
         (.live, .sync, 10), (.quiet, .sync, 6), (.background, .sync, 3), (.backgroundCapable, .sync, 10), (.grace, .sync, 12),
         (.serverGrace, .sync, 12), (.absent, .sync, 0),

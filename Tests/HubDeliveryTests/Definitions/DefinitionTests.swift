@@ -46,9 +46,12 @@ struct DefinitionTests {
         }
         let plain = try definition("")
         #expect(plain.membersMax == 10_000)
-        #expect(!plain.clearsSiblings && !plain.replays && plain.quietHours == nil && plain.alerts == AlertLimits(burst: 5, every: .seconds(10), perDay: 0))
+        #expect(
+            !plain.clearsSiblings && !plain.replays && plain.quietHours == nil
+                && plain.alerts == AlertLimits(burst: 5, every: .seconds(10), perDay: 0))
         let full = try definition(
-            "replay: true\nquiet_hours: { from: \"22:00\", to: 08:30, timezone: Europe/Berlin }\nalerts: { burst: 2, every: 1m, per_day: 9 }")
+            "replay: true\nquiet_hours: { from: \"22:00\", to: 08:30, timezone: Europe/Berlin }\nalerts: { burst: 2, every: 1m, per_day: 9 }"
+        )
         #expect(try definition("members_max: 2000").membersMax == 2000)
         #expect(try definition("clear_siblings: true").clearsSiblings)
         #expect(full.replays && full.quietHours == QuietHours(from: 1320, to: 510, timezone: "Europe/Berlin"))

@@ -9,7 +9,8 @@ private let start = ManualClock.start
 @Suite("PushBudget")
 struct PushBudgetTests {
     private func push(
-        _ id: String, _ policy: Policy = .notify, user: String = "ann", device: String? = nil, group: String? = "g", life: Int64 = 600 * 60_000,
+        _ id: String, _ policy: Policy = .notify, user: String = "ann", device: String? = nil, group: String? = "g",
+        life: Int64 = 600 * 60_000,
         at: Int64 = 0, timezone: String? = nil
     ) -> PushBudget.Push {
         .init(
@@ -44,7 +45,10 @@ struct PushBudgetTests {
     func olderLater(policy: Policy) {
         var budget = PushBudget()
         for id in 0..<5 { _ = budget.rule(push("\(id)", policy, device: "d", group: policy == .sync ? "g" : "\(id)"), now: start) }
-        guard case .wait = budget.rule(push("newer", policy, device: "d", at: 2), now: start).verdict else { Issue.record("sent"); return }
+        guard case .wait = budget.rule(push("newer", policy, device: "d", at: 2), now: start).verdict else {
+            Issue.record("sent")
+            return
+        }
         #expect(budget.rule(push("older", policy, device: "d", at: 1), now: start) == .init(verdict: .drop(.displaced)))
         // One that is exempt goes out all the same, and takes no newer one's place.
         #expect(budget.rule(push("exempt", .critical, at: 1), now: start) == .init(verdict: .send))
@@ -143,7 +147,9 @@ struct PushBudgetTests {
         #expect(budget.rule(push("y", .sync, device: "phone", life: 30 * minute), now: start + 21 * minute).verdict == .drop(.silentBudget))
     }
 
-    @Test("what takes a notification back waits for its device's turn, the newest of them, and gives way to what tells something", arguments: [false, true])
+    @Test(
+        "what takes a notification back waits for its device's turn, the newest of them, and gives way to what tells something",
+        arguments: [false, true])
     func clears(isRestored: Bool) {
         var budget = PushBudget()
         func clear(_ id: String, at: Int64) -> PushBudget.Push {
@@ -223,7 +229,9 @@ struct PushBudgetTests {
             budget.rule(push("b2", at: 4, timezone: "Europe/Berlin"), quietHours: berlin, now: start)
                 == .init(verdict: .wait(until: berlinEnd), displacedInZone: ["b"]))
         #expect(budget.rule(push("b", at: 1, timezone: "Europe/Berlin"), quietHours: berlin, now: berlinEnd).verdict == .drop(.displaced))
-        #expect(budget.rule(push("t", life: 1440 * minute, at: 2, timezone: "Asia/Tokyo"), quietHours: berlin, now: tokyoEnd) == .init(verdict: .send))
+        #expect(
+            budget.rule(push("t", life: 1440 * minute, at: 2, timezone: "Asia/Tokyo"), quietHours: berlin, now: tokyoEnd)
+                == .init(verdict: .send))
     }
 
     @Test("the newest of a group in the night takes the place of the older, and no silent one waits for the morning")
@@ -293,6 +301,8 @@ struct PushBudgetTests {
         #expect(Policy.notify.spread(.seconds(3), recipients: 1001, fraction: 1) == .seconds(1.5))
         #expect(Policy.notify.spread(.zero, recipients: 1001, fraction: 0.9) == .zero)
         #expect(Policy.critical.spread(.seconds(2), recipients: 10_000, fraction: 0.5) == .seconds(1.75))
-        for policy in [Policy.sync, .both, .pushOnly] { #expect(policy.spread(.seconds(5), recipients: 10_000, fraction: 0.5) == .seconds(5)) }
+        for policy in [Policy.sync, .both, .pushOnly] {
+            #expect(policy.spread(.seconds(5), recipients: 10_000, fraction: 0.5) == .seconds(5))
+        }
     }
 }

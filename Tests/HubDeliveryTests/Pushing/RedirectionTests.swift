@@ -47,8 +47,10 @@ struct RedirectionTests {
     @Test("what has a token goes on, unless another row has told it or will")
     func own() {
         func ruling(_ others: [RedirectionRow]) -> Redirection.Ruling {
-            Redirection(delivery: delivery(.due), token: mark("1"), reachable: [reachable("own", "1"), reachable("a", "1"), reachable("b", "2")])
-                .ruling(beside: others)
+            Redirection(
+                delivery: delivery(.due), token: mark("1"), reachable: [reachable("own", "1"), reachable("a", "1"), reachable("b", "2")]
+            )
+            .ruling(beside: others)
         }
         #expect(ruling([]) == .goesOn(successors: ["b"]))
         #expect(ruling([row("a")]) == .goesOn(successors: ["b"]))
@@ -61,7 +63,8 @@ struct RedirectionTests {
         let attempt = DeliveryAttempt(number: 1, startedAt: 1, endedAt: 2, answer: "UNREGISTERED", token: mark("1"))
         let redirection = Redirection(
             delivery: delivery(.failed, attempt: attempt), token: nil, reachable: [reachable("a", "1"), reachable("b", "2")])
-        #expect(redirection.ruling(beside: [row("x", isOpen: true, isLeased: true)]) == .ends(.failed, outcome: "no device", successors: ["b"]))
+        #expect(
+            redirection.ruling(beside: [row("x", isOpen: true, isLeased: true)]) == .ends(.failed, outcome: "no device", successors: ["b"]))
     }
 
     @Test("no more devices than a notification may have")

@@ -13,7 +13,9 @@ private let ann = Participant(
 )
 
 /// The body that `template` gives for one publish, or what is missing.
-private func render(_ template: String, _ data: JSONValue = [:], session: Session? = session, participant: Participant? = ann)
+private func render(
+    _ template: String, _ data: JSONValue = [:], session: Session? = session, participant: Participant? = ann
+)
     -> String
 {
     let quoted = String(decoding: JSONEncoder.encodeText(template), as: UTF8.self)
@@ -76,7 +78,8 @@ struct TemplateTests {
         ("{{first(a)}} {{last(a)}} {{first(reversed(a))}}", ["a": [1, 2]], "1 2 2"),
         ("{{plusone(a)}} {{minusone(a)}}", ["a": 1], "2 0"),
         ("{{kilometers(a)}}", ["a": 3000], "3"), ("{{kilometers(a)}}", ["a": 1500], "1.5"), ("{{kilometers(a)}}", ["a": 5], "0.005"),
-        ("{{kilometers(a)}}", ["a": -250], "-0.25"), ("{{kilometers(a)}}", ["a": .double(2000.4)], "2"), ("{{kilometers(a)}}", ["a": .double(1e300)], "1e+297"),
+        ("{{kilometers(a)}}", ["a": -250], "-0.25"), ("{{kilometers(a)}}", ["a": .double(2000.4)], "2"),
+        ("{{kilometers(a)}}", ["a": .double(1e300)], "1e+297"),
         ("{{plusone(a)}}", ["a": .int(.max)], "9223372036854775807"),
         ("{{minusone(a)}}", ["a": .int(.min)], "-9223372036854775808"),
         ("{{#even(a)}}even{{/even(a)}}{{^even(a)}}odd{{/even(a)}}", ["a": 3], "odd"),

@@ -161,7 +161,10 @@ enum EngineTarget {
 
     @Sendable private static func appState(_ rig: EngineRig, _ operands: inout Operands) {
         guard let client = operands.speaker(rig) else { return }
-        let data: [JSONValue] = [["state": "foreground"], ["state": "background"], "{\"state\":\"background\"}", ["state": 1], "x", ["state": "background", "keeps_working": true]]
+        let data: [JSONValue] = [
+            ["state": "foreground"], ["state": "background"], "{\"state\":\"background\"}", ["state": 1], "x",
+            ["state": "background", "keeps_working": true],
+        ]
         rig.say(client, "client-app-state", channel: operands.channel(), data: data[operands.below(data.count)])
     }
 

@@ -12,7 +12,8 @@ final class RigSink: DeliverySink {
         self.loop = loop
     }
 
-    func deliver(_ frames: UnsafeRawBufferPointer, to slots: UnsafeBufferPointer<UInt32>, latestOnly: UnsafeBufferPointer<LatestOnlyFrame>) {
+    func deliver(_ frames: UnsafeRawBufferPointer, to slots: UnsafeBufferPointer<UInt32>, latestOnly: UnsafeBufferPointer<LatestOnlyFrame>)
+    {
         if frames.isEmpty { rig.fail("a delivery of nothing") }
         if Set(slots).count != slots.count { rig.fail("a slot twice in one delivery") }
         for slot in slots {

@@ -60,7 +60,8 @@ enum DefinitionTarget {
         if random.chance(1, in: 4) { parts.append("webpush: { headers: { TTL: \"5\" }, notification: \(random.json(depth: 2)) }") }
         if random.chance(1, in: 4) {
             let event = random.element(of: ["start", "update", "end", "never"])
-            parts.append("live_activity: { token: \(random.quoted(random.template())), event: \(event), content-state: \(random.json(depth: 2)) }")
+            parts.append(
+                "live_activity: { token: \(random.quoted(random.template())), event: \(event), content-state: \(random.json(depth: 2)) }")
         }
         if random.chance(1, in: 5) { parts.append("android_v2: { ttl: 5s, remote_notification: { notification: { id: 5 } } }") }
         return parts.joined(separator: separator)

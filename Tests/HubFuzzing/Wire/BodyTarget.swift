@@ -1,5 +1,4 @@
 import HubTesting
-
 import HubWire
 
 /// How request bodies are delimited, and chunked ones put together. The first two bytes of an input say in what pieces the rest

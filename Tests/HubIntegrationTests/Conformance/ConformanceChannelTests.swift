@@ -51,7 +51,8 @@ extension ConformanceTests.Channels {
         try await conformance("c10_bytes_as_signed")
     }
 
-    @Test("C11 a refused subscribe: error without a code, an event with the channel, a connection that goes on") func refused() async throws {
+    @Test("C11 a refused subscribe: error without a code, an event with the channel, a connection that goes on") func refused() async throws
+    {
         try await conformance("c11_refused_subscribe")
     }
 
@@ -139,7 +140,9 @@ extension ConformanceTests.Channels {
         try await conformance("c18_data_is_a_string")
     }
 
-    @Test("C18 refused on public channels, unsubscribed, with another prefix, too large, switched off") func clientEventRefused() async throws {
+    @Test("C18 refused on public channels, unsubscribed, with another prefix, too large, switched off") func clientEventRefused()
+        async throws
+    {
         try await conformance("c18_what_is_refused")
     }
 

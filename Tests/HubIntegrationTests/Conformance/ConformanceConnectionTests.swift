@@ -26,7 +26,9 @@ extension ConformanceTests.Connections {
         try await conformance("c03_unknown_key")
     }
 
-    @Test("C03 a disabled app and a foreign origin likewise, with their codes; any other path is not upgraded") func otherRefusals() async throws {
+    @Test("C03 a disabled app and a foreign origin likewise, with their codes; any other path is not upgraded") func otherRefusals()
+        async throws
+    {
         try await conformance("c03_other_refusals")
     }
 

@@ -44,7 +44,9 @@ final class ConformanceRun: Sendable {
         var names: [String] = []
         try await eventually("the names of the checks") {
             if !process.isRunning { throw ScriptFailure(description: "the program that runs the checks has ended: \(process.errors)") }
-            guard let line = process.output.split(separator: "\n").first, let value = try? JSONValue(parsing: String(line)) else { return false }
+            guard let line = process.output.split(separator: "\n").first, let value = try? JSONValue(parsing: String(line)) else {
+                return false
+            }
             names = value["checks"]?.arrayValue?.compactMap(\.stringValue) ?? []
             return !names.isEmpty
         }

@@ -11,12 +11,15 @@ import Testing
         }
     }
 
-    @Test("behind a trusted proxy each client has limits of its own: wrong codes of one hold up nobody else, and one too many of its connections is refused")
+    @Test(
+        "behind a trusted proxy each client has limits of its own: wrong codes of one hold up nobody else, and one too many of its connections is refused"
+    )
     func forwarded() async throws {
         let result = try await run("forwarded", "limits: { trusted_proxies: [127.0.0.1], connections_per_address: 2 }\n")
         #expect(result["wrong"] == .array(Array(repeating: 404, count: 10)))
         #expect(result["ben"] == 200 && result["ada"] == 200 && result["ada_waits"] == true)
-        #expect(result["sockets"] == ["pusher:connection_established", "pusher:connection_established", 4100, "pusher:connection_established"])
+        #expect(
+            result["sockets"] == ["pusher:connection_established", "pusher:connection_established", 4100, "pusher:connection_established"])
         #expect(result["http"] == [429, 200])
     }
 
@@ -29,7 +32,8 @@ import Testing
 
     @Test("the PROXY protocol says whose connection it is, in both versions, and nobody connects without it")
     func proxied() async throws {
-        let result = try await run("proxied", "listen: { proxy_protocol: true }\nlimits: { joins_per_minute: 1, trusted_proxies: [127.0.0.0/8] }\n")
+        let result = try await run(
+            "proxied", "listen: { proxy_protocol: true }\nlimits: { joins_per_minute: 1, trusted_proxies: [127.0.0.0/8] }\n")
         #expect(result["ada"] == [404, 404, 429] && result["ben"] == [404, 404, 429])
         #expect(result["others"] == [404, 404] && result["without"] == [.null, .null])
     }

@@ -49,18 +49,33 @@ import Testing
         #expect(usage.count == 13 && usage.allSatisfy { $0[0] == Self.usage })
     }
 
-    @Test("auth signs what the vectors of docs/protocol.md, 4.2, say", arguments: [
-        (["private-foobar"], ["auth": "58df8b0c36d6982b82c3ecf6b4662e34fe8c25bba48f5369f135bf843651c3a4"]),
-        (["presence-foobar", #"{"user_id":10,"user_info":{"name":"Mr. Channels"}}"#],
-         ["auth": "31935e7d86dba64c2a90aed31fdc61869f9b22ba9d8863bba239c03ca481bc80",
-          "channel_data": #"{"user_id":10,"user_info":{"name":"Mr. Channels"}}"#]),
-        (["presence-foobar", "--signed-in"], ["auth": "71506e66e7fdca106571b8999a849ad34245bc653772e51e0026c1a2475b92ba"]),
-        (["--user-data", #"{"id":"12345","watchlist":["7","8"]}"#],
-         ["auth": "d0c2a1e65febc0605103bb64f1b39762ad767efec4fc4ebb85be8fad6ed26c6b", "user_data": #"{"id":"12345","watchlist":["7","8"]}"#]),
-        (["private-encrypted-foobar", "--encryption-master-key", "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="],
-         ["auth": "e6a18892d037c5d5e76a2265df4f086ffc38631605530dfd214aa5bff495f533",
-          "shared_secret": "g3Au6SZ+UCU+IMfFsFva0rq+Gi4tzSHR6WCcWZbS9sY="]),
-    ] as [([String], [String: String])])
+    @Test(
+        "auth signs what the vectors of docs/protocol.md, 4.2, say",
+        arguments: [
+            (["private-foobar"], ["auth": "58df8b0c36d6982b82c3ecf6b4662e34fe8c25bba48f5369f135bf843651c3a4"]),
+            (
+                ["presence-foobar", #"{"user_id":10,"user_info":{"name":"Mr. Channels"}}"#],
+                [
+                    "auth": "31935e7d86dba64c2a90aed31fdc61869f9b22ba9d8863bba239c03ca481bc80",
+                    "channel_data": #"{"user_id":10,"user_info":{"name":"Mr. Channels"}}"#,
+                ]
+            ),
+            (["presence-foobar", "--signed-in"], ["auth": "71506e66e7fdca106571b8999a849ad34245bc653772e51e0026c1a2475b92ba"]),
+            (
+                ["--user-data", #"{"id":"12345","watchlist":["7","8"]}"#],
+                [
+                    "auth": "d0c2a1e65febc0605103bb64f1b39762ad767efec4fc4ebb85be8fad6ed26c6b",
+                    "user_data": #"{"id":"12345","watchlist":["7","8"]}"#,
+                ]
+            ),
+            (
+                ["private-encrypted-foobar", "--encryption-master-key", "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="],
+                [
+                    "auth": "e6a18892d037c5d5e76a2265df4f086ffc38631605530dfd214aa5bff495f533",
+                    "shared_secret": "g3Au6SZ+UCU+IMfFsFva0rq+Gi4tzSHR6WCcWZbS9sY=",
+                ]
+            ),
+        ] as [([String], [String: String])])
     func vectors(arguments: [String], expected: [String: String]) async throws {
         try await Stage.run { stage in
             let app = ["--key", "278d425bdf160c739803", "--secret", "7ad3773142a6692b25b8"]

@@ -14,7 +14,8 @@ import Testing
             let result = try await stage.python(
                 "reload.py", "certificate", hub: hub,
                 environment: [
-                    "CERT": certificate.certificatePath, "KEY": certificate.keyPath, "NEW_CERT": new.certificatePath, "NEW_KEY": new.keyPath,
+                    "CERT": certificate.certificatePath, "KEY": certificate.keyPath, "NEW_CERT": new.certificatePath,
+                    "NEW_KEY": new.keyPath,
                     "NEW_CA": new.authorityPath,
                 ])
             #expect(result["half"] == true && result["renewed"] == true && result["kept"] == true)
@@ -61,7 +62,9 @@ import Testing
                 Place.tandem, ["check", "--channels", Place.channels],
                 environment: ["TANDEM_TLS_CERT": expired.certificatePath, "TANDEM_TLS_KEY": expired.keyPath])
             #expect(try await check.waitForEnd().code == 0)
-            #expect(check.output.contains("TLS certificate: usable (localhost") && check.output.contains("warning: the TLS certificate expired"))
+            #expect(
+                check.output.contains("TLS certificate: usable (localhost") && check.output.contains("warning: the TLS certificate expired")
+            )
             let hub = try await stage.hub(certificate: expired)
             #expect(hub.log.contains("the TLS certificate expired"))
         }

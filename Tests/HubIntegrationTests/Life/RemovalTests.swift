@@ -19,7 +19,8 @@ import Testing
         #expect(result["auth"] == 401 && result["refused"] == [403, 403], "the old signature is no way back")
     }
 
-    @Test("the end of a session ends every subscription of its channel, and a new one of its name reaches nobody of them", arguments: [1, 2])
+    @Test(
+        "the end of a session ends every subscription of its channel, and a new one of its name reaches nobody of them", arguments: [1, 2])
     func ended(loops: Int) async throws {
         let result = try await run("ended", loops: loops)
         #expect(result["statuses"] == [[403, 403], [403, 403]])

@@ -94,7 +94,9 @@ import Testing
         }
     }
 
-    @Test("a full disk: what was answered is there, the rest is a 503, /ready follows, the log has a line in ten seconds, and all recovers by itself")
+    @Test(
+        "a full disk: what was answered is there, the rest is a 503, /ready follows, the log has a line in ten seconds, and all recovers by itself"
+    )
     func aFullDisk() async throws {
         try await Stage.run { stage in
             // Without the signal that would end a process whose file has come to its limit the write fails.
@@ -126,7 +128,8 @@ import Testing
 
     @Test(arguments: ["serve", "check"]) func aMistakeInADefinition(command: String) async throws {
         let result = try await tandem(
-            [command, "--channels", "channels"] + (command == "serve" ? ["--port", "0"] : []), files: ["channels/quiz.yaml": Self.definition])
+            [command, "--channels", "channels"] + (command == "serve" ? ["--port", "0"] : []),
+            files: ["channels/quiz.yaml": Self.definition])
         #expect(result.code == Self.badConfiguration)
         #expect(result.errors.count == 1 && result.errors[0].contains("quiz.yaml:5") && result.errors[0].contains("critical"))
         #expect(!result.output.contains("ready"))
@@ -159,13 +162,17 @@ import Testing
         #expect(result.errors.count == 1 && result.errors[0].contains("TANDEM_APP_KEY"))
     }
 
-    @Test("a short secret ends the start where others can reach the hub, and is a warning of check on this machine; readable files are named")
+    @Test(
+        "a short secret ends the start where others can reach the hub, and is a warning of check on this machine; readable files are named")
     func secrets() async throws {
         let file = "listen: { host: 0.0.0.0, port: 0 }\napps:\n  - { id: 1, key: mine, secret: short }\n"
         for command in ["serve", "check"] {
-            let refused = try await tandem([command, "--config", "tandem.yaml", "--channels", Place.channels], files: ["tandem.yaml": file])
+            let refused = try await tandem(
+                [command, "--config", "tandem.yaml", "--channels", Place.channels], files: ["tandem.yaml": file])
             #expect(refused.code == Self.badConfiguration && refused.errors.count == 1)
-            #expect(refused.errors.first?.contains("tandem.yaml:3: apps[0].secret") == true && refused.errors.first?.contains("openssl rand") == true)
+            #expect(
+                refused.errors.first?.contains("tandem.yaml:3: apps[0].secret") == true
+                    && refused.errors.first?.contains("openssl rand") == true)
         }
         let local = file.replacingOccurrences(of: "0.0.0.0", with: "127.0.0.1")
         try await Stage.run { stage in
@@ -189,6 +196,8 @@ import Testing
     @Test func checkSaysWhatIsGood() async throws {
         let result = try await tandem(["check", "--channels", Place.channels])
         #expect(result.code == 0 && result.errors.isEmpty)
-        #expect(result.output.contains("configuration: good") && result.output.contains("channel definitions: good") && result.output.contains("quiz"))
+        #expect(
+            result.output.contains("configuration: good") && result.output.contains("channel definitions: good")
+                && result.output.contains("quiz"))
     }
 }

@@ -22,7 +22,8 @@ struct CrowdTests {
                 let crowd = try await run(
                     stage,
                     [
-                        "crowd", "--url", "ws://127.0.0.1:\(hub.port)", "--json", file, "--server-pid", "\(hub.process.pid)", "--connections", "40",
+                        "crowd", "--url", "ws://127.0.0.1:\(hub.port)", "--json", file, "--server-pid", "\(hub.process.pid)",
+                        "--connections", "40",
                         "--opening", "7", "--rate", "10", "--seconds", "1", "--warmup", "0.2",
                     ])
                 #expect(crowd.code == 0, "\(crowd.output) \(crowd.errors)")

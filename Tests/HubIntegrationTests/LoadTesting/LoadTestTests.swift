@@ -56,7 +56,9 @@ struct LoadTestTests {
             let hub = try await stage.hub()
             let page = stage.folder.appendingPathComponent("page.html").path
             let result = try await stage.load(
-                "fanout", hub, ["--html", page, "--server-pid", "\(hub.process.pid)"] + (arguments.contains("--connections") ? [] : ["--connections", "50"])
+                "fanout", hub,
+                ["--html", page, "--server-pid", "\(hub.process.pid)"]
+                    + (arguments.contains("--connections") ? [] : ["--connections", "50"])
                     + arguments)
             expectClean(result)
             let subscribers = arguments.contains("--connections") ? 5.0 : 50

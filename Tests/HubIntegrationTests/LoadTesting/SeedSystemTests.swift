@@ -39,14 +39,16 @@ import Testing
         // Enough to act on without asking back: nested for APNs, flat for FCM.
         #expect(
             data("radar", "hal") == [
-                "event_type": "question_asked", "game_id": "old-town", "question_id": "q2", "question_type": "radar", "status": "answerable",
+                "event_type": "question_asked", "game_id": "old-town", "question_id": "q2", "question_type": "radar",
+                "status": "answerable",
                 "parameters": ["radius_m": 3000],
             ])
         #expect(data("thermometer", "hal")?["status"] == "in_progress" && data("answered", "sam")?["answer"] == "closer")
         #expect(flat("answered", "sia") == data("answered", "sam"))
 
         let headers = result.at("apns", "headers")
-        #expect(headers?["apns-push-type"] == "alert" && headers?["apns-priority"] == "10" && headers?["apns-collapse-id"] == "old-town.phase")
+        #expect(
+            headers?["apns-push-type"] == "alert" && headers?["apns-priority"] == "10" && headers?["apns-collapse-id"] == "old-town.phase")
         #expect(
             result.at("apns", "aps") == [
                 "alert": ["title": "Hide & Seek", "body": "Game on! The hiding phase has begun."], "sound": "default",
@@ -66,7 +68,8 @@ import Testing
         #expect(result["seeker_read"] == ["game_started", "phase_changed", "question_answered", "phase_changed", "question_answered"])
         #expect(
             result["fetched"]?.arrayValue?.compactMap(\.stringValue).sorted() == [
-                "game_started", "phase_changed", "phase_changed", "question_answerable", "question_asked", "question_asked", "question_asked",
+                "game_started", "phase_changed", "phase_changed", "question_answerable", "question_asked", "question_asked",
+                "question_asked",
             ])
     }
 
@@ -101,21 +104,29 @@ import Testing
         func body(_ event: String, _ who: String) -> JSONValue? { result.at(event, who, "body") }
         // FCM on Android.
         let message = try required(body("shipped", "android")?["message"], "message")
-        #expect(message["notification"] == ["title": "Your order is on its way", "body": "Order A-1042 has been shipped.", "image": "https://shop.example/a.jpg"])
+        #expect(
+            message["notification"] == [
+                "title": "Your order is on its way", "body": "Order A-1042 has been shipped.", "image": "https://shop.example/a.jpg",
+            ])
         #expect(message.at("data", "order_id") == "A-1042" && message.at("data", "deep_link") == "shop://orders/A-1042")
         #expect(message.at("data", "channel_id") == "orders" && message.at("android", "notification", "channel_id") == "orders")
-        #expect(message.at("android", "priority") == "HIGH" && message.at("android", "notification", "notification_priority") == "PRIORITY_HIGH")
+        #expect(
+            message.at("android", "priority") == "HIGH" && message.at("android", "notification", "notification_priority") == "PRIORITY_HIGH"
+        )
         // APNs: custom keys beside aps, the picture for the service extension.
         let ios = try required(body("shipped", "ios"), "APNs body")
         #expect(ios.at("aps", "mutable-content") == 1 && ios.at("aps", "badge") == 1 && ios.at("aps", "category") == "ORDER")
-        #expect(ios["image_url"] == "https://shop.example/a.jpg" && ios["order_id"] == "A-1042" && ios["deep_link"] == "shop://orders/A-1042")
+        #expect(
+            ios["image_url"] == "https://shop.example/a.jpg" && ios["order_id"] == "A-1042" && ios["deep_link"] == "shop://orders/A-1042")
         // iOS through FCM: the alert is spelled out, because aps without one might win over the notification.
         let aps = try required(body("shipped", "ios_by_fcm")?.at("message", "apns", "payload", "aps"), "aps")
         #expect(aps.at("alert", "title") == "Your order is on its way" && aps["mutable-content"] == 1)
         // Silent, in both forms.
         let update = try required(body("updated", "android")?["message"], "message")
         #expect(update["notification"] == nil && update.at("android", "priority") == "NORMAL" && update.at("data", "order_id") == "A-1042")
-        #expect(result.at("updated", "ios", "headers", "apns-push-type") == "background" && body("updated", "ios")?["aps"] == ["content-available": 1])
+        #expect(
+            result.at("updated", "ios", "headers", "apns-push-type") == "background"
+                && body("updated", "ios")?["aps"] == ["content-available": 1])
         #expect(body("updated", "ios_by_fcm")?.at("message", "apns", "headers", "apns-priority") == "5")
         // The app shows this one itself, in the device's language where there is a text in it.
         let late = try required(body("delayed", "android")?["message"], "message")
@@ -146,7 +157,9 @@ import Testing
             let hub = try await stage.hub(gateways: gateways)
             return try await stage.python("seeds.py", "deployment", hub: hub, gateways: gateways)
         }
-        let (fcm, apns): (JSONValue, JSONValue) = (hasFCM ? "accepted" : "skipped_unconfigured", hasAPNs ? "accepted" : "skipped_unconfigured")
+        let (fcm, apns): (JSONValue, JSONValue) = (
+            hasFCM ? "accepted" : "skipped_unconfigured", hasAPNs ? "accepted" : "skipped_unconfigured"
+        )
         #expect(result["states"] == ["android": fcm, "ios": apns, "ios_by_fcm": fcm])
         #expect(result["sent"] == ["android": hasFCM ? 1 : 0, "ios": hasAPNs ? 1 : 0, "ios_by_fcm": hasFCM ? 1 : 0])
     }
@@ -168,8 +181,12 @@ import Testing
         #expect(result["welcome_again"] == [:])
         #expect(result.at("android", "priority") == "HIGH")
         let shown = result.at("android", "notification")
-        #expect(shown?["channel_id"] == "default" && shown?["color"] == "#4CAF50" && shown?["icon"] == "ic_notification" && shown?["sound"] == "default")
-        #expect(result.at("aps", "mutable-content") == 1 && result.at("aps", "badge") == 1 && result.at("aps", "alert", "title") == "Welcome to LoopRail! 🚀")
+        #expect(
+            shown?["channel_id"] == "default" && shown?["color"] == "#4CAF50" && shown?["icon"] == "ic_notification"
+                && shown?["sound"] == "default")
+        #expect(
+            result.at("aps", "mutable-content") == 1 && result.at("aps", "badge") == 1
+                && result.at("aps", "alert", "title") == "Welcome to LoopRail! 🚀")
         // Only the session whose token was patched is left of those with consent.
         #expect(result.at("completed", "fresh", "data", "status") == "completed" && result["completed"]?.objectValue?.count == 1)
         #expect(result.at("completed", "fresh", "alert")?[0] == "Withdrawal completed")

@@ -19,7 +19,8 @@ import Testing
             "urgent background": ["400", "BadPriority"], "silent alert": ["400", "InvalidPushType"],
             "activity under the app's topic": ["400", "BadTopic"],
             "a badge in words": ["400", "InvalidPayload: aps.badge: not a whole number from 0"],
-            "arguments without a key": ["400", "InvalidPayload: aps.alert: loc-args without loc-key"], "too large": ["413", "PayloadTooLarge"],
+            "arguments without a key": ["400", "InvalidPayload: aps.alert: loc-args without loc-key"],
+            "too large": ["413", "PayloadTooLarge"],
         ]
         for (name, answer) in expected { #expect(result[name] == answer, "\(name)") }
     }

@@ -8,7 +8,8 @@ import Testing
         try await Stage.run { stage in
             let gateways = try await stage.gateways()
             let hub = try await stage.hub(gateways: gateways)
-            return try await stage.python("notifications.py", scenario, hub: hub, gateways: gateways, environment: ["TANDEM": Place.tandem.path])
+            return try await stage.python(
+                "notifications.py", scenario, hub: hub, gateways: gateways, environment: ["TANDEM": Place.tandem.path])
         }
     }
 
@@ -37,7 +38,8 @@ import Testing
     @Test("a push that its gateway refused is listed, shown, and accepted when it is sent again")
     func deadLetters() async throws {
         let result = try await run("dead_letters")
-        #expect(result.at("letter", "user") == "ann" && result.at("letter", "device") == "phone" && result.at("letter", "provider") == "fcm")
+        #expect(
+            result.at("letter", "user") == "ann" && result.at("letter", "device") == "phone" && result.at("letter", "provider") == "fcm")
         #expect(result.at("letter", "attempts") == 1 && result["event"] == true)
         #expect(result.at("letter", "reason")?.stringValue?.contains("INVALID_ARGUMENT") == true)
         #expect(result["shown"] == ["Welcome to LoopRail! 🚀", ["n": "7"]] && result["listed"] == true)

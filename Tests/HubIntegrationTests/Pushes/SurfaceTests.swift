@@ -122,7 +122,8 @@ import Testing
         try await Stage.run(isLong: true) { stage in
             let file = try stage.write(Self.board, to: "board.yaml")
             let gateways = try await stage.gateways()
-            let hub = try await stage.hub(loops: loops, gateways: gateways, arguments: ["--channels", String(file.dropLast("/board.yaml".count))])
+            let hub = try await stage.hub(
+                loops: loops, gateways: gateways, arguments: ["--channels", String(file.dropLast("/board.yaml".count))])
             let result = try await stage.python("surface.py", "returned", hub: hub, gateways: gateways)
             #expect(result["replayed"] == true && result["data"] == #"{"n": 1}"#, "all of it, in order")
             #expect(result["again"] == true, "once")

@@ -103,22 +103,25 @@ extension Stage {
     ///   - data: the same folder again goes on with what an earlier hub stored.
     ///   - shell: run in the hub's process before the hub, for its limits.
     func hub(
-        loops: Int = 2, data: String = "data", shell: String? = nil, gateways: Gateways? = nil, arguments: [String] = [], environment: [String: String] = [:],
+        loops: Int = 2, data: String = "data", shell: String? = nil, gateways: Gateways? = nil, arguments: [String] = [],
+        environment: [String: String] = [:],
         certificate: TestCertificate? = nil
     ) async throws -> Hub {
         let certificate = try certificate ?? (Wire.isSecure ? TestCertificate(.init(intermediates: 1)) : nil)
         var settings = gateways?.settings ?? [:]
         settings["TANDEM_TLS_CERT"] = certificate?.certificatePath
         settings["TANDEM_TLS_KEY"] = certificate?.keyPath
-        let serve = [
-            "serve", "--port", "0", "--data", folder.appendingPathComponent(data).path, "--channels", Place.channels, "--loops",
-            String(loops), "--log-level", "debug",
-        ] + arguments
-        let process = try shell.map { shell in
-            try start(
-                URL(fileURLWithPath: "/bin/bash"), ["-c", shell + "; exec \"$@\"", "bash", Place.tandem.path] + serve,
-                environment: settings.merging(environment) { $1 })
-        } ?? start(Place.tandem, serve, environment: settings.merging(environment) { $1 })
+        let serve =
+            [
+                "serve", "--port", "0", "--data", folder.appendingPathComponent(data).path, "--channels", Place.channels, "--loops",
+                String(loops), "--log-level", "debug",
+            ] + arguments
+        let process =
+            try shell.map { shell in
+                try start(
+                    URL(fileURLWithPath: "/bin/bash"), ["-c", shell + "; exec \"$@\"", "bash", Place.tandem.path] + serve,
+                    environment: settings.merging(environment) { $1 })
+            } ?? start(Place.tandem, serve, environment: settings.merging(environment) { $1 })
         let prefix = "Tandem is ready at \(certificate == nil ? "http" : "https")://127.0.0.1:"
         var port: Int?
         try await eventually("the hub to be ready") {

@@ -12,8 +12,12 @@ private let quiet = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
 /// FCM and its token endpoint in one local server; what they answer is the test's.
 private final class LocalFCM: Sendable {
     struct Behaviour: Sendable {
-        var token: @Sendable (Int) -> LocalHTTPServer.Reply = { .answer(200, body: "{\"access_token\":\"token-\($0)\",\"expires_in\":3600}") }
-        var send: @Sendable (LocalHTTPServer.Request) -> LocalHTTPServer.Reply = { _ in .answer(200, body: "{\"name\":\"projects/p/messages/1\"}") }
+        var token: @Sendable (Int) -> LocalHTTPServer.Reply = {
+            .answer(200, body: "{\"access_token\":\"token-\($0)\",\"expires_in\":3600}")
+        }
+        var send: @Sendable (LocalHTTPServer.Request) -> LocalHTTPServer.Reply = { _ in
+            .answer(200, body: "{\"name\":\"projects/p/messages/1\"}")
+        }
     }
 
     let server: LocalHTTPServer
@@ -24,7 +28,11 @@ private final class LocalFCM: Sendable {
         let tokens = Mutex(0)
         server = try LocalHTTPServer { request in
             guard request.path == "/token" else { return behaviour.send(request) }
-            return behaviour.token(tokens.withLock { $0 += 1; return $0 })
+            return behaviour.token(
+                tokens.withLock {
+                    $0 += 1
+                    return $0
+                })
         }
         let configuration = try FCMConfiguration(
             serviceAccount: ServiceAccount.file(key: rsaKey, tokenURI: server.url + "/token"), url: server.url + "/")
@@ -69,11 +77,12 @@ struct FCMGatewayTests {
 
     @Test("a refused access token is replaced once and the push sent again")
     func unauthenticated() async throws {
-        let fcm = try LocalFCM(.init(send: { request in
-            request.headers["authorization"] == "Bearer token-1"
-                ? .answer(401, body: "{\"error\":{\"code\":401,\"status\":\"UNAUTHENTICATED\"}}")
-                : .answer(200, body: "{\"name\":\"n\"}")
-        }))
+        let fcm = try LocalFCM(
+            .init(send: { request in
+                request.headers["authorization"] == "Bearer token-1"
+                    ? .answer(401, body: "{\"error\":{\"code\":401,\"status\":\"UNAUTHENTICATED\"}}")
+                    : .answer(200, body: "{\"name\":\"n\"}")
+            }))
         defer { fcm.stop() }
         #expect(await fcm.gateway.outcome(message(), target()) == .accepted(providerID: "n"))
         #expect(fcm.gateway.tokenRequests == 2)
@@ -112,7 +121,8 @@ struct FCMGatewayTests {
 
     @Test("a token endpoint that is down makes pushes wait, not fail")
     func tokenUnavailable() async throws {
-        let fcm = try LocalFCM(.init(token: { number in number == 1 ? .answer(503) : .answer(200, body: "{\"access_token\":\"t\",\"expires_in\":3600}") }))
+        let fcm = try LocalFCM(
+            .init(token: { number in number == 1 ? .answer(503) : .answer(200, body: "{\"access_token\":\"t\",\"expires_in\":3600}") }))
         defer { fcm.stop() }
         #expect(await fcm.gateway.outcome(message(), target()) == .retry(after: nil, reason: "lane: token endpoint: http 503"))
         #expect(await fcm.gateway.outcome(message(), target()) == .retry(after: .seconds(10), reason: "lane: token endpoint: http 503"))
@@ -154,11 +164,13 @@ struct FCMGatewayTests {
 
 @Suite("APNsGateway", .timeLimit(.minutes(10 * SlowBuild.factor)))
 struct APNsGatewayTests {
-    @Test("only hexadecimal tokens become paths", arguments: [
-        (String(repeating: "aB", count: 32), "/3/device/" + String(repeating: "ab", count: 32)), ("ab", "/3/device/ab"), ("", nil),
-        ("abc", nil), ("zz", nil), ("ab/../cd", nil), (String(repeating: "ab", count: 101), nil), ("äb", nil),
-        ("fcm:token-like_thing", nil),
-    ] as [(String, String?)])
+    @Test(
+        "only hexadecimal tokens become paths",
+        arguments: [
+            (String(repeating: "aB", count: 32), "/3/device/" + String(repeating: "ab", count: 32)), ("ab", "/3/device/ab"), ("", nil),
+            ("abc", nil), ("zz", nil), ("ab/../cd", nil), (String(repeating: "ab", count: 101), nil), ("äb", nil),
+            ("fcm:token-like_thing", nil),
+        ] as [(String, String?)])
     func paths(token: String, path: String?) {
         #expect(APNsGateway.path(token) == path)
     }
@@ -200,7 +212,8 @@ struct PushRouterTests {
     @Test("each provider's pushes go its own way and are counted")
     func routes() async {
         let router = PushRouter(
-            apns: FixedGateway(outcome: .dead(reason: "x", since: nil)), fcm: FixedGateway(outcome: .accepted(providerID: "y")), logger: quiet)
+            apns: FixedGateway(outcome: .dead(reason: "x", since: nil)), fcm: FixedGateway(outcome: .accepted(providerID: "y")),
+            logger: quiet)
         #expect(await router.outcome(message(), target(.apns)) == .dead(reason: "x", since: nil))
         #expect(await router.outcome(message(), target(.fcm)) == .accepted(providerID: "y"))
         #expect(await router.outcome(message(), target(.fcm)) == .accepted(providerID: "y"))

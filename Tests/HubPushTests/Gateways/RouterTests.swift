@@ -28,7 +28,10 @@ struct RouterCredentialTests {
     @Test("an app's pushes go by its own credentials, everybody else's by the common ones")
     func routes() async throws {
         let (common, own) = try stage()
-        defer { common.stop(); own.stop() }
+        defer {
+            common.stop()
+            own.stop()
+        }
         let router = try PushRouter(
             PushCredentialSet(common: credentials(common), apps: ["2": credentials(own)]), time: common.clock, logger: common.logger,
             reports: common.reports)
@@ -44,7 +47,10 @@ struct RouterCredentialTests {
     @Test("equal credentials share their lanes, whatever their topics; another key has its own")
     func shared() throws {
         let (common, own) = try stage()
-        defer { common.stop(); own.stop() }
+        defer {
+            common.stop()
+            own.stop()
+        }
         var otherTopic = common.apnsConfiguration
         otherTopic.topic = "com.example.other"
         let router = try PushRouter(
@@ -79,7 +85,10 @@ struct RouterCredentialTests {
     @Test("replaced credentials take the next push, what is in flight ends on the old lane, and unchanged lanes stay")
     func rotation() async throws {
         let (old, new) = try stage()
-        defer { old.stop(); new.stop() }
+        defer {
+            old.stop()
+            new.stop()
+        }
         let router = try PushRouter(
             PushCredentialSet(common: credentials(old)), time: old.clock, logger: old.logger, reports: old.reports)
         defer { router.shutdown(grace: .zero) }
@@ -106,7 +115,10 @@ struct RouterCredentialTests {
     @Test("two hundred pushes under way while credentials change: none is lost")
     func rotationUnderLoad() async throws {
         let (old, new) = try stage()
-        defer { old.stop(); new.stop() }
+        defer {
+            old.stop()
+            new.stop()
+        }
         let router = try PushRouter(
             PushCredentialSet(common: credentials(old)), time: old.clock, logger: old.logger, reports: old.reports)
         defer { router.shutdown(grace: .zero) }
@@ -166,18 +178,20 @@ struct RouterCredentialTests {
 
 @Suite("PushCounts and PushReports", .timeLimit(.minutes(10 * SlowBuild.factor)))
 struct PushCountTests {
-    @Test("reasons are of a closed set of words", arguments: [
-        (PushOutcome.accepted(providerID: "x"), ""), (.skippedUnconfigured, ""),
-        (.rejected(reason: "BadTopic: check APNS_TOPIC"), "BadTopic"), (.dead(reason: "UNREGISTERED", since: nil), "UNREGISTERED"),
-        (.rejected(reason: "a?b?token-of-somebody"), "other"), (.rejected(reason: ""), "other"),
-        (.retry(after: nil, reason: "throttled: QUOTA_EXCEEDED"), "QUOTA_EXCEEDED"),
-        (.retry(after: nil, reason: "device throttled: TooManyRequests"), "TooManyRequests"),
-        (.retry(after: nil, reason: "device throttled: something"), "device_throttled"),
-        (.retry(after: nil, reason: "transport: connection refused (not sent)"), "transport"),
-        (.retry(after: nil, reason: "lane: stopped: BadTopic: check"), "lane"),
-        (.retry(after: nil, reason: "lane: token endpoint: invalid_grant: check"), "invalid_grant"),
-        (.retry(after: nil, reason: "store"), "other"),
-    ])
+    @Test(
+        "reasons are of a closed set of words",
+        arguments: [
+            (PushOutcome.accepted(providerID: "x"), ""), (.skippedUnconfigured, ""),
+            (.rejected(reason: "BadTopic: check APNS_TOPIC"), "BadTopic"), (.dead(reason: "UNREGISTERED", since: nil), "UNREGISTERED"),
+            (.rejected(reason: "a?b?token-of-somebody"), "other"), (.rejected(reason: ""), "other"),
+            (.retry(after: nil, reason: "throttled: QUOTA_EXCEEDED"), "QUOTA_EXCEEDED"),
+            (.retry(after: nil, reason: "device throttled: TooManyRequests"), "TooManyRequests"),
+            (.retry(after: nil, reason: "device throttled: something"), "device_throttled"),
+            (.retry(after: nil, reason: "transport: connection refused (not sent)"), "transport"),
+            (.retry(after: nil, reason: "lane: stopped: BadTopic: check"), "lane"),
+            (.retry(after: nil, reason: "lane: token endpoint: invalid_grant: check"), "invalid_grant"),
+            (.retry(after: nil, reason: "store"), "other"),
+        ])
     func words(outcome: PushOutcome, word: String) {
         #expect(PushReason.word(of: outcome) == word)
     }
@@ -188,10 +202,11 @@ struct PushCountTests {
         for index in 0..<1000 { counts.note(.rejected(reason: "Reason\(index)")) }
         counts.note(.rejected(reason: "BadTopic"))
         counts.note(.accepted(providerID: "x"))
-        #expect(counts.causes == [
-            .init(outcome: "rejected", reason: "other"): 1000, .init(outcome: "rejected", reason: "BadTopic"): 1,
-            .init(outcome: "accepted", reason: ""): 1,
-        ])
+        #expect(
+            counts.causes == [
+                .init(outcome: "rejected", reason: "other"): 1000, .init(outcome: "rejected", reason: "BadTopic"): 1,
+                .init(outcome: "accepted", reason: ""): 1,
+            ])
         #expect(counts.rejected == 1001)
     }
 
@@ -236,7 +251,8 @@ struct SecretAcceptanceTests {
         for text in [simulation.apnsConfiguration.keyPEM, String(decoding: simulation.fcmConfiguration.serviceAccount, as: UTF8.self)] {
             let bytes = Array(text.utf8).map { $0 == UInt8(ascii: "M") ? UInt8(ascii: "?") : $0 }
             do {
-                _ = try APNsConfiguration(keyPEM: String(decoding: bytes, as: UTF8.self), keyID: "KEY1234567", teamID: "TEAM123456", topic: "t")
+                _ = try APNsConfiguration(
+                    keyPEM: String(decoding: bytes, as: UTF8.self), keyID: "KEY1234567", teamID: "TEAM123456", topic: "t")
             } catch { texts.append("\(error)") }
             do { _ = try FCMConfiguration(serviceAccount: bytes) } catch { texts.append("\(error)") }
         }
@@ -291,9 +307,11 @@ struct CredentialCheckTests {
         #expect(message.json?["validate_only"] == true && message.status == 200)
     }
 
-    @Test("a wrong topic, key, team or environment is refused with what to do", arguments: [
-        ("topic", "APNS_TOPIC"), ("key", "APNS_KEY_PATH"), ("team", "APNS_TEAM_ID"),
-    ])
+    @Test(
+        "a wrong topic, key, team or environment is refused with what to do",
+        arguments: [
+            ("topic", "APNS_TOPIC"), ("key", "APNS_KEY_PATH"), ("team", "APNS_TEAM_ID"),
+        ])
     func wrongAPNs(what: String, advice: String) async throws {
         let simulation = try Simulation()
         defer { simulation.stop() }

@@ -29,21 +29,24 @@ struct APNsSimulatorTests {
         #expect(simulation.apns.counters(.sandbox).answeredOverHTTP1 == 0)
     }
 
-    @Test("every kind of push passes the simulator's strict reading of the payload", arguments: [
-        #"{"notification": {"title": "T", "body": "B", "image": "https://x/y.png"}, "data": {"p": {"a": [1]}}, "apns": {"sound": {"critical": 1, "name": "s", "volume": 0.5}, "badge": 0, "alert": {"subtitle": "S", "loc-key": "k", "loc-args": ["1"]}, "relevance-score": 0.5, "filter-criteria": "f"}}"#,
-        #"{"data": {"a": 1}}"#, #"{"notification": {"title": "T"}, "data": {"a": 1}, "kind": "data"}"#,
-        #"{"live_activity": {"event": "start", "content-state": {"s": 1}, "attributes-type": "Quiz", "attributes": {}}, "notification": {"title": "T"}}"#,
-        #"{"live_activity": {"event": "update", "content-state": {"s": 1}, "stale-date": 5}}"#,
-        #"{"live_activity": {"event": "end", "dismissal-date": 5}, "data": {"a": 1}}"#,
-        #"{"notification": {"body": "B"}, "apns": {"headers": {"apns-push-type": "voip"}}}"#,
-        #"{"android": {"title": "T"}, "data": {"a": 1}}"#, #"{"apns": {"badge": 3}}"#,
-    ])
+    @Test(
+        "every kind of push passes the simulator's strict reading of the payload",
+        arguments: [
+            #"{"notification": {"title": "T", "body": "B", "image": "https://x/y.png"}, "data": {"p": {"a": [1]}}, "apns": {"sound": {"critical": 1, "name": "s", "volume": 0.5}, "badge": 0, "alert": {"subtitle": "S", "loc-key": "k", "loc-args": ["1"]}, "relevance-score": 0.5, "filter-criteria": "f"}}"#,
+            #"{"data": {"a": 1}}"#, #"{"notification": {"title": "T"}, "data": {"a": 1}, "kind": "data"}"#,
+            #"{"live_activity": {"event": "start", "content-state": {"s": 1}, "attributes-type": "Quiz", "attributes": {}}, "notification": {"title": "T"}}"#,
+            #"{"live_activity": {"event": "update", "content-state": {"s": 1}, "stale-date": 5}}"#,
+            #"{"live_activity": {"event": "end", "dismissal-date": 5}, "data": {"a": 1}}"#,
+            #"{"notification": {"body": "B"}, "apns": {"headers": {"apns-push-type": "voip"}}}"#,
+            #"{"android": {"title": "T"}, "data": {"a": 1}}"#, #"{"apns": {"badge": 3}}"#,
+        ])
     func everyKind(request: String) async throws {
         let simulation = try Simulation()
         defer { simulation.stop() }
         let json = try #require(try JSONValue(parsing: Array(request.utf8)).objectValue)
         let message = try NotificationContent(json: json).message(
-            nid: UUID().uuidString.lowercased(), event: UUID().uuidString.lowercased(), group: "g", expiresAt: simulation.clock.wallMilliseconds + 600_000,
+            nid: UUID().uuidString.lowercased(), event: UUID().uuidString.lowercased(), group: "g",
+            expiresAt: simulation.clock.wallMilliseconds + 600_000,
             committedAt: simulation.clock.wallMilliseconds)
         let outcome = await simulation.apns.outcome(message, apnsTarget())
         #expect(outcome.name == "accepted", "\(outcome)")
@@ -70,7 +73,8 @@ struct APNsSimulatorTests {
         defer { simulation.stop() }
         try simulation.gateways.setFault(.init(reason: "Unregistered", timestamp: 1_700_000_000_123), token: apnsTarget(1).token)
         try simulation.gateways.setFault(.init(reason: "BadDeviceToken"), token: apnsTarget(2).token)
-        #expect(await simulation.apns.outcome(simulation.message(), apnsTarget(1)) == .dead(reason: "Unregistered", since: 1_700_000_000_123))
+        #expect(
+            await simulation.apns.outcome(simulation.message(), apnsTarget(1)) == .dead(reason: "Unregistered", since: 1_700_000_000_123))
         let bad = await simulation.apns.outcome(simulation.message(), apnsTarget(2))
         #expect(bad.name == "dead" && bad.reason?.hasPrefix("BadDeviceToken") == true)
     }
@@ -105,7 +109,8 @@ struct APNsSimulatorTests {
         defer { simulation.stop() }
         async let accepted = burst(simulation, count: 700)
         for (count, limit) in [(50, 1), (150, 500), (600, 1)] {
-            #expect(await eventually { simulation.gateways.requests(provider: .apns).count > count }, "\(simulation.apns.counters(.sandbox))")
+            #expect(
+                await eventually { simulation.gateways.requests(provider: .apns).count > count }, "\(simulation.apns.counters(.sandbox))")
             simulation.gateways.setAPNsStreamsMax(limit)
         }
         #expect(await accepted == 700)
@@ -208,12 +213,14 @@ struct APNsSimulatorTests {
         #expect(simulation.apns.stoppedReason(.production) == nil)
     }
 
-    @Test("5xx and 429 are retried as asked", arguments: [
-        (GatewayFault(reason: "InternalServerError"), RetryCause.apnsUnavailable, nil),
-        (GatewayFault(reason: "ServiceUnavailable", retryAfter: "30"), .apnsUnavailable, .seconds(30)),
-        (GatewayFault(reason: "TooManyRequests"), .deviceThrottled, nil), (GatewayFault(action: .html), .apnsUnavailable, nil),
-        (GatewayFault(action: .reset), .transport, nil),
-    ] as [(GatewayFault, RetryCause, Duration?)])
+    @Test(
+        "5xx and 429 are retried as asked",
+        arguments: [
+            (GatewayFault(reason: "InternalServerError"), RetryCause.apnsUnavailable, nil),
+            (GatewayFault(reason: "ServiceUnavailable", retryAfter: "30"), .apnsUnavailable, .seconds(30)),
+            (GatewayFault(reason: "TooManyRequests"), .deviceThrottled, nil), (GatewayFault(action: .html), .apnsUnavailable, nil),
+            (GatewayFault(action: .reset), .transport, nil),
+        ] as [(GatewayFault, RetryCause, Duration?)])
     func retried(fault: GatewayFault, cause: RetryCause, after: Duration?) async throws {
         let simulation = try Simulation()
         defer { simulation.stop() }
@@ -242,9 +249,11 @@ struct APNsSimulatorTests {
 
 @Suite("FCM over TLS and HTTP/2", .timeLimit(.minutes(10 * SlowBuild.factor)))
 struct FCMSimulatorTests {
-    @Test("pushes to every platform pass FCM's checks", arguments: [
-        (DevicePlatform.android, PushMessage.Kind.alert), (.android, .silent), (.ios, .alert), (.ios, .silent), (.web, .alert),
-    ])
+    @Test(
+        "pushes to every platform pass FCM's checks",
+        arguments: [
+            (DevicePlatform.android, PushMessage.Kind.alert), (.android, .silent), (.ios, .alert), (.ios, .silent), (.web, .alert),
+        ])
     func accepted(platform: DevicePlatform, kind: PushMessage.Kind) async throws {
         let simulation = try Simulation()
         defer { simulation.stop() }
@@ -258,11 +267,13 @@ struct FCMSimulatorTests {
         #expect(simulation.gateways.requests(provider: .fcm).first?.json?.at("message", "data", "game_id") == "7")
     }
 
-    @Test("scripted tokens end as the table says", arguments: [
-        ("unregistered-1", "dead"), ("mismatch-1", "rejected"), ("thirdparty-1", "rejected"), ("quota-1", "retry"),
-        ("unavailable-1", "retry"), ("internal-1", "retry"), ("notfound-1", "retry"), ("permission-1", "retry"),
-        ("html-1", "retry"), ("reset-1", "retry"), ("invalid-1", "rejected"),
-    ])
+    @Test(
+        "scripted tokens end as the table says",
+        arguments: [
+            ("unregistered-1", "dead"), ("mismatch-1", "rejected"), ("thirdparty-1", "rejected"), ("quota-1", "retry"),
+            ("unavailable-1", "retry"), ("internal-1", "retry"), ("notfound-1", "retry"), ("permission-1", "retry"),
+            ("html-1", "retry"), ("reset-1", "retry"), ("invalid-1", "rejected"),
+        ])
     func scripted(token: String, name: String) async throws {
         let simulation = try Simulation()
         defer { simulation.stop() }

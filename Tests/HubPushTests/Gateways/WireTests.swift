@@ -53,7 +53,12 @@ private struct RawLane: Sendable {
             for number in numbers {
                 submit(number) { answer in
                     if answer.status == 200 { good.withLock { $0 += 1 } }
-                    if left.withLock({ $0 -= 1; return $0 == 0 }) { continuation.resume() }
+                    if left.withLock({
+                        $0 -= 1
+                        return $0 == 0
+                    }) {
+                        continuation.resume()
+                    }
                 }
             }
         }
@@ -265,7 +270,8 @@ struct WireTests {
         let traffic = simulation.gateways.traffic(.apns)
         let requests = simulation.gateways.requests(provider: .apns).count - 1
         // One attempt, and at most five repetitions of libcurl's.
-        #expect(requests <= 6 * count && traffic.connections <= 1 + 6 * count, "\(requests) \(traffic) \(simulation.apns.counters(.sandbox))")
+        #expect(
+            requests <= 6 * count && traffic.connections <= 1 + 6 * count, "\(requests) \(traffic) \(simulation.apns.counters(.sandbox))")
         simulation.gateways.removeAllFaults()
         #expect(await simulation.push(0..<count, rounds: 3).isEmpty)
     }
@@ -276,7 +282,8 @@ struct WireTests {
         defer { simulation.stop() }
         let lane = try RawLane(simulation) { $0.totalTimeout = .seconds(8) * SlowBuild.factor }
         let faults: [GatewayFault?] = [
-            nil, .init(delayMilliseconds: SimulatorLimits.delayMillisecondsMax), .init(action: .html), .init(bodyBytes: 300_000), .init(headerBytes: 10_000),
+            nil, .init(delayMilliseconds: SimulatorLimits.delayMillisecondsMax), .init(action: .html), .init(bodyBytes: 300_000),
+            .init(headerBytes: 10_000),
             .init(reason: "ServiceUnavailable", bodyBytes: 40_000), nil, .init(action: .reset),
         ]
         let count = 5 * faults.count

@@ -200,7 +200,9 @@ struct DeviceRatesTests {
         #expect(sent.count > 9_000)
     }
 
-    @Test("a device that its gateway calls throttled is left alone as long as asked, within bounds, with buckets and without", arguments: [true, false])
+    @Test(
+        "a device that its gateway calls throttled is left alone as long as asked, within bounds, with buckets and without",
+        arguments: [true, false])
     func holds(hasBuckets: Bool) {
         var devices = DeviceRates(hasBuckets: hasBuckets)
         devices.hold("a", for: nil, now: 0)
@@ -308,7 +310,8 @@ struct LanePaceTests {
     func answers() {
         var pace = LanePace(perMinute: nil, hasDeviceBuckets: false)
         let outcomes: [PushOutcome] = [
-            .rejected(reason: "x"), .dead(reason: "UNREGISTERED", since: nil), .retry(after: nil, reason: RetryCause.deviceThrottled.reason("x")),
+            .rejected(reason: "x"), .dead(reason: "UNREGISTERED", since: nil),
+            .retry(after: nil, reason: RetryCause.deviceThrottled.reason("x")),
             .retry(after: nil, reason: RetryCause.throttled.reason("x")),
         ]
         for outcome in outcomes {

@@ -172,7 +172,8 @@ struct FCMErrorTableTests {
         ErrorRow(fault: .init(reason: "QUOTA_EXCEEDED", retryAfter: "90"), end: .retry(.throttled), after: .seconds(90)),
         ErrorRow(fault: .init(reason: "QUOTA_EXCEEDED", retryAfter: date), end: .retry(.throttled), after: .zero),
         ErrorRow(fault: .init(reason: "QUOTA_EXCEEDED", message: "Device message rate exceeded"), end: .retry(.deviceThrottled)),
-        ErrorRow(fault: .init(reason: "QUOTA_EXCEEDED", message: "Topic message rate exceeded"), end: .retry(.throttled), after: .seconds(60)),
+        ErrorRow(
+            fault: .init(reason: "QUOTA_EXCEEDED", message: "Topic message rate exceeded"), end: .retry(.throttled), after: .seconds(60)),
         ErrorRow(fault: .init(reason: "RESOURCE_EXHAUSTED"), end: .retry(.throttled), after: .seconds(60)),
         ErrorRow(fault: .init(reason: "UNAVAILABLE"), end: .retry(.unavailable)),
         ErrorRow(fault: .init(reason: "UNAVAILABLE", retryAfter: "12"), end: .retry(.unavailable), after: .seconds(12)),

@@ -15,9 +15,11 @@ struct RetryPolicyTests {
             expiresAt: now + life, random: random)
     }
 
-    @Test("transport and 5xx wait ten seconds and double, spread by half, at most ten minutes", arguments: [
-        (1, 0.0, 5_000), (1, 0.5, 10_000), (2, 0.5, 20_000), (3, 0.5, 40_000), (4, 0.5, 80_000), (7, 0.5, 600_000), (60, 0.5, 600_000),
-    ] as [(Int, Double, Int64)])
+    @Test(
+        "transport and 5xx wait ten seconds and double, spread by half, at most ten minutes",
+        arguments: [
+            (1, 0.0, 5_000), (1, 0.5, 10_000), (2, 0.5, 20_000), (3, 0.5, 40_000), (4, 0.5, 80_000), (7, 0.5, 600_000), (60, 0.5, 600_000),
+        ] as [(Int, Double, Int64)])
     func exponential(attempt: Int, random: Double, milliseconds: Int64) {
         for cause in [RetryCause.transport, .unavailable, .lane] {
             #expect(next(attempt, cause, random: random) == .at(now + milliseconds))
@@ -65,9 +67,11 @@ struct RetryPolicyTests {
         #expect(next(8, .unavailable, elapsed: Self.hour - 599_999) == .giveUp(reason: "failed for an hour"))
     }
 
-    @Test("only a retry is retried", arguments: [
-        PushOutcome.accepted(providerID: "x"), .dead(reason: "x", since: nil), .rejected(reason: "x"), .skippedUnconfigured,
-    ])
+    @Test(
+        "only a retry is retried",
+        arguments: [
+            PushOutcome.accepted(providerID: "x"), .dead(reason: "x", since: nil), .rejected(reason: "x"), .skippedUnconfigured,
+        ])
     func others(outcome: PushOutcome) {
         let decision = RetryPolicy.next(attempt: 1, outcome: outcome, now: now, firstAttemptAt: now, expiresAt: now + 1000, random: 0)
         #expect(decision == .giveUp(reason: "not retryable"))
@@ -82,13 +86,16 @@ struct RetryPolicyTests {
 
 @Suite("RetryAfter")
 struct RetryAfterTests {
-    @Test("seconds and dates, nothing else", arguments: [
-        ("0", .seconds(0)), ("120", .seconds(120)), ("99999999999999999999", .seconds(86_400)), ("86401", .seconds(86_400)),
-        ("Fri, 09 Jan 2026 01:02:00 GMT", .seconds(120)), ("Thu, 08 Jan 2026 01:02:00 GMT", .zero),
-        ("Thu, 29 Feb 2024 12:00:00 GMT", .zero), ("Fri, 09 Jan 2036 01:02:00 GMT", .seconds(86_400)),
-        ("-5", nil), ("1.5", nil), ("soon", nil), ("", nil), ("Fri, 09 Foo 2026 01:02:00 GMT", nil),
-        ("Fri, 09 Jan 2026 25:02:00 GMT", nil), ("Fri, 09 Jan 2026 01:02:00", nil), ("Fri, 09 Jan 99999999999999999999 01:02:00 GMT", nil),
-    ] as [(String, Duration?)])
+    @Test(
+        "seconds and dates, nothing else",
+        arguments: [
+            ("0", .seconds(0)), ("120", .seconds(120)), ("99999999999999999999", .seconds(86_400)), ("86401", .seconds(86_400)),
+            ("Fri, 09 Jan 2026 01:02:00 GMT", .seconds(120)), ("Thu, 08 Jan 2026 01:02:00 GMT", .zero),
+            ("Thu, 29 Feb 2024 12:00:00 GMT", .zero), ("Fri, 09 Jan 2036 01:02:00 GMT", .seconds(86_400)),
+            ("-5", nil), ("1.5", nil), ("soon", nil), ("", nil), ("Fri, 09 Foo 2026 01:02:00 GMT", nil),
+            ("Fri, 09 Jan 2026 25:02:00 GMT", nil), ("Fri, 09 Jan 2026 01:02:00", nil),
+            ("Fri, 09 Jan 99999999999999999999 01:02:00 GMT", nil),
+        ] as [(String, Duration?)])
     func parses(header: String, expected: Duration?) {
         #expect(RetryAfter.parse(header, now: now) == expected)
     }

@@ -11,7 +11,8 @@ import Testing
     private func content(_ text: String, group: String? = nil) throws -> PushMessage {
         let json = try #require(try JSONValue(parsing: Array(text.utf8)).objectValue)
         return try NotificationContent(json: json).message(
-            nid: "4d0a6f6e-8e6c-4a1b-9a53-0d1f6f0a9c11", event: "0e2f8f7e-52f0-4d5a-93a4-6f6f6f6f6f6f", group: group, expiresAt: now + 600_000,
+            nid: "4d0a6f6e-8e6c-4a1b-9a53-0d1f6f0a9c11", event: "0e2f8f7e-52f0-4d5a-93a4-6f6f6f6f6f6f", group: group,
+            expiresAt: now + 600_000,
             committedAt: now - 1500)
     }
 
@@ -25,7 +26,8 @@ import Testing
     }
 
     @Test("A visible message of the kind data carries its text and its id in the data") func dataKind() throws {
-        let text = #"{"kind": "data", "notification": {"title": "T", "body": "B"}, "data": {"order_id": 7}, "android": {"channel_id": "orders"}}"#
+        let text =
+            #"{"kind": "data", "notification": {"title": "T", "body": "B"}, "data": {"order_id": 7}, "android": {"channel_id": "orders"}}"#
         let message = try content(text, group: "order.7")
         let sent = try sent(message)
         #expect(sent["notification"] == nil)
@@ -60,7 +62,8 @@ import Testing
             id: "0e2f8f7e-52f0-4d5a-93a4-6f6f6f6f6f6f", app: "1", channel: "presence-game-7", name: "asked", data: "", policy: .critical,
             committedAt: now, expiresAt: now + 600_000)
         var rendering = Rendering(
-            definition: definition, event: event, channel: .init(session: "7", user: nil), session: nil, data: ["radius_m": 3000, "on": true])
+            definition: definition, event: event, channel: .init(session: "7", user: nil), session: nil,
+            data: ["radius_m": 3000, "on": true])
         let variant = try #require(definition.events["asked"]?.variants.first)
         let message = try #require(try rendering.message(variant, user: "ann", participant: nil))
         let root = try apns(message).root
@@ -84,11 +87,14 @@ import Testing
 
     @Test("An alert with content-available stays an alert, and aps without alert gets the text") func alertStays() throws {
         let message = try content(
-            #"{"notification": {"title": "T", "body": "B", "image": "https://x/y.png"}, "apns": {"payload": {"aps": {"sound": "default", "badge": 1, "mutable-content": 1, "content-available": 1}, "order_id": 7}}}"#)
+            #"{"notification": {"title": "T", "body": "B", "image": "https://x/y.png"}, "apns": {"payload": {"aps": {"sound": "default", "badge": 1, "mutable-content": 1, "content-available": 1}, "order_id": 7}}}"#
+        )
         let (headers, root) = try apns(message)
         #expect(headers["apns-push-type"] == "alert" && headers["apns-priority"] == "10")
         #expect(
-            root["aps"] == ["alert": ["title": "T", "body": "B"], "sound": "default", "badge": 1, "mutable-content": 1, "content-available": 1])
+            root["aps"] == [
+                "alert": ["title": "T", "body": "B"], "sound": "default", "badge": 1, "mutable-content": 1, "content-available": 1,
+            ])
         #expect(root["order_id"] == 7)
         let sent = try sent(message, target(platform: .ios))
         #expect(sent.at("apns", "payload", "order_id") == 7)
@@ -122,13 +128,15 @@ import Testing
 
     @Test("A Live Activity goes to its own token under its own topic") func liveActivity() throws {
         let message = try content(
-            #"{"live_activity": {"token": "ABCD", "event": "update", "content-state": {"score": 3}}, "notification": {"title": "T", "body": "B"}}"#)
+            #"{"live_activity": {"token": "ABCD", "event": "update", "content-state": {"score": 3}}, "notification": {"title": "T", "body": "B"}}"#
+        )
         let (headers, root) = try apns(message)
         #expect(headers["apns-topic"] == "com.example.app.push-type.liveactivity")
         #expect(headers["apns-push-type"] == "liveactivity" && headers["apns-priority"] == "10")
         #expect(
             root["aps"] == [
-                "event": "update", "content-state": ["score": 3], "timestamp": .int((now - 1500) / 1000), "alert": ["title": "T", "body": "B"],
+                "event": "update", "content-state": ["score": 3], "timestamp": .int((now - 1500) / 1000),
+                "alert": ["title": "T", "body": "B"],
             ])
         let sent = try sent(message, target(platform: .ios))
         #expect(sent.at("apns", "live_activity_token") == "ABCD")
@@ -137,7 +145,9 @@ import Testing
         #expect(try content(#"{"notification": {"title": "T"}}"#).addressed(to: target(.apns, token: "FF")) { _ in }.target.token == "FF")
     }
 
-    @Test("A push type has its topic, its priority and its size", arguments: APNsPushType.allCases.filter { ![.liveactivity, .background].contains($0) })
+    @Test(
+        "A push type has its topic, its priority and its size",
+        arguments: APNsPushType.allCases.filter { ![.liveactivity, .background].contains($0) })
     func pushTypes(type: APNsPushType) throws {
         let message = try content(#"{"notification": {"title": "T"}, "apns": {"headers": {"apns-push-type": "\#(type.rawValue)"}}}"#)
         let headers = try apns(message).headers
@@ -149,13 +159,15 @@ import Testing
     @Test("VoIP has room for 5120 bytes") func voip() throws {
         let body = String(repeating: "b", count: 4500)
         let payload = try APNsPayload(
-            try content(#"{"notification": {"body": "\#(body)"}, "apns": {"headers": {"apns-push-type": "voip"}}}"#), topic: "t", device: "d", now: now)
+            try content(#"{"notification": {"body": "\#(body)"}, "apns": {"headers": {"apns-push-type": "voip"}}}"#), topic: "t",
+            device: "d", now: now)
         #expect(payload.body.count > 4500 && payload.body.count <= 5120)
     }
 
     @Test("Headers that are asked for win, where APNs allows them") func headers() throws {
         let message = try content(
-            #"{"notification": {"title": "T"}, "apns": {"headers": {"apns-priority": "5", "apns-collapse-id": "c", "apns-expiration": "7"}}}"#, group: "g")
+            #"{"notification": {"title": "T"}, "apns": {"headers": {"apns-priority": "5", "apns-collapse-id": "c", "apns-expiration": "7"}}}"#,
+            group: "g")
         let headers = try apns(message).headers
         #expect(headers["apns-priority"] == "5" && headers["apns-collapse-id"] == "c" && headers["apns-expiration"] == "7")
         let other = try content(#"{"notification": {"title": "T"}, "apns": {"headers": {"apns-topic": "com.other"}}}"#)
@@ -164,7 +176,9 @@ import Testing
 
     @Test("android_v2 stands in place of android") func androidV2() throws {
         let shown = try sent(
-            try content(#"{"notification": {"title": "T"}, "android_v2": {"ttl": "60s", "remote_notification": {"notification": {"id": 5, "channel_id": "c"}}}}"#, group: "g"))
+            try content(
+                #"{"notification": {"title": "T"}, "android_v2": {"ttl": "60s", "remote_notification": {"notification": {"id": 5, "channel_id": "c"}}}}"#,
+                group: "g"))
         #expect(shown["android"] == nil)
         #expect(shown["android_v2"] == ["ttl": "60s", "remote_notification": ["notification": ["id": 5, "channel_id": "c", "tag": "g"]]])
         let silent = try sent(try content(#"{"data": {"a": 1}, "android_v2": {"ttl": "60s"}}"#, group: "g"))

@@ -13,10 +13,11 @@ struct APNsPayloadTests {
 
     @Test("an alert spells out title and body, and carries ids and data beside aps")
     func alert() throws {
-        let (headers, root) = try payload(message(
-            data: ["game_id": 7, "parameters": ["radius_m": 3000], "nid": "forged"],
-            apns: ["sound": "default", "interruption-level": "time-sensitive", "content-available": 1, "mutable-content": true],
-            group: "g.q17"))
+        let (headers, root) = try payload(
+            message(
+                data: ["game_id": 7, "parameters": ["radius_m": 3000], "nid": "forged"],
+                apns: ["sound": "default", "interruption-level": "time-sensitive", "content-available": 1, "mutable-content": true],
+                group: "g.q17"))
         #expect(headers["apns-topic"] == "com.example.app")
         #expect(headers["apns-push-type"] == "alert")
         #expect(headers["apns-priority"] == "10")
@@ -37,9 +38,10 @@ struct APNsPayloadTests {
 
     @Test("a silent push is background, priority 5, and has nothing visible")
     func silent() throws {
-        let (headers, root) = try payload(message(
-            kind: .silent, title: "leak", body: "leak", data: ["event_type": "phase_changed"],
-            apns: ["sound": "default", "badge": 3, "alert": "leak"], sequence: 0))
+        let (headers, root) = try payload(
+            message(
+                kind: .silent, title: "leak", body: "leak", data: ["event_type": "phase_changed"],
+                apns: ["sound": "default", "badge": 3, "alert": "leak"], sequence: 0))
         #expect(headers["apns-push-type"] == "background")
         #expect(headers["apns-priority"] == "5")
         #expect(root["aps"] == ["content-available": 1])
@@ -57,10 +59,12 @@ struct APNsPayloadTests {
         #expect(root["image_url"] == "https://example.com/a.png")
     }
 
-    @Test("collapse ids fit a header of 64 bytes", arguments: [
-        (String(repeating: "g", count: 64), true), (String(repeating: "g", count: 65), false), ("ä", false), ("a b", false),
-        ("a\nb", false),
-    ])
+    @Test(
+        "collapse ids fit a header of 64 bytes",
+        arguments: [
+            (String(repeating: "g", count: 64), true), (String(repeating: "g", count: 65), false), ("ä", false), ("a b", false),
+            ("a\nb", false),
+        ])
     func collapse(group: String, kept: Bool) throws {
         let collapse = try #require(try payload(message(group: group)).headers["apns-collapse-id"])
         #expect((collapse == group) == kept)
@@ -127,11 +131,13 @@ struct APNsPayloadTests {
         #expect(alert?["title"]?.stringValue?.hasSuffix("t…") == true)
     }
 
-    @Test("what cannot be sent is said clearly", arguments: [
-        (message(data: ["blob": .string(String(repeating: "x", count: 4100))]), "4096"),
-        (message(kind: .silent, title: nil, body: nil, data: ["blob": .string(String(repeating: "x", count: 4100))]), "4096"),
-        (message(data: ["aps": ["badge": 1]]), "aps"), (message(life: 0), "expired"),
-    ])
+    @Test(
+        "what cannot be sent is said clearly",
+        arguments: [
+            (message(data: ["blob": .string(String(repeating: "x", count: 4100))]), "4096"),
+            (message(kind: .silent, title: nil, body: nil, data: ["blob": .string(String(repeating: "x", count: 4100))]), "4096"),
+            (message(data: ["aps": ["badge": 1]]), "aps"), (message(life: 0), "expired"),
+        ])
     func faults(message: PushMessage, names: String) throws {
         let fault = try #require(throws: PayloadFault.self) { try APNsPayload(message, topic: "t", device: "d", now: now) }
         #expect(fault.reason.contains(names))
@@ -147,10 +153,11 @@ struct FCMPayloadTests {
 
     @Test("every data value is a string; null goes, empty stays")
     func data() throws {
-        let sent = try sent(message(data: [
-            "session_id": 123, "ok": true, "ratio": .double(0.5), "empty": "", "none": .null, "text": "a\"b",
-            "parameters": ["radius_m": 3000, "list": [1, "x", .null]], "list": [1, 2],
-        ]))
+        let sent = try sent(
+            message(data: [
+                "session_id": 123, "ok": true, "ratio": .double(0.5), "empty": "", "none": .null, "text": "a\"b",
+                "parameters": ["radius_m": 3000, "list": [1, "x", .null]], "list": [1, 2],
+            ]))
         let expected: JSONValue = [
             "session_id": "123", "ok": "true", "ratio": "0.5", "empty": "", "text": "a\"b",
             "parameters": "{\"list\":[1,\"x\",null],\"radius_m\":3000}", "list": "[1,2]",
@@ -171,23 +178,26 @@ struct FCMPayloadTests {
 
     @Test("an alert has a notification, high priority, tag and time to live")
     func alert() throws {
-        let sent = try sent(message(
-            image: "https://example.com/a.png",
-            android: [
-                "channel_id": "session_notifications", "sound": "default", "notification_priority": "high", "color": "#4CAF50",
-                "icon": "ic_notification", "restricted_package_name": "com.example", "direct_boot_ok": true,
-            ], group: "s123.phase"))
+        let sent = try sent(
+            message(
+                image: "https://example.com/a.png",
+                android: [
+                    "channel_id": "session_notifications", "sound": "default", "notification_priority": "high", "color": "#4CAF50",
+                    "icon": "ic_notification", "restricted_package_name": "com.example", "direct_boot_ok": true,
+                ], group: "s123.phase"))
         #expect(sent["token"] == "TOKEN")
-        #expect(sent["notification"] == [
-            "title": "Session Started! 🎯", "body": "The quiz session has begun.", "image": "https://example.com/a.png",
-        ])
-        #expect(sent["android"] == [
-            "priority": "HIGH", "ttl": "600s", "restricted_package_name": "com.example", "direct_boot_ok": true,
-            "notification": [
-                "channel_id": "session_notifications", "sound": "default", "notification_priority": "PRIORITY_HIGH",
-                "color": "#4CAF50", "icon": "ic_notification", "tag": "s123.phase",
-            ],
-        ])
+        #expect(
+            sent["notification"] == [
+                "title": "Session Started! 🎯", "body": "The quiz session has begun.", "image": "https://example.com/a.png",
+            ])
+        #expect(
+            sent["android"] == [
+                "priority": "HIGH", "ttl": "600s", "restricted_package_name": "com.example", "direct_boot_ok": true,
+                "notification": [
+                    "channel_id": "session_notifications", "sound": "default", "notification_priority": "PRIORITY_HIGH",
+                    "color": "#4CAF50", "icon": "ic_notification", "tag": "s123.phase",
+                ],
+            ])
         #expect(sent["apns"] == nil)
     }
 
@@ -198,10 +208,12 @@ struct FCMPayloadTests {
         #expect(sent["android"] == ["priority": "NORMAL", "ttl": "600s", "collapse_key": "g.phase"])
     }
 
-    @Test("the time to live is what remains, or less when asked for", arguments: [
-        (600, nil, "600s"), (600, .string("60s"), "60s"), (600, .int(30), "30s"), (600, .string("9000s"), "600s"),
-        (600, .string("soon"), "600s"), (600, .int(-5), "600s"), (10_000_000, nil, "2419200s"), (1, nil, "1s"),
-    ] as [(Int64, JSONValue?, String)])
+    @Test(
+        "the time to live is what remains, or less when asked for",
+        arguments: [
+            (600, nil, "600s"), (600, .string("60s"), "60s"), (600, .int(30), "30s"), (600, .string("9000s"), "600s"),
+            (600, .string("soon"), "600s"), (600, .int(-5), "600s"), (10_000_000, nil, "2419200s"), (1, nil, "1s"),
+        ] as [(Int64, JSONValue?, String)])
     func timeToLive(life: Int64, asked: JSONValue?, expected: String) throws {
         let sent = try sent(message(android: asked.map { ["ttl": $0] } ?? [:], life: life))
         #expect(sent.at("android", "ttl")?.stringValue == expected)
@@ -227,12 +239,14 @@ struct FCMPayloadTests {
     @Test("an iOS device gets an explicit alert, or a background push with priority 5")
     func ios() throws {
         let alert = try sent(message(apns: ["sound": "default"], group: "g"), target(platform: .ios))
-        #expect(alert.at("apns", "headers") == [
-            "apns-priority": "10", "apns-push-type": "alert", "apns-collapse-id": "g", "apns-expiration": "1767921000",
-        ])
-        #expect(alert.at("apns", "payload") == [
-            "aps": ["alert": ["title": "Session Started! 🎯", "body": "The quiz session has begun."], "sound": "default"],
-        ])
+        #expect(
+            alert.at("apns", "headers") == [
+                "apns-priority": "10", "apns-push-type": "alert", "apns-collapse-id": "g", "apns-expiration": "1767921000",
+            ])
+        #expect(
+            alert.at("apns", "payload") == [
+                "aps": ["alert": ["title": "Session Started! 🎯", "body": "The quiz session has begun."], "sound": "default"]
+            ])
         let silent = try sent(message(kind: .silent), target(platform: .ios))
         #expect(silent.at("apns", "headers", "apns-priority") == "5")
         #expect(silent.at("apns", "headers", "apns-push-type") == "background")

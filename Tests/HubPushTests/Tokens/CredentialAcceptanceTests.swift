@@ -116,11 +116,14 @@ struct CredentialAcceptanceTests {
         #expect(await simulation.fcm.outcome(simulation.message(), fcmTarget("d")).name == "accepted")
     }
 
-    @Test("a token endpoint that is busy makes pushes wait", arguments: [
-        GatewayFault(status: 408, reason: "x"), .init(status: 429, reason: "x"), .init(status: 500, reason: "x"),
-        .init(status: 503, reason: "x", retryAfter: "20"), .init(status: 504, reason: "x"), .init(status: 400, reason: "internal_failure"),
-        .init(status: 400, reason: "server_error"), .init(status: 400, reason: "temporarily_unavailable"), .init(action: .html),
-    ])
+    @Test(
+        "a token endpoint that is busy makes pushes wait",
+        arguments: [
+            GatewayFault(status: 408, reason: "x"), .init(status: 429, reason: "x"), .init(status: 500, reason: "x"),
+            .init(status: 503, reason: "x", retryAfter: "20"), .init(status: 504, reason: "x"),
+            .init(status: 400, reason: "internal_failure"),
+            .init(status: 400, reason: "server_error"), .init(status: 400, reason: "temporarily_unavailable"), .init(action: .html),
+        ])
     func busyTokenEndpoint(fault: GatewayFault) async throws {
         let simulation = try Simulation()
         defer { simulation.stop() }
@@ -145,10 +148,12 @@ struct CredentialAcceptanceTests {
 
 @Suite("Bad device tokens", .timeLimit(.minutes(10 * SlowBuild.factor)))
 struct BadTokenAcceptanceTests {
-    @Test("a token nobody ever accepted is tried once in the other environment, and that is told", arguments: [
-        (APNsEnvironment.production, SimulatedEnvironment.production, APNsEnvironment.sandbox),
-        (.sandbox, .sandbox, .production),
-    ])
+    @Test(
+        "a token nobody ever accepted is tried once in the other environment, and that is told",
+        arguments: [
+            (APNsEnvironment.production, SimulatedEnvironment.production, APNsEnvironment.sandbox),
+            (.sandbox, .sandbox, .production),
+        ])
     func crossTry(registered: APNsEnvironment, fails: SimulatedEnvironment, right: APNsEnvironment) async throws {
         let simulation = try Simulation()
         defer { simulation.stop() }
@@ -182,7 +187,9 @@ struct BadTokenAcceptanceTests {
         #expect(simulation.alarms.isEmpty)
     }
 
-    @Test("invented tokens stop nobody: the next push reaches everybody whose token worked before, and the invented ones are removed", arguments: [12, 500])
+    @Test(
+        "invented tokens stop nobody: the next push reaches everybody whose token worked before, and the invented ones are removed",
+        arguments: [12, 500])
     func invented(count: Int) async throws {
         let simulation = try Simulation()
         defer { simulation.stop() }

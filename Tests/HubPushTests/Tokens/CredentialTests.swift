@@ -132,7 +132,8 @@ struct AccessTokenCacheTests {
         for wait in [10, 20, 40, 80, 160, 320, 600, 600] as [UInt64] {
             #expect(cache.decide(now: at) == .wait(fetch: true))
             cache.failed(retryable, now: at)
-            #expect(cache.decide(now: at + (wait - 1) * second) == .fail(AccessTokenFault(isRetryable: true, after: .seconds(1), reason: "x")))
+            #expect(
+                cache.decide(now: at + (wait - 1) * second) == .fail(AccessTokenFault(isRetryable: true, after: .seconds(1), reason: "x")))
             at += wait * second
         }
         var asked = AccessTokenCache()
@@ -172,25 +173,28 @@ struct FCMAccessTokenTests {
         try #require(body.hasPrefix(prefix))
         let parts = try claims(String(body.dropFirst(prefix.count)))
         #expect(parts.header == ["alg": "RS256", "typ": "JWT", "kid": "key-1"])
-        #expect(parts.claims == [
-            "iss": "push@demo-project.iam.gserviceaccount.com", "scope": "https://www.googleapis.com/auth/firebase.messaging",
-            "aud": "https://oauth2.googleapis.com/token", "iat": 1000, "exp": 4600,
-        ])
+        #expect(
+            parts.claims == [
+                "iss": "push@demo-project.iam.gserviceaccount.com", "scope": "https://www.googleapis.com/auth/firebase.messaging",
+                "aud": "https://oauth2.googleapis.com/token", "iat": 1000, "exp": 4600,
+            ])
         #expect(try RS256PublicKey(pem: rsaKey.publicKeyPEM).isValid(signature: parts.signature, for: parts.signed))
     }
 
-    @Test("answers of the token endpoint", arguments: [
-        (400, "{\"error\":\"invalid_grant\",\"error_description\":\"SECRET\"}", false, "token endpoint: invalid_grant"),
-        (401, "{\"error\":\"invalid_client\"}", false, "token endpoint: invalid_client"),
-        (400, "{\"error\":\"temporarily_unavailable\"}", true, "token endpoint: temporarily_unavailable"),
-        (400, "{\"error\":\"internal_failure\"}", true, "token endpoint: internal_failure"),
-        (400, "{\"error\":\"server_error\"}", true, "token endpoint: server_error"), (408, "", true, "token endpoint: http 408"),
-        (429, "", true, "token endpoint: http 429"), (500, "", true, "token endpoint: http 500"),
-        (502, "<html>", true, "token endpoint: http 502"), (503, "", true, "token endpoint: http 503"),
-        (504, "", true, "token endpoint: http 504"), (403, "<html>", false, "token endpoint: http 403"),
-        (200, "{}", true, "token endpoint: 200 without a token"),
-        (200, "{\"access_token\":\"t\",\"expires_in\":0}", true, "token endpoint: 200 without a token"),
-    ])
+    @Test(
+        "answers of the token endpoint",
+        arguments: [
+            (400, "{\"error\":\"invalid_grant\",\"error_description\":\"SECRET\"}", false, "token endpoint: invalid_grant"),
+            (401, "{\"error\":\"invalid_client\"}", false, "token endpoint: invalid_client"),
+            (400, "{\"error\":\"temporarily_unavailable\"}", true, "token endpoint: temporarily_unavailable"),
+            (400, "{\"error\":\"internal_failure\"}", true, "token endpoint: internal_failure"),
+            (400, "{\"error\":\"server_error\"}", true, "token endpoint: server_error"), (408, "", true, "token endpoint: http 408"),
+            (429, "", true, "token endpoint: http 429"), (500, "", true, "token endpoint: http 500"),
+            (502, "<html>", true, "token endpoint: http 502"), (503, "", true, "token endpoint: http 503"),
+            (504, "", true, "token endpoint: http 504"), (403, "<html>", false, "token endpoint: http 403"),
+            (200, "{}", true, "token endpoint: 200 without a token"),
+            (200, "{\"access_token\":\"t\",\"expires_in\":0}", true, "token endpoint: 200 without a token"),
+        ])
     func faults(status: Int, body: String, retryable: Bool, reason: String) {
         let answer = HTTPAnswer(status: status, version: .http2, headers: ["retry-after": "7"], body: Array(body.utf8))
         guard case .failure(let fault) = FCMAccessToken.read(.success(answer), now: now) else {
@@ -242,11 +246,13 @@ struct CredentialTests {
         #expect(try FCMConfiguration(serviceAccount: file).projectID == "demo-project")
     }
 
-    @Test("what is wrong with a service account is named", arguments: [
-        ("type", .string("authorized_user"), "type"), ("project_id", nil, "project_id"), ("project_id", "a/../b", "project_id"),
-        ("client_email", nil, "client_email"), ("private_key", "SECRET", "private_key"), ("private_key_id", "", "private_key_id"),
-        ("token_uri", "http://example.com/token", "token_uri"),
-    ] as [(String, JSONValue?, String)])
+    @Test(
+        "what is wrong with a service account is named",
+        arguments: [
+            ("type", .string("authorized_user"), "type"), ("project_id", nil, "project_id"), ("project_id", "a/../b", "project_id"),
+            ("client_email", nil, "client_email"), ("private_key", "SECRET", "private_key"), ("private_key_id", "", "private_key_id"),
+            ("token_uri", "http://example.com/token", "token_uri"),
+        ] as [(String, JSONValue?, String)])
     func serviceAccount(key: String, value: JSONValue?, names: String) throws {
         let file = ServiceAccount.file(key: rsaKey, tokenURI: "https://oauth2.googleapis.com/token") { $0[key] = value }
         let error = try #require(throws: PushConfigurationError.self) { try FCMConfiguration(serviceAccount: file) }
@@ -254,11 +260,15 @@ struct CredentialTests {
         #expect(!error.message.contains("SECRET"))
     }
 
-    @Test("what is wrong with APNs' values is named", arguments: [
-        ("SECRET", "KEY1234567", "TEAM123456", "com.example.app", nil, ".p8"), (nil, "KEY", "TEAM123456", "com.example.app", nil, "APNS_KEY_ID"),
-        (nil, "KEY1234567", "TEAM 12345", "com.example.app", nil, "APNS_TEAM_ID"), (nil, "KEY1234567", "TEAM123456", "", nil, "APNS_TOPIC"),
-        (nil, "KEY1234567", "TEAM123456", "com.example.app", "http://example.com", "TANDEM_APNS_URL"),
-    ] as [(String?, String, String, String, String?, String)])
+    @Test(
+        "what is wrong with APNs' values is named",
+        arguments: [
+            ("SECRET", "KEY1234567", "TEAM123456", "com.example.app", nil, ".p8"),
+            (nil, "KEY", "TEAM123456", "com.example.app", nil, "APNS_KEY_ID"),
+            (nil, "KEY1234567", "TEAM 12345", "com.example.app", nil, "APNS_TEAM_ID"),
+            (nil, "KEY1234567", "TEAM123456", "", nil, "APNS_TOPIC"),
+            (nil, "KEY1234567", "TEAM123456", "com.example.app", "http://example.com", "TANDEM_APNS_URL"),
+        ] as [(String?, String, String, String, String?, String)])
     func apns(pem: String?, keyID: String, teamID: String, topic: String, url: String?, names: String) throws {
         let error = try #require(throws: PushConfigurationError.self) {
             try APNsConfiguration(keyPEM: pem ?? ES256PrivateKey.generate().pem, keyID: keyID, teamID: teamID, topic: topic, url: url)

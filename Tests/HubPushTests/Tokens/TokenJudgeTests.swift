@@ -119,7 +119,9 @@ struct TokenJudgeTests {
         #expect(trips ? condemned == 0 : condemned > 80)
     }
 
-    @Test("tokens that nobody has seen work never count against the lane, however many are called bad, and are removed where others are accepted")
+    @Test(
+        "tokens that nobody has seen work never count against the lane, however many are called bad, and are removed where others are accepted"
+    )
     func invented() {
         var judge = TokenJudge(.apns)
         for index in 0..<150 { _ = judge.good("proven\(index)", now: 0) }

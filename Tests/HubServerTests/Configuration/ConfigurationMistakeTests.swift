@@ -5,14 +5,21 @@ import Testing
 
 @Suite("Mistakes in the configuration")
 struct ConfigurationMistakeTests {
-    @Test("an app's push credentials that are incomplete are mistakes with their place", arguments: [
-        ("apns: { key_path: a, key_id: K, team_id: T }", "has no topic: write it; an app's own credentials stand in the file"),
-        ("fcm: { url: \"https://x\" }", "has no service_account: name the service account's file"),
-        ("apns: { key_path: a, key_id: K, team_id: T, topic: o, sandbox_key_id: S }", "has a sandbox_key_id and no sandbox_key_path: write both"),
-        ("apns: { use_sandbox: true }", "unknown key \"use_sandbox\""), ("gcm: {}", "unknown key \"gcm\""),
-    ])
+    @Test(
+        "an app's push credentials that are incomplete are mistakes with their place",
+        arguments: [
+            ("apns: { key_path: a, key_id: K, team_id: T }", "has no topic: write it; an app's own credentials stand in the file"),
+            ("fcm: { url: \"https://x\" }", "has no service_account: name the service account's file"),
+            (
+                "apns: { key_path: a, key_id: K, team_id: T, topic: o, sandbox_key_id: S }",
+                "has a sandbox_key_id and no sandbox_key_path: write both"
+            ),
+            ("apns: { use_sandbox: true }", "unknown key \"use_sandbox\""), ("gcm: {}", "unknown key \"gcm\""),
+        ])
     func wrongAppCredentials(push: String, expected: String) {
-        let found = ConfigurationText.mistakes("apps: [{id: 5, key: a, secret: b, push: { \(push) }}]", ["APNS_TOPIC": "x", "APNS_KEY_PATH": "x", "APNS_KEY_ID": "x", "APNS_TEAM_ID": "x"])
+        let found = ConfigurationText.mistakes(
+            "apps: [{id: 5, key: a, secret: b, push: { \(push) }}]",
+            ["APNS_TOPIC": "x", "APNS_KEY_PATH": "x", "APNS_KEY_ID": "x", "APNS_TEAM_ID": "x"])
         #expect(found.contains { $0.contains(expected) }, "\(found)")
     }
 
@@ -176,7 +183,10 @@ struct ConfigurationMistakeTests {
             ]
         ),
         ("push: { fcm: { service_account: x, url: x } }", ["push.fcm.url: expected an address such as https://127.0.0.1:8443"]),
-        ("push: { fcm: { service_account: x, messages_per_minute: 10 } }", ["push.fcm.messages_per_minute: expected a whole number from 60 to 100000000, found the number 10"]),
+        (
+            "push: { fcm: { service_account: x, messages_per_minute: 10 } }",
+            ["push.fcm.messages_per_minute: expected a whole number from 60 to 100000000, found the number 10"]
+        ),
         ("push: { gcm: {} }", ["unknown key \"gcm\" in push; did you mean \"fcm\"? known keys: apns, fcm, stale_after"]),
         ("a: [", ["2:bad YAML: did not find expected node content while parsing a flow node (line 2)"]),
     ]
@@ -260,12 +270,15 @@ struct ConfigurationMistakeTests {
             """
         let (first, second) = ("tandem.yaml:4: apps[0].secret", "tandem.yaml:9: apps[1].keys[0].secret")
         let refusals = ConfigurationText.mistakes(text, [:], .init(host: "0.0.0.0"))
-        #expect(refusals.count == 2 && refusals[0].hasPrefix("\(first) has fewer than 16") && refusals[1].hasPrefix("\(second) has fewer than 16"))
+        #expect(
+            refusals.count == 2 && refusals[0].hasPrefix("\(first) has fewer than 16")
+                && refusals[1].hasPrefix("\(second) has fewer than 16"))
         #expect(refusals.allSatisfy { $0.contains("openssl rand -hex 16") && !$0.contains("fifteen") })
         let warnings = try ConfigurationText.parse(text).warnings
         #expect(warnings.count == 2 && warnings[0].hasPrefix(first) && warnings[1].hasPrefix(second))
         let environment = ["TANDEM_APP_ID": "1", "TANDEM_APP_SECRET": "from-elsewhere"]
-        #expect(try ConfigurationText.parse(text, environment).warnings.first?.hasPrefix("TANDEM_APP_SECRET: TANDEM_APP_SECRET has") == true)
+        #expect(
+            try ConfigurationText.parse(text, environment).warnings.first?.hasPrefix("TANDEM_APP_SECRET: TANDEM_APP_SECRET has") == true)
         #expect(ConfigurationText.mistakes(nil, ["TANDEM_APP_KEY": "mine", "TANDEM_APP_SECRET": "short"], .init(host: "::")).count == 1)
         #expect(try ConfigurationText.parse().warnings == [], "the well-known pair, on this machine only")
     }

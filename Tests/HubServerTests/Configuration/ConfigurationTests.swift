@@ -15,7 +15,9 @@ struct ConfigurationTests {
             let app = try #require(configuration.apps.first)
             #expect(app.id == "1" && app.credentials == [AppCredential(key: "app-key", secret: "app-secret")] && app.isEnabled)
             #expect(app.connectionsMax == 0 && app.clientEvents && app.clientEventsPerSecond == 10 && !app.subscriptionCount)
-            #expect(app.presenceMembersMax == 100 && app.presenceLinger == .seconds(3) && app.eventDataBytesMax == 10240 && app.activityTimeout == .seconds(120))
+            #expect(
+                app.presenceMembersMax == 100 && app.presenceLinger == .seconds(3) && app.eventDataBytesMax == 10240
+                    && app.activityTimeout == .seconds(120))
             #expect(
                 app.pingInterval == .seconds(15) && app.pongTimeout == .seconds(10) && app.allowedOrigins.isEmpty && app.watchlist
             )
@@ -44,17 +46,23 @@ struct ConfigurationTests {
         #expect(
             !app.isEnabled && app.connectionsMax == 5 && !app.clientEvents && app.clientEventsPerSecond == 20
                 && app.subscriptionCount)
-        #expect(app.presenceMembersMax == 200 && app.presenceLinger == .milliseconds(500) && app.eventDataBytesMax == 20480 && app.activityTimeout == .seconds(60))
+        #expect(
+            app.presenceMembersMax == 200 && app.presenceLinger == .milliseconds(500) && app.eventDataBytesMax == 20480
+                && app.activityTimeout == .seconds(60))
         #expect(
             app.pingInterval == .seconds(5) && app.pongTimeout == .milliseconds(2500)
                 && app.allowedOrigins == ["https://a.example"])
         #expect(!app.watchlist && app.webhooks == [.init(url: "http://h.example/x", events: [.channelOccupied, .cacheMiss])])
         #expect(configuration.apps[1].credentials == [AppCredential(key: "third", secret: "s3")])
         #expect(configuration.limits.connectionsPerAddress == 3 && configuration.limits.connectionsMax == 5000)
-        #expect( configuration.limits.requestTimeout == .seconds(60))
+        #expect(configuration.limits.requestTimeout == .seconds(60))
         #expect(configuration.limits.sendQueueBytesTotalMax == 1 << 30)
-        #expect(configuration.limits.sendQueueBytesMax == 2 << 20 && configuration.limits.wrongJoinCodesPerMinute == 5 && configuration.limits.joinsPerMinute == 0)
-        #expect(try configuration.limits.trustedProxies == ["10.0.0.0/8", "2001:db8::1"].map { try #require(IPNetwork($0)) } && configuration.listen.proxyProtocol)
+        #expect(
+            configuration.limits.sendQueueBytesMax == 2 << 20 && configuration.limits.wrongJoinCodesPerMinute == 5
+                && configuration.limits.joinsPerMinute == 0)
+        #expect(
+            try configuration.limits.trustedProxies == ["10.0.0.0/8", "2001:db8::1"].map { try #require(IPNetwork($0)) }
+                && configuration.listen.proxyProtocol)
         #expect(
             configuration.store.value == .postgres(url: "postgres://u:p@db/tandem")
                 && configuration.backplane.value == .redis(url: "redis://r:6379"))
@@ -74,14 +82,17 @@ struct ConfigurationTests {
             configuration.notYetInForce == ["store (tandem.yaml:28)", "backplane (tandem.yaml:29)"])
     }
 
-    @Test("the metrics are everybody's on this machine, nobody's on a public address, and the token's where there is one; it is never shown")
+    @Test(
+        "the metrics are everybody's on this machine, nobody's on a public address, and the token's where there is one; it is never shown")
     func metrics() throws {
         let token = "0123456789abcdef"
         let secrets = "apps: [{ id: 1, key: k, secret: a-secret-of-sixteen }]\n"
         #expect(try ConfigurationText.parse().metrics.token == nil)
         let written = try ConfigurationText.parse(secrets + "metrics: { token: \(token) }\nlisten: { host: 0.0.0.0 }")
         #expect(written.metrics.token == token && !"\(written)".contains(token) && !String(reflecting: written).contains(token))
-        #expect(try ConfigurationText.parse(secrets + "metrics: { token: another-token-of-16 }", ["TANDEM_METRICS_TOKEN": token]).metrics.token == token)
+        #expect(
+            try ConfigurationText.parse(secrets + "metrics: { token: another-token-of-16 }", ["TANDEM_METRICS_TOKEN": token]).metrics.token
+                == token)
         #expect(ConfigurationText.mistakes("metrics: { token: fedcba }").allSatisfy { !$0.contains("fedcba") })
     }
 
@@ -166,7 +177,8 @@ struct ConfigurationTests {
         #expect(own.sandboxKey?.path.value == "s.p8" && own.sandboxKey?.id == "S5")
         #expect(own.url == "https://sim:1" && own.sandboxURL == "https://sim:2" && own.caFile?.value == "ca.pem")
         #expect(configuration.apps[0].push.fcm == nil)
-        #expect(configuration.apps[1].push.fcm?.serviceAccount.value == "six.json" && configuration.apps[1].push.fcm?.url == "https://sim:3")
+        #expect(
+            configuration.apps[1].push.fcm?.serviceAccount.value == "six.json" && configuration.apps[1].push.fcm?.url == "https://sim:3")
         #expect(configuration.apps[2].push == Configuration.Push())
         #expect(configuration.push.apns?.topic == "com.example.environment" && configuration.push.fcm?.serviceAccount.value == "g.json")
     }
@@ -179,9 +191,10 @@ struct ConfigurationTests {
         let renamed = try ConfigurationText.parse(one, ["TANDEM_APP_ID": "7"]).apps[0]
         #expect(renamed.id == "7" && !renamed.isEnabled)
         #expect(
-            try ConfigurationText.parse(several, ["TANDEM_APP_ID": "6", "TANDEM_APP_SECRET": "x"]).apps.map { $0.credentials[0].secret } == [
-                "b", "x",
-            ])
+            try ConfigurationText.parse(several, ["TANDEM_APP_ID": "6", "TANDEM_APP_SECRET": "x"]).apps.map { $0.credentials[0].secret }
+                == [
+                    "b", "x",
+                ])
         #expect(
             ConfigurationText.mistakes(several, ["TANDEM_APP_SECRET": "x"]).contains(
                 "TANDEM_APP_SECRET: the file lists several apps; set TANDEM_APP_ID to one of them: 5, 6"))

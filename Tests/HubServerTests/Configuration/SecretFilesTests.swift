@@ -11,7 +11,8 @@ struct SecretFilesTests {
         defer { try? FileManager.default.removeItem(at: folder) }
         func path(_ name: String) -> String { folder.appendingPathComponent(name).path }
         for (name, mode) in [
-            ("tandem.yaml", 0o644), ("cert.pem", 0o644), ("key.pem", 0o640), ("a.p8", 0o604), ("sandbox.p8", 0o600), ("b.p8", 0o400), ("f.json", 0o644),
+            ("tandem.yaml", 0o644), ("cert.pem", 0o644), ("key.pem", 0o640), ("a.p8", 0o604), ("sandbox.p8", 0o600), ("b.p8", 0o400),
+            ("f.json", 0o644),
         ] {
             _ = FileManager.default.createFile(atPath: path(name), contents: nil, attributes: [.posixPermissions: mode])
         }

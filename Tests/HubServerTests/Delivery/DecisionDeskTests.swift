@@ -64,7 +64,8 @@ struct DecisionDeskTests {
         return try desk.decide(
             try #require(definition.events[event]),
             request: PublishRequest(name: event, channels: [name], data: DataLiteral(content: data), excludedSocketID: nil, attributes: []),
-            channel: name, audience: audience, excluded: excluded, now: clock.wallMilliseconds, monotonic: 0, random: Array(repeating: 7, count: 10))
+            channel: name, audience: audience, excluded: excluded, now: clock.wallMilliseconds, monotonic: 0,
+            random: Array(repeating: 7, count: 10))
     }
 
     @Test("an event for one role goes to that role only, on both surfaces")

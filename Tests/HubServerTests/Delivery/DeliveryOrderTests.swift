@@ -8,7 +8,9 @@ struct DeliveryOrderTests {
     private let fcm = PushRoute(app: "1", provider: .fcm)
     private let apns = PushRoute(app: "1", provider: .apns)
 
-    private func delivery(_ nid: String, policy: Policy = .notify, dueAt: Int64 = 0, committedAt: Int64 = 0, life: Int64 = 600_000) -> PushRecord {
+    private func delivery(
+        _ nid: String, policy: Policy = .notify, dueAt: Int64 = 0, committedAt: Int64 = 0, life: Int64 = 600_000
+    ) -> PushRecord {
         PushRecord(
             nid: nid, event: nid, app: "1", user: "u", device: "d", state: .due, reason: "absent", dueAt: dueAt,
             message: PushMessage(

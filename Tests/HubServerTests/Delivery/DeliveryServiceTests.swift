@@ -66,7 +66,9 @@ struct DeliveryServiceTests {
         #expect(stage.gateway.sent.isEmpty)
     }
 
-    @Test("a scheduled publish takes its row with it; one that was cancelled is not published, and keeps nobody from it who is committed with it")
+    @Test(
+        "a scheduled publish takes its row with it; one that was cancelled is not published, and keeps nobody from it who is committed with it"
+    )
     func scheduled() async throws {
         let stage = try DeliveryStage()
         try await stage.session()
@@ -133,7 +135,8 @@ struct DeliveryServiceTests {
     @Test("a receipt of one device ends what waits to be sent to the others, unless each stands for itself", arguments: [true, false])
     func siblings(isShared: Bool) async throws {
         let yaml = DeliveryStage.yaml + (isShared ? "" : "\nsuppress_scope: device")
-        let stage = try DeliveryStage(ScriptedGateway([.retry(after: .seconds(60), reason: "http 503"), .accepted(providerID: "p")]), yaml: yaml)
+        let stage = try DeliveryStage(
+            ScriptedGateway([.retry(after: .seconds(60), reason: "http 503"), .accepted(providerID: "p")]), yaml: yaml)
         try await stage.session(devices: ["phone", "tablet"])
         try await run(stage) { () async throws in
             let event = try #require(try await stage.publish(try PendingPublish()).first?.events.first?.id)
@@ -194,7 +197,9 @@ struct DeliveryServiceTests {
         }
     }
 
-    @Test("a push that goes out in any case is ended by a receipt of the notification, and not by one of the event", arguments: ["both", "push_only"])
+    @Test(
+        "a push that goes out in any case is ended by a receipt of the notification, and not by one of the event",
+        arguments: ["both", "push_only"])
     func pushedAnyway(policy: String) async throws {
         try await threeWaiting(DeliveryStage.yaml.replacing("critical", with: policy)) { (stage, event) async throws in
             await stage.delivery.received(stage.receipt(event, device: "tablet"))
@@ -206,7 +211,9 @@ struct DeliveryServiceTests {
 
     // MARK: Replays
 
-    @Test("reading a replay ends the push that waits, unless the event is told on both surfaces", arguments: ["notify", "critical", "both"], [true, false])
+    @Test(
+        "reading a replay ends the push that waits, unless the event is told on both surfaces", arguments: ["notify", "critical", "both"],
+        [true, false])
     func replayRead(policy: String, saysItFirst: Bool) async throws {
         let yaml = DeliveryStage.yaml.replacing("critical", with: policy) + "\nreplay: true"
         let stage = try DeliveryStage(ScriptedGateway([.retry(after: .seconds(60), reason: "http 503")]), yaml: yaml, loops: 1)
@@ -252,8 +259,10 @@ struct DeliveryServiceTests {
         for (id, policy) in [("before", Policy.notify), ("pushed only", .pushOnly), ("after", .critical)] {
             let now = test.clock.wallMilliseconds
             let record = EventRecord(
-                id: id, app: "1", channel: "presence-game-7", name: "asked", data: "{}", policy: policy, committedAt: now, expiresAt: now + 60_000)
-            let recipients = RecipientOpening(snapshot: RecipientSnapshot(users: ["u"]), note: RecipientNote(state: .absent, choice: .pushed))
+                id: id, app: "1", channel: "presence-game-7", name: "asked", data: "{}", policy: policy, committedAt: now,
+                expiresAt: now + 60_000)
+            let recipients = RecipientOpening(
+                snapshot: RecipientSnapshot(users: ["u"]), note: RecipientNote(state: .absent, choice: .pushed))
             _ = try await test.store.commit([EventCommit(record, recipients: recipients)])
             test.clock.advance(milliseconds: 1)
         }

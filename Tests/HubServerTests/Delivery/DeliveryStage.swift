@@ -103,7 +103,9 @@ final class DeliveryStage {
     }
 
     /// One recipient of the event once it is as wanted; whatever it is after the time limit.
-    func recipient(_ user: String = "u", of event: String, until isDone: (EventTrail.Recipient) -> Bool) async throws -> EventTrail.Recipient? {
+    func recipient(
+        _ user: String = "u", of event: String, until isDone: (EventTrail.Recipient) -> Bool
+    ) async throws -> EventTrail.Recipient? {
         let end = ContinuousClock.now + .seconds(60)
         while true {
             let found = try await test.store.trail(event: event, user: user)?.recipients.first

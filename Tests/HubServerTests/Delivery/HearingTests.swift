@@ -82,12 +82,13 @@ struct DeliveryHearingTests {
         stage.delivery.report([], loop: 0)
         // The loop is asked, and has the receipt on its socket.
         var answers: [@Sendable (Int) -> Void] = []
-        #expect(await eventually {
-            var messages: [LoopMessage] = []
-            stage.loop.drain(into: &messages)
-            for case .report(let answer) in messages { answers.append(answer) }
-            return !answers.isEmpty
-        })
+        #expect(
+            await eventually {
+                var messages: [LoopMessage] = []
+                stage.loop.drain(into: &messages)
+                for case .report(let answer) in messages { answers.append(answer) }
+                return !answers.isEmpty
+            })
         stage.delivery.report([.receipt(connection, cursor: 2, byApplication: false)], loop: 0)
         for answer in answers { answer(0) }
         let recipient = try await stage.recipient(of: event) { $0.isConfirmed || $0.isPushed }

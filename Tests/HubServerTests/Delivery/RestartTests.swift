@@ -56,8 +56,12 @@ private struct Life {
         replayer = Replayer(store: test.store, time: test.clock, logger: logger)
         delivery = DeliveryService(
             definitions: definitions, directory: test.store, store: test.store, apps: AppDirectory([app]), outbox: outbox,
-            escalator: escalator, replayer: replayer, ports: EnginePorts([Mailbox {}]), process: ProcessTag(random: 7), time: test.clock, logger: logger)
-        tasks = [Task { [escalator] in await escalator.run() }, Task { [replayer, replays] in await replayer.run { replay, _ in replays.add(replay) } }]
+            escalator: escalator, replayer: replayer, ports: EnginePorts([Mailbox {}]), process: ProcessTag(random: 7), time: test.clock,
+            logger: logger)
+        tasks = [
+            Task { [escalator] in await escalator.run() },
+            Task { [replayer, replays] in await replayer.run { replay, _ in replays.add(replay) } },
+        ]
     }
 
     /// As after a crash: takes up what is open, and counts everybody as on the way back.
@@ -184,7 +188,9 @@ struct RestartTests {
         #expect(first.tick() == 0)
         await first.end()
         #expect(firstGateway.sent.isEmpty)
-        #expect(try await test.store.openFanouts(limit: 9).map(\.unsettled.count) == [count - confirmed], "written down before the process ended")
+        #expect(
+            try await test.store.openFanouts(limit: 9).map(\.unsettled.count) == [count - confirmed],
+            "written down before the process ended")
 
         test.clock.advance(seconds: 3)
         let gateway = ScriptedGateway()

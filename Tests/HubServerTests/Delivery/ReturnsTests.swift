@@ -13,7 +13,9 @@ struct ReturnsTests {
     /// Small enough that no step of the manual clock is taken for lateness itself.
     private static let step = Lateness.leastMilliseconds - 10
 
-    @Test("while people of the process before keep coming back, the others' wait is stretched, at most to twice its length", arguments: [true, false])
+    @Test(
+        "while people of the process before keep coming back, the others' wait is stretched, at most to twice its length",
+        arguments: [true, false])
     func stretched(theyKeepComing: Bool) async throws {
         let stage = try DeliveryStage(loops: 1)
         try await stage.session()
@@ -31,7 +33,8 @@ struct ReturnsTests {
         await stage.stop()
         // 2 s for `critical`, and as much again where the hub is late; a step or two because turns are so long.
         let expected: Int64 = theyKeepComing ? 4000 : 2000
-        #expect(pushedAt.map { (expected - Self.step...expected + 4 * Self.step).contains($0) } == true, "pushed after \(pushedAt ?? -1) ms")
+        #expect(
+            pushedAt.map { (expected - Self.step...expected + 4 * Self.step).contains($0) } == true, "pushed after \(pushedAt ?? -1) ms")
     }
 
     /// Somebody else subscribes.
@@ -41,7 +44,8 @@ struct ReturnsTests {
         stage.delivery.report(
             [
                 .attached(
-                    connection, ProcessTag(random: 7).socketID(of: connection), app: 0, channel: channel, user: "other-\(number)", isBrowser: false,
+                    connection, ProcessTag(random: 7).socketID(of: connection), app: 0, channel: channel, user: "other-\(number)",
+                    isBrowser: false,
                     ticket: UInt64(number + 1))
             ], loop: 0)
     }

@@ -83,7 +83,8 @@ struct SiblingTests {
     @Test("what the receipt kept from being sent needs no clear")
     func cancelled() async throws {
         let later = PushOutcome.retry(after: .seconds(60), reason: "http 503")
-        try await published(ScriptedGateway([later, .accepted(providerID: "p"), .rejected(reason: "http 400")]), until: .retry) { stage, event in
+        try await published(ScriptedGateway([later, .accepted(providerID: "p"), .rejected(reason: "http 400")]), until: .retry) {
+            stage, event in
             let states = try await stage.test.store.deliveries(event: event).map { "\($0.device) \($0.state)" }
             await stage.delivery.received(stage.receipt(event, device: "desk"))
             let expected = states.filter { $0.hasSuffix("accepted") }.map { $0.split(separator: " ")[0] }
@@ -110,7 +111,9 @@ struct SiblingTests {
             await stage.delivery.received(stage.receipt(event, device: "tablet"))
             _ = try await clears(stage, event, count: 2)
             stage.gateway.release(.retry(after: .seconds(60), reason: "http 503"))
-            let pushes = try await stage.test.rows(event) { rows in !rows.contains { $0.state == .leased } }.filter { $0.purpose == .notification }
+            let pushes = try await stage.test.rows(event) { rows in !rows.contains { $0.state == .leased } }.filter {
+                $0.purpose == .notification
+            }
             #expect(pushes.map(\.state) == [.cancelled, .cancelled, .cancelled])
             #expect(pushes.map(\.outcome) == ["receipt", "receipt", "receipt"])
             stage.test.clock.advance(seconds: 200)

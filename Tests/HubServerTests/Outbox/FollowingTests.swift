@@ -6,7 +6,8 @@ import Testing
 
 /// A push that waits is for the person: it goes where the person can be reached when it is sent.
 @Suite struct FollowingTests {
-    private func outcomes(_ test: TestStore, _ event: String = "e1", until isDone: ([PushRecord]) -> Bool) async throws -> [String: String] {
+    private func outcomes(_ test: TestStore, _ event: String = "e1", until isDone: ([PushRecord]) -> Bool) async throws -> [String: String]
+    {
         let rows = try await test.rows(event, until: isDone)
         return Dictionary(rows.map { ($0.device, "\($0.state.rawValue): \($0.outcome ?? "")") }, uniquingKeysWith: { first, _ in first })
     }
@@ -47,7 +48,10 @@ import Testing
         let gateway = ScriptedGateway([.dead(reason: "UNREGISTERED", since: nil)])
         let outbox = test.outbox(gateway)
         await outbox.enqueue([push])
-        #expect(try await outcomes(test, until: { $0.count == 2 && hasEnded($0) }) == ["d": "failed: UNREGISTERED", "new": "accepted: accepted"])
+        #expect(
+            try await outcomes(test, until: { $0.count == 2 && hasEnded($0) }) == [
+                "d": "failed: UNREGISTERED", "new": "accepted: accepted",
+            ])
         #expect(gateway.sent.map(\.target.token) == ["t", "t2"])
         #expect(await outbox.sending == 0)
     }
@@ -124,7 +128,8 @@ import Testing
         let gateway = ScriptedGateway()
         let outbox = test.outbox(gateway)
         await outbox.enqueue([push])
-        #expect(try await outcomes(test, until: { $0.count == 2 && hasEnded($0) }) == ["d": "accepted: accepted", "new": "accepted: accepted"])
+        #expect(
+            try await outcomes(test, until: { $0.count == 2 && hasEnded($0) }) == ["d": "accepted: accepted", "new": "accepted: accepted"])
         #expect(Set(gateway.sent.map(\.target.token)) == ["t", "t2"] && gateway.sent.count == 2)
     }
 
@@ -147,7 +152,9 @@ import Testing
         let gateway = ScriptedGateway()
         try await test.outbox(gateway).resume()
         #expect(
-            try await outcomes(test, until: hasEnded) == ["d": "cancelled: replaced", "e": "undeliverable: no device", "new": "accepted: accepted"])
+            try await outcomes(test, until: hasEnded) == [
+                "d": "cancelled: replaced", "e": "undeliverable: no device", "new": "accepted: accepted",
+            ])
         #expect(gateway.sent.map(\.target.token) == ["t3"])
     }
 }

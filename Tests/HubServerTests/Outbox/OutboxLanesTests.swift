@@ -218,7 +218,9 @@ struct OutboxLanesTests {
         await outbox.close()
     }
 
-    @Test("what is decided for a lane that others wait for waits behind them, and nobody is asked about it", arguments: [Policy.critical, .notify])
+    @Test(
+        "what is decided for a lane that others wait for waits behind them, and nobody is asked about it",
+        arguments: [Policy.critical, .notify])
     func crowded(policy: Policy) async throws {
         let test = try TestStore()
         try await test.device()

@@ -136,7 +136,10 @@ struct OutboxRulesTests {
 
         test.clock.advance(milliseconds: 3 * hour)
         await outbox.enqueue([])
-        #expect(try await test.rows("e2") { $0[0].state == .accepted && $0[2].state == .accepted }.map(\.state) == [.accepted, .due, .accepted, .accepted])
+        #expect(
+            try await test.rows("e2") { $0[0].state == .accepted && $0[2].state == .accepted }.map(\.state) == [
+                .accepted, .due, .accepted, .accepted,
+            ])
         test.clock.advance(milliseconds: 6 * hour)
         await outbox.enqueue([])
         #expect(try await test.rows("e2") { $0.allSatisfy { $0.state == .accepted } }.map(\.attempts) == [1, 1, 1, 1])
@@ -168,7 +171,8 @@ struct OutboxRulesTests {
         for number in 1...2 {
             let group = "g\(number)"
             await first.enqueue(
-                try await test.commitPushes(event: "old\(number)", policy: .notify, group: group, devices: ["berlin"], lifeMilliseconds: 12 * hour))
+                try await test.commitPushes(
+                    event: "old\(number)", policy: .notify, group: group, devices: ["berlin"], lifeMilliseconds: 12 * hour))
             #expect(try await test.row("old\(number)") { $0.outcome != nil }?.outcome == "quiet hours")
         }
         await first.close()
@@ -204,10 +208,12 @@ struct OutboxRulesTests {
             for push in pushes { await outbox.enqueue([push]) }
         }
         for number in 0..<5 {
-            #expect(try await test.rows("e\(number)") { $0.map(\.state) == [.accepted, .accepted] }.map(\.state) == [.accepted, .accepted])
+            #expect(
+                try await test.rows("e\(number)") { $0.map(\.state) == [.accepted, .accepted] }.map(\.state) == [.accepted, .accepted])
         }
         await outbox.enqueue(try await test.commitPushes(event: "sixth", policy: .notify, devices: ["a", "b"]))
-        #expect(try await test.rows("sixth") { $0.map(\.outcome) == ["alert cap", "alert cap"] }.map(\.outcome) == ["alert cap", "alert cap"])
+        #expect(
+            try await test.rows("sixth") { $0.map(\.outcome) == ["alert cap", "alert cap"] }.map(\.outcome) == ["alert cap", "alert cap"])
         test.clock.advance(seconds: 10)
         await outbox.enqueue([])
         #expect(try await test.rows("sixth") { $0.map(\.state) == [.accepted, .accepted] }.map(\.state) == [.accepted, .accepted])

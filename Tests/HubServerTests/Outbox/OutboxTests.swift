@@ -119,7 +119,9 @@ struct OutboxTests {
         let test = try TestStore()
         try await test.device()
         let hour: Int64 = 3_600_000
-        let outbox = test.outbox(ScriptedGateway([.rejected(reason: "http 413")] + Array(repeating: .retry(after: nil, reason: "unavailable: http 503"), count: 40)))
+        let outbox = test.outbox(
+            ScriptedGateway(
+                [.rejected(reason: "http 413")] + Array(repeating: .retry(after: nil, reason: "unavailable: http 503"), count: 40)))
         await outbox.enqueue([try await test.commitPush(lifeMilliseconds: 20 * hour)])
         _ = try await test.row { $0.state == .failed }
         test.clock.advance(milliseconds: 2 * hour)

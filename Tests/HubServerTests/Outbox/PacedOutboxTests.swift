@@ -51,7 +51,9 @@ private final class LaneGateway: PushGateway {
 @Suite("Outbox behind a lane's pace")
 struct PacedOutboxTests {
     /// Lets time pass in steps until the condition holds.
-    private func pass(_ test: TestStore, _ outbox: Outbox, milliseconds: Int64 = 250, steps: Int = 400, until isDone: () -> Bool) async throws {
+    private func pass(
+        _ test: TestStore, _ outbox: Outbox, milliseconds: Int64 = 250, steps: Int = 400, until isDone: () -> Bool
+    ) async throws {
         for _ in 0..<steps where !isDone() {
             test.clock.advance(milliseconds: milliseconds)
             await outbox.enqueue([])

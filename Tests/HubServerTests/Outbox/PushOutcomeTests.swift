@@ -15,7 +15,9 @@ struct PushOutcomeTests {
                 registeredAt: test.clock.wallMilliseconds))
     }
 
-    private func stored(_ test: TestStore) async throws -> Device { try #require(try await test.store.device(app: "1", user: "u", id: "d")) }
+    private func stored(_ test: TestStore) async throws -> Device {
+        try #require(try await test.store.device(app: "1", user: "u", id: "d"))
+    }
 
     @Test("the environment a token turned out to belong to is written down, and used from then on")
     func environment() async throws {
@@ -63,9 +65,11 @@ struct PushOutcomeTests {
         #expect(try await stored(test).token == nil)
     }
 
-    @Test("410 removes the token it was about, and no registration after it", arguments: [
-        (Int64(1000), true), (0, false), (-1000, false),
-    ])
+    @Test(
+        "410 removes the token it was about, and no registration after it",
+        arguments: [
+            (Int64(1000), true), (0, false), (-1000, false),
+        ])
     func timestamps(after: Int64, isRemoved: Bool) async throws {
         let test = try TestStore()
         try await device(test)

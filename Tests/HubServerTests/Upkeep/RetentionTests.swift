@@ -13,7 +13,8 @@ struct RetentionTests {
 
     private func retention(_ stage: TestStore, newest: Int64? = nil) -> Retention {
         Retention(
-            store: stage.store, directory: stage.store, clock: RetentionClock(time: stage.clock, newest: newest), logger: Logger(label: "test"))
+            store: stage.store, directory: stage.store, clock: RetentionClock(time: stage.clock, newest: newest),
+            logger: Logger(label: "test"))
     }
 
     @Test("forgets answers after a day, events after a month, and more of both than one step takes")
@@ -73,7 +74,9 @@ struct RetentionTests {
         ]
     }
 
-    @Test("a clock that is set forward makes nothing old, and what is old by the time that passed goes", arguments: [3 * hour, 31 * day, 400 * day])
+    @Test(
+        "a clock that is set forward makes nothing old, and what is old by the time that passed goes",
+        arguments: [3 * hour, 31 * day, 400 * day])
     func setForward(step: Int64) async throws {
         let stage = try TestStore()
         let retention = retention(stage)
@@ -94,7 +97,9 @@ struct RetentionTests {
         }
     }
 
-    @Test("a clock that is set back makes nothing old, also when it is set right again, and retention goes on", arguments: [2 * hour, 40 * day])
+    @Test(
+        "a clock that is set back makes nothing old, also when it is set right again, and retention goes on",
+        arguments: [2 * hour, 40 * day])
     func setBack(step: Int64) async throws {
         let stage = try TestStore()
         let retention = retention(stage)

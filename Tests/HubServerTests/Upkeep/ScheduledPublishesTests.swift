@@ -70,7 +70,8 @@ struct ScheduledPublishesTests {
             var disabled = App(index: 1, id: "2", secrets: ["l": "s"])
             disabled.isEnabled = false
             scheduled = ScheduledPublishes(
-                store: test.store, apps: AppDirectory([App(index: 0, id: "1", secrets: ["k": "s"]), disabled]), desk: desk, time: test.clock,
+                store: test.store, apps: AppDirectory([App(index: 0, id: "1", secrets: ["k": "s"]), disabled]), desk: desk,
+                time: test.clock,
                 logger: Logger(label: "test"))
         }
 
@@ -144,7 +145,9 @@ struct ScheduledPublishesTests {
         try await run(stage) { () async throws in
             #expect(try await stage.ended("gone")?.outcome == "there is no session")
             #expect(try await stage.ended("good")?.state == .published)
-            for (id, app, reason) in [("disabled", "2", "is disabled"), ("removed", "3", "not in the configuration"), ("large", "1", "10240")] {
+            for (id, app, reason) in [
+                ("disabled", "2", "is disabled"), ("removed", "3", "not in the configuration"), ("large", "1", "10240"),
+            ] {
                 let found = try #require(try await stage.ended(id, app: app))
                 #expect(found.state == .failed && found.outcome?.contains(reason) == true, "\(id): \(found.outcome ?? "")")
             }

@@ -17,7 +17,8 @@ struct StoreContract: Sendable, CustomTestStringConvertible {
     var testDescription: String { name }
 
     static let all =
-        sessions + participants + joins + devices + deliveries + clears + fanouts + history + trails + scheduled + receipts + answers + deadLetters + webhooks + concurrency
+        sessions + participants + joins + devices + deliveries + clears + fanouts + history + trails + scheduled + receipts + answers
+        + deadLetters + webhooks + concurrency
 }
 
 extension Directory {
@@ -31,6 +32,7 @@ extension Directory {
     }
 
     func join(_ session: Session, device: String?, email: String = "", name: String = "Ada") async throws -> Participant {
-        try await join(session: session, name: name, email: email, role: "hider", identity: .device, installation: device, membersMax: 10_000)
+        try await join(
+            session: session, name: name, email: email, role: "hider", identity: .device, installation: device, membersMax: 10_000)
     }
 }

@@ -43,7 +43,9 @@ extension StoreContract {
         },
         StoreContract("a receipt ends no clear, neither of all devices nor of its own") { store in
             let alert = PushRecord.sample(event: "e", device: "phone", state: .due, message: .sample(event: "e"))
-            _ = try await store.commit([.init(.sample("e"), [alert, .clear(event: "e", device: "phone"), .clear(event: "e", device: "tablet")])])
+            _ = try await store.commit([
+                .init(.sample("e"), [alert, .clear(event: "e", device: "phone"), .clear(event: "e", device: "tablet")])
+            ])
             let own = try await store.cancelDeliveries(event: "e", [PushCancellation(user: "u1", device: "tablet", isOfNotification: true)])
             #expect(own == [])
             let all = try await store.cancelDeliveries(event: "e", [PushCancellation(user: "u1", isOfNotification: true)])
@@ -54,7 +56,8 @@ extension StoreContract {
             let (again, there, failed) = ("again", "there", "failed")
             var both = PushRecord.sample(event: "e", device: "z", state: .due, message: .sample(event: "e"))
             both.reason = Policy.both.rawValue
-            let rows = [again, failed, there].map { PushRecord.sample(event: "e", device: $0, state: .due, message: .sample(event: "e")) } + [both]
+            let rows =
+                [again, failed, there].map { PushRecord.sample(event: "e", device: $0, state: .due, message: .sample(event: "e")) } + [both]
             _ = try await store.commit([.init(.sample("e"), rows)])
             var sent = try await store.lease(
                 rows.map { row in
@@ -95,7 +98,8 @@ extension PushRecord {
         clear.purpose = .clear
         clear.nid = NotificationID.clearing(clear.nid)
         clear.message = PushMessage(
-            nid: clear.nid, event: event, kind: .silent, title: nil, body: nil, data: ["type": "clear"], expiresAt: 61_000, committedAt: 1_000)
+            nid: clear.nid, event: event, kind: .silent, title: nil, body: nil, data: ["type": "clear"], expiresAt: 61_000,
+            committedAt: 1_000)
         return clear
     }
 }

@@ -5,7 +5,9 @@ import Testing
 extension StoreContract {
     static let deadLetters = [
         StoreContract("a replay gives those that say the same more time one by one, and expired ones stand in nobody's way") { store in
-            let rows = ["a", "b", "c"].map { PushRecord.sample(event: "e1", user: $0, state: .due, message: .sample(event: "e1", user: $0)) }
+            let rows = ["a", "b", "c"].map {
+                PushRecord.sample(event: "e1", user: $0, state: .due, message: .sample(event: "e1", user: $0))
+            }
             _ = try await store.commit([.init(.sample("e1"), rows)])
             for (index, row) in rows.enumerated() { _ = try await store.fail(row, outcome: "http 503", at: Int64(100 + index)) }
             #expect(try await store.replayDeadLetters(.failed(reason: nil, before: nil), app: "1", now: 61_000, ttl: nil).due == [])
@@ -25,7 +27,8 @@ extension StoreContract {
             try await store.fail("e2", "b", outcome: "http 503: gave up after 60 min", at: 100)
             try await store.fail("e3", "c", outcome: "http 503", at: 200)
             try await store.fail("e4", "d", outcome: "http 503", at: 50, app: "2")
-            _ = try await store.commit([.init(.sample("e5"), [.sample(event: "e5", user: "e", state: .due, message: .sample(event: "e5"))])])
+            _ = try await store.commit([.init(.sample("e5"), [.sample(event: "e5", user: "e", state: .due, message: .sample(event: "e5"))])]
+            )
             _ = try await store.putDevice(.sample(user: "a", id: "d1", provider: .apns))
 
             let all = try await store.deadLetters(app: "1", reason: nil, after: nil, limit: 10)
@@ -83,7 +86,8 @@ extension StoreContract {
             #expect(row?.state == .cancelled && row?.outcome == "dismissed: UNREGISTERED")
             #expect(try await store.deadLetters(app: "1", reason: nil, after: nil, limit: 10).map(\.delivery.user) == ["c"])
         },
-        StoreContract("a once key is spent with its event, by user and for ever, and not at all where the event is not committed") { store in
+        StoreContract("a once key is spent with its event, by user and for ever, and not at all where the event is not committed") {
+            store in
             func commit(_ id: String, _ users: [String], key: String = "welcome", app: String = "1") async throws {
                 _ = try await store.commit([.init(.sample(id, app: app), once: OnceKey(key: key, users: users))])
             }

@@ -31,7 +31,10 @@ extension StoreContract {
                 if let nid { message.nid = nid }
                 return .sample(event: "e1", user: user, device: device, message: message)
             }
-            let committed = [row("a"), row("b"), row("b", "d2"), row("c", title: "Carol"), row("d", nid: "another\"id"), row("e"), row("f", title: "Carol")]
+            let committed = [
+                row("a"), row("b"), row("b", "d2"), row("c", title: "Carol"), row("d", nid: "another\"id"), row("e"),
+                row("f", title: "Carol"),
+            ]
             _ = try await store.commit([.init(.sample("e1"), committed), .init(.sample("e2"), [.sample(event: "e2")])])
             let later = [row("g"), row("h"), row("i", title: "Ida"), row("b", title: "is there")]
             #expect(try await store.escalate(later, []) == Array(later.dropLast()))
@@ -128,7 +131,9 @@ extension StoreContract {
             try await store.attempted(2, at: 3_000, .retry)
             #expect(try await store.firstAttempts() == ["d1": 2_000])
             try await store.attempted(3, at: 4_000, .failed)
-            #expect(try await store.replayDeadLetters(.nids([PushRecord.sample(event: "e").nid]), app: "1", now: 5_000, ttl: nil).due.count == 1)
+            #expect(
+                try await store.replayDeadLetters(.nids([PushRecord.sample(event: "e").nid]), app: "1", now: 5_000, ttl: nil).due.count == 1
+            )
             #expect(try await store.firstAttempts() == [:])
             try await store.attempted(1, at: 6_000, .retry)
             #expect(try await store.firstAttempts() == ["d1": 6_000])

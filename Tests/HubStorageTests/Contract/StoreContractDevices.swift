@@ -94,7 +94,9 @@ extension StoreContract {
             #expect(try await store.device(app: "1", user: "ada", id: "phone")?.token == "token-a")
             _ = try await store.putDevice(.sample(user: "bob", id: "phone", registeredAt: 500))
             #expect(try await store.device(app: "1", user: "ada", id: "phone") == .sample(user: "ada", token: nil))
-            for (app, user, id) in [("1", "ada", "apple"), ("1", "bob", "phone"), ("1", "7", "dev_1"), ("1", "client:x", "dev_1"), ("2", "eve", "phone")] {
+            for (app, user, id) in [
+                ("1", "ada", "apple"), ("1", "bob", "phone"), ("1", "7", "dev_1"), ("1", "client:x", "dev_1"), ("2", "eve", "phone"),
+            ] {
                 #expect(try await store.device(app: app, user: user, id: id)?.token == "token-a", "\(user)")
             }
         },
@@ -170,7 +172,8 @@ extension StoreContract {
         },
         StoreContract("for one device too many the longest registered one of the user goes") { store in
             for index in 0..<3 {
-                _ = try await store.putDevice(.sample(user: "ada", id: "d\(index)", token: "t\(index)", registeredAt: Int64(index)), perUserMax: 3)
+                _ = try await store.putDevice(
+                    .sample(user: "ada", id: "d\(index)", token: "t\(index)", registeredAt: Int64(index)), perUserMax: 3)
             }
             _ = try await store.putDevice(.sample(user: "bob", id: "d0", token: "tb"), perUserMax: 3)
             // Known devices need no room.
@@ -192,13 +195,17 @@ extension StoreContract {
             _ = try await store.removeToken("t-a", app: "1", provider: .fcm, deadSince: nil)
             try await put("e", at: 5)
             #expect(try await ids() == ["b", "d", "e"])
-            for id in ["b", "d", "e"] { try await store.noteAccepted(token: "t-\(id)", app: "1", provider: .fcm, environment: .sandbox, at: 9) }
+            for id in ["b", "d", "e"] {
+                try await store.noteAccepted(token: "t-\(id)", app: "1", provider: .fcm, environment: .sandbox, at: 9)
+            }
             await #expect(throws: DirectoryError.tooManyDevices) { try await put("f", at: 6) }
             #expect(try await ids() == ["b", "d", "e"])
             try await put("b", at: 7)
         },
         StoreContract("devices of which nothing was heard for long are removed, a step at a time") { store in
-            for (user, refreshed, accepted) in [("a", 10, nil), ("b", 20, nil), ("c", 10, 50), ("d", 50, nil), ("e", 10, 20)] as [(String, Int64, Int64?)] {
+            for (user, refreshed, accepted) in [("a", 10, nil), ("b", 20, nil), ("c", 10, 50), ("d", 50, nil), ("e", 10, 20)]
+                as [(String, Int64, Int64?)]
+            {
                 var device = Device.sample(user: user, token: user == "b" ? nil : "t-\(user)")
                 device.refreshedAt = refreshed
                 device.lastAcceptedAt = accepted

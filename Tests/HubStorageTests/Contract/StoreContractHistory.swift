@@ -18,7 +18,8 @@ extension StoreContract {
                 .init(.sample("elsewhere", channel: "c"), recipients: both), .init(.sample("foreign", app: "2"), recipients: both),
             ])
             try await store.settle([
-                RecipientSettlement(event: "confirmed", confirmed: [0], at: 1_000), RecipientSettlement(event: "pushed", pushed: [0], isClosed: true),
+                RecipientSettlement(event: "confirmed", confirmed: [0], at: 1_000),
+                RecipientSettlement(event: "pushed", pushed: [0], isClosed: true),
             ])
             func missed(_ user: String, now: Int64 = 60_500, limit: Int = 10) async throws -> [MissedEvent] {
                 try await store.missed(app: "1", channel: "presence-game-7", user: user, now: now, limit: limit)
@@ -41,7 +42,9 @@ extension StoreContract {
             for (event, padding) in [("short", 0), ("long", 100)] {
                 let users = [composed, combined] + (0..<padding).map { "u\($0)" }
                 _ = try await store.commit([
-                    .init(.sample(event, channel: event), recipients: RecipientOpening(snapshot: RecipientSnapshot(users: users), note: .awaited))
+                    .init(
+                        .sample(event, channel: event),
+                        recipients: RecipientOpening(snapshot: RecipientSnapshot(users: users), note: .awaited))
                 ])
                 for (user, place) in [(composed, 0), (combined, 1)] {
                     let missed = try await store.missed(app: "1", channel: event, user: user, now: 0, limit: 5)
@@ -115,10 +118,13 @@ extension StoreContract {
             let snapshot = RecipientSnapshot(users: ["live", "away", "self"])
             let events = try await store.commit([
                 .init(
-                    .sample("e", committedAt: 10_000), [.sample(event: "e", user: "away", device: "d2"), .sample(event: "e", user: "away")],
+                    .sample("e", committedAt: 10_000),
+                    [.sample(event: "e", user: "away", device: "d2"), .sample(event: "e", user: "away")],
                     recipients: RecipientOpening(snapshot: snapshot, notes: notes))
             ])
-            try await store.settle([RecipientSettlement(event: "e", confirmed: [.init(recipient: 0, at: 10_130)], pushed: [], isClosed: true)])
+            try await store.settle([
+                RecipientSettlement(event: "e", confirmed: [.init(recipient: 0, at: 10_130)], pushed: [], isClosed: true)
+            ])
             var row = PushRecord.sample(event: "e", user: "away", state: .retry)
             for (number, answer) in [(1, "http 503\nagain"), (3, ""), (2, "first"), (2, String(repeating: "é", count: 300))] {
                 row.attempt = DeliveryAttempt(number: number, startedAt: 1, endedAt: Int64(number), answer: answer)

@@ -5,7 +5,8 @@ extension StoreContract {
     /// What an app's own receipt is about, in every store.
     static let receipts = [
         StoreContract("a receipt's recipient is found by the event, for recipients of the app only") { store in
-            let opening = RecipientOpening(snapshot: RecipientSnapshot(users: ["a", "b"]), note: RecipientNote(state: .live, choice: .awaited))
+            let opening = RecipientOpening(
+                snapshot: RecipientSnapshot(users: ["a", "b"]), note: RecipientNote(state: .live, choice: .awaited))
             let event = try #require(try await store.commit([EventCommit(.sample("e1"), recipients: opening)]).first)
             #expect(try await store.receiptTarget(event: "e1", app: "1", user: "b") == ReceiptTarget(event: event, recipient: 1))
             #expect(try await store.receiptTarget(event: "e1", app: "1", user: "c") == nil)

@@ -66,7 +66,8 @@ extension StoreContract {
             try await store.settle([settlement, settlement])
             try await store.settle([RecipientSettlement(event: "e", confirmed: [1], at: 9_000)])
             try await store.settle([
-                RecipientSettlement(event: "e", confirmed: [.init(recipient: 3, at: 1), .init(recipient: -1, at: 1)], pushed: [3, -1, .max]),
+                RecipientSettlement(
+                    event: "e", confirmed: [.init(recipient: 3, at: 1), .init(recipient: -1, at: 1)], pushed: [3, -1, .max]),
                 RecipientSettlement(event: "unknown", confirmed: [0], at: 1, isClosed: true),
             ])
             try await store.settle([])
@@ -181,7 +182,9 @@ extension StoreContract {
             sent.attempt = DeliveryAttempt(number: 1, startedAt: 2, endedAt: 3, answer: "accepted")
             try await store.update([sent])
             let row = try #require(try await store.trail(event: "e")?.recipients.first?.deliveries.first)
-            #expect(row.record.state == .cancelled && row.attempts == [DeliveryAttempt(number: 1, startedAt: 2, endedAt: 3, answer: "accepted")])
+            #expect(
+                row.record.state == .cancelled && row.attempts == [DeliveryAttempt(number: 1, startedAt: 2, endedAt: 3, answer: "accepted")]
+            )
         },
         StoreContract("an event with an open fan-out is not pruned; one that closed is, with all that belongs to it") { store in
             let opening = RecipientOpening(snapshot: RecipientSnapshot(users: ["a"]), note: .awaited)

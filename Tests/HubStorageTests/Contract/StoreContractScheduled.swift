@@ -92,7 +92,8 @@ extension StoreContract {
                         if index == 50 { return try await store.cancelScheduled(app: "1", id: "s", now: 1) == .waiting ? 1 : 0 }
                         do {
                             _ = try await store.commit(
-                                [.init(.sample("e\(index)"))], answers: [], scheduled: [ScheduledTake(id: "s", at: 1, events: ["e\(index)"])])
+                                [.init(.sample("e\(index)"))], answers: [],
+                                scheduled: [ScheduledTake(id: "s", at: 1, events: ["e\(index)"])])
                             return 1
                         } catch is ScheduleError { return 0 }
                     }

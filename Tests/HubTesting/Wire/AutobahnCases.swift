@@ -102,7 +102,7 @@ package enum AutobahnCases {
         func inThreeWays(from first: Int, _ frames: [[UInt8]], answers: [WireFrame] = [], _ end: WireCase.End) -> [WireCase] {
             [
                 WireCase("5.\(first)", sendAtOnce(frames), answers: answers, end),
-                    WireCase("5.\(first + 1)", send(frames), answers: answers, end),
+                WireCase("5.\(first + 1)", send(frames), answers: answers, end),
                 WireCase("5.\(first + 2)", sendByOctets(frames), answers: answers, end),
             ]
         }
@@ -111,7 +111,7 @@ package enum AutobahnCases {
             let second = write([bytes(0, "c", isFinal: false), bytes(0, "d", isFinal: false), bytes(9, "late"), bytes(0, "e")])
             return WireCase(
                 "5.\(number)", first + [.answers(1), .quiet] + second, answers: [.pong("early"), .pong("late"), .text("abcde")],
-                    .closedByClient)
+                .closedByClient)
         }
         var cases = [
             WireCase("5.1", sendAtOnce([bytes(9, "one, ", isFinal: false), end]), .failed([1002])),

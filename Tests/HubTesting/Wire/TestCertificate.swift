@@ -104,7 +104,9 @@ package final class TestCertificate {
                 X509_add_ext(certificate, item, -1)
                 X509_EXTENSION_free(item)
             }
-            guard X509_sign(certificate, issuer?.key ?? key, EVP_sha256()) > 0 else { throw CertificateFailure("the certificate cannot be signed") }
+            guard X509_sign(certificate, issuer?.key ?? key, EVP_sha256()) > 0 else {
+                throw CertificateFailure("the certificate cannot be signed")
+            }
         }
 
         deinit {
@@ -116,7 +118,9 @@ package final class TestCertificate {
 
         func keyPEM(password: String?) throws -> Data {
             guard let password else { return try Self.pem { PEM_write_bio_PrivateKey($0, key, nil, nil, 0, nil, nil) } }
-            return try Self.pem { PEM_write_bio_PrivateKey($0, key, EVP_aes_128_cbc(), Array(password.utf8), Int32(password.utf8.count), nil, nil) }
+            return try Self.pem {
+                PEM_write_bio_PrivateKey($0, key, EVP_aes_128_cbc(), Array(password.utf8), Int32(password.utf8.count), nil, nil)
+            }
         }
 
         /// OpenSSL's macro for plain ASCII, which Swift does not import.

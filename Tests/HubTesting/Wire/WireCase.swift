@@ -100,7 +100,8 @@ package struct ClientFrame {
     package var length = Length.minimal
 
     package init(
-        _ opcode: UInt8, _ payload: [UInt8] = [], isFinal: Bool = true, reserved: UInt8 = 0, isMasked: Bool = true, length: Length = .minimal
+        _ opcode: UInt8, _ payload: [UInt8] = [], isFinal: Bool = true, reserved: UInt8 = 0, isMasked: Bool = true,
+        length: Length = .minimal
     ) {
         self.opcode = opcode
         self.payload = payload

@@ -17,7 +17,8 @@ package enum WireCases {
 
     private static let masks: [WireCase] = [
         failed("text without a mask", [ClientFrame(1, words, isMasked: false)]),
-        failed("text without a mask behind one with a mask", [ClientFrame(1, words), ClientFrame(1, words, isMasked: false)],
+        failed(
+            "text without a mask behind one with a mask", [ClientFrame(1, words), ClientFrame(1, words, isMasked: false)],
             answers: [WireFrame(1, words)]),
         failed("nothing without a mask", [ClientFrame(1, isMasked: false)]),
         failed("binary without a mask", [ClientFrame(2, words, isMasked: false)]),
@@ -68,12 +69,13 @@ package enum WireCases {
     private static let text: [WireCase] = [
         failed("a code point that ends with the message, cut off", [begin, ClientFrame(0, [0xE2, 0x82])], code: 1007),
         failed("a code point that is cut off by another message's end", [ClientFrame(1, [0xC3]), ClientFrame(1, [0xA4])], code: 1007),
-        failed("no UTF-8 behind a PING within the message", [begin, ClientFrame(9), ClientFrame(0, [0xFF])], answers: [.pong()],
+        failed(
+            "no UTF-8 behind a PING within the message", [begin, ClientFrame(9), ClientFrame(0, [0xFF])], answers: [.pong()],
             code: 1007),
         failed("no UTF-8 in a message that goes on", [ClientFrame(1, [0xC0, 0x80], isFinal: false)], code: 1007),
         WireCase(
             "binary need not be UTF-8", [.send(ClientFrame(2, [0xC0, 0x80, 0xFF]).bytes, inPiecesOf: nil)],
-                answers: [WireFrame(2, [0xC0, 0x80, 0xFF])],
+            answers: [WireFrame(2, [0xC0, 0x80, 0xFF])],
             .closedByClient),
         WireCase(
             "a code point in two fragments with a PING between",
@@ -92,14 +94,14 @@ package enum WireCases {
             failedByHeader("beyond the bound, header only", ClientFrame(1, more), code: 1009),
             WireCase(
                 "at the bound, in pieces", [.send(ClientFrame(1, most).bytes, inPiecesOf: 61)], answers: [WireFrame(1, most)],
-                    .closedByClient),
+                .closedByClient),
         ]
         for count in [64, 256, 1024, 4096] {
             let (fitting, tooMuch) = (AutobahnCases.fragments(of: most, count: count), AutobahnCases.fragments(of: more, count: count))
             cases.append(
                 WireCase(
                     "at the bound by \(count)", [.send(fitting.flatMap { $0 }, inPiecesOf: nil)], answers: [WireFrame(1, most)],
-                        .closedByClient))
+                    .closedByClient))
             cases.append(WireCase("beyond the bound by \(count)", [.send(tooMuch.flatMap { $0 }, inPiecesOf: nil)], .failed([1009])))
         }
         return cases

@@ -39,10 +39,12 @@ package final class WireClient {
             pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) }
         }
         guard code == 0 else { return nil }
-        send(Array("""
-            GET \(path) HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
-            Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n
-            """.utf8))
+        send(
+            Array(
+                """
+                GET \(path) HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+                Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n
+                """.utf8))
         wait(slices: Self.patience, readsFrames: false) { $0.headEnd != nil }
         guard let end = headEnd, input.starts(with: "HTTP/1.1 101 ".utf8) else { return nil }
         input.removeFirst(end)

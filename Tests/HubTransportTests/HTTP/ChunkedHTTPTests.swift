@@ -53,7 +53,10 @@ struct ChunkedHTTPTests {
 
     @Test(
         "what is malformed is answered with 400",
-        arguments: ["x\r\n", "\r\n", "5\r\nhelloX", "5\r\nhello\rX", "5\nhello\r\n", "-1\r\n", "5\r\nhello\r\nzz\r\n", "123456789\r\n", "0\r\nTrailer: x\rX"])
+        arguments: [
+            "x\r\n", "\r\n", "5\r\nhelloX", "5\r\nhello\rX", "5\nhello\r\n", "-1\r\n", "5\r\nhello\r\nzz\r\n", "123456789\r\n",
+            "0\r\nTrailer: x\rX",
+        ])
     func malformed(body: String) throws {
         try withServer { server in
             let peer = try server.plain()
@@ -84,7 +87,9 @@ struct ChunkedHTTPTests {
     @Test("a Content-Length beside it, and any other coding, is refused (RFC 9112, 6.1)")
     func smuggling() throws {
         try withServer { server in
-            for headers in ["Transfer-Encoding: chunked\r\nContent-Length: 5", "Transfer-Encoding: gzip, chunked", "Transfer-Encoding: identity"] {
+            for headers in [
+                "Transfer-Encoding: chunked\r\nContent-Length: 5", "Transfer-Encoding: gzip, chunked", "Transfer-Encoding: identity",
+            ] {
                 let peer = try server.plain()
                 try peer.send(text: "POST /x HTTP/1.1\r\nHost: localhost\r\n\(headers)\r\n\r\n0\r\n\r\n")
                 let answer = try peer.answer()

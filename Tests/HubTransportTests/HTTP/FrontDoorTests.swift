@@ -115,7 +115,8 @@ struct FrontDoorTests {
     private static let handshakes: [Row] = {
         var rows: [Row] = []
         rows.append(
-            Row("as it should be", upgrade(), [101],
+            Row(
+                "as it should be", upgrade(), [101],
                 headers: ["sec-websocket-accept": "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=", "upgrade": "websocket", "connection": "upgrade"]))
         rows.append(Row("in other letters", upgrade(offer: ["UPGRADE: WebSocket", "connection: keep-alive, upgrade"]), [101]))
         rows.append(
@@ -124,46 +125,62 @@ struct FrontDoorTests {
             Row("two Connection headers", upgrade(offer: ["Upgrade: websocket", "Connection: keep-alive", "Connection: Upgrade"]), [101]))
         rows.append(Row("absolute form", upgrade("GET http://localhost/app/key HTTP/1.1"), [101]))
         rows.append(
-            Row("blanks around values",
+            Row(
+                "blanks around values",
                 upgrade(key: "Sec-WebSocket-Key:\t dGhlIHNhbXBsZSBub25jZQ== \t", version: "Sec-WebSocket-Version:13"), [101]))
         rows.append(Row("no key", upgrade(key: nil), [400], ends: true))
         rows.append(Row("an empty key", upgrade(key: "Sec-WebSocket-Key: "), [400], ends: true))
         rows.append(Row("a short key", upgrade(key: "Sec-WebSocket-Key: dGhlIHNhbXBsZQ=="), [400], ends: true))
         rows.append(Row("a long key", upgrade(key: "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZSBhbmQgbW9yZQ=="), [400], ends: true))
-        rows.append(Row("a key of 200 bytes", upgrade(key: "Sec-WebSocket-Key: " + String(repeating: "A", count: 198) + "=="), [400],
-            ends: true))
+        rows.append(
+            Row(
+                "a key of 200 bytes", upgrade(key: "Sec-WebSocket-Key: " + String(repeating: "A", count: 198) + "=="), [400],
+                ends: true))
         rows.append(Row("a key that is no base64", upgrade(key: "Sec-WebSocket-Key: dGhlIHNhbXBsZ!Bub25jZQ=="), [400], ends: true))
         rows.append(Row("two keys", upgrade(offer: ["Upgrade: websocket", "Connection: Upgrade", key]), [400], ends: true))
-        rows.append(Row("version 8", upgrade(version: "Sec-WebSocket-Version: 8"), [426], headers: ["sec-websocket-version": "13"],
-            ends: true))
-        rows.append(Row("version 0", upgrade(version: "Sec-WebSocket-Version: 0"), [426], headers: ["sec-websocket-version": "13"],
-            ends: true))
-        rows.append(Row("version 130", upgrade(version: "Sec-WebSocket-Version: 130"), [426], headers: ["sec-websocket-version": "13"],
-            ends: true))
         rows.append(
-            Row("a word for a version", upgrade(version: "Sec-WebSocket-Version: latest"), [426], headers: ["sec-websocket-version": "13"],
+            Row(
+                "version 8", upgrade(version: "Sec-WebSocket-Version: 8"), [426], headers: ["sec-websocket-version": "13"],
+                ends: true))
+        rows.append(
+            Row(
+                "version 0", upgrade(version: "Sec-WebSocket-Version: 0"), [426], headers: ["sec-websocket-version": "13"],
+                ends: true))
+        rows.append(
+            Row(
+                "version 130", upgrade(version: "Sec-WebSocket-Version: 130"), [426], headers: ["sec-websocket-version": "13"],
+                ends: true))
+        rows.append(
+            Row(
+                "a word for a version", upgrade(version: "Sec-WebSocket-Version: latest"), [426], headers: ["sec-websocket-version": "13"],
                 ends: true))
         rows.append(Row("no version", upgrade(version: nil), [426], headers: ["sec-websocket-version": "13"], ends: true))
         rows.append(Row("by POST", upgrade("POST /app/key HTTP/1.1"), [405], headers: ["allow": "GET"], ends: true))
         rows.append(Row("by PUT", upgrade("PUT /app/key HTTP/1.1"), [405], headers: ["allow": "GET"], ends: true))
         rows.append(
-            Row("an unknown sub-protocol", upgrade(with: ["Sec-WebSocket-Protocol: chat"]), [101],
+            Row(
+                "an unknown sub-protocol", upgrade(with: ["Sec-WebSocket-Protocol: chat"]), [101],
                 headers: ["sec-websocket-protocol": nil]))
         rows.append(
-            Row("a version of Pusher's that is too old", upgrade(with: ["Sec-WebSocket-Protocol: pusher-channels-protocol-4"]), [101],
+            Row(
+                "a version of Pusher's that is too old", upgrade(with: ["Sec-WebSocket-Protocol: pusher-channels-protocol-4"]), [101],
                 headers: ["sec-websocket-protocol": nil]))
         rows.append(
-            Row("several unknown sub-protocols", upgrade(with: ["Sec-WebSocket-Protocol: chat, bearer.abc, mqtt"]), [101],
+            Row(
+                "several unknown sub-protocols", upgrade(with: ["Sec-WebSocket-Protocol: chat, bearer.abc, mqtt"]), [101],
                 headers: ["sec-websocket-protocol": nil]))
         rows.append(
-            Row("a known sub-protocol among others", upgrade(with: ["Sec-WebSocket-Protocol: chat,pusher-channels-protocol-7 , mqtt"]),
+            Row(
+                "a known sub-protocol among others", upgrade(with: ["Sec-WebSocket-Protocol: chat,pusher-channels-protocol-7 , mqtt"]),
                 [101], headers: ["sec-websocket-protocol": "pusher-channels-protocol-7"]))
         rows.append(
-            Row("a known sub-protocol in a second header",
+            Row(
+                "a known sub-protocol in a second header",
                 upgrade(with: ["Sec-WebSocket-Protocol: chat", "Sec-WebSocket-Protocol: pusher-channels-protocol-6"]), [101],
                 headers: ["sec-websocket-protocol": "pusher-channels-protocol-6"]))
         rows.append(
-            Row("an offer to compress", upgrade(with: ["Sec-WebSocket-Extensions: permessage-deflate; client_max_window_bits"]), [101],
+            Row(
+                "an offer to compress", upgrade(with: ["Sec-WebSocket-Extensions: permessage-deflate; client_max_window_bits"]), [101],
                 headers: ["sec-websocket-extensions": nil]))
         rows.append(Row("outside of /app/: /metrics", upgrade("GET /metrics HTTP/1.1"), [200], body: "\"/metrics\""))
         rows.append(Row("outside of /app/: /apps/1/events", upgrade("GET /apps/1/events HTTP/1.1"), [200], body: "\"/apps/1/events\""))
@@ -171,7 +188,8 @@ struct FrontDoorTests {
         rows.append(
             Row("outside of /app/: /application/key", upgrade("GET /application/key HTTP/1.1"), [200], body: "\"/application/key\""))
         rows.append(
-            Row("outside of /app/: POST with a body", upgrade("POST /apps/1/events HTTP/1.1", with: ["Content-Length: 4"]) + "body", [200],
+            Row(
+                "outside of /app/: POST with a body", upgrade("POST /apps/1/events HTTP/1.1", with: ["Content-Length: 4"]) + "body", [200],
                 body: "\"body\":\"body\""))
         return rows
     }()
@@ -186,8 +204,10 @@ struct FrontDoorTests {
 
     // MARK: Requests that are served
 
-    private static let h2c = ["Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c",
-        "HTTP2-Settings: AAEAAEAAAAIAAAABAAMAAABkAAQBAAAAAAUAAEAA"]
+    private static let h2c = [
+        "Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c",
+        "HTTP2-Settings: AAEAAEAAAAIAAAABAAMAAABkAAQBAAAAAAUAAEAA",
+    ]
 
     private static let ordinary: [Row] = {
         var rows: [Row] = []
@@ -199,7 +219,8 @@ struct FrontDoorTests {
         rows.append(Row("absolute form without a path", head("GET http://localhost HTTP/1.1"), [200], body: "\"path\":\"/\""))
         rows.append(Row("absolute form in capitals", head("GET HTTP://LOCALHOST/x HTTP/1.1"), [200], body: "\"path\":\"/x\""))
         rows.append(
-            Row("absolute form with a body", head("POST http://localhost/x HTTP/1.1", ["Content-Length: 2"]) + "ok", [200],
+            Row(
+                "absolute form with a body", head("POST http://localhost/x HTTP/1.1", ["Content-Length: 2"]) + "ok", [200],
                 body: "\"body\":\"ok\""))
         rows.append(Row("an empty line first", "\r\n" + head("GET /x HTTP/1.1"), [200], body: "\"/x\""))
         rows.append(Row("blanks around a value", head("GET /x HTTP/1.1", ["X-Client-Id: \t c \t"]), [200], body: "\"x-client-id\":\"c\""))
@@ -213,13 +234,16 @@ struct FrontDoorTests {
         rows.append(Row("no length", head("POST /x HTTP/1.1"), [200], body: "\"body\":\"\""))
         rows.append(Row("an offer of h2c", head("GET /x HTTP/1.1", h2c), [200], headers: ["upgrade": nil], body: "\"/x\""))
         rows.append(
-            Row("an offer of h2c with a body", head("POST /x HTTP/1.1", h2c + ["Content-Length: 2"]) + "ok", [200],
+            Row(
+                "an offer of h2c with a body", head("POST /x HTTP/1.1", h2c + ["Content-Length: 2"]) + "ok", [200],
                 body: "\"body\":\"ok\""))
         rows.append(
-            Row("an offer of anything", head("GET /x HTTP/1.1", ["Connection: upgrade", "Upgrade: foo"]), [200], headers: ["upgrade": nil],
+            Row(
+                "an offer of anything", head("GET /x HTTP/1.1", ["Connection: upgrade", "Upgrade: foo"]), [200], headers: ["upgrade": nil],
                 body: "\"/x\""))
         rows.append(
-            Row("an offer of anything with a body",
+            Row(
+                "an offer of anything with a body",
                 head("POST /x HTTP/1.1", ["Connection: upgrade", "Upgrade: foo/2", "Content-Length: 2"]) + "ok", [200], body: "\"ok\""))
         rows.append(Row("an offer that Connection does not name", head("GET /x HTTP/1.1", ["Upgrade: websocket"]), [200], body: "\"/x\""))
         rows.append(Row("an expectation without a body", head("GET /x HTTP/1.1", ["Expect: 100-continue"]), [200], body: "\"/x\""))
@@ -227,12 +251,14 @@ struct FrontDoorTests {
         rows.append(
             Row("Connection: close among others", head("GET /x HTTP/1.1", ["Connection: foo, CLOSE"]), [200], body: "\"/x\"", ends: true))
         rows.append(
-            Row("Connection: close of a POST", head("POST /x HTTP/1.1", ["Connection: close", "Content-Length: 2"]) + "ok", [200],
+            Row(
+                "Connection: close of a POST", head("POST /x HTTP/1.1", ["Connection: close", "Content-Length: 2"]) + "ok", [200],
                 body: "\"ok\"", ends: true))
         rows.append(Row("HTTP/1.0", "GET /x HTTP/1.0\r\n\r\n", [200], body: "\"/x\"", ends: true))
         rows.append(Row("HTTP/1.0 of a POST", "POST /x HTTP/1.0\r\nContent-Length: 2\r\n\r\nok", [200], body: "\"ok\"", ends: true))
         rows.append(
-            Row("HTTP/1.0 that wants to go on", "GET /x HTTP/1.0\r\nConnection: keep-alive\r\n\r\n", [200],
+            Row(
+                "HTTP/1.0 that wants to go on", "GET /x HTTP/1.0\r\nConnection: keep-alive\r\n\r\n", [200],
                 headers: ["connection": "keep-alive"], body: "\"/x\""))
         return rows
     }()
@@ -278,7 +304,8 @@ struct FrontDoorTests {
         rows.append(refused("NUL in the target", head("GET /x\0y HTTP/1.1")))
         rows.append(refused("a control character in the target", head("GET /x\u{1}y HTTP/1.1")))
         rows.append(
-            refused("a length and chunks",
+            refused(
+                "a length and chunks",
                 head("POST /x HTTP/1.1", ["Content-Length: 2", "Transfer-Encoding: chunked"]) + "2\r\nok\r\n0\r\n\r\n"))
         rows.append(refused("two lengths", head("POST /x HTTP/1.1", ["Content-Length: 2", "Content-Length: 3"]) + "ok"))
         rows.append(refused("two lengths in one header", head("POST /x HTTP/1.1", ["Content-Length: 2, 3"]) + "ok"))
@@ -320,7 +347,8 @@ struct FrontDoorTests {
         rows.append(refused("a target over 16 KB", head("GET /" + String(repeating: "x", count: 17_000) + " HTTP/1.1")))
         rows.append(refused("a line over 16 KB that never ends", String(repeating: "x", count: 17_000)))
         rows.append(
-            refused("a header over 16 KB that never ends",
+            refused(
+                "a header over 16 KB that never ends",
                 "GET /x HTTP/1.1\r\nHost: localhost\r\nX-Long: " + String(repeating: "y", count: 17_000)))
         return rows
     }()
@@ -358,13 +386,13 @@ struct FrontDoorTests {
     @Test("who is refused while sending a body reads the whole answer") func refusedWithBody() throws {
         let heads = [
             Self.head("POST /x HTTP/1.1", ["Content-Length: 8388608", "X-Other : o"]),
-                "POST /x HTTP/1.1\r\nContent-Length: 8388608\r\n\r\n",
+            "POST /x HTTP/1.1\r\nContent-Length: 8388608\r\n\r\n",
             Self.head("POST /x HTTP/1.1", ["Content-Length: 8388608"]),
-                Self.head("POST /x HTTP/1.1", ["Content-Length: 8388608", "Expect: more"]),
+            Self.head("POST /x HTTP/1.1", ["Content-Length: 8388608", "Expect: more"]),
             Self.head("POST /x HTTP/1.1", ["Content-Length: 8388608", "Transfer-Encoding: chunked"]),
             Self.head("GET /x HTTP/1.1", ["Content-Length: 8388608"]), Self.head("BREW /x HTTP/1.1", ["Content-Length: 8388608"]),
             Self.upgrade("POST /app/key HTTP/1.1", with: ["Content-Length: 8388608"]),
-                Self.head("PUT /x HTTP/1.1", ["Content-Length: 8388608", "X-Long: one", " two"]),
+            Self.head("PUT /x HTTP/1.1", ["Content-Length: 8388608", "X-Long: one", " two"]),
         ]
         try withServer(options: Self.patient) { server in
             try concurrently(heads.count) { index in
@@ -374,7 +402,8 @@ struct FrontDoorTests {
                 for _ in 0..<64 { guard (try? peer.stream.send(piece)) != nil else { break } }
                 let answer: HTTPAnswer
                 do { answer = try peer.answer() } catch { throw StreamError("\(heads[index].prefix(90)): \(error)") }
-                #expect((400...501).contains(answer.status) && answer.text.hasPrefix("{\"error\":\"") && answer.text.hasSuffix("\"}"),
+                #expect(
+                    (400...501).contains(answer.status) && answer.text.hasPrefix("{\"error\":\"") && answer.text.hasSuffix("\"}"),
                     "\(heads[index])")
             }
             #expect(!server.seen.all.contains { if case .request = $0 { true } else { false } })
@@ -417,12 +446,15 @@ struct FrontDoorTests {
         behaviour.bodyLimit = { $0.path == "/closed" ? .refused(.error(401, "sign your request")) : .bytes(.max) }
         let length = LoopOptions.unaskedBodyBytesMax + 1
         let rows = [
-            Row("by the delegate", Self.head("POST /closed HTTP/1.1", ["Content-Length: \(length)", "Expect: 100-continue"]), [401],
+            Row(
+                "by the delegate", Self.head("POST /closed HTTP/1.1", ["Content-Length: \(length)", "Expect: 100-continue"]), [401],
                 ends: true),
-            Row("by the delegate, chunked", Self.head("POST /closed HTTP/1.1", ["Transfer-Encoding: chunked", "Expect: 100-continue"]),
+            Row(
+                "by the delegate, chunked", Self.head("POST /closed HTTP/1.1", ["Transfer-Encoding: chunked", "Expect: 100-continue"]),
                 [401], ends: true),
             Row("by its length", Self.head("POST /x HTTP/1.1", ["Content-Length: 2000000", "Expect: 100-continue"]), [413], ends: true),
-            Row("by the expectation", Self.head("POST /x HTTP/1.1", ["Content-Length: 5", "Expect: 100-continue, more"]), [417],
+            Row(
+                "by the expectation", Self.head("POST /x HTTP/1.1", ["Content-Length: 5", "Expect: 100-continue, more"]), [417],
                 ends: true),
         ]
         try Self.check(rows, behaviour)
@@ -439,7 +471,8 @@ struct FrontDoorTests {
 
     // MARK: Several requests
 
-    @Test("requests that do not wait are answered in their order, with bodies and without",
+    @Test(
+        "requests that do not wait are answered in their order, with bodies and without",
         arguments: ["at once", "later", "in another order"])
     func pipelined(answers: String) throws {
         var behaviour = Behaviour()
@@ -477,7 +510,8 @@ struct FrontDoorTests {
                     try server.on { $0.respond(reply, response) }
                 }
                 let answer = try peer.answer()
-                #expect(answer.text.contains("\"/n\(index)\"") && (index % 3 != 1 || answer.text.contains("\"body\(index + 10)\"")),
+                #expect(
+                    answer.text.contains("\"/n\(index)\"") && (index % 3 != 1 || answer.text.contains("\"body\(index + 10)\"")),
                     "\(index)")
             }
             #expect(try Self.goesOn(peer))
@@ -486,8 +520,10 @@ struct FrontDoorTests {
 
     @Test("nothing behind Connection: close is answered, and nothing behind a refusal") func behindTheEnd() throws {
         try withServer(options: Self.patient) { server in
-            for last in [Self.head("GET /last HTTP/1.1", ["Connection: close"]), Self.head("GET /last HTTP/1.1", ["X-Other : o"]),
-                "GET /last HTTP/1.0\r\n\r\n"] {
+            for last in [
+                Self.head("GET /last HTTP/1.1", ["Connection: close"]), Self.head("GET /last HTTP/1.1", ["X-Other : o"]),
+                "GET /last HTTP/1.0\r\n\r\n",
+            ] {
                 let peer = try server.plain()
                 try peer.send(text: Self.head("GET /first HTTP/1.1") + last + Self.head("GET /never HTTP/1.1"))
                 #expect(try peer.answer().text.contains("/first"))

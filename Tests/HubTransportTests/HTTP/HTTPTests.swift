@@ -26,7 +26,10 @@ struct HTTPTests {
         try withServer { server in
             let peer = try server.plain()
             for index in 0..<5 {
-                let headers = ["Content-Type: application/json", "Authorization: Bearer x", "Idempotency-Key: k\(index)", "X-Client-Id: c", "X-Other: o"]
+                let headers = [
+                    "Content-Type: application/json", "Authorization: Bearer x", "Idempotency-Key: k\(index)", "X-Client-Id: c",
+                    "X-Other: o",
+                ]
                 try peer.send(text: Self.post("{\"n\":\(index)}", headers))
                 let answer = try peer.answer()
                 #expect(answer.status == 200)
@@ -112,7 +115,8 @@ struct HTTPTests {
         ("/x?a=1&b=2", "/x", #"[["a","1"],["b","2"]]"#), ("/x?a=", "/x", #"[["a",""]]"#), ("/x?a=&b=1", "/x", #"[["a",""],["b","1"]]"#),
         ("/x?c=a;b", "/x", #"[["c","a;b"]]"#), ("/x?c=a%3Bb", "/x", #"[["c","a;b"]]"#), ("/x?c=a%26b", "/x", #"[["c","a&b"]]"#),
         ("/x?c=a%3Db", "/x", #"[["c","a=b"]]"#), ("/x?c=a=b", "/x", #"[["c","a=b"]]"#), ("/x?c=a+b", "/x", #"[["c","a b"]]"#),
-        ("/x?c=a%2Bb", "/x", #"[["c","a+b"]]"#), ("/x?c=a%2Cb,c", "/x", #"[["c","a,b,c"]]"#), ("/x?c=%2Fa/b//c", "/x", #"[["c","/a/b//c"]]"#),
+        ("/x?c=a%2Bb", "/x", #"[["c","a+b"]]"#), ("/x?c=a%2Cb,c", "/x", #"[["c","a,b,c"]]"#),
+        ("/x?c=%2Fa/b//c", "/x", #"[["c","/a/b//c"]]"#),
         ("/x?c=%C3%AB", "/x", #"[["c","ë"]]"#), ("/x?", "/x", "[]"), ("/", "/", "[]"), ("/x?c=a;;b", "/x", #"[["c","a;;b"]]"#),
         ("/x?c=a%2525", "/x", #"[["c","a%25"]]"#), ("/x?c=..%2F..", "/x", #"[["c","../.."]]"#),
     ]
@@ -234,11 +238,14 @@ struct HTTPTests {
             let bystander = try server.client()
             let attacks = [
                 "\u{0}\u{1}\u{2}\u{3}\u{16}\u{3}\u{1}", "NONSENSE\r\n\r\n", "GET\r\n\r\n", "GET /x\r\n\r\n", "GET  HTTP/1.1\r\n\r\n",
-                "GET /x HTTP/9.9\r\n\r\n", "\r\n\r\n\r\n\r\n", "BREW /pot HTTP/1.1\r\nHost: h\r\n\r\n", "GET /%zz HTTP/1.1\r\nHost: h\r\n\r\n",
+                "GET /x HTTP/9.9\r\n\r\n", "\r\n\r\n\r\n\r\n", "BREW /pot HTTP/1.1\r\nHost: h\r\n\r\n",
+                "GET /%zz HTTP/1.1\r\nHost: h\r\n\r\n",
                 "GET /%00 HTTP/1.1\r\nHost: h\r\n\r\n", "GET \(String(repeating: "/a", count: 20_000)) HTTP/1.1\r\nHost: h\r\n\r\n",
-                Self.get("/x", ["X-Long: " + String(repeating: "y", count: 40_000)]), Self.get("/x", ["Authorization: " + String(repeating: "y", count: 9_000)]),
+                Self.get("/x", ["X-Long: " + String(repeating: "y", count: 40_000)]),
+                Self.get("/x", ["Authorization: " + String(repeating: "y", count: 9_000)]),
                 Self.get("/x", (0..<2000).map { "X-\($0): y" }), Self.get("/x?" + String(repeating: "a=b&", count: 3000)),
-                Self.get("/x", ["Upgrade: websocket", "Connection: Upgrade"]), Self.get("/x", ["Upgrade: nonsense", "Connection: Upgrade"]),
+                Self.get("/x", ["Upgrade: websocket", "Connection: Upgrade"]),
+                Self.get("/x", ["Upgrade: nonsense", "Connection: Upgrade"]),
                 "POST /x HTTP/1.1\r\nHost: h\r\nContent-Length: 10\r\n\r\nabc", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
                 "POST /x HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab", String(repeating: "x", count: 100_000),
             ]
@@ -266,7 +273,10 @@ struct HTTPTests {
 
     @Test(
         "a Content-Length that cannot be is refused and the connection ended",
-        arguments: [("-1", 400), ("+5", 400), ("5 5", 400), ("abc", 400), ("0x10", 400), ("99999999999999999999999", 400), ("2001", 413), ("5\r\nContent-Length: 6", 400)])
+        arguments: [
+            ("-1", 400), ("+5", 400), ("5 5", 400), ("abc", 400), ("0x10", 400), ("99999999999999999999999", 400), ("2001", 413),
+            ("5\r\nContent-Length: 6", 400),
+        ])
     func badLength(length: String, status: Int) throws {
         var options = LoopOptions()
         options.bodyBytesMax = 2000
@@ -301,7 +311,9 @@ struct HTTPTests {
         options.bodyBytesMax = 1000
         try withServer(options: options) { server in
             let size = 8 << 20
-            let head = isChunked ? ChunkedHTTPTests.head + "\(String(size, radix: 16))\r\n" : Self.get("/x", ["Content-Length: \(size)"], method: "POST")
+            let head =
+                isChunked
+                ? ChunkedHTTPTests.head + "\(String(size, radix: 16))\r\n" : Self.get("/x", ["Content-Length: \(size)"], method: "POST")
             // The hub reads on for two seconds.
             let status = try keepingPace(within: .seconds(1)) {
                 let whole = try server.plain()

@@ -51,17 +51,21 @@ struct ProxyHeaderTests {
         expect(line(ProxyHeader.lineBytesMax), nil, "line")
         #expect(ProxyHeader.read(line(ProxyHeader.lineBytesMax + 1)) == .invalid)
         let notes = ProxyHeader.blockBytesMax - 16 - Self.four.count
-        #expect(ProxyHeader.read(Self.block(Self.four, notes: notes)) == .complete(bytes: ProxyHeader.blockBytesMax, IPAddress("203.0.113.9")))
+        #expect(
+            ProxyHeader.read(Self.block(Self.four, notes: notes)) == .complete(bytes: ProxyHeader.blockBytesMax, IPAddress("203.0.113.9")))
         #expect(ProxyHeader.read(Array(Self.block(Self.four, notes: notes + 1).prefix(16))) == .invalid, "known from its length")
     }
 
     @Test(
         "what is no such header is none",
         arguments: [
-            "GET / HTTP/1.1\r\n", "PROXY\r\n", "PROXY TCP4\r\n", "PROXY TCP4 203.0.113.9 192.0.2.1 56324\r\n", "PROXY TCP4 203.0.113.9 192.0.2.1 1 2 3\r\n",
-            "PROXY TCP4 203.0.113.9 192.0.2.1 56324 65536\r\n", "PROXY TCP4 203.0.113.9 192.0.2.1 +1 2\r\n", "PROXY TCP4 2001:db8::9 2001:db8::1 1 2\r\n",
+            "GET / HTTP/1.1\r\n", "PROXY\r\n", "PROXY TCP4\r\n", "PROXY TCP4 203.0.113.9 192.0.2.1 56324\r\n",
+            "PROXY TCP4 203.0.113.9 192.0.2.1 1 2 3\r\n",
+            "PROXY TCP4 203.0.113.9 192.0.2.1 56324 65536\r\n", "PROXY TCP4 203.0.113.9 192.0.2.1 +1 2\r\n",
+            "PROXY TCP4 2001:db8::9 2001:db8::1 1 2\r\n",
             "PROXY TCP6 203.0.113.9 192.0.2.1 1 2\r\n", "PROXY TCP6 fe80::1%eth0 ::1 1 2\r\n", "PROXY  TCP4 203.0.113.9 192.0.2.1 1 2\r\n",
-            "PROXY TCP4 203.0.113.9 192.0.2.1 1 2\n", "proxy UNKNOWN\r\n", "PROXY UDP4 203.0.113.9 192.0.2.1 1 2\r\n", "\r\n\r\n\0\r\nQUIX\n", "\u{16}\u{3}\u{1}",
+            "PROXY TCP4 203.0.113.9 192.0.2.1 1 2\n", "proxy UNKNOWN\r\n", "PROXY UDP4 203.0.113.9 192.0.2.1 1 2\r\n",
+            "\r\n\r\n\0\r\nQUIX\n", "\u{16}\u{3}\u{1}",
         ])
     func invalid(text: String) {
         #expect(ProxyHeader.read(Array(text.utf8)) == .invalid)
@@ -84,7 +88,9 @@ struct ProxyTests {
     /// Requests are answered with the address they count for; WebSockets are greeted with theirs.
     private static var telling: Behaviour {
         var behaviour = Behaviour()
-        behaviour.request = { loop, _, reply in HTTPResponse(status: 200, contentType: "text/plain", body: Array(loop.remoteAddress(of: reply).utf8)) }
+        behaviour.request = { loop, _, reply in
+            HTTPResponse(status: 200, contentType: "text/plain", body: Array(loop.remoteAddress(of: reply).utf8))
+        }
         behaviour.upgraded = { loop, connection, request in
             loop.send(Frame.text(Array(loop.remoteAddress(of: connection, request).utf8)), to: connection)
         }
@@ -216,9 +222,12 @@ struct ProxyTests {
         "the right-most hop that is no trusted proxy counts; what cannot be read ends the walk",
         arguments: [
             ("203.0.113.9", "203.0.113.9"), (" 203.0.113.9\t", "203.0.113.9"), ("evil, 203.0.113.9", "203.0.113.9"),
-            ("198.51.100.1,203.0.113.9,10.0.0.7,10.0.0.8", "203.0.113.9"), ("10.0.0.9, 10.0.0.8", "10.0.0.9"), ("203.0.113.9:4711", "203.0.113.9"),
-            ("2001:db8::9", "2001:db8::9"), ("[2001:db8::9]", "2001:db8::9"), ("[2001:DB8::9]:443", "2001:db8::9"), ("::ffff:203.0.113.9", "203.0.113.9"),
-            ("203.0.113.9, unknown", "127.0.0.1"), ("203.0.113.9, unknown, 10.0.0.7", "10.0.0.7"), ("203.0.113.9,", "127.0.0.1"), ("", "127.0.0.1"),
+            ("198.51.100.1,203.0.113.9,10.0.0.7,10.0.0.8", "203.0.113.9"), ("10.0.0.9, 10.0.0.8", "10.0.0.9"),
+            ("203.0.113.9:4711", "203.0.113.9"),
+            ("2001:db8::9", "2001:db8::9"), ("[2001:db8::9]", "2001:db8::9"), ("[2001:DB8::9]:443", "2001:db8::9"),
+            ("::ffff:203.0.113.9", "203.0.113.9"),
+            ("203.0.113.9, unknown", "127.0.0.1"), ("203.0.113.9, unknown, 10.0.0.7", "10.0.0.7"), ("203.0.113.9,", "127.0.0.1"),
+            ("", "127.0.0.1"),
             ("203.0.113.9:", "127.0.0.1"), ("203.0.113.9:x", "127.0.0.1"), ("[2001:db8::9", "127.0.0.1"), ("[2001:db8::9]x", "127.0.0.1"),
             ("[203.0.113.9]:1", "203.0.113.9"), ("203.0.113.9 10.0.0.7", "127.0.0.1"), ("\"203.0.113.9\"", "127.0.0.1"),
         ])

@@ -21,7 +21,9 @@ struct ReplyTests {
 
     private static func reply(_ server: TestServer, _ index: Int = 0) throws -> HTTPReply {
         func replies() -> [HTTPReply] { server.seen.all.compactMap { if case .request(let reply) = $0 { reply } else { nil } } }
-        guard server.seen.wait({ $0.count { if case .request = $0 { true } else { false } } > index }) else { throw StreamError("no request") }
+        guard server.seen.wait({ $0.count { if case .request = $0 { true } else { false } } > index }) else {
+            throw StreamError("no request")
+        }
         return replies()[index]
     }
 

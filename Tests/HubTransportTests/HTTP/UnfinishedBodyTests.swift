@@ -71,7 +71,8 @@ struct UnfinishedBodyTests {
             #expect(try late.answer().status == 408)
             #expect(eventually { server.group.unfinishedBodiesBytes == 0 })
             let chunked = try server.plain()
-            try chunked.send(text: "POST /x HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n7D0\r\n" + String(repeating: "c", count: 2000))
+            try chunked.send(
+                text: "POST /x HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n7D0\r\n" + String(repeating: "c", count: 2000))
             #expect(eventually { server.group.unfinishedBodiesBytes == 2000 })
             try chunked.send(text: "\r\n7D1\r\n" + String(repeating: "c", count: 2001))
             #expect(try chunked.answer().status == 503)
@@ -85,7 +86,9 @@ struct UnfinishedBodyTests {
         let most = LoopOptions.unaskedBodyBytesMax
         behaviour.bodyLimit = { $0.path == "/long" ? .bytes(.max) : .bytes(most) }
         try withServer(options: tls ? TestCertificate().options() : LoopOptions(), behaviour) { server in
-            for (path, length, status) in [("/short", most, 200), ("/short", most + 1, 413), ("/long", most + 1, 200), ("/long", 1 << 20, 200)] {
+            for (path, length, status) in [
+                ("/short", most, 200), ("/short", most + 1, 413), ("/long", most + 1, 200), ("/long", 1 << 20, 200),
+            ] {
                 let peer = try Self.open(server, tls: tls)
                 try peer.send(text: Self.head(length, path: path))
                 if status == 200 { try peer.send(text: String(repeating: "b", count: length)) }

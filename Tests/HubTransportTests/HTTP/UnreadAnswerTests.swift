@@ -22,7 +22,8 @@ struct UnreadAnswerTests {
     private static var long: Behaviour {
         var behaviour = Behaviour()
         behaviour.request = { _, request, _ in
-            HTTPResponse(status: 200, contentType: "text/plain", body: [UInt8](repeating: 0x61, count: request.path == "/short" ? 10 : bytes))
+            HTTPResponse(
+                status: 200, contentType: "text/plain", body: [UInt8](repeating: 0x61, count: request.path == "/short" ? 10 : bytes))
         }
         return behaviour
     }
@@ -163,7 +164,9 @@ struct CountedConnectionTests {
         var behaviour = Self.behaviour(door)
         behaviour.request = { _, request, _ in request.path == "/later" ? nil : .json([:]) }
         try withServer(options: options, behaviour) { server in
-            func request(_ path: String, _ address: String) -> String { "GET \(path) HTTP/1.1\r\nHost: h\r\nX-Forwarded-For: \(address)\r\n\r\n" }
+            func request(_ path: String, _ address: String) -> String {
+                "GET \(path) HTTP/1.1\r\nHost: h\r\nX-Forwarded-For: \(address)\r\n\r\n"
+            }
             let peers = try (0..<3).map { _ in try server.plain() }
             for address in ["203.0.113.1", "203.0.113.2", "203.0.113.1"] {
                 for peer in peers {

@@ -36,7 +36,8 @@ struct UpgradeTests {
         }
     }
 
-    @Test("an unknown sub-protocol is ignored: the connection goes on without one", arguments: ["chat", "pusher-channels-protocol-4", "a, b"])
+    @Test(
+        "an unknown sub-protocol is ignored: the connection goes on without one", arguments: ["chat", "pusher-channels-protocol-4", "a, b"])
     func unknownSubProtocol(offer: String) throws {
         try withServer { server in
             let peer = try server.plain()

@@ -17,7 +17,9 @@ struct LoopGroupTests {
             let gone = try peers.indices.filter { index in
                 try peers[index].sendText("where am I?")
                 _ = try peers[index].frame()
-                guard case .text(let connection, _)? = server.seen.all.last(where: { if case .text = $0 { true } else { false } }) else { return false }
+                guard case .text(let connection, _)? = server.seen.all.last(where: { if case .text = $0 { true } else { false } }) else {
+                    return false
+                }
                 return connection.loop == 1
             }
             for index in gone.prefix(6) { peers[index].stream.close() }
@@ -35,7 +37,10 @@ struct LoopGroupTests {
         let server = try TestServer(loops: 2, behaviour)
         var peers: [TestPeer] = []
         for _ in 0..<6 { peers.append(try server.client()) }
-        for text in ["", "GET / HT", "GET /x HTTP/1.1\r\nHost: h\r\n\r\n", "GET /later HTTP/1.1\r\nHost: h\r\n\r\n", "POST /x HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\nx"] {
+        for text in [
+            "", "GET / HT", "GET /x HTTP/1.1\r\nHost: h\r\n\r\n", "GET /later HTTP/1.1\r\nHost: h\r\n\r\n",
+            "POST /x HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\nx",
+        ] {
             let peer = try server.plain()
             try peer.send(text: text)
             if text.contains("/x HTTP") && text.hasPrefix("GET") { _ = try peer.answer() }

@@ -13,7 +13,10 @@ struct PlacementTests {
         for _ in 0..<1000 * loops { loads[placement.next(loads: loads)] += 1 }
         #expect(loads.allSatisfy { $0 == 1000 })
         loads[loops - 1] -= 7
-        for _ in 0..<7 { #expect(placement.next(loads: loads) == loops - 1); loads[loops - 1] += 1 }
+        for _ in 0..<7 {
+            #expect(placement.next(loads: loads) == loops - 1)
+            loads[loops - 1] += 1
+        }
     }
 
     /// With a fixed order among equals, publishers that came between sockets all went to the first loop.
@@ -42,7 +45,8 @@ struct PlacementTests {
             let peers = try server.on { loop in
                 (0..<count).map { _ in
                     var pair: [Int32] = [0, 0]
-                    precondition(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue), 0, &pair) == 0)
+                    precondition(
+                        socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue), 0, &pair) == 0)
                     loop.handle.hand(over: pair[0])
                     return pair[1]
                 }
@@ -60,7 +64,8 @@ struct PlacementTests {
     @Test(
         "the first bytes tell a publisher's request from whatever else",
         arguments: [
-            ("POST /apps/1/events?auth_key=k HTTP/1.1\r\n", FirstWords.request), ("GET / HTTP/1.1", .request), ("GET /x?a=/app/k HTTP/1.1", .request),
+            ("POST /apps/1/events?auth_key=k HTTP/1.1\r\n", FirstWords.request), ("GET / HTTP/1.1", .request),
+            ("GET /x?a=/app/k HTTP/1.1", .request),
             ("GET /app/key?protocol=7 HTTP/1.1", .other), ("GET /behind/a/proxy/app/key HTTP/1.1", .other), ("GET /app/", .other),
             ("\u{16}\u{3}\u{1}\u{2}", .other), ("G", .other), ("GET", .other), ("GET ", .request), ("get /x", .other),
         ])
@@ -116,7 +121,8 @@ struct PlacementTests {
         _ = try server.on { loop in
             for _ in 0..<LoopOptions.adoptionsPerTurnMax * 4 {
                 var pair: [Int32] = [0, 0]
-                precondition(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue), 0, &pair) == 0)
+                precondition(
+                    socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue), 0, &pair) == 0)
                 loop.handle.hand(over: pair[0])
                 peers.withLock { $0.append(pair[1]) }
             }

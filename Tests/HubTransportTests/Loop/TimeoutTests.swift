@@ -13,7 +13,9 @@ import Testing
 struct TimeoutTests {
     /// How peers are slow. All of them would go on for longer than any test waits.
     enum Slowness: String, CaseIterable, Sendable {
-        case silent, halfHello = "half a ClientHello", trickledHello = "a ClientHello byte by byte"
+        case silent
+        case halfHello = "half a ClientHello"
+        case trickledHello = "a ClientHello byte by byte"
         case silentBehindHandshake, head, upgradeHead, body, chunkedBody, noBody, halfBody, halfChunk
 
         /// Needs TLS to be what it is.
@@ -35,7 +37,8 @@ struct TimeoutTests {
             case .halfHello: (hello + Array(repeating: 7, count: 100), [])
             case .trickledHello: ([], hello + Array(repeating: 7, count: 900))
             case .head: text("", "GET /x HTTP/1.1\r\nHost: h\r\nX-Long: " + filler)
-            case .upgradeHead: text("GET /app/k HTTP/1.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n", "Sec-WebSocket-Protocol: " + filler)
+            case .upgradeHead:
+                text("GET /app/k HTTP/1.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n", "Sec-WebSocket-Protocol: " + filler)
             case .body: text(post + "Content-Length: 1000\r\n\r\n", filler)
             case .chunkedBody: text(post + "Transfer-Encoding: chunked\r\n\r\n", String(repeating: "1\r\na\r\n", count: 80))
             case .noBody: text(post + "Content-Length: 1000\r\n\r\n")
@@ -105,7 +108,8 @@ struct TimeoutTests {
                 guard took > .seconds(seconds) - .milliseconds(100), took < .seconds(seconds + 30 * SlowBuild.factor) else {
                     throw StreamError("\(kind.rawValue) ended after \(took)")
                 }
-                let isExpected = kind.isOfBody ? answer.hasPrefix("HTTP/1.1 408 ") && answer.contains("\"error\":") : answer.isEmpty || !kind.isRaw
+                let isExpected =
+                    kind.isOfBody ? answer.hasPrefix("HTTP/1.1 408 ") && answer.contains("\"error\":") : answer.isEmpty || !kind.isRaw
                 guard isExpected else { throw StreamError("\(kind.rawValue) was answered \(answer)") }
                 if kind.isOfBody, !answer.lowercased().contains("connection: close") { throw StreamError("\(kind.rawValue): \(answer)") }
             }
@@ -146,8 +150,9 @@ struct TimeoutTests {
                     try inSteps("POST /x HTTP/1.1\r\nHost: h\r\nContent-Length: 30\r\n\r\n", stream)
                     try inSteps(String(repeating: "a", count: 30), stream)
                 case 1:
-                    try inSteps("GET /app/k HTTP/1.1\r\nHost: h\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
-                        + "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n", stream)
+                    try inSteps(
+                        "GET /app/k HTTP/1.1\r\nHost: h\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
+                            + "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n", stream)
                     guard try peer.answer(isHead: true).status == 101 else { throw StreamError("no upgrade") }
                     try peer.sendText("slow and steady")
                     guard try peer.frame().text == "slow and steady" else { throw StreamError("no echo") }

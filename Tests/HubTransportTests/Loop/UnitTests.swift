@@ -228,7 +228,8 @@ struct QueueTests {
         var queue = SendQueue()
         for number in 0..<50_000 {
             let line = LatestOnlyFrame(start: 0, end: 2, line: UInt32(1 + number % 3))
-            guard queue.append(Self.batch([UInt8(number & 255), UInt8(number >> 8)], lines: [line], memory: memory), queuedBytesMax: 6) else {
+            guard queue.append(Self.batch([UInt8(number & 255), UInt8(number >> 8)], lines: [line], memory: memory), queuedBytesMax: 6)
+            else {
                 Issue.record("refused at \(number)")
                 return
             }

@@ -39,7 +39,9 @@ final class TLSSocket: ByteStream {
         SSL_set_cipher_list(session, (wishes.ciphers ?? "DEFAULT") + ":@SECLEVEL=0")
         if let suites = wishes.suites { SSL_set_ciphersuites(session, suites) }
         if let authority = wishes.authorityPath {
-            guard let store = SSL_CTX_get_cert_store(context), X509_STORE_load_file(store, authority) == 1 else { throw StreamError("no authority") }
+            guard let store = SSL_CTX_get_cert_store(context), X509_STORE_load_file(store, authority) == 1 else {
+                throw StreamError("no authority")
+            }
             SSL_set_verify(session, SSL_VERIFY_PEER, nil)
         }
         if let resumed = wishes.session { SSL_set_session(session, resumed.handle) }

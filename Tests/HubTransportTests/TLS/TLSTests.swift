@@ -75,7 +75,8 @@ struct TLSTests {
             let family = "ECDHE-ECDSA-"
             for (offer, choice) in [
                 (["AES256-GCM-SHA384", "CHACHA20-POLY1305", "AES128-GCM-SHA256"], "AES128-GCM-SHA256"),
-                (["CHACHA20-POLY1305", "AES128-GCM-SHA256"], "CHACHA20-POLY1305"), (["AES256-GCM-SHA384", "CHACHA20-POLY1305"], "AES256-GCM-SHA384"),
+                (["CHACHA20-POLY1305", "AES128-GCM-SHA256"], "CHACHA20-POLY1305"),
+                (["AES256-GCM-SHA384", "CHACHA20-POLY1305"], "AES256-GCM-SHA384"),
             ] {
                 let socket = try server.tls(.init(version: TLS1_2_VERSION, ciphers: offer.map { family + $0 }.joined(separator: ":")))
                 #expect(socket.cipher == family + choice, "\(offer)")
@@ -177,7 +178,9 @@ struct TLSTests {
     }
 
     /// What OpenSSL holds of a record that was read in part is invisible to the event loop.
-    @Test("bodies and messages arrive whole whatever the size of their records", arguments: [1, 4_000, 4_096, 10_240, 16_384, 40_000, 400_000])
+    @Test(
+        "bodies and messages arrive whole whatever the size of their records",
+        arguments: [1, 4_000, 4_096, 10_240, 16_384, 40_000, 400_000])
     func records(bytes: Int) throws {
         var options = try TestCertificate().options()
         options.messageBytesMax = 1 << 20
@@ -225,14 +228,18 @@ struct TLSTests {
             (damaged, "number 2"), (large, "bytes"), ("/dev/zero", "bytes"),
         ] {
             let problem = Self.problem(path, good.keyPath)
-            #expect(problem?.0 == .certificate && problem?.1.contains(words) == true && problem?.1.contains(path) == true, "\(path): \(problem as Any)")
+            #expect(
+                problem?.0 == .certificate && problem?.1.contains(words) == true && problem?.1.contains(path) == true,
+                "\(path): \(problem as Any)")
         }
         let encrypted = try TestCertificate(.init(password: "secret"))
         for (path, words) in [
-            ("/nowhere/key.pem", "No such file"), (garbage, "no private key"), (good.certificatePath, "no private key"), (encrypted.keyPath, "encrypted"),
+            ("/nowhere/key.pem", "No such file"), (garbage, "no private key"), (good.certificatePath, "no private key"),
+            (encrypted.keyPath, "encrypted"),
         ] {
             let problem = Self.problem(good.certificatePath, path)
-            #expect(problem?.0 == .key && problem?.1.contains(words) == true && problem?.1.contains(path) == true, "\(path): \(problem as Any)")
+            #expect(
+                problem?.0 == .key && problem?.1.contains(words) == true && problem?.1.contains(path) == true, "\(path): \(problem as Any)")
         }
         let other = try TestCertificate(.init(rsaBits: 2048))
         #expect(Self.problem(good.certificatePath, other.keyPath)?.0 == .pair)
@@ -259,7 +266,9 @@ struct TLSTests {
         #expect(try expired.load().warnings(now: now).map { $0.contains("expired on 20") } == [true])
         #expect(try TestCertificate(.init(validFrom: 3600)).load().warnings(now: now).map { $0.contains("not valid before 20") } == [true])
         let strange = try TestCertificate(.init(intermediates: 1))
-        let chain = try String(contentsOfFile: strange.certificatePath, encoding: .utf8) + String(contentsOfFile: expired.certificatePath, encoding: .utf8)
+        let chain =
+            try String(contentsOfFile: strange.certificatePath, encoding: .utf8)
+            + String(contentsOfFile: expired.certificatePath, encoding: .utf8)
         try Data(chain.utf8).write(to: URL(fileURLWithPath: strange.certificatePath))
         #expect(try strange.load().warnings(now: now).map { $0.contains("not a chain") } == [true])
         try withServer(options: expired.options()) { server in

@@ -31,7 +31,9 @@ struct MessageTests {
         try withServer { server in
             let peer = try server.client()
             let long = String(repeating: "0123456789", count: 120)
-            for pieces in [["Hel", "lo"], ["", "Hello"], ["Hello", ""], ["", "", ""], ["a", "", "b"], [long, long, "."], [long, ""], ["", long]] {
+            for pieces in [
+                ["Hel", "lo"], ["", "Hello"], ["Hello", ""], ["", "", ""], ["a", "", "b"], [long, long, "."], [long, ""], ["", long],
+            ] {
                 for (index, piece) in pieces.enumerated() {
                     try peer.sendFrame(index == 0 ? 1 : 0, Array(piece.utf8), isFinal: index == pieces.count - 1)
                     if index < pieces.count - 1 {
@@ -86,7 +88,8 @@ struct MessageTests {
     func everySplit() throws {
         try withServer { server in
             let peer = try server.client()
-            let bytes = TestPeer.frame(1, Array("first".utf8)) + TestPeer.frame(1, Array("se".utf8), isFinal: false)
+            let bytes =
+                TestPeer.frame(1, Array("first".utf8)) + TestPeer.frame(1, Array("se".utf8), isFinal: false)
                 + TestPeer.frame(9, Array("p".utf8)) + TestPeer.frame(0, Array("cond".utf8))
             for split in 1..<bytes.count {
                 try peer.stream.send(Array(bytes[..<split]))

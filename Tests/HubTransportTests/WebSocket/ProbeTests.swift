@@ -45,7 +45,9 @@ struct ProbeTests {
         }
     }
 
-    @Test("a PONG nobody asked for, a PONG with a payload and any message are signs of life", arguments: ["pong", "text", "binary", "fragment"])
+    @Test(
+        "a PONG nobody asked for, a PONG with a payload and any message are signs of life",
+        arguments: ["pong", "text", "binary", "fragment"])
     func life(kind: String) throws {
         try withServer(Self.probing(pongWithin: .seconds(2))) { server in
             let peer = try server.client()

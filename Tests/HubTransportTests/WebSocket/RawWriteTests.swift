@@ -26,7 +26,9 @@ struct RawWriteTests {
         }
     }
 
-    @Test("small writes straight to the socket, cut ones, PONGs of every size and close frames in the middle make one stream", arguments: 1...4)
+    @Test(
+        "small writes straight to the socket, cut ones, PONGs of every size and close frames in the middle make one stream",
+        arguments: 1...4)
     func mixed(seed: UInt64) throws {
         var options = LoopOptions()
         options.sendQueueBytesMax = 64 << 20
@@ -60,7 +62,9 @@ struct RawWriteTests {
         while !left.isEmpty {
             var frames: [UInt8] = []
             // Mostly what fits anywhere; sometimes what fits nowhere.
-            let count = Int.random(in: 0..<12, using: &random) == 0 ? Int.random(in: 100...1200, using: &random) : Int.random(in: 1...3, using: &random)
+            let count =
+                Int.random(in: 0..<12, using: &random) == 0
+                ? Int.random(in: 100...1200, using: &random) : Int.random(in: 1...3, using: &random)
             for _ in 0..<count {
                 frames += Frame.text(payload(number))
                 number += 1
@@ -90,14 +94,18 @@ struct RawWriteTests {
                 sent.append((0..<Int.random(in: 0...125, using: &random)).map { _ in UInt8.random(in: 0...255, using: &random) })
                 try peer.sendFrame(9, sent[sent.count - 1])
             }
-            guard let frame = try peer.nextFrame(upTo: Int.random(in: 1...4000, using: &random)) else { throw StreamError("ended after frame \(expected)") }
+            guard let frame = try peer.nextFrame(upTo: Int.random(in: 1...4000, using: &random)) else {
+                throw StreamError("ended after frame \(expected)")
+            }
             switch frame.opcode {
             case 8:
                 guard isLast, frame.closeCode == 4200, frame.closeReason == "enough" else { throw StreamError("closed with \(frame)") }
                 try? peer.sendClose(4200)
                 // Behind it only data is forbidden (RFC 6455, 5.5.1); the library answers PINGs that it read before.
                 while let late = try peer.nextFrame() {
-                    guard late.opcode == 10, sent[answered...].contains(late.payload) else { throw StreamError("behind the close frame: \(late)") }
+                    guard late.opcode == 10, sent[answered...].contains(late.payload) else {
+                        throw StreamError("behind the close frame: \(late)")
+                    }
                 }
                 return
             case 10:
@@ -106,7 +114,9 @@ struct RawWriteTests {
                 answered = index + 1
             case 1 where frame.text == "last": isLast = true
             case 1:
-                guard !isLast, frame.payload == payload(expected) else { throw StreamError("frame \(expected) is '\(frame.text.prefix(80))'") }
+                guard !isLast, frame.payload == payload(expected) else {
+                    throw StreamError("frame \(expected) is '\(frame.text.prefix(80))'")
+                }
                 expected += 1
             default: throw StreamError("opcode \(frame.opcode) after frame \(expected)")
             }
@@ -129,7 +139,9 @@ struct RawWriteTests {
                 }
                 let peer = try TestPeer.upgraded(connect(port))
                 // Nobody reads before all connections are behind, so that partial writes are certain and not a matter of luck.
-                guard behind.wait({ $0.contains(Self.readers) }) else { throw StreamError("not every connection fell behind: \(behind.all)") }
+                guard behind.wait({ $0.contains(Self.readers) }) else {
+                    throw StreamError("not every connection fell behind: \(behind.all)")
+                }
                 pongs.add(try Self.read(peer, as: index), ordering: .relaxed)
                 peer.stream.close()
             }

@@ -20,7 +20,9 @@ struct SlowConsumerTests {
                     let peer = try TestPeer.upgraded(RawSocket(port: port))
                     for number in 0..<count {
                         let frame = try peer.frame()
-                        guard frame.payload.starts(with: Array("\(number) ".utf8)) else { throw StreamError("frame \(number): \(frame.text.prefix(20))") }
+                        guard frame.payload.starts(with: Array("\(number) ".utf8)) else {
+                            throw StreamError("frame \(number): \(frame.text.prefix(20))")
+                        }
                     }
                     return
                 }
@@ -94,7 +96,9 @@ struct SlowConsumerTests {
         options.sendQueueBytesMax = 8 << 20
         options.sendQueueBytesTotalMax = 1 << 20
         try withServer(options: options) { server in
-            let peers = try (0..<3).map { _ in try TestPeer.upgraded(RawSocket(port: server.port, receiveBufferBytes: 4_096, segmentBytes: 1_024)) }
+            let peers = try (0..<3).map { _ in
+                try TestPeer.upgraded(RawSocket(port: server.port, receiveBufferBytes: 4_096, segmentBytes: 1_024))
+            }
             let opened = try server.waitOpened(3)
             let reader = try server.client()
             let readers = [try server.waitOpened(4)[3]]
@@ -133,7 +137,9 @@ struct SlowConsumerTests {
         options.sendQueueBytesMax = 64 << 10
         options.sendQueueBytesTotalMax = 1 << 20
         try withServer(options: options) { server in
-            let peers = try (0..<4).map { _ in try TestPeer.upgraded(RawSocket(port: server.port, receiveBufferBytes: 4_096, segmentBytes: 1_024)) }
+            let peers = try (0..<4).map { _ in
+                try TestPeer.upgraded(RawSocket(port: server.port, receiveBufferBytes: 4_096, segmentBytes: 1_024))
+            }
             let opened = try server.waitOpened(4)
             // One that is behind already, and one that is not.
             _ = try Self.stall([opened[0]], on: server)
@@ -214,7 +220,9 @@ struct SlowConsumerTests {
                     let frames = event + (number == 250 ? ping : []) + Frame.text(Array("plain \(number)".utf8))
                     let marks = [LatestOnlyFrame(start: 0, end: event.count, line: 7)]
                     frames.withUnsafeBytes { bytes in
-                        slots.withUnsafeBufferPointer { slots in marks.withUnsafeBufferPointer { loop.deliver(bytes, to: slots, latestOnly: $0) } }
+                        slots.withUnsafeBufferPointer { slots in
+                            marks.withUnsafeBufferPointer { loop.deliver(bytes, to: slots, latestOnly: $0) }
+                        }
                     }
                 }
             }

@@ -35,7 +35,8 @@ struct PeerDialectTests {
         #expect(dialect.name == name)
         #expect(
             request(dialect.publish(channel: "room", data: "{\"n\":\"é\"}"))
-                == "POST /publish/room HTTP/1.1\r\nHost: 127.0.0.1:1234\r\nContent-Type: application/json\r\nContent-Length: 10\r\n\r\n{\"n\":\"é\"}")
+                == "POST /publish/room HTTP/1.1\r\nHost: 127.0.0.1:1234\r\nContent-Type: application/json\r\nContent-Length: 10\r\n\r\n{\"n\":\"é\"}"
+        )
         #expect(!dialect.isBinary && dialect.subprotocol == nil)
     }
 

@@ -31,7 +31,8 @@ struct PusherDialectTests {
             socketID: socket, channel: "presence-room", channelData: #"{"user_id":"member-1"}"#, key: "app-key", secret: "app-secret")
         #expect(
             try subscription("presence-room")
-                == #"{"event":"pusher:subscribe","data":{"auth":"\#(member)","channel":"presence-room","channel_data":"{\"user_id\":\"member-1\"}"}}"#)
+                == #"{"event":"pusher:subscribe","data":{"auth":"\#(member)","channel":"presence-room","channel_data":"{\"user_id\":\"member-1\"}"}}"#
+        )
     }
 
     @Test("a publish is signed as the HTTP API wants it")
@@ -49,7 +50,7 @@ struct PusherDialectTests {
         let signature = try #require(parts[1].range(of: "&auth_signature="))
         let signed = "POST\n/apps/1/events\n\(parts[1][..<signature.lowerBound])"
         #expect(parts[1][signature.upperBound...] == Hex.encode(HMAC.sha256(key: "app-secret".utf8, message: signed.utf8)))
-        #expect(parts[1].contains("body_md5=\(Hex.encode(Digest.md5(body.utf8)))&") )
+        #expect(parts[1].contains("body_md5=\(Hex.encode(Digest.md5(body.utf8)))&"))
     }
 }
 
@@ -65,7 +66,8 @@ struct TargetTests {
         #expect(try !Target("http://10.0.0.1:80").isLoopback)
     }
 
-    @Test("is refused in a sentence", arguments: ["127.0.0.1:6001", "ws://", "ws://127.0.0.1:0", "ws://127.0.0.1:70000", "ftp://127.0.0.1"])
+    @Test(
+        "is refused in a sentence", arguments: ["127.0.0.1:6001", "ws://", "ws://127.0.0.1:0", "ws://127.0.0.1:70000", "ftp://127.0.0.1"])
     func refused(url: String) {
         #expect(throws: LoadError.self) { try Target(url) }
     }

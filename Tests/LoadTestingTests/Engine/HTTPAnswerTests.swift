@@ -22,7 +22,9 @@ struct HTTPAnswerTests {
         for cut in bytes.indices { #expect(HTTPAnswer.read(Array(bytes[..<cut])) == .incomplete) }
     }
 
-    @Test("refuses what is no answer", arguments: ["SSH-2.0\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n", "HTTP/1.1 200 OK\r\n\r\n"])
+    @Test(
+        "refuses what is no answer",
+        arguments: ["SSH-2.0\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n", "HTTP/1.1 200 OK\r\n\r\n"])
     func malformed(text: String) {
         guard case .malformed = HTTPAnswer.read(Array(text.utf8)) else {
             Issue.record("\(text) was taken for an answer")

@@ -2,8 +2,9 @@ import COpenSSL
 import Foundation
 import Glibc
 import HubTesting
-@testable import LoadTesting
 import Testing
+
+@testable import LoadTesting
 
 /// The server's end of one TLS connection over a pair of sockets, with a thread of its own for the handshake.
 private final class SecureEnd {

@@ -1,8 +1,9 @@
-import Glibc
 import Foundation
+import Glibc
 import HubTesting
-@testable import LoadTesting
 import Testing
+
+@testable import LoadTesting
 
 /// A listening socket of the test, and the one connection that it takes.
 private final class OneConnection {
@@ -55,7 +56,8 @@ struct WorkerTests {
     private static let upgrade = Array("HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\r\n".utf8)
 
     private func frame(_ first: UInt8, _ payload: [UInt8]) -> [UInt8] {
-        payload.count < 126 ? [first, UInt8(payload.count)] + payload : [first, 126, UInt8(payload.count >> 8), UInt8(payload.count & 255)] + payload
+        payload.count < 126
+            ? [first, UInt8(payload.count)] + payload : [first, 126, UInt8(payload.count >> 8), UInt8(payload.count & 255)] + payload
     }
 
     private func event(_ sequence: UInt32, filler: Int = 0) -> [UInt8] {

@@ -11,7 +11,8 @@ struct LoadReportTests {
         report.settings = [.init("connections", "1000")]
         report.figures = [.init("deliveries", 1_000_000), .init("server CPU per delivery", 0.41, "us")]
         report.latencies = [
-            .init(name: "publish to delivery", count: 3, minimum: 1, mean: 2, maximum: 3, percentiles: [.init(percent: 100, microseconds: 3)])
+            .init(
+                name: "publish to delivery", count: 3, minimum: 1, mean: 2, maximum: 3, percentiles: [.init(percent: 100, microseconds: 3)])
         ]
         report.timelines = [.init(name: "deliveries", unit: "1/s", secondsPerPoint: 1, points: [1, 2])]
         report.warnings = ["the client was busy"]

@@ -38,7 +38,8 @@ enum ReportSamples {
             for (name, scale) in scales {
                 for scenario in ["fan-out, 1 outstanding", "fan-out, 16 outstanding"] {
                     let report = report(
-                        scenario: scenario, target: "ws://127.0.0.1:\(6_000 + round)", dialect: name, scale: scale * (1 + Double(round) * 0.04))
+                        scenario: scenario, target: "ws://127.0.0.1:\(6_000 + round)", dialect: name,
+                        scale: scale * (1 + Double(round) * 0.04))
                     reports.append(report)
                 }
             }

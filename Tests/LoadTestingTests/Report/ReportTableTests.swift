@@ -70,8 +70,14 @@ struct ReportTableTests {
 
     @Test("numbers are printed with three digits that count")
     func numbers() {
-        #expect([0, 0.0412, 1.234, 12.34, 123.4, 1_234.5, -1_234_567].map(NumberText.plain) == ["0", "0.041", "1.23", "12.3", "123", "1,235", "-1,234,567"])
-        #expect([0, 999, 1_500, 1_000_000, 61_500_000].map { NumberText.duration(microseconds: $0) } == ["0 µs", "999 µs", "1.50 ms", "1 s", "61.5 s"])
+        #expect(
+            [0, 0.0412, 1.234, 12.34, 123.4, 1_234.5, -1_234_567].map(NumberText.plain) == [
+                "0", "0.041", "1.23", "12.3", "123", "1,235", "-1,234,567",
+            ])
+        #expect(
+            [0, 999, 1_500, 1_000_000, 61_500_000].map { NumberText.duration(microseconds: $0) } == [
+                "0 µs", "999 µs", "1.50 ms", "1 s", "61.5 s",
+            ])
         #expect([0, 250, 0.5, 10_000, 1_500_000].map(NumberText.short) == ["0", "250", "0.5", "10k", "1.5M"])
     }
 

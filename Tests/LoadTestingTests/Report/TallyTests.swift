@@ -1,5 +1,6 @@
-@testable import LoadTesting
 import Testing
+
+@testable import LoadTesting
 
 @Suite("Tally and Verdict")
 struct TallyTests {
@@ -53,7 +54,9 @@ struct TallyTests {
         defer { tally.free() }
         tally.begin(0, hearsAll: false)
         tally.measured = 100..<200
-        for (index, due) in ([99, 100, 199, 200] as [UInt64]).enumerated() { tally.take(mark(UInt32(index + 7), due: due), slot: 0, now: 1_000_000) }
+        for (index, due) in ([99, 100, 199, 200] as [UInt64]).enumerated() {
+            tally.take(mark(UInt32(index + 7), due: due), slot: 0, now: 1_000_000)
+        }
         tally.record(1, from: 150, to: 160)
         #expect(tally.counts[0].received == 4)
         #expect(tally.counts[0].measured == 2)

@@ -48,7 +48,9 @@ final class PushLeases: Sendable {
     func begin(_ deliveries: [PushRecord], _ db: Database) throws {
         let entries = deliveries.compactMap { delivery in
             delivery.row.map {
-                LeaseCoding.Entry(row: $0, dueAt: delivery.dueAt, attempts: Int32(clamping: delivery.attempts), check: LeaseCoding.check(nid: delivery.nid))
+                LeaseCoding.Entry(
+                    row: $0, dueAt: delivery.dueAt, attempts: Int32(clamping: delivery.attempts),
+                    check: LeaseCoding.check(nid: delivery.nid))
             }
         }
         try db.cachedStatement(sql: "INSERT INTO lease (deliveries) VALUES (?)").execute(arguments: [Data(LeaseCoding.encode(entries))])

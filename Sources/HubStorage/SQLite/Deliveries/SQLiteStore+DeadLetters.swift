@@ -67,7 +67,9 @@ extension SQLiteStore {
 
     package func dismissDeadLetter(app: String, nid: String, device: String) async throws -> Bool {
         try await write { db in
-            guard let row = try Row.fetchOne(db.cachedStatement(sql: Self.deadLetterSQL), arguments: [nid, device, app]) else { return false }
+            guard let row = try Row.fetchOne(db.cachedStatement(sql: Self.deadLetterSQL), arguments: [nid, device, app]) else {
+                return false
+            }
             try db.cachedStatement(sql: Self.dismissSQL).execute(arguments: [row["row"] as Int64])
             return true
         }

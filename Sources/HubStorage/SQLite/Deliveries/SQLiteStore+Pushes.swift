@@ -1,9 +1,9 @@
 import Foundation
 import GRDB
 import HubCore
+package import HubDelivery
 import HubJSON
 import Synchronization
-package import HubDelivery
 
 extension SQLiteStore {
     /// All or nothing. An event with a known id fails the call.

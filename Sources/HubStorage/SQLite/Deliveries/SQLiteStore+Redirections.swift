@@ -1,6 +1,6 @@
 import GRDB
-import Synchronization
 package import HubDelivery
+import Synchronization
 
 extension SQLiteStore {
     package func redirect(_ redirections: [Redirection], now: Int64) async throws -> [RedirectionOutcome] {

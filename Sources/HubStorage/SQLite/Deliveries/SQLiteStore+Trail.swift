@@ -65,7 +65,8 @@ extension SQLiteStore {
             let log = AttemptLog.decode(row["attempts_log"] ?? "")
             if !log.isComplete {
                 lists.problems.append(
-                    StorageError(.unreadableRow, "some attempts of a delivery cannot be read (event \(event), nid \(row["nid"] as String))"))
+                    StorageError(.unreadableRow, "some attempts of a delivery cannot be read (event \(event), nid \(row["nid"] as String))")
+                )
             }
             return EventTrail.Delivery(record: try delivery(row: row, &messages, leases).delivery, attempts: log.attempts)
         }

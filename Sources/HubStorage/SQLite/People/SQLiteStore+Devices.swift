@@ -259,9 +259,11 @@ extension SQLiteStore {
     /// For tests: SQLite's query plans for devices.
     package func devicePlans() async throws -> [String: [String]] {
         try await plans([
-            "device": Self.oneDeviceSQL, "user": Self.devicesOfUserSQL, "release": Self.releaseFromRosterSQL, "release by the backend": Self.releaseFromBackendSQL, "dead": Self.removeTokenSQL,
+            "device": Self.oneDeviceSQL, "user": Self.devicesOfUserSQL, "release": Self.releaseFromRosterSQL,
+            "release by the backend": Self.releaseFromBackendSQL, "dead": Self.removeTokenSQL,
             "accepted": Self.noteAcceptedSQL, "prune": Self.pruneDevicesSQL, "roster": Self.rosterSQL,
-            "proven": Self.acceptedSQL, "waiting": Self.waitingCountSQL, "longest waiting": Self.dropWaitingSQL, "installation": Self.installationSQL,
+            "proven": Self.acceptedSQL, "waiting": Self.waitingCountSQL, "longest waiting": Self.dropWaitingSQL,
+            "installation": Self.installationSQL,
         ])
     }
 }

@@ -50,7 +50,8 @@ extension SQLiteStore {
                 return participant
             }
             let count = try Int.fetchOne(
-                db.cachedStatement(sql: "SELECT COUNT(*) FROM participant WHERE app = ? AND session = ?"), arguments: [session.app, session.id])
+                db.cachedStatement(sql: "SELECT COUNT(*) FROM participant WHERE app = ? AND session = ?"),
+                arguments: [session.app, session.id])
             if let count, count >= membersMax { throw DirectoryError.sessionFull }
             let number = try Self.freeNumber(db, app: session.app)
             // An e-mail that recognises nobody is only a note with the name, and may belong to another person.

@@ -1,7 +1,7 @@
 import GRDB
-import HubJSON
 package import HubCore
 package import HubDelivery
+import HubJSON
 
 extension SQLiteStore {
     package func putSession(

@@ -65,7 +65,8 @@ final class SnapshotCache: Sendable {
             state.clock += 1
             if let old = state.kept.updateValue((entry, state.clock), forKey: number) { state.users -= old.entry.users.count }
             state.users += entry.users.count
-            while state.users > Self.usersMax, state.kept.count > 1, let oldest = state.kept.min(by: { $0.value.usedAt < $1.value.usedAt }) {
+            while state.users > Self.usersMax, state.kept.count > 1, let oldest = state.kept.min(by: { $0.value.usedAt < $1.value.usedAt })
+            {
                 state.kept[oldest.key] = nil
                 state.users -= oldest.value.entry.users.count
             }

@@ -84,7 +84,8 @@ package struct HTTPAnswer: Equatable, Sendable {
             let line = unsafe tandem_load_find(base + answer.count, bytes.count - answer.count, "\r\n", 2)
             guard line >= 0 else { return .incomplete }
             let text = unsafe String(decoding: UnsafeRawBufferPointer(rebasing: bytes[answer.count..<answer.count + line]), as: UTF8.self)
-            guard let size = Int(text.prefix { $0 != ";" && $0 != " " }, radix: 16), size >= 0, size <= WebSocketFrame.payloadBytesMax else {
+            guard let size = Int(text.prefix { $0 != ";" && $0 != " " }, radix: 16), size >= 0, size <= WebSocketFrame.payloadBytesMax
+            else {
                 return .malformed("a chunk's size is \(text.prefix(40))")
             }
             // The chunk and its line end. Trailers are not read, because none of the servers sends any.

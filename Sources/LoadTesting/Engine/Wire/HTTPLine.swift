@@ -16,7 +16,9 @@ final class HTTPLine {
 
     /// - Throws: for TLS, which is not supported here.
     init(_ target: Target) throws(LoadError) {
-        guard !target.isSecure else { throw LoadError("this scenario asks the server by HTTP without TLS: use ws:// or http://", isUsage: true) }
+        guard !target.isSecure else {
+            throw LoadError("this scenario asks the server by HTTP without TLS: use ws:// or http://", isUsage: true)
+        }
         self.target = target
     }
 

@@ -42,7 +42,8 @@ final class GatewayLedger {
     func pushes() throws(LoadError) -> [Push] {
         let records = try line.plain("GET", "/requests?provider=\(provider.rawValue)").arrayValue ?? []
         return records.compactMap { record in
-            guard record["status"]?.intValue == 200, let token = record["token"]?.stringValue, let at = record["received_at"]?.intValue else {
+            guard record["status"]?.intValue == 200, let token = record["token"]?.stringValue, let at = record["received_at"]?.intValue
+            else {
                 return nil
             }
             return Push(token: token, mark: record["body"].flatMap { EventMark.find(in: $0.serialized()) }, receivedAt: at)

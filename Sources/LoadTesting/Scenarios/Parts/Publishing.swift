@@ -14,7 +14,9 @@ final class Publishing: Sendable {
         let dialect = run.dialect
         place = door.ask { worker in worker.publishers.add(Publisher(worker: worker, dialect: dialect, plan: plan)) }
         let isConnected = try run.pass(atMost: Self.connectSeconds) { look { $0.isConnected } }
-        guard isConnected else { throw LoadError("the publishing connections could not be opened within \(decimal(Self.connectSeconds)) s") }
+        guard isConnected else {
+            throw LoadError("the publishing connections could not be opened within \(decimal(Self.connectSeconds)) s")
+        }
     }
 
     private func look<Answer: Sendable>(_ question: @escaping @Sendable (Publisher) -> Answer) -> Answer {

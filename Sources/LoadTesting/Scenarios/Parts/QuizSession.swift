@@ -74,7 +74,8 @@ final class QuizSession {
             }
             for number in part {
                 try ask(
-                    "PUT", "/sessions/\(name)/participants/\(user(number))", ["name": .string("Person \(number)")], what: "adding a participant")
+                    "PUT", "/sessions/\(name)/participants/\(user(number))", ["name": .string("Person \(number)")],
+                    what: "adding a participant")
             }
             from = part.upperBound
         }
