@@ -14,7 +14,7 @@ SANITIZER :=
 FUZZ_SANITIZER = $(if $(SANITIZER),--sanitize=$(SANITIZER))
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
-.PHONY: help deps test-deps test-python bench-deps build run check test test-sanitizers fuzz simulate bench soak loadtest one-surface frozen-tab push-bench compare gateways clean
+.PHONY: help deps test-deps test-python bench-deps build run style check test test-sanitizers fuzz simulate bench soak loadtest one-surface frozen-tab push-bench compare gateways clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 24
@@ -36,6 +36,9 @@ run: build ## run the hub on 127.0.0.1:6001 with the defaults
 
 test-python: test-deps
 	@Tests/HubIntegrationTests/python-env.sh .build/test-venv
+
+style: test-deps ## check format, names, rooms, module edges and citations
+	SWIFT='$(SWIFT)' Tests/Style/style.sh
 
 check: deps ## run the tests that need no socket, no other program and no Python
 	$(SWIFT) build --build-tests

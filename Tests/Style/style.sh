@@ -3,8 +3,9 @@
 set -uo pipefail
 cd "$(dirname "$0")/../.."
 code=0
+if ! "${SWIFT:-swift}" format --version >/dev/null 2>&1; then echo "style: this Swift has no formatter: the format is not checked"; fi
 # Texts that stand in one piece may be wider than the formatter likes, and it drops the space of `for unsafe`.
-found=$("${SWIFT:-swift}" format lint --parallel --recursive --configuration .swift-format Sources Tests 2>&1 | grep -v '\[LineLength\]' |
+found=$("${SWIFT:-swift}" format lint --parallel --recursive --configuration .swift-format Sources Tests 2>&1 | grep '\.swift:' | grep -v '\[LineLength\]' |
     while IFS=: read -r file line rest; do
         sed -n "${line}p" "$file" 2>/dev/null | grep -q 'for unsafe ' || echo "$file:$line:$rest"
     done)
