@@ -2,7 +2,7 @@
 package struct WireCase: Sendable, CustomStringConvertible {
     /// One step of the client.
     package enum Step: Sendable {
-        /// Sends bytes, in writes of so many each; nil: in one write.
+        /// Sends bytes, in writes of `inPiecesOf` bytes each; nil: in one write.
         case send([UInt8], inPiecesOf: Int?)
         /// Waits for this total number of answers, or for the connection's end.
         case answers(Int)

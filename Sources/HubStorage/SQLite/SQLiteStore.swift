@@ -28,9 +28,9 @@ package final class SQLiteStore: Directory, DeliveryStore, WebhookStore, Sendabl
 
     /// Opens the database file. Creates the file and its folder if missing.
     /// - Parameters:
-    ///     - time: stamps new sessions and participants.
-    ///     - writeLimits: the bounds of the write queue.
-    ///     - onUnreadableRow: called on any thread for each stored row that this version cannot read. Such a delivery becomes `failed` with
+    ///   - time: stamps new sessions and participants.
+    ///   - writeLimits: the bounds of the write queue.
+    ///   - onUnreadableRow: called on any thread for each stored row that this version cannot read. Such a delivery becomes `failed` with
     ///     the error as its outcome; `FanoutStore` documents the effect for a fan-out.
     package init(
         path: String, synchronous: Synchronous = .full, time: any TimeSource,
