@@ -198,8 +198,8 @@ package final class SimulatedGateways: Sendable {
 
     /// Replaces the scripted answers of a token; `faults` are used up in order.
     /// - Parameters:
-    ///     - token: in the form of records, APNs tokens in lower case; `*` for every device token; `oauth` with that provider.
-    ///     - provider: nil for both gateways.
+    ///   - token: in the form of records, APNs tokens in lower case; `*` for every device token; `oauth` with that provider.
+    ///   - provider: nil for both gateways.
     package func setFaults(_ faults: [GatewayFault], token: String, provider: GatewayProvider? = nil) throws(GatewayError) {
         try ledger.setFaults(faults, token: token, provider: token == GatewayProvider.oauth.rawValue ? .oauth : provider)
     }

@@ -32,8 +32,8 @@ package struct EndpointQueue {
     private let bytesMax: Int
 
     /// - Parameters:
-    ///     - batchesMax: batches the queue may hold.
-    ///     - bytesMax: bytes of their bodies together.
+    ///   - batchesMax: batches the queue may hold.
+    ///   - bytesMax: bytes of their bodies together.
     package init(batchesMax: Int = WebhookLimits.queueBatchesMax, bytesMax: Int = WebhookLimits.queueBytesMax) {
         self.batchesMax = batchesMax
         self.bytesMax = bytesMax

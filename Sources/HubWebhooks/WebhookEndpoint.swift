@@ -19,9 +19,9 @@ package struct WebhookEndpoint: Sendable, CustomStringConvertible, CustomReflect
     package let kinds: ChannelFact.Kinds
 
     /// - Parameters:
-    ///     - app: the app's index, as in `ChannelFact`.
-    ///     - appID: the app's id.
-    ///     - url: begins with `http://` or `https://`.
+    ///   - app: the app's index, as in `ChannelFact`.
+    ///   - appID: the app's id.
+    ///   - url: begins with `http://` or `https://`.
     package init(app: Int, appID: String, key: String, secret: String, url: String, kinds: ChannelFact.Kinds) {
         self.app = app
         self.appID = appID

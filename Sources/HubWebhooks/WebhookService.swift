@@ -18,8 +18,8 @@ package final class WebhookService: Sendable {
 
     /// Starts the HTTP client's thread. Nothing is sent before `resume` or `report`.
     /// - Parameters:
-    ///     - inboxBytesMax: approximate size of the facts that may wait; if exceeded, the newest are dropped.
-    ///     - attemptTimeout: from connecting to the end of the answer.
+    ///   - inboxBytesMax: approximate size of the facts that may wait; if exceeded, the newest are dropped.
+    ///   - attemptTimeout: from connecting to the end of the answer.
     /// - Throws: if the HTTP client cannot start, with the cause.
     package init(
         endpoints: [WebhookEndpoint], store: any WebhookStore, time: any TimeSource, logger: Logger,

@@ -1,7 +1,6 @@
 import Glibc
 
-/// The input that is being checked right now, in a file that two processes map: whatever ends the one that checks, the other
-/// one still has the input. One writer.
+/// The input under check, in a file mapped by two processes: if the checking process dies, the other still has the input. One writer.
 package final class CaseRecord {
     private let base: UnsafeMutableRawPointer
     private static let headerBytes = 4096
@@ -15,7 +14,7 @@ package final class CaseRecord {
         case sentenceLength = 24
     }
 
-    /// Nil when the file cannot be made or mapped.
+    /// Nil if the file cannot be created or mapped.
     package init?(path: String) {
         let descriptor = Glibc.open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else { return nil }
@@ -35,14 +34,15 @@ package final class CaseRecord {
         set { base.storeBytes(of: newValue, toByteOffset: field.rawValue, as: UInt64.self) }
     }
 
-    /// Inputs that were checked.
+    /// Number of checked inputs.
     package var checked: Int { Int(self[.checked]) }
     /// Processor time of the slowest input.
     package var slowestMicroseconds: Int { Int(self[.slowestMicroseconds]) }
-    /// What the check found; empty: nothing, or it never came back.
+    /// The check's complaint; empty if there is none, or if the check never returned.
     package var sentence: String {
         String(decoding: UnsafeRawBufferPointer(start: base + Self.sentenceOffset, count: Int(self[.sentenceLength])), as: UTF8.self)
     }
+    /// The input under check.
     package var input: [UInt8] { Array(UnsafeRawBufferPointer(start: base + Self.headerBytes, count: Int(self[.length]))) }
 
     func begin(_ input: [UInt8]) {
@@ -57,6 +57,7 @@ package final class CaseRecord {
         if microseconds > slowestMicroseconds { self[.slowestMicroseconds] = UInt64(microseconds) }
     }
 
+    /// Stores the check's complaint.
     package func fail(_ sentence: String) {
         let bytes = Array(sentence.utf8.prefix(Self.headerBytes - Self.sentenceOffset))
         bytes.withUnsafeBytes { if let start = $0.baseAddress { memcpy(base + Self.sentenceOffset, start, $0.count) } }

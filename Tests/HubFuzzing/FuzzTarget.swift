@@ -1,19 +1,18 @@
 import HubTesting
 
-/// One parser, or one group of them, under attack: makes inputs and judges what becomes of them.
+/// One parser, or a group of parsers, under test: makes inputs and judges the results.
 ///
-/// An input is always bytes: a file holds one, a crash leaves one, and every check can be driven by any other generator.
-/// Not for more than one thread.
+/// An input is always bytes, so it fits a file, survives a crash and can come from any other generator. Use on one thread only.
 package struct FuzzTarget {
-    /// Draws an input; the same random state gives the same bytes.
+    /// Draws an input; equal random states give equal bytes.
     package let input: (inout SeededRandom) -> [UInt8]
-    /// Feeds the input to the code; returns what is wrong, or nil.
+    /// Feeds the input to the code; returns a complaint, or nil.
     package let check: ([UInt8]) -> String?
-    /// The rest, when the last input is through.
+    /// Final checks after the last input.
     package var finish: () -> String? = { nil }
 
-    /// Every target by name, its part of a run in thousandths of all inputs, and what makes it. Making one may start a server, so
-    /// only the wanted ones are made.
+    /// All targets: name, share of a run in thousandths of all inputs, and factory. A factory may start a server, so only selected targets
+    /// are made.
     package static let all: [(name: String, share: Int, make: @Sendable () throws -> FuzzTarget)] = [
         ("frames", 150, FrameTarget.make), ("publishes", 120, PublishTarget.make), ("signatures", 60, SignatureTarget.make),
         ("subscriptions", 80, SubscriptionTarget.make), ("names", 180, NameTarget.make), ("json", 120, JSONTarget.make),
@@ -22,6 +21,6 @@ package struct FuzzTarget {
         ("configurations", 12, ConfigurationTarget.make), ("engine", 21, EngineTarget.make), ("sockets", 1, SocketTarget.make),
     ]
 
-    /// Longest input, in bytes.
+    /// Maximum length of an input, in bytes.
     package static let inputBytesMax = 1 << 20
 }

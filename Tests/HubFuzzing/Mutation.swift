@@ -5,7 +5,7 @@ extension SeededRandom {
     mutating func chance(_ part: Int, in whole: Int) -> Bool { below(whole) < part }
     mutating func element<Element>(of list: [Element]) -> Element { list[below(list.count)] }
 
-    /// Changes bytes as nobody means them: up to six flips, cuts, repetitions, tokens put in, pieces of another input.
+    /// Corrupts bytes with up to six flips, cuts, repetitions, inserted tokens or pieces of another input.
     mutating func corrupt(_ bytes: [UInt8], tokens: [[UInt8]], other: [UInt8] = []) -> [UInt8] {
         var bytes = bytes
         for _ in 0...below(6) {
@@ -38,13 +38,13 @@ extension SeededRandom {
     ]
 }
 
-/// Where the inputs of a target come from: well-formed ones, corrupted ones, and kept ones that were corrupted further.
+/// The inputs of a target: well-formed ones, corrupted ones, and stored ones corrupted further.
 struct InputSource {
     let seeds: [[UInt8]]
     let tokens: [[UInt8]]
     let wellFormed: (inout SeededRandom) -> [UInt8]
 
-    /// - Parameter tokens: what the language of the target is made of.
+    /// - Parameter tokens: the tokens of the target's language.
     init(_ target: String, tokens: [String], wellFormed: @escaping (inout SeededRandom) -> [UInt8]) {
         seeds = SeedFiles.inputs(of: target).map(\.bytes)
         self.tokens = tokens.map { Array($0.utf8) }

@@ -1,10 +1,10 @@
 import Foundation
 
-/// Inputs that are kept beside this file: some that reach far, and every one that ever failed. One folder per target.
+/// Stored inputs next to this file: some reach far into the code, and every one that ever failed. One folder per target.
 package enum SeedFiles {
     package static let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("seeds")
 
-    /// In the order of their names; none for a target that has no folder.
+    /// The inputs sorted by name; empty for a target without a folder.
     package static func inputs(of target: String) -> [(name: String, bytes: [UInt8])] {
         let place = folder.appendingPathComponent(target)
         let names = (try? FileManager.default.contentsOfDirectory(atPath: place.path)) ?? []

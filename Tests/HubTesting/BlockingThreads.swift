@@ -1,9 +1,9 @@
 import Foundation
 
-/// Threads of their own for tests that block in system calls: a fixed number, so that they do not crowd each other's time limits. The
-/// pool that all tasks share has a thread for each core and no more; who waits there for a socket keeps all others waiting.
+/// Separate threads for tests that block in system calls, a fixed number so that they do not exhaust each other's time limits. The pool
+/// shared by all tasks has one thread per core, so a blocking task would stop the rest.
 package final class BlockingThreads: TaskExecutor, @unchecked Sendable {
-    /// Two for each core: those who wait for a socket or for time to pass leave theirs to others.
+    /// Two per core, because blocked threads leave the cores to the rest.
     package static let shared = BlockingThreads(count: max(8, 2 * ProcessInfo.processInfo.activeProcessorCount))
 
     // Guard: `condition` is held around every use of `jobs`.
@@ -14,7 +14,7 @@ package final class BlockingThreads: TaskExecutor, @unchecked Sendable {
         for _ in 0..<count { Thread.detachNewThread { [self] in run() } }
     }
 
-    /// From any thread; the job runs on whichever of these is free first, in the order of coming.
+    /// Callable from any thread. The first free thread runs the job, in the order of arrival.
     package func enqueue(_ job: consuming ExecutorJob) {
         let job = UnownedJob(job)
         condition.lock()

@@ -1,7 +1,7 @@
-/// Waits for a condition that another thread or task brings about; false when it has not come in a minute of this task's own.
+/// Waits for a condition that another thread or task brings about. False if it is not met within the limit.
 ///
-/// Sleeps between looks: a loop that only yields keeps one of two cores from whatever it waits for. A look that comes late because
-/// other tasks have the threads is not time that the condition had: it costs no more than one that comes in time.
+/// Sleeps between checks: a loop that only yields would occupy one of two cores. Each wait costs at most 20 ms of the limit, however late
+/// busy threads wake this task.
 package func eventually(within limit: Duration = .seconds(60) * SlowBuild.factor, _ condition: () async -> Bool) async -> Bool {
     var left = limit
     while await !condition() {

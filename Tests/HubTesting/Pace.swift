@@ -1,6 +1,6 @@
-/// Repeats what has real time for it until the machine keeps pace: an attempt that fails after more than `limit` says nothing, one
-/// that fails sooner has failed.
-/// - Parameter limit: less than the time that what is tested gives.
+/// Repeats a test of real time until the machine keeps pace. An attempt that fails after more than `limit` is repeated; one that fails
+/// sooner has failed.
+/// - Parameter limit: less than the time-out under test.
 package func keepingPace<Result>(within limit: Duration, _ attempt: () throws -> Result) throws -> Result {
     for _ in 0..<50 {
         let began = ContinuousClock.now
@@ -9,7 +9,7 @@ package func keepingPace<Result>(within limit: Duration, _ attempt: () throws ->
     return try attempt()
 }
 
-/// For an attempt that has seen by itself that it took too long.
+/// Thrown by an attempt that detects by itself that it took too long.
 package struct FellBehind: Error {
     package init() {}
 }

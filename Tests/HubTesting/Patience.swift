@@ -1,15 +1,16 @@
 import Foundation
 
-/// How long the tests take that could take any time: `make check` wants them short, `make test` at their full length.
+/// The length of tests that could run for any time: short in `make check`, full in `make test`.
 package enum Extent {
+    /// Whether `TANDEM_TEST_SHORT` is set.
     package static let isShort = ProcessInfo.processInfo.environment["TANDEM_TEST_SHORT"] != nil
 }
 
-/// How much slower than usual the machine or the build is: a whole factor for every limit that a test waits up to, from the
-/// environment. `make test-sanitizers` sets it; 1 when nobody does.
+/// A whole factor for all time limits of tests, for slow machines and builds. Read from the environment, 1 by default; `make
+/// test-sanitizers` sets it.
 package enum SlowBuild {
     package static let variable = "TANDEM_TEST_PATIENCE"
     package static let factor = ProcessInfo.processInfo.environment[variable].flatMap { Int($0) } ?? 1
-    /// The build keeps more memory than the code asks for: a sanitizer's own.
+    /// Whether a sanitizer's build keeps more memory than the code asks for.
     package static let isSanitized = factor > 1
 }

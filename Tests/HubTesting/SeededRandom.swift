@@ -1,4 +1,4 @@
-/// Random numbers that a printed seed brings back (SplitMix64).
+/// Random numbers that are reproducible from a printed seed (SplitMix64).
 package struct SeededRandom: RandomNumberGenerator {
     package var state: UInt64
 
@@ -16,7 +16,7 @@ package struct SeededRandom: RandomNumberGenerator {
 }
 
 extension SeededRandom {
-    /// The text with up to five characters removed, replaced, or put in from `noise`; cut off anywhere when `isCut`.
+    /// The text with up to five characters removed, replaced or inserted from `noise`; with `isCut` also cut off anywhere.
     package mutating func mutilate(_ text: String, noise: String, isCut: Bool) -> String {
         var scalars = Array(text.unicodeScalars)
         let noise = Array(noise.unicodeScalars)

@@ -13,7 +13,7 @@ enum APNsPayloadCheck {
     ]
     private static let alertLists = ["title-loc-args": "title-loc-key", "subtitle-loc-args": "subtitle-loc-key", "loc-args": "loc-key"]
 
-    /// What is wrong, with the member's name; nil when nothing is.
+    /// The first error, with the member's name; nil if there is none.
     static func problem(_ aps: [String: JSONValue], pushType: String?) -> String? {
         for (name, value) in aps.sorted(by: { $0.key < $1.key }) {
             if let problem = problem(name, value, pushType: pushType) { return "aps.\(name): \(problem)" }

@@ -13,8 +13,8 @@ enum FaultReply {
     static let shutdownReason = "Shutdown"
 
     /// - Parameters:
-    ///     - success: the answer without the fault.
-    ///     - error: encodes the gateway's error for the fault, and returns its reason as well.
+    ///   - success: the answer without the fault.
+    ///   - error: encodes the gateway's error for the fault, and returns its reason as well.
     static func outcome(
         of fault: GatewayFault, success: HTTPResponse, error: (GatewayFault) -> (response: HTTPResponse, reason: String)
     ) -> Outcome {

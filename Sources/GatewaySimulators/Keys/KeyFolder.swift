@@ -4,8 +4,8 @@ import HubJSON
 
 /// The keys of the simulators, made on the first start and reused later.
 ///
-/// Only the server's certificate is issued anew at each start, by the same authority and for the same key: the host may have changed, and
-/// clients trust the authority.
+/// Only the server's certificate is issued anew at each start, because the host may have changed. Its authority, which clients trust, and
+/// its key stay the same.
 struct KeyFolder {
     let files: GatewayFiles
     let authorityPEM: String

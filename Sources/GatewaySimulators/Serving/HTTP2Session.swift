@@ -47,8 +47,8 @@ import HubCore
         unsafe nghttp2_option_new(&option)
         defer { unsafe nghttp2_option_del(option) }
         // Turns off the rate limit of resets. libcurl 7.88 sends RST_STREAM after an answer of HEADERS alone, with or without
-        // `content-length: 0`, but not after a body in DATA (`WireTests.resets`). APNs accepts with HEADERS alone. nghttp2 takes more than
-        // a thousand resets, less 33 a second, for an attack (CVE-2023-44487) and sends GOAWAY.
+        // `content-length: 0`. After a body in DATA it sends none (`WireTests.resets`). APNs accepts with HEADERS alone. nghttp2 takes more
+        // than a thousand resets, less 33 a second, for an attack (CVE-2023-44487) and sends GOAWAY.
         unsafe nghttp2_option_set_stream_reset_rate_limit(option, UInt64(UInt32.max), UInt64(UInt32.max))
         var session: OpaquePointer?
         guard unsafe nghttp2_session_server_new2(&session, callbacks, nil, option) == 0, let session = unsafe session else { return nil }

@@ -6,9 +6,9 @@ struct Listener {
     let port: UInt16
 
     /// - Parameters:
-    ///     - host: an IPv4 or IPv6 address, or `localhost`.
-    ///     - port: 0 lets the system choose one.
-    ///     - purpose: for errors: the port's purpose and the option that changes it.
+    ///   - host: an IPv4 or IPv6 address, or `localhost`.
+    ///   - port: 0 lets the system choose one.
+    ///   - purpose: for errors: the port's purpose and the option that changes it.
     init(host: String, port: UInt16, purpose: String) throws(GatewayError) {
         var hints = unsafe addrinfo()
         unsafe hints.ai_socktype = Int32(SOCK_STREAM.rawValue)

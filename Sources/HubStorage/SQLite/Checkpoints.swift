@@ -3,7 +3,7 @@ import Synchronization
 
 /// Moves committed pages from the log into the database file.
 ///
-/// By default SQLite does so inside the commit that makes the log long, at the price of two more waits for the disk. A publisher would then
+/// SQLite by default does so inside the commit that makes the log long, at the price of two more waits for the disk. A publisher would then
 /// wait for earlier writes. Here it runs after the callers have their results. Committed data is durable in the log already.
 final class Checkpoints: Sendable {
     /// Changed rows after which the log is emptied: some megabytes at most. Each checkpoint waits for the disk twice, and the next

@@ -146,7 +146,7 @@ enum SQLiteMigrations {
         CREATE INDEX answer_answered ON answer (answered_at);
         """
 
-    /// AUTOINCREMENT, because a row is deleted by its number some time after it has ended. By then the number must not name another batch.
+    /// AUTOINCREMENT, because a row is deleted by its number some time after it has ended. The number must not name another batch by then.
     private static let webhooks = """
         CREATE TABLE webhook (
           number INTEGER PRIMARY KEY AUTOINCREMENT,

@@ -1,5 +1,5 @@
 /// nginx with nchan as loadtest/compare/peers/nginx.conf sets it up: the path subscribes, and a POST to the publisher's location publishes.
-/// It answers 201 where somebody listens and 202 where nobody does.
+/// The answer is 201 with subscribers and 202 without.
 package struct NchanDialect: Dialect {
     package let name = "nchan"
     private let authority: String

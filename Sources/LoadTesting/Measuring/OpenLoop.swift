@@ -9,8 +9,8 @@ package struct OpenLoop: Sendable {
     package private(set) var taken: UInt64 = 0
 
     /// - Parameters:
-    ///     - rate: per second, above 0.
-    ///     - start: due time of the first, in nanoseconds.
+    ///   - rate: per second, above 0.
+    ///   - start: due time of the first, in nanoseconds.
     package init(rate: Double, start: UInt64) {
         precondition(rate > 0, "a rate is above 0, not \(rate)")
         self.start = start

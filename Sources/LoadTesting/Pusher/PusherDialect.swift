@@ -97,7 +97,7 @@ package struct PusherDialect: Dialect {
 
     /// A JSON string. The tester's texts contain no control characters.
     static func quoted(_ text: String) -> String {
-        // By bytes, because a walk by characters would cost a third of a publish's time.
+        // Quotes by bytes, because a walk by characters would cost a third of a publish's time.
         var quoted: [UInt8] = [UInt8(ascii: "\"")]
         quoted.reserveCapacity(text.utf8.count + text.utf8.count / 8 + 2)
         for byte in text.utf8 {

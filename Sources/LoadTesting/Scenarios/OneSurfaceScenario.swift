@@ -11,9 +11,9 @@ package struct OneSurfaceScenario: Scenario {
     private let liveShare: Double
 
     /// - Parameters:
-    ///     - gateways: the URL of the control service of `tandem-gateways`.
-    ///     - provider: `fcm` or `apns`.
-    ///     - liveShare: share of the people on the socket, 0 to 1.
+    ///   - gateways: the URL of the control service of `tandem-gateways`.
+    ///   - provider: `fcm` or `apns`.
+    ///   - liveShare: share of the people on the socket, 0 to 1.
     package init(gateways: String, provider: String, liveShare: Double) throws(LoadError) {
         guard let known = QuizSession.Provider(rawValue: provider) else {
             throw LoadError("--provider is fcm or apns, not \"\(provider)\"", isUsage: true)

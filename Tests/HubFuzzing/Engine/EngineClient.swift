@@ -2,27 +2,28 @@ import HubCore
 import HubJSON
 import PusherProtocol
 
-/// A connection in the engines' fuzzing: what it was sent, judged frame by frame as a strict client library would.
+/// A connection in the engines' fuzzing. Judges every received frame like a strict client library.
 final class EngineClient {
     let id: ConnectionID
     let socketID: SocketID
     private(set) var isClosed = false
-    /// The transport has reported its end; nothing may be sent any more.
+    /// The transport has reported the end, so nothing may be sent any more.
     var isGone = false
-    /// Channels it asked for rightly, with the user id in presence channels, until it unsubscribed or was refused.
+    /// Valid subscriptions, with the user id in presence channels, until unsubscribed or refused.
     var wanted: [String: String?] = [:]
-    /// Channels it has an acknowledgement of, and the members it believes to be there.
+    /// Acknowledged channels, with their members as known to this client.
     private(set) var members: [String: Set<String>] = [:]
-    /// Whom it has signed in as, and whom it watches since then.
+    /// The signed-in user.
     var user: String?
+    /// Users watched since the sign-in.
     var watchlist: [String] = []
-    /// What it was told of those it watches.
+    /// Last reported status of each watched user.
     private(set) var isOnline: [String: Bool] = [:]
-    /// How many subscribers it was last told a channel has.
+    /// Last reported subscriber count of each channel.
     private(set) var counts: [String: Int] = [:]
     /// Frames by event name since `forgetEvents`.
     private(set) var received: [String: Int] = [:]
-    /// The newest number of each publisher and channel: what is published in order has to arrive in order.
+    /// Newest number per publisher and channel: events must arrive in the order of publishing.
     private var newest: [String: Int] = [:]
     private let parser: JSONParser
     private let report: (String) -> Void
@@ -38,7 +39,7 @@ final class EngineClient {
         members[channel] = nil
         wanted[channel] = nil
         counts[channel] = nil
-        // A cache channel tells what it told before.
+        // A cache channel repeats an earlier event on subscription.
         newest = newest.filter { !$0.key.hasSuffix(" " + channel) }
     }
 
@@ -49,8 +50,8 @@ final class EngineClient {
         isClosed = true
     }
 
-    /// Joined WebSocket frames, as they would be written.
-    /// - Parameter isBatch: the fan-out wrote it; to who is being closed the transport does not pass that on.
+    /// Receives joined WebSocket frames in their written form.
+    /// - Parameter isBatch: whether the fan-out wrote them; the transport drops a batch for a closing connection.
     func receive(_ bytes: UnsafeRawBufferPointer, isBatch: Bool) {
         if isGone { report("a frame for a connection that is gone") }
         if isClosed {
@@ -76,7 +77,7 @@ final class EngineClient {
         }
     }
 
-    /// What a PONG would bring back.
+    /// Payload of the newest PING, for the PONG.
     private(set) var newestPing: [UInt8]?
 
     private func judge(_ text: UnsafeRawBufferPointer) {
@@ -141,7 +142,7 @@ final class EngineClient {
         }
     }
 
-    /// The first status tells of all, later ones of changes only.
+    /// The first status covers all watched users, later ones only changes.
     private func watched(_ data: String) {
         let events = (try? JSONValue(parsing: data))?["events"]?.arrayValue ?? []
         if events.isEmpty { report("a status of nobody: \(data)") }

@@ -4,13 +4,13 @@ import HubJSON
 import HubTesting
 import PusherProtocol
 
-/// Engines of several loops in one thread, joined by queues that keep the order of each pair of loops and nothing else: what
-/// mailboxes promise.
+/// Engines of several loops on one thread. Their queues keep the order of each pair of loops and nothing else, as mailboxes promise.
 final class EngineRig {
     static let key = "key"
     static let secret = "secret"
-    /// One of each kind.
+    /// Ids of the users who may sign in.
     static let users = ["s0", "s1", "s2"]
+    /// Channels of every kind.
     static let channels = [
         "a", "private-a", "presence-a", "presence-b", "private-encrypted-a", "cache-a", "private-cache-a", "presence-cache-a",
         "private-encrypted-cache-a",
@@ -23,10 +23,10 @@ final class EngineRig {
     private(set) var clients: [EngineClient] = []
     private(set) var violation: String?
     let app: App
-    /// Per cache channel: the data of the event published last, and when.
+    /// Per cache channel: the data and time of the latest published event.
     private var cached: [String: (data: String, at: UInt64)] = [:]
     private var facts = FactStory()
-    /// Channels that have a definition begin with this.
+    /// Prefix of the channels with a definition.
     private var definedPrefix = "presence-a"
     private let process = ProcessTag(random: 0xDEAD_BEEF_1234)
     private let parser: JSONParser
@@ -68,7 +68,7 @@ final class EngineRig {
 
     // MARK: Connections
 
-    /// A connection that says hello; at once closed again by the engine when it is one too many.
+    /// Opens a connection and its handshake. The engine closes one in excess at once.
     func open(_ loop: Int, key: String? = EngineRig.key, version: String? = "7") {
         let free = freeSlots[loop].popLast()
         let slot = free?.slot ?? nextSlots[loop]
@@ -78,7 +78,7 @@ final class EngineRig {
         engines[loop].open(id, key: key, version: version, origin: nil, client: Self.isPage(id) ? "js" : nil)
     }
 
-    /// The transport reports the end; the slot is used again.
+    /// Reports a connection's end as the transport does, which frees its slot.
     func close(_ client: EngineClient) {
         engines[client.id.loop].closed(client.id, as: .abnormal)
         client.isGone = true
@@ -86,10 +86,10 @@ final class EngineRig {
         clients.removeAll { $0 === client }
     }
 
-    /// Pages are asked for receipts by an event.
+    /// Whether the client is a page, which is asked for receipts by an event.
     static func isPage(_ id: ConnectionID) -> Bool { id.slot % 2 == 1 }
 
-    /// Answers as a page does, or the newest PING as a WebSocket stack does.
+    /// Answers like a page, or answers the newest PING like a WebSocket stack.
     func pong(_ client: EngineClient) {
         if Self.isPage(client.id) { say(client, "pusher:pong", data: [:]) }
         client.newestPing?.withUnsafeBytes { engines[client.id.loop].receivedPong($0, from: client.id) }
@@ -107,7 +107,7 @@ final class EngineRig {
 
     // MARK: Events
 
-    /// Publishes as the HTTP API does, with a name that tells loop and number.
+    /// Publishes like the HTTP API, with a name that contains loop and number.
     func publish(
         from loop: Int, on channels: [String], excluded: ConnectionID? = nil, audience: RoleSet = .everybody, attendedUpTo: [UInt64]? = nil
     ) {
@@ -123,7 +123,7 @@ final class EngineRig {
                 receipt: published % 2 == 0 ? UInt64(published) : nil, cacheOrder: directory.nextOrder()))
     }
 
-    /// Ends all connections of a signed-in user; who signs in afterwards is not meant.
+    /// Ends all connections of a signed-in user. Connections that sign in later are not affected.
     func terminate(_ user: String, from loop: Int, choice: Int) {
         settle(choice)
         engines[loop].terminate(app: app, user: user)
@@ -131,7 +131,7 @@ final class EngineRig {
         for client in clients where client.user == user && !client.isClosed { fail("\(client.id) outlived the end of \(user)") }
     }
 
-    /// Other definitions are in force from now on; one loop hears of it at once, the others at the next audit.
+    /// Changes the definitions in force. One loop learns of it at once, the rest at the next audit.
     func define(_ prefix: String, heardBy loop: Int) {
         definedPrefix = prefix
         engines[loop].receive(.definitionsChanged)
@@ -141,7 +141,7 @@ final class EngineRig {
 
     var waits: Bool { queues.contains { !$0.isEmpty } }
 
-    /// Handles the oldest message of one pair of loops; `choice` picks the pair.
+    /// Handles the oldest message of one pair of loops; `choice` selects the pair.
     func step(_ choice: Int) {
         let pairs = queues.indices.filter { !queues[$0].isEmpty }
         guard !pairs.isEmpty else { return }
@@ -162,7 +162,7 @@ final class EngineRig {
         readReports()
     }
 
-    /// What delivery is told has to be a story without contradictions.
+    /// Checks that the reports to delivery are free of contradictions.
     func readReports() {
         for (loop, engine) in engines.enumerated() {
             for report in engine.takeReports() {
@@ -191,7 +191,7 @@ final class EngineRig {
 
     // MARK: What has to be true
 
-    /// Settles and compares what every part believes: homes, loops, members' lists, and who gets a publish.
+    /// Settles, then compares the states of all parts: homes, loops, members' lists, and the receivers of a publish.
     func audit(_ choice: Int) {
         settle(choice)
         for engine in engines { engine.receive(.definitionsChanged) }
@@ -200,7 +200,7 @@ final class EngineRig {
             client.members.keys.filter { $0.hasPrefix(definedPrefix) }.map { "\(client.id.rawValue) \($0)" }
         }
         if attached != Set(defined) { fail("delivery believes that \(attached) are attached, not \(defined)") }
-        // Before the audit's own publishes, which make all caches the same.
+        // Done before the audit's own publishes, which make all caches equal.
         for engine in engines { for (name, event) in cached { audit(cache: name, event, of: engine) } }
         for name in Self.channels { audit(channel: name, choice) }
         for engine in engines {
@@ -212,8 +212,8 @@ final class EngineRig {
 
     private func audit(cache name: String, _ event: (data: String, at: UInt64), of engine: ChannelEngine) {
         guard let channel = ChannelName(name) else { return }
-        // Each loop counts from when it was told, so a message that waited while the clock went on is kept longer than the publisher
-        // would say.
+        // Each loop counts from the message's arrival. If the message waited while the clock went on, the loop keeps the event longer than
+        // the publisher expects.
         let isKept = clock.monotonicNanoseconds - event.at < UInt64(ChannelEngine.cacheSeconds) * 1_000_000_000
         let found = engine.cachedEvent(app: 0, channel: channel)
         if isKept, found?.data != event.data {
@@ -268,7 +268,7 @@ final class EngineRig {
         }
     }
 
-    /// Everybody leaves; nothing may be left.
+    /// Closes all connections and checks that no state is left.
     func finish(_ choice: Int) {
         for client in clients { close(client) }
         settle(choice)

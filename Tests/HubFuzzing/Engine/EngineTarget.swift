@@ -4,9 +4,9 @@ import HubJSON
 import HubTesting
 import PusherProtocol
 
-/// Programs for a group of engines: the bytes of an input are operations with their operands, one after the other.
+/// Programs for a group of engines: an input's bytes are operations with their operands, in sequence.
 enum EngineTarget {
-    /// What can happen, and how often next to the rest. A new operation is a line here and its function below.
+    /// The operations and their relative frequency. A new operation needs a line here and its function below.
     private static let operations: [(weight: Int, run: @Sendable (EngineRig, inout Operands) -> Void)] = [
         (8, open), (4, close), (16, subscribe), (3, subscribeWrongly), (7, unsubscribe), (8, clientEvent), (2, appState), (10, publish),
         (4, narrowPublish),
@@ -28,7 +28,7 @@ enum EngineTarget {
         return FuzzTarget(input: source.draw) { check($0, parser) }
     }
 
-    /// Longest program that is run: an audit costs as much as everything before it.
+    /// Maximum length of a program: an audit costs as much as everything before it.
     private static let bytesMax = 4096
 
     private static func check(_ bytes: [UInt8], _ parser: JSONParser) -> String? {
@@ -95,7 +95,7 @@ enum EngineTarget {
         data["auth"] = .string(
             SubscriptionAuth.sign(
                 socketID: client.socketID, channel: channel, channelData: channelData, key: EngineRig.key, secret: EngineRig.secret))
-        // A repeated subscribe changes nothing, not even the user.
+        // A repeated subscription changes nothing, not even the user.
         if client.wanted[channel] == nil { client.wanted[channel] = .some(user) }
         rig.say(client, "pusher:subscribe", data: .object(data))
     }
@@ -103,7 +103,7 @@ enum EngineTarget {
     @Sendable private static func subscribeWrongly(_ rig: EngineRig, _ operands: inout Operands) {
         guard let client = operands.speaker(rig) else { return }
         let channel = operands.channel()
-        // Public channels need no signature, so a bad one does not make the subscription wrong.
+        // Public channels need no signature, so a bad one does not invalidate the subscription.
         guard channel.hasPrefix("p") else { return rig.say(client, "pusher:subscribe", data: ["channel": "a b\"\u{1}"]) }
         let wrong: [JSONValue] = [
             ["channel": .string(channel)], ["channel": .string(channel), "auth": "key:00"],
@@ -120,7 +120,7 @@ enum EngineTarget {
         let watchlist = EngineRig.users.indices.filter { choice & 1 << UInt8($0) != 0 }.map { EngineRig.users[$0] }
         let userData = JSONValue.object(["id": .string(user), "watchlist": .array(watchlist.map(JSONValue.string)), "user_info": ["x": 1]])
             .text
-        // Signed in once, a connection stays who it is.
+        // A connection keeps its first signed-in user.
         if client.user == nil {
             client.user = user
             client.watchlist = watchlist
@@ -219,7 +219,7 @@ enum EngineTarget {
     @Sendable private static func audit(_ rig: EngineRig, _ operands: inout Operands) { rig.audit(operands.below(16)) }
 }
 
-/// Reads operands off an input; zeros when it is used up.
+/// Reads operands from an input; zeros at its end.
 struct Operands {
     private var bytes: ArraySlice<UInt8>
 
@@ -234,7 +234,7 @@ struct Operands {
         return rig.clients.isEmpty ? nil : rig.clients[Int(choice) % rig.clients.count]
     }
 
-    /// One that is not being closed: from the others the transport passes nothing on.
+    /// A connection that is not closing, because the transport passes nothing on from a closing one.
     mutating func speaker(_ rig: EngineRig) -> EngineClient? {
         client(rig).flatMap { $0.isClosed ? nil : $0 }
     }

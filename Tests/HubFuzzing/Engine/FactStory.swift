@@ -1,14 +1,14 @@
 import HubChannels
 import PusherProtocol
 
-/// What webhooks would be told, followed as a story: what comes had gone, and what goes had come.
+/// Checks the facts for webhooks as a sequence: only absent subjects can come, and only present ones can go.
 struct FactStory {
     private var occupied: Set<String> = []
     private var members: Set<String> = []
 
     func isOccupied(_ channel: String) -> Bool { occupied.contains(channel) }
 
-    /// What is wrong with the next fact; nil: nothing.
+    /// The contradiction in the next fact; nil if there is none.
     mutating func follow(_ fact: ChannelFact) -> String? {
         let channel = fact.channel.text
         switch fact.event {
@@ -25,7 +25,7 @@ struct FactStory {
         }
     }
 
-    /// When everybody has gone.
+    /// Checks the end, when everybody must have left.
     func end() -> String? {
         occupied.isEmpty && members.isEmpty ? nil : "still there by the facts: \(occupied) \(members)"
     }

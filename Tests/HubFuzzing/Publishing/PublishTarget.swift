@@ -3,7 +3,7 @@ import HubJSON
 import HubTesting
 import PusherProtocol
 
-/// Bodies of publishes and batches. The first byte of an input says which of the two the rest is.
+/// Bodies of publishes and batches. The first byte of an input selects the kind of the rest.
 enum PublishTarget {
     @Sendable static func make() -> FuzzTarget {
         let tokens =
@@ -103,7 +103,7 @@ enum PublishTarget {
         return isCarried(request.data.bytes, body, parser) ? nil : "the data string is not in the body as it was sent"
     }
 
-    /// A string's token stands in the body; anything else was put into a string.
+    /// Whether the body contains the literal. Otherwise the literal must be the text of a JSON value other than a string.
     private static func isCarried(_ literal: [UInt8], _ body: [UInt8], _ parser: JSONParser) -> Bool {
         if body.firstRange(of: literal) != nil { return true }
         guard let content = (try? JSONValue(parsing: literal))?.stringValue else { return false }

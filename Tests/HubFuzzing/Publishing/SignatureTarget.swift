@@ -3,7 +3,7 @@ import HubCrypto
 import HubTesting
 import PusherProtocol
 
-/// Signed requests. An input is text: method, path and query on a line each, then the body.
+/// Signed requests. An input is text: method, path and query on one line each, then the body.
 enum SignatureTarget {
     private static let now: Int64 = 1_767_920_400
 
@@ -80,7 +80,7 @@ enum SignatureTarget {
         return tampering(request, bytes)
     }
 
-    /// What was accepted has to be complete and in time.
+    /// Checks that an accepted request is complete and in time.
     private static func judge(accepted request: Request) -> String? {
         guard request.value("auth_key") == "key", request.value("auth_version") == "1.0", request.value("auth_signature")?.utf8.count == 64
         else {
@@ -97,7 +97,7 @@ enum SignatureTarget {
         return request.isAccepted(secret: "other") ? "accepted with another secret" : nil
     }
 
-    /// The request signed as it should be is accepted; with anything changed afterwards it is not.
+    /// Checks that the correctly signed request is accepted, and refused after any change.
     private static func tampering(_ request: Request, _ bytes: [UInt8]) -> String? {
         var honest = request
         honest.query = request.query.filter { !$0.name.lowercased().hasPrefix("auth_") && $0.name.lowercased() != "body_md5" }

@@ -3,8 +3,8 @@ import HubJSON
 import HubTesting
 import PusherProtocol
 
-/// Signatures of subscriptions and sign-ins, and the users that they introduce. An input is text: channel, socket id and auth
-/// value on a line each, then channel data.
+/// Signatures of subscriptions and sign-ins, and their users. An input is text: channel, socket id and auth value on one line each, then
+/// channel data.
 enum SubscriptionTarget {
     @Sendable static func make() -> FuzzTarget {
         let tokens =
@@ -57,10 +57,10 @@ enum SubscriptionTarget {
         let signed = SubscriptionAuth.sign(socketID: socket, channel: channel.text, channelData: data, key: "key", secret: "secret")
         guard isAccepted(signed, channel, data) else { return "an honestly signed subscription is refused" }
         let withoutData = SubscriptionAuth.sign(socketID: socket, channel: channel.text, channelData: nil, key: "key", secret: "secret")
-        // Hexadecimal digits may be written in capitals.
+        // Hexadecimal digits may be upper case.
         let isOurs = auth.lowercased() == signed || !channel.kind.isPresence && auth.lowercased() == withoutData
         if isAccepted(auth, channel, data), !isOurs { return "a signature is accepted that nobody made" }
-        // Without data it is the signature of a private channel whose data was left out, which is legal.
+        // Without data, the signature is that of a private channel without channel data, which is valid.
         if !data.isEmpty || channel.kind.isPresence, isAccepted(signed, channel, data + " ") { return "accepted with other channel data" }
         let forged = SubscriptionAuth.sign(socketID: socket, channel: channel.text, channelData: data, key: "key", secret: "guess")
         if isAccepted(forged, channel, data) { return "accepted with another secret" }
@@ -107,7 +107,7 @@ enum SubscriptionTarget {
         }
     }
 
-    /// Escapes written anew can be longer than they were.
+    /// Rewritten escapes can be longer than the original.
     private static var larger: UserLimits {
         var limits = UserLimits()
         limits.userObjectBytesMax *= 8

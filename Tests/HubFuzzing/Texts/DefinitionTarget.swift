@@ -81,7 +81,7 @@ enum DefinitionTarget {
     }
 }
 
-/// Makes the notifications of a definition, with everything there is to name.
+/// Renders the notifications of a definition, with a value for every name.
 enum RenderingCheck {
     private static let session = Session(
         app: "1", id: "monday", number: 42, definition: "f", joinCode: "ABC123", attributes: ["city": "Zürich", "zone": ["name": "A"]],
@@ -113,7 +113,7 @@ enum RenderingCheck {
     }
 }
 
-/// What YAML is made of, and how its mistakes have to look.
+/// The tokens of YAML, and the required form of its errors.
 enum YAMLWords {
     static let tokens = [
         "\n", "\n  ", "\n    - ", ": ", "- ", "{ ", " }", "[", "]", ", ", "#", "\"", "'", "|\n", ">\n", "&a ", "*a", "!!str ", "<<: *a",
@@ -121,7 +121,7 @@ enum YAMLWords {
         "true", "no", "0x10", "1e9", "\t", "? ", "é", "\u{FEFF}", "\u{1}", "\u{85}", "\u{2028}", "{{{{{{{{", "[[[[[[[[", "a: &x [*x]",
     ]
 
-    /// - Parameter quotedBytesMax: of the file that a sentence may quote.
+    /// - Parameter quotedBytesMax: bytes of the file that an error may quote.
     static func judge(_ error: YAMLError, file: String, quotedBytesMax: Int = 2000) -> String? {
         if error.mistakes.isEmpty || error.mistakes.count > YAMLLimits.mistakesMax + 1 { return "\(error.mistakes.count) mistakes" }
         for mistake in error.mistakes

@@ -1,12 +1,12 @@
-/// Decides whether bytes are JSON (RFC 8259), written from the grammar and sharing nothing with the parser that is judged.
+/// Decides whether bytes are JSON (RFC 8259). Written from the grammar, without code shared with the parser under test.
 struct JSONJudge {
     private let bytes: [UInt8]
     private var position = 0
     private let depthMax: Int
-    /// A number was seen whose size only a number parser can judge.
+    /// A number was found whose size only a number parser can judge.
     private(set) var hasLongNumber = false
 
-    /// Nil when only the parser can say, because of a number's size.
+    /// Nil if the size of a number leaves the decision to the parser.
     static func accepts(_ bytes: [UInt8], depthMax: Int) -> Bool? {
         guard String(validating: bytes, as: UTF8.self) != nil else { return false }
         var judge = JSONJudge(bytes: bytes, depthMax: depthMax)

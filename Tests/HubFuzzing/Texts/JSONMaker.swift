@@ -2,7 +2,7 @@ import HubCore
 import HubTesting
 
 extension SeededRandom {
-    /// JSON text: mostly legal, with now and then a piece that is not.
+    /// JSON text, mostly valid, with an occasional invalid piece.
     mutating func json(depth: Int = 4) -> String {
         if depth > 0, chance(1, in: 2) {
             let count = below(5)
@@ -28,7 +28,7 @@ extension SeededRandom {
 
     mutating func space() -> String { chance(1, in: 4) ? element(of: [" ", "\n", "\t", "\r", "  ", " \r\n "]) : "" }
 
-    /// The text as a JSON string token, at times with escapes that nobody needs.
+    /// The text as a JSON string token, sometimes with unnecessary escapes.
     mutating func quoted(_ text: String) -> String {
         var output: [UInt8] = []
         JSONText.appendQuoted(text.utf8, to: &output)
@@ -54,7 +54,7 @@ extension SeededRandom {
         "{", "}", "[", "]", ":", ",", "'", "null", "\t", "\u{1}", "e\u{301}",
     ]
 
-    /// Texts of any kind, for where no particular one is meant.
+    /// A text of any kind.
     mutating func word() -> String { element(of: Self.words) }
 
     static let jsonTokens = [

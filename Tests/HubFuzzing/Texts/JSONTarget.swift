@@ -3,7 +3,7 @@ import HubCore
 import HubJSON
 import HubTesting
 
-/// HubJSON against the grammar, against Foundation, and against itself.
+/// HubJSON compared with the grammar, with Foundation and with itself.
 enum JSONTarget {
     @Sendable static func make() -> FuzzTarget {
         let source = InputSource("json", tokens: SeededRandom.jsonTokens) { random in
@@ -40,7 +40,7 @@ enum JSONTarget {
         return again(root, parser, second)
     }
 
-    /// What is written anew parses as the same value, as a whole and member by member.
+    /// Checks that rewritten text parses as the same value, as a whole and member by member.
     private static func again(_ root: JSONElement, _ parser: JSONParser, _ second: JSONParser) -> String? {
         let value = root.value
         guard let serialized = parse(value.serialized(), second) else { return "the value written anew does not parse" }
@@ -52,7 +52,7 @@ enum JSONTarget {
         source.appendCompact(to: &compact)
         guard parse(compact, second) == value else { return "the compact text has another value" }
         if let reason = literal(source, compact, second) { return reason }
-        // Names that are equal to Swift though their bytes differ become one member of a value.
+        // Names with different bytes that Swift considers equal become one member of a value.
         let areNamesPlain =
             value.objectValue.map { $0.count == Set(root.members.compactMap(\.key.string).map { Array($0.utf8) }).count } ?? true
         for member in root.members where areNamesPlain {
@@ -81,7 +81,7 @@ enum JSONTarget {
         do { return try parser.parse(bytes).value } catch { return nil }
     }
 
-    /// Why Foundation refuses what HubJSON accepts. It guesses other encodings where there are null bytes or a byte order mark.
+    /// Why Foundation refuses JSON that HubJSON accepts. Foundation guesses other encodings at null bytes or a byte order mark.
     private static func foundation(_ bytes: [UInt8]) -> String? {
         guard !bytes.contains(0), !bytes.starts(with: [0xEF, 0xBB, 0xBF]) else { return nil }
         do {

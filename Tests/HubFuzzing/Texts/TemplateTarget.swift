@@ -4,7 +4,7 @@ import HubJSON
 import HubTesting
 import HubYAML
 
-/// Texts of notifications. An input is a template, a line feed, and the published data.
+/// Notification texts. An input is a template, a line feed and the published data.
 enum TemplateTarget {
     @Sendable static func make() -> FuzzTarget {
         let tokens = [
@@ -34,7 +34,7 @@ enum TemplateTarget {
 }
 
 extension SeededRandom {
-    /// A template, mostly a legal one.
+    /// A template, mostly valid.
     mutating func template(depth: Int = 2) -> String {
         (0...below(3)).map { _ in piece(depth) }.joined()
     }

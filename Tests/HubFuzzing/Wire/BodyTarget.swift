@@ -1,8 +1,7 @@
 import HubTesting
 import HubWire
 
-/// How request bodies are delimited, and chunked ones put together. The first two bytes of an input say in what pieces the rest
-/// arrives.
+/// The delimiting of request bodies and the decoding of chunks. The first two bytes of an input control how the rest is split into pieces.
 enum BodyTarget {
     private static let bodyBytesMax = 2000
 
@@ -67,7 +66,7 @@ enum BodyTarget {
         return (.incomplete, body)
     }
 
-    /// The body, read line by line; only asked about what is complete.
+    /// The body, decoded line by line; for complete inputs only.
     private static func reference(_ bytes: [UInt8]) -> [UInt8]? {
         var rest = bytes[...]
         var body: [UInt8] = []
@@ -90,7 +89,7 @@ enum BodyTarget {
     private static func framing(_ bytes: [UInt8]) -> String? {
         let lines = bytes.split(separator: 0x0A, maxSplits: 1, omittingEmptySubsequences: false).map { String(decoding: $0, as: UTF8.self) }
         guard lines.count == 2 else { return nil }
-        // An absent header is not an empty one.
+        // An absent header differs from an empty one.
         let length = lines[0] == "-" ? nil : lines[0]
         let coding = lines[1].isEmpty ? nil : lines[1]
         do throws(HeadRefusal) {

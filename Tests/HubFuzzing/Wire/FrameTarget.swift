@@ -3,7 +3,7 @@ import HubJSON
 import HubTesting
 import PusherProtocol
 
-/// Frames of clients.
+/// Client frames.
 enum FrameTarget {
     @Sendable static func make() -> FuzzTarget {
         let tokens =
@@ -72,7 +72,7 @@ enum FrameTarget {
         ClientEvent.parse(value.serialized(), with: parser) == event ? nil : "written anew it is another event"
     }
 
-    /// A client event that is passed on parses, as the same event, and carries the data byte for byte.
+    /// Checks a forwarded client event: it parses as the same event, and carries the data byte for byte.
     private static func client(_ event: ClientEvent, _ name: String, _ text: String, _ data: DataLiteral, _ parser: JSONParser) -> String? {
         guard EventName.isClientEvent(name), !text.isEmpty else { return "a client event without a name or a channel" }
         guard let channel = ChannelName(text) else { return nil }
@@ -91,7 +91,7 @@ enum FrameTarget {
 }
 
 extension SeededRandom {
-    /// A channel's name, mostly a valid one.
+    /// A channel name, mostly valid.
     mutating func channel() -> String {
         let prefix = element(of: [
             "", "private-", "presence-", "private-encrypted-", "cache-", "private-cache-", "private-encrypted-cache-", "presence-cache-",

@@ -2,7 +2,7 @@ import HubCore
 import HubTesting
 import HubWire
 
-/// Heads of HTTP requests. The first two bytes of an input say in what pieces the rest arrives.
+/// Heads of HTTP requests. The first two bytes of an input control how the rest is split into pieces.
 enum HeadTarget {
     @Sendable static func make() -> FuzzTarget {
         let tokens = [
@@ -55,7 +55,7 @@ enum HeadTarget {
         }
         switch (whole, pieces) {
         case (.incomplete, .incomplete): return input.count < RequestHead.bytesMax ? nil : "it waits for more than a head may have"
-        // Which mistake is met first may depend on what has come.
+        // The first mistake found may depend on the split.
         case (.refused(let one), .refused(let other)): return judge(one) ?? judge(other)
         case (.complete(let one, let count), .complete(let other, let otherCount)):
             guard count == otherCount, isSame(one, other) else {
@@ -66,7 +66,7 @@ enum HeadTarget {
         }
     }
 
-    /// A dictionary's description has no order.
+    /// Compares field by field, because a dictionary's description has no order.
     private static func isSame(_ one: RequestHead, _ other: RequestHead) -> Bool {
         var (one, other) = (one, other)
         guard one.request.headers == other.request.headers else { return false }
@@ -79,7 +79,7 @@ enum HeadTarget {
         [400, 405, 413, 417, 426, 431, 501, 505].contains(refusal.status) && !refusal.sentence.isEmpty ? nil : "a bad refusal: \(refusal)"
     }
 
-    /// Looks at a head that was taken in with other eyes: line by line, as text.
+    /// Checks an accepted head independently: line by line, as text.
     private static func judge(_ head: RequestHead, _ bytes: [UInt8]) -> String? {
         guard bytes.count <= RequestHead.bytesMax, bytes.suffix(4).elementsEqual("\r\n\r\n".utf8) else {
             return "a head of \(bytes.count) bytes"

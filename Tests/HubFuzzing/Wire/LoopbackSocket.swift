@@ -1,10 +1,10 @@
 import Glibc
 
-/// A client's end of one TCP connection to 127.0.0.1.
+/// The client's end of one TCP connection to 127.0.0.1.
 struct LoopbackSocket {
     private let descriptor: Int32
 
-    /// Nil when nobody accepts.
+    /// Nil if the connection is refused.
     init?(port: Int) {
         descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
         guard descriptor >= 0 else { return nil }
@@ -19,14 +19,14 @@ struct LoopbackSocket {
             Glibc.close(descriptor)
             return nil
         }
-        // A reset instead of TIME_WAIT: thousands of connections a minute would use up the ports.
+        // A reset instead of TIME_WAIT: thousands of connections a minute would exhaust the ports.
         var abort = linger(l_onoff: 1, l_linger: 0)
         var limit = timeval(tv_sec: 5, tv_usec: 0)
         setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
         setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &abort, socklen_t(MemoryLayout<linger>.size))
     }
 
-    /// False when the peer has ended the connection.
+    /// False if the peer has ended the connection.
     func send(_ bytes: [UInt8]) -> Bool {
         var sent = 0
         while sent < bytes.count {
@@ -37,7 +37,7 @@ struct LoopbackSocket {
         return true
     }
 
-    /// What has come when the time is over or something came.
+    /// Waits for bytes until the limit; returns those that arrived.
     func receive(withinMilliseconds limit: Int32) -> [UInt8] {
         var wanted = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
         guard poll(&wanted, 1, limit) > 0 else { return [] }

@@ -8,8 +8,8 @@ import HubYAML
 import Logging
 import PusherProtocol
 
-/// Whole requests, upgrades and WebSocket frames as bytes over loopback, against a running hub. The first byte of an input
-/// says in how many pieces the rest is sent.
+/// Requests, upgrades and WebSocket frames as bytes over loopback, against a running hub. The first byte of an input selects the number of
+/// pieces.
 enum SocketTarget {
     @Sendable static func make() throws -> FuzzTarget {
         let hub = try FuzzedHub()
@@ -106,7 +106,7 @@ private final class FuzzedHub {
             file: (
                 name: "f.yaml", text: "listen: { port: 0, loops: 2 }\nstore: sqlite:\(folder.path)/t.db\nlimits: { request_timeout: 2s }"
             ))
-        // It has a word for most inputs.
+        // Silences the log, which has a message for most inputs.
         TransportLog.start { _ in }
         server = try waiting {
             try await Server(configuration, definitions: .empty, logger: Logger(label: "fuzz") { _ in SwiftLogNoOpLogHandler() })
@@ -129,7 +129,7 @@ private final class FuzzedHub {
         return count % 32 == 0 ? health() : nil
     }
 
-    /// The hub still answers others.
+    /// Checks that the hub still answers other connections.
     private func health() -> String? {
         guard let socket = LoopbackSocket(port: server.port) else { return "the hub takes no connections" }
         defer { socket.close() }
@@ -146,7 +146,7 @@ private final class FuzzedHub {
     }
 }
 
-/// Runs asynchronous work for a caller that is not.
+/// Runs asynchronous work for a synchronous caller.
 private func waiting<Result: Sendable>(_ work: @escaping @Sendable () async throws -> Result) throws -> Result {
     let done = DispatchSemaphore(value: 0)
     let box = ResultBox<Result>()

@@ -1,10 +1,10 @@
 import HubTesting
 import HubWire
 
-/// WebSocket frames of clients as bytes. The first two bytes of an input say in what pieces the rest arrives.
+/// Client WebSocket frames as bytes. The first two bytes of an input control how the rest is split into pieces.
 enum WireTarget {
     private static let messageBytesMax = 300
-    /// A header and a control frame's payload may wait beside a message.
+    /// A header and a control frame's payload may wait in addition to a message.
     private static let heldBytesMax = messageBytesMax + 14 + CloseFrame.payloadBytesMax
 
     @Sendable static func make() -> FuzzTarget {
@@ -31,7 +31,7 @@ enum WireTarget {
         return random.chance(1, in: 20) ? frame.header : frame.bytes
     }
 
-    /// An event, comparable.
+    /// A comparable event.
     private enum Seen: Equatable {
         case message(isBinary: Bool, [UInt8])
         case fragment, tooLong
@@ -88,7 +88,7 @@ enum WireTarget {
         return (events, nil)
     }
 
-    /// The frames, read in one go with all the bytes at hand (RFC 6455, 5).
+    /// The frames, decoded at once from all bytes (RFC 6455, 5).
     private static func reference(_ bytes: [UInt8]) -> [Seen] {
         var events: [Seen] = []
         var rest = bytes[...]
@@ -137,7 +137,7 @@ enum WireTarget {
         return events
     }
 
-    /// Whether it is UTF-8, or the beginning of such: then some end makes it whole.
+    /// Whether the bytes are UTF-8, or a prefix of valid UTF-8.
     private static func isText(_ bytes: [UInt8], isEnd: Bool) -> Bool {
         if String(validating: bytes, as: UTF8.self) != nil { return true }
         guard !isEnd else { return false }

@@ -1,12 +1,13 @@
-/// The cases of the Autobahn test suite's fuzzing client (its sections 1 to 7 and 10), told anew from RFC 6455 under the same numbers: a
-/// server that fails one of these fails the suite's. Limits (9) have no standard answer, and compression (12, 13) is not negotiated.
+/// The cases of the Autobahn test suite's fuzzing client (sections 1 to 7 and 10), rewritten from RFC 6455 with the same numbers. A server
+/// that fails one of these fails the suite's. Limits (9) have no standard answer, and compression (12, 13) is not negotiated.
 package enum AutobahnCases {
+    /// All cases, in the suite's order of sections.
     package static let all = framing + pings + reservedBits + opcodes + fragments + AutobahnTextCases.all + closing + automaticFragments
 
-    /// Cases in each section of the suite.
+    /// Number of cases per section of the suite.
     package static let counts = [1: 16, 2: 11, 3: 7, 4: 10, 5: 20, 6: 145, 7: 37, 10: 1]
 
-    /// All but those that need an application which echoes messages.
+    /// The cases that need no application which echoes messages.
     package static let withoutEcho = all.filter(\.needsNoEcho)
 
     private static let greeting = "Hello, world!"
@@ -20,13 +21,13 @@ package enum AutobahnCases {
         ClientFrame(opcode, Array(text.utf8), isFinal: isFinal, reserved: reserved).bytes
     }
 
-    /// One write for each.
+    /// One write per frame.
     static func send(_ frames: [[UInt8]]) -> [WireCase.Step] { frames.map { .send($0, inPiecesOf: nil) } }
-    /// One write for all.
+    /// One write for all frames.
     private static func sendAtOnce(_ frames: [[UInt8]]) -> [WireCase.Step] { [.send(frames.flatMap { $0 }, inPiecesOf: nil)] }
     private static func sendByOctets(_ frames: [[UInt8]]) -> [WireCase.Step] { frames.map { .send($0, inPiecesOf: 1) } }
 
-    /// A message of one frame, of each length at which the header changes, and once more in pieces.
+    /// A message of one frame at each length where the header changes, and once more in pieces.
     private static let framing: [WireCase] = lengths("1.1", opcode: 1, UInt8(ascii: "*")) + lengths("1.2", opcode: 2, 0xFE)
 
     private static func lengths(_ number: String, opcode: UInt8, _ byte: UInt8) -> [WireCase] {
@@ -64,7 +65,7 @@ package enum AutobahnCases {
         return pings
     }()
 
-    /// A greeting, then a mistake, then a PING that nobody may answer any more.
+    /// A greeting, then a mistake, then a PING that must stay unanswered.
     private static func behindGreeting(_ number: String, _ mistake: [UInt8], _ steps: ([[UInt8]]) -> [WireCase.Step]) -> WireCase {
         WireCase(number, steps([bytes(1, greeting), mistake, bytes(9)]), answers: [.text(greeting)], .failed([1002]))
     }
@@ -79,7 +80,7 @@ package enum AutobahnCases {
         WireCase("3.7", send([bytes(8, reserved: 7)]), .failed([1002])),
     ]
 
-    /// Opcodes without a meaning: five for messages (from 3), five for control frames (from 11).
+    /// Undefined opcodes: five for messages (from 3), five for control frames (from 11).
     private static let opcodes: [WireCase] = meaningless("4.1", from: 3) + meaningless("4.2", from: 11)
 
     private static func meaningless(_ number: String, from first: UInt8) -> [WireCase] {
@@ -98,7 +99,7 @@ package enum AutobahnCases {
         let whole = WireFrame.text("one, two")
         let stray = bytes(0, "continues nothing")
         let openStray = bytes(0, "continues nothing", isFinal: false)
-        /// A number for each way to write: at once, frame by frame, octet by octet.
+        /// Three numbers, one per way to write: at once, frame by frame, octet by octet.
         func inThreeWays(from first: Int, _ frames: [[UInt8]], answers: [WireFrame] = [], _ end: WireCase.End) -> [WireCase] {
             [
                 WireCase("5.\(first)", sendAtOnce(frames), answers: answers, end),
@@ -140,7 +141,7 @@ package enum AutobahnCases {
             WireCase("7.1.3", sendAtOnce([close(1000), bytes(9)]), .closeAnswered([1000])),
             WireCase("7.1.4", sendAtOnce([close(1000), bytes(1, greeting)]), .closeAnswered([1000])),
             WireCase("7.1.5", sendAtOnce([bytes(1, "one, ", isFinal: false), close(1000), bytes(0, "two")]), .closeAnswered([1000])),
-            // A server may be too busy with the long message, or find it too long, to say anything but its close frame.
+            // A server may answer the long message with its close frame only: it may be busy, or the message may exceed its limit.
             WireCase(
                 "7.1.6", sendAtOnce([bytes(1, of: quarter), bytes(1, greeting), close(1000), bytes(9)]),
                 answers: [WireFrame(1, quarter), .text(greeting)], .undefined([1000, 1009])),
@@ -164,13 +165,13 @@ package enum AutobahnCases {
         return cases
     }()
 
-    /// A long message in many fragments, as a library makes them by itself.
+    /// A long message in many fragments, like a library's automatic fragmentation.
     private static let automaticFragments: [WireCase] = {
         let message = [UInt8](repeating: UInt8(ascii: "*"), count: 65_536)
         return [WireCase("10.1.1", sendAtOnce(fragments(of: message, count: 1_300)), answers: [WireFrame(1, message)], .closedByClient)]
     }()
 
-    /// A text message in frames of so many bytes each.
+    /// A text message in frames of `count` bytes each.
     package static func fragments(of message: [UInt8], count: Int) -> [[UInt8]] {
         stride(from: 0, to: message.count, by: count).map { start in
             let end = min(start + count, message.count)

@@ -1,11 +1,11 @@
-/// Section 6 of Autobahn's cases: text that is UTF-8, and text that is not and fails the connection with 1007 (RFC 6455, 8.1). The
-/// sequences are those at which decoders go wrong: first and last of each length, overlong, surrogates, cut off.
+/// Section 6 of Autobahn's cases: valid UTF-8, and invalid UTF-8 that fails the connection with 1007 (RFC 6455, 8.1). The sequences are
+/// those that break decoders: first and last of each length, overlong forms, surrogates, cut-off sequences.
 enum AutobahnTextCases {
     static let all = emptyFragments + valid + invalid + early + sequences
 
     private static let kosme = Array("\u{3BA}\u{1F79}\u{3C3}\u{3BC}\u{3B5}".utf8)
     private static let surrogate: [UInt8] = [0xED, 0xA0, 0x80]
-    /// Of the code point behind the last.
+    /// The code point after the last valid one.
     private static let beyond: [UInt8] = [0xF4, 0x90, 0x80, 0x80]
     private static let tail = Array("tail".utf8)
 
@@ -43,9 +43,9 @@ enum AutobahnTextCases {
         refused("6.3.1", [kosme + surrogate + tail]), refused("6.3.2", (kosme + surrogate + tail).map { [$0] }),
     ]
 
-    /// The mistake is sent some time before the message's end, and can be noticed there.
+    /// The mistake is sent some time before the message's end, and can be detected at once.
     private static let early: [WireCase] = [
-        // Behind the mistake's first byte a code point can still be legal; its second one decides.
+        // After the mistake's first byte a code point may still be valid; its second byte decides.
         earlyInFragments("6.4.1", kosme.count, kosme.count + 4), earlyInFragments("6.4.2", kosme.count + 1, kosme.count + 2),
         earlyInPieces("6.4.3", kosme.count, kosme.count + 4), earlyInPieces("6.4.4", kosme.count + 1, kosme.count + 2),
     ]
@@ -53,7 +53,7 @@ enum AutobahnTextCases {
     private static func earlyInFragments(_ number: String, _ first: Int, _ second: Int) -> WireCase {
         let whole = kosme + beyond + tail
         let steps = message([Array(whole[..<first]), Array(whole[first..<second]), Array(whole[second...])])
-        // The PONG shows that the beginning was taken in and is no mistake yet.
+        // The PONG shows that the server has read the beginning and found no mistake yet.
         let ping = WireCase.Step.send(ClientFrame(9).bytes, inPiecesOf: nil)
         return WireCase(number, [steps[0], ping, .answers(1), .quiet, steps[1], .moment, steps[2]], answers: [.pong()], .failed([1007]))
     }
@@ -66,7 +66,7 @@ enum AutobahnTextCases {
         return WireCase(number, [steps[0], .quiet, steps[1], .moment, steps[2]], .failed([1007]))
     }
 
-    /// A code point's bits in so many bytes, whether or not UTF-8 allows it: the scheme of its first edition went up to six.
+    /// Encodes a code point in `count` bytes, whether or not UTF-8 allows it: UTF-8's first edition went up to six.
     private static func encoded(_ value: UInt32, in count: Int) -> [UInt8] {
         guard count > 1 else { return [UInt8(value)] }
         var rest = value
@@ -79,7 +79,7 @@ enum AutobahnTextCases {
         return [mark | UInt8(rest)] + bytes
     }
 
-    /// The highest value that so many bytes hold.
+    /// The highest value that fits `count` bytes.
     private static func highest(in count: Int) -> UInt32 {
         count == 1 ? 0x7F : (1 << UInt32(5 * count + 1)) - 1
     }
@@ -92,11 +92,11 @@ enum AutobahnTextCases {
     private static func valid(_ list: [[UInt8]]) -> Sequences { list.map { (true, $0) } }
     private static func invalid(_ list: [[UInt8]]) -> Sequences { list.map { (false, $0) } }
     private static func scalars(_ values: [UInt32]) -> Sequences { valid(values.map { shortest($0) }) }
-    /// One for each count of bytes.
+    /// One sequence per count of bytes.
     private static func invalid(_ counts: ClosedRange<Int>, _ bytes: (Int) -> [UInt8]) -> Sequences { invalid(counts.map(bytes)) }
 
     private static let words: [[UInt8]] = ["hello$world", "hello¢world", "hello€world", "hello𤭢world"].map { Array($0.utf8) } + [kosme]
-    /// Every beginning of a word; five end behind a code point.
+    /// Every prefix of a word; five end after a complete code point.
     private static let beginnings: Sequences = (1...kosme.count).map { ([2, 5, 7, 9, 11].contains($0), Array(kosme[..<$0])) }
     private static let continuations: [[UInt8]] = [
         [0x80], [0xBF], [0x80, 0xBF], [0x80, 0xBF, 0x80], [0x80, 0xBF, 0x80, 0xBF], [0x80, 0xBF, 0x80, 0xBF, 0x80],
@@ -119,7 +119,7 @@ enum AutobahnTextCases {
     }
     private static let nonCharacters: [UInt32] = (0...16).flatMap { (plane: UInt32) in [plane << 16 | 0xFFFE, plane << 16 | 0xFFFF] }
 
-    /// By subsection from 6.5 on; each sequence is one message of one frame.
+    /// The groups by subsection from 6.5 on; each sequence is one message of one frame.
     private static let groups: [Sequences] = {
         var groups: [Sequences] = [valid(words), beginnings]
         groups.append(scalars([0, 0x80, 0x800, 0x10000]))
@@ -132,7 +132,7 @@ enum AutobahnTextCases {
         groups.append(invalid(cutOff))
         groups.append(invalid([cutOff.flatMap { $0 }]))
         groups.append(invalid([[0xFE], [0xFF], [0xFE, 0xFE, 0xFF, 0xFF]]))
-        // A slash, the highest value of one byte less, and zero: all longer than need be.
+        // Overlong forms: a slash, the highest value of one byte less, and zero.
         groups.append(invalid(2...6) { encoded(0x2F, in: $0) })
         groups.append(invalid(2...6) { encoded(highest(in: $0 - 1), in: $0) })
         groups.append(invalid(2...6) { encoded(0, in: $0) })

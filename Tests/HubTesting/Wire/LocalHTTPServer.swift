@@ -1,25 +1,26 @@
 import Foundation
 import Synchronization
 
-/// A small HTTP/1.1 server on 127.0.0.1 for tests: one thread per connection, ended with `stop`.
+/// A small HTTP/1.1 server on 127.0.0.1 for tests: one thread per connection, ended by `stop`.
 package final class LocalHTTPServer: Sendable {
     package struct Request: Sendable {
         package var method: String
         package var path: String
-        /// Lower-case names.
+        /// Names in lower case.
         package var headers: [String: String]
         package var body: [UInt8]
-        /// Which connection it came over, counted from 1.
+        /// Number of its connection, from 1.
         package var connection: Int
 
+        /// The body as text.
         package var text: String { String(decoding: body, as: UTF8.self) }
     }
 
     package enum Reply: Sendable {
         case answer(Int, headers: [(String, String)] = [], body: String = "")
-        /// Reads the request and never answers; the connection ends with the server.
+        /// Reads the request and never answers; `stop` ends the connection.
         case silence
-        /// Closes the connection without a byte.
+        /// Closes the connection without an answer.
         case close
     }
 
@@ -28,6 +29,8 @@ package final class LocalHTTPServer: Sendable {
     private let handler: @Sendable (Request) -> Reply
     private let open = Mutex<(descriptors: Set<Int32>, connections: Int, requests: [Request], stopped: Bool)>(([], 0, [], false))
 
+    /// Starts the server on a free port.
+    /// - Parameter handler: called on the connection's thread for every request.
     package init(_ handler: @escaping @Sendable (Request) -> Reply) throws {
         self.handler = handler
         listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
@@ -47,9 +50,12 @@ package final class LocalHTTPServer: Sendable {
     }
 
     package var url: String { "http://127.0.0.1:\(port)" }
+    /// All requests so far.
     package var requests: [Request] { open.withLock { $0.requests } }
+    /// Number of connections so far.
     package var connections: Int { open.withLock { $0.connections } }
 
+    /// Closes the port and all connections.
     package func stop() {
         let descriptors = open.withLock { open in
             open.stopped = true

@@ -1,21 +1,21 @@
 import COpenSSL
 import Foundation
 
-/// A server's certificate for one test, with its key and the authority behind it, in files that go away with it.
+/// A server's certificate for one test, with its key and its authority, in files that are deleted with it.
 package final class TestCertificate {
-    /// What is particular about a certificate.
+    /// The properties of a certificate.
     package struct Kind {
         package var name = "localhost"
-        /// Nil: P-256.
+        /// Nil: a P-256 key.
         package var rsaBits: Int?
-        /// Authorities between the root, which is not in the file, and the server's certificate. None: self-signed.
+        /// Authorities between the root and the server's certificate; the file leaves out the root. 0: self-signed.
         package var intermediates = 0
-        /// In seconds from now.
+        /// Seconds from now.
         package var validFrom = -3600
         package var validUntil = 86_400
-        /// Of the key file.
+        /// Password of the key file.
         package var password: String?
-        /// The file's certificates from the last to the first.
+        /// Whether the file lists its certificates from the last to the first.
         package var isReversed = false
 
         package init(
@@ -34,8 +34,9 @@ package final class TestCertificate {
 
     package let certificatePath: String
     package let keyPath: String
-    /// The root that the chain leads to.
+    /// File of the root certificate.
     package let authorityPath: String
+    /// Folder of the files, deleted with this object.
     package let folder: URL
 
     package convenience init() throws { try self.init(Kind()) }
@@ -69,7 +70,7 @@ package final class TestCertificate {
         try? FileManager.default.removeItem(at: folder)
     }
 
-    /// Puts another certificate where this one is: what renewing does.
+    /// Replaces the files by another certificate's, like a renewal.
     package func replace(with other: TestCertificate) throws {
         for (former, new) in [(certificatePath, other.certificatePath), (keyPath, other.keyPath)] {
             try Data(contentsOf: URL(fileURLWithPath: new)).write(to: URL(fileURLWithPath: former))
@@ -99,7 +100,7 @@ package final class TestCertificate {
                 X509_add_ext(certificate, item, -1)
                 X509_EXTENSION_free(item)
             }
-            // Where the tests' servers are.
+            // The names and addresses of the tests' servers.
             if !isAuthority, let item = X509V3_EXT_conf_nid(nil, nil, NID_subject_alt_name, "DNS:localhost,IP:127.0.0.1") {
                 X509_add_ext(certificate, item, -1)
                 X509_EXTENSION_free(item)

@@ -1,31 +1,33 @@
-/// One conversation in WebSocket frames: what a client sends, what has to come back, and how it ends (RFC 6455).
+/// One conversation in WebSocket frames: the client's frames, the expected answers and the end (RFC 6455).
 package struct WireCase: Sendable, CustomStringConvertible {
+    /// One step of the client.
     package enum Step: Sendable {
-        /// Bytes, in writes of so many each; nil: all in one.
+        /// Sends bytes, in writes of `inPiecesOf` bytes each; nil: in one write.
         case send([UInt8], inPiecesOf: Int?)
-        /// Goes on when so many answers have come in all, or the connection is closed.
+        /// Waits for this total number of answers, or for the connection's end.
         case answers(Int)
-        /// Goes on after a moment, in which the connection may not be closed: nothing is wrong yet.
+        /// Waits a moment, during which the connection must stay open: nothing is wrong yet.
         case quiet
-        /// Goes on after a moment, or when the connection is closed: a strict server has noticed the mistake.
+        /// Waits a moment, or for the connection's end: a strict server has detected the mistake.
         case moment
     }
 
+    /// The expected end of the connection.
     package enum End: Sendable {
-        /// All the answers come, the client closes with 1000, and so does the server.
+        /// All answers arrive, then the client closes with 1000 and the server does too.
         case closedByClient
-        /// All the answers come; the client's close frame is among the steps, and is answered with one of these codes. Nil: without any.
+        /// All answers arrive. The client's close frame is among the steps and is answered with one of these codes; nil: without a code.
         case closeAnswered([Int?])
-        /// The server fails the connection with one of these codes. Of the answers to what came before the mistake, a beginning comes.
+        /// The server fails the connection with one of these codes. A prefix of the answers before the mistake arrives.
         case failed([Int])
-        /// The server closes with one of these codes, or with the code of the client's close frame. A beginning of the answers comes.
+        /// The server closes with one of these codes, or with the client's. A prefix of the answers arrives.
         case undefined([Int?])
     }
 
-    /// The number of Autobahn's test suite, or a name where it has no such case.
+    /// The number in Autobahn's test suite, or a name if it has no such case.
     package let number: String
     package var steps: [Step]
-    /// What the server has to answer when it echoes messages.
+    /// The server's answers when it echoes messages.
     package var answers: [WireFrame]
     package let end: End
 
@@ -38,9 +40,10 @@ package struct WireCase: Sendable, CustomStringConvertible {
 
     package var description: String { number }
 
+    /// The section of Autobahn's test suite; 0 for other cases.
     package var section: Int { Int(number.prefix { $0 != "." }) ?? 0 }
 
-    /// The application need not echo a message for the case to pass.
+    /// Whether the case passes without an application that echoes messages.
     package var needsNoEcho: Bool {
         switch end {
         case .failed, .undefined: true
@@ -48,12 +51,12 @@ package struct WireCase: Sendable, CustomStringConvertible {
         }
     }
 
-    /// The case ends with a mistake, or with a close frame that the client sends on its own.
+    /// Whether the case ends with a mistake, or with a close frame sent by the client.
     package var isAboutClosing: Bool {
         if case .closedByClient = end { false } else { true }
     }
 
-    /// The same bytes, in writes of so many each.
+    /// The same bytes, in writes of `count` each.
     package func inPieces(of count: Int, named name: String) -> WireCase {
         let steps = steps.map { step in
             if case .send(let bytes, _) = step { Step.send(bytes, inPiecesOf: count) } else { step }
@@ -62,7 +65,7 @@ package struct WireCase: Sendable, CustomStringConvertible {
     }
 }
 
-/// A frame as a server sends it, whole.
+/// A whole frame from a server.
 package struct WireFrame: Sendable, Equatable {
     package let opcode: UInt8
     package let payload: [UInt8]
@@ -76,25 +79,26 @@ package struct WireFrame: Sendable, Equatable {
     package static func pong(_ payload: String = "") -> WireFrame { WireFrame(10, Array(payload.utf8)) }
 
     package var isControl: Bool { opcode >= 8 }
-    /// Of a close frame; nil when it has none.
+    /// The code of a close frame; nil if it has none.
     package var closeCode: Int? { payload.count >= 2 ? Int(payload[0]) << 8 | Int(payload[1]) : nil }
 }
 
-/// A frame of a client, as bytes, legal or not (RFC 6455, 5.2).
+/// A client's frame as bytes, valid or not (RFC 6455, 5.2).
 package struct ClientFrame {
+    /// The encoding of the payload's length.
     package enum Length {
-        /// The shortest form, as the RFC wants it.
+        /// The shortest form, which the RFC requires.
         case minimal
         case twoBytes
         case eightBytes
-        /// In eight bytes, whatever the payload's is.
+        /// A false length in eight bytes.
         case claimed(UInt64)
     }
 
     package var opcode: UInt8
     package var payload: [UInt8] = []
     package var isFinal = true
-    /// RSV1 is 4, RSV3 is 1.
+    /// The reserved bits: RSV1 is 4, RSV3 is 1.
     package var reserved: UInt8 = 0
     package var isMasked = true
     package var length = Length.minimal
@@ -130,6 +134,7 @@ package struct ClientFrame {
         return isMasked ? bytes + Self.key : bytes
     }
 
+    /// The whole frame.
     package var bytes: [UInt8] {
         guard isMasked else { return header + payload }
         return header + payload.enumerated().map { $0.element ^ Self.key[$0.offset & 3] }

@@ -1,12 +1,13 @@
-/// Mistakes of a client that no case of Autobahn's makes, and messages around the bound of a server.
+/// Client mistakes that Autobahn does not cover, and messages around a server's limit.
 package enum WireCases {
+    /// All cases that hold for every limit.
     package static let all = masks + lengths + control + reserved + text
 
     private static func failed(_ name: String, _ frames: [ClientFrame], answers: [WireFrame] = [], code: Int = 1002) -> WireCase {
         WireCase(name, [.send(frames.flatMap(\.bytes), inPiecesOf: nil)], answers: answers, .failed([code]))
     }
 
-    /// Only the header of the last frame is sent: it says enough.
+    /// Sends only the header of the last frame, which is sufficient.
     private static func failedByHeader(_ name: String, _ frame: ClientFrame, code: Int = 1002) -> WireCase {
         WireCase(name, [.send(frame.header, inPiecesOf: nil)], .failed([code]))
     }
@@ -83,7 +84,7 @@ package enum WireCases {
             answers: [.pong(), .text("ä")], .closedByClient),
     ]
 
-    /// Messages at a server's bound and beyond it, whole and in fragments of every size.
+    /// Messages at and above a server's limit, whole and in fragments of every size.
     package static func limits(messageBytesMax: Int) -> [WireCase] {
         let most = [UInt8](repeating: UInt8(ascii: "*"), count: messageBytesMax)
         let more = most + [42]

@@ -1,12 +1,12 @@
 import Glibc
 
-/// A WebSocket client that holds one conversation of the table with a server on 127.0.0.1, and judges it. Blocks its thread.
+/// A WebSocket client that holds one conversation with a server on 127.0.0.1, and judges it. Blocks its thread.
 package final class WireClient {
-    /// What a conversation came to.
+    /// The result of a conversation.
     package struct Outcome: Sendable {
-        /// What is wrong; empty: the server did as it should.
+        /// The server's faults; empty if it behaved correctly.
         package var complaints: [String] = []
-        /// All the answers came, and a mistake was noticed as early as it could be.
+        /// Whether all answers arrived, and a mistake was detected as early as possible.
         package var isStrict = true
     }
 
@@ -16,15 +16,15 @@ package final class WireClient {
     private var hasEnded = false
     private var outcome = Outcome()
 
-    /// Waits are counted in slices of time, not in time: a busy machine makes each of them longer, and the server's work alike.
+    /// Waits count slices instead of time: a busy machine stretches the slices and the server's work alike.
     private static let sliceMilliseconds: Int32 = 10
-    /// Twenty seconds of an idle machine.
+    /// Twenty seconds on an idle machine.
     private static let patience = 2_000 * SlowBuild.factor
-    /// Three seconds of an idle machine. A server that waits for the answer to its close frame should not do so for more than one.
+    /// Three seconds on an idle machine. A server should wait at most one second for the answer to its close frame.
     private static let patienceForEnd = 300 * SlowBuild.factor
     private static let momentSlices = 15
 
-    /// Connects and upgrades; nil when the server does not answer with 101.
+    /// Connects and upgrades; nil unless the server answers with 101.
     package init?(port: Int, path: String) {
         descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
         guard descriptor >= 0 else { return nil }
@@ -50,7 +50,7 @@ package final class WireClient {
         input.removeFirst(end)
     }
 
-    /// Where the first frame may begin; nil before the upgrade's answer is whole.
+    /// Start of the first frame; nil until the upgrade's answer is complete.
     private var headEnd: Int? {
         let blankLine = Array("\r\n\r\n".utf8)
         guard input.count >= blankLine.count else { return nil }
@@ -62,12 +62,12 @@ package final class WireClient {
     }
 
     /// Holds the conversation.
-    /// - Parameter echoes: false: the server answers messages with words of its own, which do not count.
+    /// - Parameter echoes: false if the server sends messages of its own, which do not count.
     package func hold(_ item: WireCase, echoes: Bool = true) -> Outcome {
         let expected = echoes ? item.answers : item.answers.filter(\.isControl)
-        // A server may ask whether the client is still there.
+        // PINGs do not count: a server may check whether the client is alive.
         func answers() -> [WireFrame] { frames.filter { $0.opcode != 8 && $0.opcode != 9 && (echoes || $0.isControl) } }
-        // What is left over from the upgrade's segment.
+        // The rest of the upgrade's segment.
         takeFrames()
         for step in item.steps {
             switch step {
@@ -145,7 +145,7 @@ package final class WireClient {
         return true
     }
 
-    /// Reads until the condition is met, the server ends the connection, or the time is over.
+    /// Reads until the condition is met, the server ends the connection, or the time is up.
     private func wait(slices: Int, readsFrames: Bool = true, _ isMet: (WireClient) -> Bool) {
         var left = slices
         while left > 0, !hasEnded, !isMet(self) {

@@ -9,7 +9,7 @@ import Synchronization
 /// change only with their outcomes, because writing each row twice took as long as sending. After a crash, `takeUp` writes the remaining
 /// leases into the rows of their deliveries.
 ///
-/// A read beside the writer must copy `current` *before* it begins: a lease is removed only after its outcome is written.
+/// A read parallel to the writer must copy `current` *before* it begins: a lease is removed only after its outcome is written.
 final class PushLeases: Sendable {
     struct Lease: Sendable, Equatable {
         /// Number of the row in the table `lease`.
@@ -20,7 +20,7 @@ final class PushLeases: Sendable {
     }
 
     private struct State {
-        /// By `delivery.rowid`.
+        /// Key: `delivery.rowid`.
         var leases: [Int64: Lease] = [:]
         /// Unanswered deliveries per batch.
         var left: [Int64: Int] = [:]
@@ -36,7 +36,7 @@ final class PushLeases: Sendable {
 
     private let state = Mutex(State())
 
-    /// By `delivery.rowid`.
+    /// Key: `delivery.rowid`.
     var current: [Int64: Lease] { state.withLock { $0.leases } }
 
     /// Row of `lease` that `SQLiteStore.probe` writes. If a crash leaves it behind, it names no delivery.

@@ -13,7 +13,7 @@ struct PushUpdate {
 
     private static var isFull: String { "COALESCE(length(attempts_log), 0) >= \(AttemptLog.bytesMax)" }
 
-    /// Not `IN`, for which SQLite builds a table of the four words on every run. That takes as long as the update.
+    /// Not `IN`, for which SQLite builds a table of the four words on every run. The table takes as long as the update.
     private static let isOpen: String =
         "CASE state " + PushState.open.map { "WHEN '\($0.rawValue)' THEN 1" }.joined(separator: " ") + " ELSE 0 END"
 
@@ -21,7 +21,7 @@ struct PushUpdate {
         find = try RawStatement("SELECT rowid, \(Self.isOpen) FROM delivery WHERE event = ?1 AND user = ?2 AND device = ?3", db)
         // A push confirmed during its attempt is not retried: its notification would reappear after its clear.
         let isWithdrawn = "?3 = 'retry' AND outcome = '\(Self.receipt)'"
-        // By row number: a search by the key takes as long as the rest. The nid guards against foreign renumbering of the rows.
+        // Found by row number: a search by the key takes as long as the rest. The nid guards against foreign renumbering of the rows.
         outcome = try RawStatement(
             """
             UPDATE delivery SET state = CASE WHEN \(isWithdrawn) THEN 'cancelled' ELSE ?3 END, due_at = ?4, attempts = ?5, provider_id = ?6,

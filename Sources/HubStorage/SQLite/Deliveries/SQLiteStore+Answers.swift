@@ -20,7 +20,7 @@ extension SQLiteStore {
         before cutoff: Int64, keeping countMax: Int, limit: Int
     ) async throws -> (expired: Int, displaced: Int) {
         guard limit > 0 else { return (0, 0) }
-        // Counted beside the writer, because it reads the whole index. Answers that arrive meanwhile count the next time.
+        // Counted outside the writer, because it reads the whole index. Answers that arrive meanwhile count the next time.
         let count = try await read { db in try Int.fetchOne(db.cachedStatement(sql: "SELECT COUNT(*) FROM answer")) ?? 0 }
         return try await write { db in
             try db.cachedStatement(

@@ -5,7 +5,7 @@ import HubJSON
 
 /// A delivery's message in its stored form.
 ///
-/// A text common to several rows of an event is a row of `message`, named by `delivery.message_number`: a delivery's row is written several
+/// A text common to several rows of an event is a row of `message`, named by `delivery.message_number`. A delivery's row is written several
 /// times, and the text is longer than the rest of it. `delivery.message` then holds a JSON object with the row's own members, mostly empty.
 /// For a text of one row only, and in rows of earlier versions, `delivery.message` holds the whole message.
 struct StoredMessage {
@@ -76,9 +76,9 @@ struct MessageReader {
     }
 
     /// - Parameters:
-    ///     - own: the column `message`.
-    ///     - number: the column `message_number`.
-    ///     - nid: the notification's id of the row.
+    ///   - own: the column `message`.
+    ///   - number: the column `message_number`.
+    ///   - nid: the notification's id of the row.
     /// - Throws: `StorageError.Code.unreadableRow` if the message cannot be read, or SQLite's error.
     mutating func message(_ own: String, number: Int64?, nid: String) throws -> PushMessage {
         guard let number else { return try PushMessageCoding.decode(Self.parse(own)) }

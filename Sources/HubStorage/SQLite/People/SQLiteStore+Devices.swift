@@ -66,7 +66,7 @@ extension SQLiteStore {
     }
 
     /// Makes room for one more device of the user. Rows without a token are removed first. A participant never displaces a token that a
-    /// gateway accepted. Of the unaccepted ones the newest goes, so that a stranger who knows an e-mail cannot push out the first phone.
+    /// gateway accepted. The newest unaccepted one goes, so that a stranger who knows an e-mail cannot push out the first phone.
     private static func makeRoom(for device: Device, by writer: DeviceWriter, perUserMax: Int, _ db: Database) throws {
         func makeRoom(among prefix: String, max: Int) throws {
             let own = "app = ? AND user = ? AND substr(id, 1, length(?)) = ?"

@@ -99,8 +99,8 @@ extension SQLiteStore {
         }
     }
 
-    /// Cost: one index entry and one look-up in a list in memory, for each of the user's own events with a short list after the position,
-    /// and for a bounded number of events with a long list.
+    /// Cost per event: one index entry and one look-up in a list in memory. Reads all of the user's events with a short list after the
+    /// position, and a bounded number of events with a long list.
     package func events(app: String, user: String, after position: Int64, limit: Int) async throws -> UserEvents {
         let limit = min(limit, Self.pageMax)
         guard limit > 0 else { return UserEvents(entries: [], position: position, isMore: true) }
@@ -144,7 +144,7 @@ extension SQLiteStore {
         }
     }
 
-    /// Runs `work` beside the writer, then reports the rows that could not be read.
+    /// Runs `work` in parallel with the writer, then reports the rows that could not be read.
     func reading<Value: Sendable>(_ work: @Sendable (Database, inout Lists) throws -> Value) async throws -> Value {
         let (value, problems) = try await read { db in
             var lists = Lists(cache: snapshots, db: db)

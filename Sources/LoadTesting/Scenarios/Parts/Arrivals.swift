@@ -30,8 +30,8 @@ final class Arrivals: LinkWatcher {
     private static let leaveCheck: UInt64 = 5_000_000
 
     /// - Parameters:
-    ///     - schedule: the arrivals; nil: only by calls of `come`.
-    ///     - stay: nanoseconds; `.max`: for ever.
+    ///   - schedule: the arrivals; nil: only by calls of `come`.
+    ///   - stay: nanoseconds; `.max`: for ever.
     init(worker: Worker, schedule: OpenLoop?, stay: UInt64, plan: @escaping (UInt64) -> ConnectionPlan) {
         self.worker = worker
         self.stay = stay
