@@ -1,5 +1,5 @@
 internal import HubCrypto
-package import HubDelivery
+internal import HubDelivery
 internal import HubHTTPClient
 
 /// FCM settings of one project: a service account. No description of it contains the key.
