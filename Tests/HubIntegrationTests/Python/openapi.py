@@ -75,7 +75,7 @@ def routes():
             count += 1
 
     # What the server knows is looked for with the words of its own sources, in every place of a path.
-    sources = "".join(source.read_text() for source in (ROOT / "Sources/HubAPI").glob("*.swift"))
+    sources = "".join(source.read_text() for source in (ROOT / "Sources/HubAPI").rglob("*.swift"))
     words = sorted(set(re.findall(r'"/?([a-z][a-z_-]*)"', sources)))
     check({"events", "sessions", "me", "terminate_connections", "health"} <= set(words), words)
     shapes = [re.compile(re.sub(r"\\{\w+\\}", "[^/]+", re.escape(path))) for path in document["paths"]]
