@@ -55,14 +55,15 @@ package final class LocalHTTPServer: Sendable {
     /// Number of connections so far.
     package var connections: Int { open.withLock { $0.connections } }
 
-    /// Closes the port and all connections.
+    /// Closes the port and all connections. Another call does nothing.
+    ///
+    /// Under the lock that guards each close: a number that is closed already may be another server's.
     package func stop() {
-        let descriptors = open.withLock { open in
+        open.withLock { open in
+            if !open.stopped { shutdown(listener, Int32(SHUT_RDWR)) }
             open.stopped = true
-            return open.descriptors
+            for descriptor in open.descriptors { shutdown(descriptor, Int32(SHUT_RDWR)) }
         }
-        shutdown(listener, Int32(SHUT_RDWR))
-        for descriptor in descriptors { shutdown(descriptor, Int32(SHUT_RDWR)) }
     }
 
     private func accept() {
@@ -81,13 +82,18 @@ package final class LocalHTTPServer: Sendable {
             }
             Thread.detachNewThread { [self] in serve(descriptor, number) }
         }
-        close(listener)
+        open.withLock { open in
+            open.stopped = true
+            close(listener)
+        }
     }
 
     private func serve(_ descriptor: Int32, _ number: Int) {
         defer {
-            open.withLock { _ = $0.descriptors.remove(descriptor) }
-            close(descriptor)
+            open.withLock { open in
+                open.descriptors.remove(descriptor)
+                close(descriptor)
+            }
         }
         var buffer: [UInt8] = []
         while let request = readRequest(descriptor, &buffer, number) {
