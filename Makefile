@@ -4,7 +4,7 @@ SWIFT ?= swift
 # What the sources link against, and what the tests and measurements use.
 DEPS := libwebsockets-dev libwebsockets-evlib-uv libuv1-dev libcurl4-openssl-dev libssl-dev libsimdjson-dev \
 	libsqlite3-dev libnghttp2-dev libstdc++-12-dev pkg-config
-TEST_DEPS := python3 python3-venv curl openssl
+TEST_DEPS := libxml2 python3 python3-venv curl openssl
 BENCH_DEPS := valgrind strace binutils
 # The servers that the hub is compared with; uWebSockets comes from PyPI.
 COMPARE_DEPS := nginx-light libnginx-mod-nchan nats-server gcc libc6-dev
@@ -14,7 +14,8 @@ SANITIZER :=
 FUZZ_SANITIZER = $(if $(SANITIZER),--sanitize=$(SANITIZER))
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
-.PHONY: help deps test-deps test-python bench-deps build run style check test test-sanitizers fuzz simulate bench soak loadtest one-surface frozen-tab push-bench compare gateways clean
+.PHONY: help deps test-deps test-python bench-deps build run style check test test-sanitizers fuzz simulate bench bench-counted soak loadtest \
+	one-surface frozen-tab push-bench compare gateways pictures clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 24
@@ -37,10 +38,11 @@ run: build ## run the hub on 127.0.0.1:6001 with the defaults
 test-python: test-deps
 	@Tests/HubIntegrationTests/python-env.sh .build/test-venv
 
-style: test-deps ## check format, names, rooms, module edges and citations
+style: ## check format, names, rooms, module edges, citations and prose
+	@$(call install,python3)
 	SWIFT='$(SWIFT)' Tests/Style/style.sh
 
-check: deps ## run the tests that need no socket, no other program and no Python
+check: deps style ## check style, and run the tests that need no socket and no other program
 	$(SWIFT) build --build-tests
 	SWIFT='$(SWIFT)' Tests/stages.sh computing
 
@@ -58,10 +60,13 @@ fuzz: deps ## attack the parsers with seeded inputs: SEED=1 COUNT=10000000 SANIT
 
 PAIRS ?= 1000000
 simulate: deps ## try delivery against crashes, bad networks and people: SEED=, PAIRS=, BREAK=RULE
-	$(SWIFT) run -c release tandem-simulate $(if $(SEED),--seed $(SEED)) --pairs $(PAIRS) $(if $(BREAK),--break $(BREAK))
+	SWIFT_DETERMINISTIC_HASHING=1 $(SWIFT) run -c release tandem-simulate $(if $(SEED),--seed $(SEED)) --pairs $(PAIRS) $(if $(BREAK),--break $(BREAK))
 
 bench: bench-deps build ## measure instructions, writes, allocations and memory against their gates
 	loadtest/bench/bench.sh
+
+bench-counted: bench-deps build ## measure the instructions, writes and allocations alone, which need no quiet machine
+	loadtest/bench/bench.sh counted
 
 SCENARIO ?= fanout
 loadtest: build ## load a hub of its own: SCENARIO="rooms --connections 2000 --html rooms.html"
@@ -93,6 +98,10 @@ compare: test-deps build ## put the hub beside nchan, nats-server, uWebSockets a
 
 gateways: deps ## run simulated FCM and APNs ends; then: . gateways/gateways.env
 	$(SWIFT) run tandem-gateways --data gateways
+
+pictures: ## draw the pictures of the documents again
+	@$(call install,python3)
+	docs/pictures/make.py
 
 clean: ## remove what was built
 	rm -rf .build

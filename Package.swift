@@ -62,41 +62,50 @@ let package = Package(
         .target(name: "HubWire", dependencies: ["HubCore", "HubCrypto"], swiftSettings: strict),
         .target(name: "HubTransport", dependencies: ["HubCore", "HubWire", "CLibWebSockets", "COpenSSL"], swiftSettings: strict),
         .target(name: "HubChannels", dependencies: ["HubCore", "HubJSON", "PusherProtocol"], swiftSettings: strict + optimised),
-        .target(name: "HubDelivery", dependencies: ["HubCore", "HubCrypto", "HubYAML", mustache], swiftSettings: strict + optimised),
-        .target(name: "HubHTTPClient", dependencies: ["CLibCurl", "COpenSSL"], swiftSettings: strict),
+        .target(name: "HubDefinitions", dependencies: ["HubCore", "HubYAML", mustache], swiftSettings: strict + optimised),
+        .target(name: "HubDelivery", dependencies: ["HubCore", "HubCrypto", "HubDefinitions"], swiftSettings: strict + optimised),
+        .target(name: "HubConfiguration", dependencies: ["HubCore", "HubYAML", "HubDefinitions"], swiftSettings: strict),
+        .target(name: "HubOutbox", dependencies: ["HubCore", "HubDefinitions", "HubDelivery", logging], swiftSettings: strict + optimised),
+        .target(name: "HubHTTPClient", dependencies: ["HubCore", "CLibCurl", "COpenSSL"], swiftSettings: strict),
         .target(
-            name: "HubPush", dependencies: ["HubCore", "HubCrypto", "HubJSON", "HubDelivery", "HubHTTPClient", logging],
+            name: "HubPush", dependencies: ["HubCore", "HubCrypto", "HubJSON", "HubDefinitions", "HubDelivery", "HubHTTPClient", logging],
             swiftSettings: strict),
         .target(
-            name: "HubWebhooks",
-            dependencies: ["HubCore", "HubCrypto", "PusherProtocol", "HubChannels", "HubDelivery", "HubHTTPClient", logging], swiftSettings: strict),
-        .target(name: "HubStorage", dependencies: ["CSQLiteSettings", "HubCore", "HubJSON", "HubDelivery", grdb], swiftSettings: strict),
+            name: "HubWebhooks", dependencies: ["HubCore", "HubCrypto", "PusherProtocol", "HubDelivery", "HubHTTPClient", logging],
+            swiftSettings: strict),
         .target(
-            name: "HubAPI", dependencies: ["HubCore", "HubCrypto", "HubJSON", "PusherProtocol", "HubChannels", "HubDelivery"],
+            name: "HubStorage", dependencies: ["CSQLiteSettings", "HubCore", "HubJSON", "HubDefinitions", "HubDelivery", grdb],
+            swiftSettings: strict),
+        .target(
+            name: "HubAPI",
+            dependencies: ["HubCore", "HubCrypto", "HubJSON", "PusherProtocol", "HubChannels", "HubDefinitions", "HubDelivery"],
             swiftSettings: strict),
         .target(
             name: "HubServer",
             dependencies: [
-                "CMemory", "HubCore", "HubCrypto", "HubJSON", "HubYAML", "PusherProtocol", "HubTransport", "HubChannels", "HubDelivery",
-                "HubPush", "HubWebhooks", "HubStorage", "HubAPI", logging,
+                "CMemory", "HubCore", "HubCrypto", "HubJSON", "PusherProtocol", "HubTransport", "HubChannels", "HubDefinitions",
+                "HubDelivery", "HubConfiguration", "HubOutbox", "HubPush", "HubWebhooks", "HubStorage", "HubAPI", logging,
             ], swiftSettings: strict),
+        // Certificates of the simulators and of tests.
+        .target(name: "CertificateIssuing", dependencies: ["HubCrypto", "COpenSSL"], swiftSettings: strict),
         .target(
-            name: "GatewaySimulators", dependencies: ["HubCore", "HubCrypto", "HubJSON", "CNGHTTP2", "COpenSSL"], swiftSettings: strict),
+            name: "GatewaySimulators", dependencies: ["HubCore", "HubCrypto", "HubJSON", "CertificateIssuing", "CNGHTTP2", "COpenSSL"],
+            swiftSettings: strict),
         .executableTarget(name: "tandem-gateways", dependencies: ["GatewaySimulators", arguments], swiftSettings: strict),
         .target(
-            name: "LoadTesting", dependencies: ["HubCore", "HubCrypto", "HubJSON", "CLoadSockets", "COpenSSL", histogram],
+            name: "LoadTesting", dependencies: ["HubCore", "HubCrypto", "HubJSON", "CLoadSockets", "COpenSSL", histogram, mustache],
             swiftSettings: strict),
         .executableTarget(
             name: "tandem-loadtest", dependencies: ["LoadTesting", arguments], swiftSettings: strict),
         .executableTarget(
             name: "tandem",
             dependencies: [
-                "HubCore", "HubCrypto", "HubDelivery", "HubHTTPClient", "HubJSON", "HubServer", "HubTransport", "PusherProtocol", arguments,
-                logging,
+                "HubConfiguration", "HubCore", "HubCrypto", "HubDefinitions", "HubHTTPClient", "HubJSON", "HubServer", "HubTransport",
+                "PusherProtocol", arguments, logging,
             ], swiftSettings: strict),
 
-        .target(name: "HubTesting", dependencies: ["HubCore", "COpenSSL"], path: "Tests/HubTesting", swiftSettings: strictTests),
-        .testTarget(name: "HubCoreTests", dependencies: ["HubCore"], swiftSettings: strictTests),
+        .target(name: "HubTesting", dependencies: ["HubCore", "HubCrypto", "CertificateIssuing"], path: "Tests/HubTesting", swiftSettings: strictTests),
+        .testTarget(name: "HubCoreTests", dependencies: ["HubTesting", "HubCore"], swiftSettings: strictTests),
         .testTarget(name: "HubCryptoTests", dependencies: ["HubCrypto"], swiftSettings: strictTests),
         .testTarget(name: "HubJSONTests", dependencies: ["HubTesting", "HubCore", "HubJSON"], swiftSettings: strictTests),
         .testTarget(name: "HubYAMLTests", dependencies: ["HubTesting", "HubCore", "HubYAML"], swiftSettings: strictTests),
@@ -109,28 +118,36 @@ let package = Package(
             dependencies: ["HubTesting", "HubCore", "HubCrypto", "HubJSON", "PusherProtocol", "HubChannels"], swiftSettings: strictTests),
         // Delivery's pure parts in a world that goes wrong; `make simulate`.
         .target(
-            name: "DeliverySimulation", dependencies: ["HubTesting", "HubCore", "HubDelivery"], path: "Tests/DeliverySimulation",
-            swiftSettings: strictTests + optimised),
+            name: "DeliverySimulation", dependencies: ["HubTesting", "HubCore", "HubDefinitions", "HubDelivery", "HubOutbox"],
+            path: "Tests/DeliverySimulation", swiftSettings: strictTests + optimised),
         .executableTarget(
             name: "tandem-simulate", dependencies: ["DeliverySimulation"], path: "Tests/tandem-simulate", swiftSettings: strictTests),
         .testTarget(
-            name: "HubDeliveryTests",
-            dependencies: ["HubTesting", "DeliverySimulation", "HubCore", "HubCrypto", "HubDelivery", "HubJSON", "HubYAML"], swiftSettings: strictTests),
+            name: "HubDefinitionsTests", dependencies: ["HubTesting", "HubCore", "HubJSON", "HubYAML", "HubDefinitions"],
+            swiftSettings: strictTests),
         .testTarget(
-            name: "HubStorageTests", dependencies: ["HubTesting", "HubCore", "HubJSON", "HubDelivery", "HubStorage", grdb],
+            name: "HubDeliveryTests",
+            dependencies: ["HubTesting", "DeliverySimulation", "HubCore", "HubYAML", "HubDefinitions", "HubDelivery"], swiftSettings: strictTests),
+        .testTarget(
+            name: "HubConfigurationTests", dependencies: ["HubTesting", "HubCore", "HubYAML", "HubConfiguration"],
+            swiftSettings: strictTests),
+        .testTarget(
+            name: "HubStorageTests",
+            dependencies: ["HubTesting", "HubCore", "HubJSON", "HubDefinitions", "HubDelivery", "HubStorage", grdb],
             swiftSettings: strictTests),
         .testTarget(
             name: "HubAPITests",
             dependencies: [
-                "HubTesting", "HubAPI", "HubCore", "HubCrypto", "HubJSON", "HubYAML", "PusherProtocol", "HubChannels", "HubDelivery",
-                "HubStorage",
+                "HubTesting", "HubAPI", "HubCore", "HubCrypto", "HubJSON", "HubYAML", "PusherProtocol", "HubChannels", "HubDefinitions",
+                "HubDelivery", "HubStorage",
             ], swiftSettings: strictTests),
         .testTarget(name: "HubHTTPClientTests", dependencies: ["HubTesting", "HubHTTPClient"], swiftSettings: strictTests),
         .testTarget(
             name: "HubPushTests",
             dependencies: [
                 "HubTesting",
-                "HubCore", "HubCrypto", "HubJSON", "HubDelivery", "HubHTTPClient", "HubPush", "GatewaySimulators", logging,
+                "HubCore", "HubCrypto", "HubJSON", "HubDefinitions", "HubDelivery", "HubHTTPClient", "HubPush",
+                "GatewaySimulators", logging,
             ], swiftSettings: strictTests),
         .testTarget(
             name: "GatewaySimulatorsTests",
@@ -141,29 +158,37 @@ let package = Package(
         .testTarget(
             name: "HubWebhooksTests",
             dependencies: [
-                "HubTesting", "HubCore", "HubCrypto", "PusherProtocol", "HubChannels", "HubDelivery", "HubHTTPClient", "HubStorage", "HubWebhooks",
-                logging,
+                "HubTesting", "HubCore", "HubCrypto", "PusherProtocol", "HubDelivery", "HubHTTPClient", "HubStorage", "HubWebhooks", logging,
             ], swiftSettings: strictTests),
+        // A store and a scripted gateway, for the tests of the outbox and of the server.
+        .target(
+            name: "OutboxTesting", dependencies: ["HubTesting", "HubDefinitions", "HubDelivery", "HubOutbox", "HubStorage", logging],
+            path: "Tests/OutboxTesting", swiftSettings: strictTests),
+        .testTarget(
+            name: "HubOutboxTests",
+            dependencies: ["HubTesting", "OutboxTesting", "HubCore", "HubDefinitions", "HubDelivery", "HubOutbox", "HubPush", logging],
+            swiftSettings: strictTests),
         .testTarget(
             name: "HubServerTests",
             dependencies: [
-                "HubTesting",
-                "HubAPI", "HubChannels", "HubCore", "HubDelivery", "HubPush", "HubServer", "HubStorage", "HubWebhooks", "HubYAML",
-                "PusherProtocol",
+                "HubTesting", "OutboxTesting",
+                "HubAPI", "HubChannels", "HubConfiguration", "HubCore", "HubDefinitions", "HubDelivery", "HubOutbox", "HubPush", "HubServer",
+                "HubStorage", "HubWebhooks", "HubYAML", "PusherProtocol",
                 logging,
             ], swiftSettings: strictTests),
         // Seeded attacks on everything that parses: `make fuzz` runs the executable, `make test` a short slice of it.
         .target(
             name: "HubFuzzing",
             dependencies: [
-                "HubTesting", "HubCore", "HubCrypto", "HubJSON", "HubYAML", "PusherProtocol", "HubWire", "HubTransport", "HubChannels", "HubDelivery",
-                "HubServer", logging,
+                "HubTesting", "HubCore", "HubCrypto", "HubJSON", "HubYAML", "PusherProtocol", "HubWire", "HubTransport", "HubChannels",
+                "HubDefinitions", "HubDelivery", "HubConfiguration", "HubServer", logging,
             ], path: "Tests/HubFuzzing", exclude: ["seeds"], swiftSettings: strictTests + optimised),
         .executableTarget(name: "tandem-fuzz", dependencies: ["HubFuzzing", arguments], path: "Tests/tandem-fuzz", swiftSettings: strictTests),
         .testTarget(name: "HubFuzzingTests", dependencies: ["HubTesting", "HubFuzzing"], swiftSettings: strictTests),
         // Runs the built executables as child processes, with third-party clients in Python.
         .testTarget(
-            name: "HubIntegrationTests", dependencies: ["HubTesting", "HubCore", "HubJSON", "HubDelivery", "HubPush", "GatewaySimulators"],
+            name: "HubIntegrationTests",
+            dependencies: ["HubTesting", "HubCore", "HubJSON", "HubDefinitions", "HubDelivery", "HubPush", "GatewaySimulators"],
             exclude: ["Python", "python-env.sh", "requirements.txt"], swiftSettings: strictTests),
     ],
     cxxLanguageStandard: .cxx17

@@ -69,12 +69,13 @@ package final class SimulatedGateways: Sendable {
         let ledger = Ledger()
         let streamLimit = StreamLimit(beforeSuccess: options.apnsStreamsBeforeSuccess, afterSuccess: options.apnsStreamsMax)
         let tokens = AccessTokens(lifetimeSeconds: options.accessTokenSeconds)
-        let apnsTLS = try TLSContext(
-            certificatePEM: keys.certificatePEM, privateKeyPEM: keys.certificateKeyPEM,
-            versions: options.apnsSpeaksHTTP2 ? .http2 : .http1)
-        let fcmTLS = try TLSContext(
-            certificatePEM: keys.certificatePEM, privateKeyPEM: keys.certificateKeyPEM,
-            versions: options.fcmSpeaksHTTP2 ? .both : .http1)
+        func tls(_ versions: TLSContext.Versions) throws(GatewayError) -> TLSContext {
+            try GatewayError.wrapping {
+                try TLSContext(certificatePEM: keys.certificatePEM, privateKeyPEM: keys.certificateKeyPEM, versions: versions)
+            }
+        }
+        let apnsTLS = try tls(options.apnsSpeaksHTTP2 ? .http2 : .http1)
+        let fcmTLS = try tls(options.fcmSpeaksHTTP2 ? .both : .http1)
         let (apnsTraffic, fcmTraffic) = (TrafficCounter(), TrafficCounter())
         let traffic: [GatewayProvider: TrafficCounter] = [.apns: apnsTraffic, .fcm: fcmTraffic]
 

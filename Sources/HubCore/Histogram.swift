@@ -13,6 +13,7 @@ package struct Histogram: Sendable, Equatable {
     /// Sum of all durations, in nanoseconds.
     package private(set) var sum: UInt64 = 0
 
+    /// No durations.
     package init() {}
 
     /// The number of all durations.
@@ -20,7 +21,11 @@ package struct Histogram: Sendable, Equatable {
 
     /// Counts one duration.
     package mutating func note(nanoseconds: UInt64) {
-        counts[Self.bucket(of: nanoseconds)] += 1
+        let bucket = Self.bucket(of: nanoseconds)
+        assert(
+            (bucket == 0 || Self.bounds[bucket - 1] < nanoseconds) && (bucket == Self.bounds.count || nanoseconds <= Self.bounds[bucket]),
+            "\(nanoseconds) ns do not belong into bucket \(bucket)")
+        counts[bucket] += 1
         sum &+= nanoseconds
     }
 

@@ -29,8 +29,7 @@ import COpenSSL
     }
 
     convenience init(privatePEM pem: String, for algorithm: Algorithm) throws(CryptoError) {
-        let handle = unsafe Self.read(pem) { unsafe PEM_read_bio_PrivateKey($0, nil, refusePassword, nil) }
-        guard let handle = unsafe handle else {
+        guard let handle = unsafe PEMText.privateKey(pem) else {
             throw .fromLibrary("cannot read the private key for \(algorithm.name): expected an unencrypted PEM file")
         }
         unsafe self.init(owning: handle)
@@ -38,8 +37,7 @@ import COpenSSL
     }
 
     convenience init(publicPEM pem: String, for algorithm: Algorithm) throws(CryptoError) {
-        let handle = unsafe Self.read(pem) { unsafe PEM_read_bio_PUBKEY($0, nil, refusePassword, nil) }
-        guard let handle = unsafe handle else {
+        guard let handle = unsafe PEMText.publicKey(pem) else {
             throw .fromLibrary("cannot read the public key for \(algorithm.name): expected a PEM file with PUBLIC KEY")
         }
         unsafe self.init(owning: handle)
@@ -59,12 +57,12 @@ import COpenSSL
 
     /// The private key as PKCS #8 in PEM, unencrypted.
     var privatePEM: String {
-        unsafe write { unsafe PEM_write_bio_PKCS8PrivateKey($0, handle, nil, nil, 0, nil, nil) }
+        unsafe PEMText.written { unsafe PEM_write_bio_PKCS8PrivateKey($0, handle, nil, nil, 0, nil, nil) }
     }
 
     /// The public half as SubjectPublicKeyInfo in PEM.
     var publicPEM: String {
-        unsafe write { unsafe PEM_write_bio_PUBKEY($0, handle) }
+        unsafe PEMText.written { unsafe PEM_write_bio_PUBKEY($0, handle) }
     }
 
     /// Signs SHA-256 of the message; the form is libcrypto's (DER for EC, PKCS #1 v1.5 for RSA).
@@ -76,6 +74,7 @@ import COpenSSL
         guard unsafe EVP_DigestSignInit(context, nil, EVP_sha256(), nil, handle) == 1,
             unsafe EVP_DigestSign(context, &output, &count, message, message.count) == 1
         else { throw .fromLibrary("signing failed") }
+        assert(count > 0 && count <= output.count, "libcrypto wrote \(count) bytes into \(output.count)")
         output.removeLast(output.count - count)
         return output
     }
@@ -109,28 +108,4 @@ import COpenSSL
         guard unsafe EVP_PKEY_get_group_name(handle, &name, name.count, &count) == 1 else { return "" }
         return String(decoding: name.prefix(count).map { UInt8(bitPattern: $0) }, as: UTF8.self)
     }
-
-    private static func read(_ pem: String, _ body: (OpaquePointer?) -> OpaquePointer?) -> OpaquePointer? {
-        let bytes = Array(pem.utf8)
-        guard !bytes.isEmpty, let count = CInt(exactly: bytes.count) else { return nil }
-        return unsafe bytes.withUnsafeBytes { bytes in
-            let source = unsafe BIO_new_mem_buf(bytes.baseAddress, count)
-            defer { unsafe BIO_free(source) }
-            return unsafe body(source)
-        }
-    }
-
-    private func write(_ body: (OpaquePointer?) -> CInt) -> String {
-        let target = unsafe BIO_new(BIO_s_mem())
-        defer { unsafe BIO_free(target) }
-        let status = unsafe body(target)
-        precondition(status == 1, "libcrypto cannot write a key in PEM")
-        var bytes: UnsafePointer<CChar>?
-        let count = unsafe tandem_openssl_memory(target, &bytes)
-        return unsafe String(decoding: UnsafeRawBufferPointer(start: bytes, count: count), as: UTF8.self)
-    }
 }
-
-/// Answers libcrypto's question for a password with "none": its default asks at the terminal and would hang the server.
-private let refusePassword: @convention(c) (UnsafeMutablePointer<CChar>?, CInt, CInt, UnsafeMutableRawPointer?) -> CInt =
-    { _, _, _, _ in -1 }

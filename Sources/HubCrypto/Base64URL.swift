@@ -15,6 +15,7 @@ package enum Base64URL {
             }
             pending &= (1 << bitCount) - 1
         }
+        assert(bitCount < 6 && pending >> bitCount == 0, "\(bitCount) bits are left, and their value is \(pending)")
         if bitCount > 0 { output.append(alphabet[Int(pending << (6 - bitCount) & 63)]) }
         return String(decoding: output, as: UTF8.self)
     }

@@ -6,6 +6,7 @@ package struct CryptoError: Error, Equatable, CustomStringConvertible {
     package let message: String
     package var description: String { message }
 
+    /// One sentence, without key material.
     package init(message: String) {
         self.message = message
     }
@@ -14,7 +15,7 @@ package struct CryptoError: Error, Equatable, CustomStringConvertible {
     ///
     /// Empties this thread's error queue. libwebsockets and libcurl read the same queue after TLS operations and would
     /// take our entry for theirs.
-    static func fromLibrary(_ what: String) -> CryptoError {
+    package static func fromLibrary(_ what: String) -> CryptoError {
         let code = ERR_peek_last_error()
         let reason = unsafe ERR_reason_error_string(code).map { unsafe String(cString: $0) }
         ERR_clear_error()

@@ -89,6 +89,7 @@ enum ES256Signature {
             var position = output.baseAddress
             return unsafe i2d_ECDSA_SIG(signature, &position)
         }
+        assert(count <= 0 || Int(count) == output.count, "libcrypto measured \(output.count) bytes and wrote \(count)")
         return count > 0 ? output : nil
     }
 }

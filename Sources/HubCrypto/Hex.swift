@@ -17,6 +17,7 @@ package enum Hex {
         guard digits.count == bytes.count * 2 else { return false }
         return unsafe withUnsafeTemporaryAllocation(of: UInt8.self, capacity: digits.count) { output in
             let count = unsafe write(bytes, to: output)
+            assert(count == digits.count, "\(count) digits are compared with \(digits.count)")
             return unsafe digits.withUnsafeBytes { unsafe CRYPTO_memcmp($0.baseAddress, output.baseAddress, count) } == 0
         }
     }
@@ -26,6 +27,7 @@ package enum Hex {
     }
 
     private static func write(_ bytes: UnsafeBufferPointer<UInt8>, to output: UnsafeMutableBufferPointer<UInt8>) -> Int {
+        assert(output.count >= bytes.count * 2, "\(bytes.count) bytes need twice as many digits, and there is room for \(output.count)")
         for unsafe (index, byte) in unsafe bytes.enumerated() {
             unsafe output[2 * index] = digit(byte >> 4)
             unsafe output[2 * index + 1] = digit(byte & 15)

@@ -29,6 +29,10 @@ internal import Glibc
 
     private let options: CurlOptions
     private let inbox: CurlInbox
+    private var messages: [CurlInbox.Message] = []
+    private var queue = CallQueue()
+    /// Set once the end was requested.
+    private var deadline: ContinuousClock.Instant?
     private let share: UnsafeMutableRawPointer
     /// Outlives the multi handle, whose connections it records.
     private let sockets: UnsafeMutablePointer<tandem_curl_sockets>
@@ -98,11 +102,10 @@ internal import Glibc
     /// Runs until the inbox requests the end. Every call is completed and every handle freed then.
     func run() {
         while true {
-            let orders = inbox.takeOrders()
             let now = ContinuousClock.now
-            if let deadline = orders.deadline, now >= deadline || inFlight == 0 && orders.isEmpty { break }
-            if orders.renew { askForRenewal(now: now) }
-            for call in inbox.takeExpired(now: now) { call.completion(.failure(.waitedTooLong)) }
+            readInbox(now: now)
+            if let deadline, now >= deadline || inFlight == 0 && queue.count == 0 { break }
+            while let first = queue.first, first.until <= now, let call = queue.popFirst() { refuse(call, .waitedTooLong) }
             // The wake-up for new calls may have gone to the old handle, so look again before sleeping.
             if renewIfDrained(now: now) { continue }
             startWaiting(now: now)
@@ -111,20 +114,32 @@ internal import Glibc
             // The second run is for answers that libcurl has read and forgotten.
             if found == 0, inFlight > 0, lastFound <= Self.secondLookMax { found = perform() }
             if found == 0 {
-                sleep(orders: orders)
+                sleep()
             } else if inside >= Self.gatheringMin {
-                // A finished call has made room, which is filled before the next run. That run also finds data that libcurl has
-                // read for calls this run had already passed.
+                // A finished call has made room, which is filled before the next run. The next run also finds data that libcurl has read
+                // for calls this run had already passed.
                 adaptGathering(found: found, inside: inside)
             }
         }
         close()
     }
 
-    private func sleep(orders: CurlInbox.Orders) {
+    private func readInbox(now: ContinuousClock.Instant) {
+        inbox.take(into: &messages)
+        for message in messages {
+            switch message {
+            case .call(let call): queue.append(call)
+            case .renew: askForRenewal(now: now)
+            case .end(let deadline): self.deadline = self.deadline ?? deadline
+            }
+        }
+        messages.removeAll(keepingCapacity: true)
+    }
+
+    private func sleep() {
         var wake = ContinuousClock.now + (inFlight > 0 ? Self.busySleepMax : Self.sleepMax)
-        if let deadline = orders.deadline { wake = min(wake, deadline) }
-        if let expiry = orders.nextExpiry { wake = min(wake, expiry) }
+        if let deadline { wake = min(wake, deadline) }
+        if let expiry = queue.first?.until { wake = min(wake, expiry) }
         let milliseconds = max(0, ContinuousClock.now.duration(to: wake).wholeMilliseconds)
         unsafe curl_multi_poll(multi, nil, 0, Int32(clamping: milliseconds), nil)
         if inFlight >= Self.gatheringMin { _ = usleep(gathering) }
@@ -143,39 +158,46 @@ internal import Glibc
     private func startWaiting(now: ContinuousClock.Instant) {
         guard !isDraining else { return }
         if inFlight == 0, let idleSince, idleSince.duration(to: now) > Self.coldAfter { window.connectionGone() }
-        while inFlight < window.limit, let waiting = inbox.next() { start(waiting) }
+        while inFlight < window.limit, let call = queue.popFirst() { start(call) }
     }
 
     private func start(_ waiting: CurlInbox.Waiting) {
         guard let slot = freeSlot() else {
-            waiting.completion(.failure(Self.noMemory("libcurl has no memory for another transfer")))
-            return
+            return refuse(waiting, Self.noMemory("libcurl has no memory for another transfer"))
         }
         let transfer = transfers[slot]
         do throws(HTTPClientError) {
             unsafe try transfer.prepare(waiting.call, options: options, share: share, sockets: sockets, completion: waiting.completion)
         } catch {
             free.append(slot)
-            waiting.completion(.failure(error))
-            return
+            return refuse(waiting, error)
         }
         guard unsafe curl_multi_add_handle(multi, transfer.easy) == CURLM_OK else {
             free.append(slot)
-            let ended = transfer.finish(.failedInit)
-            ended.completion?(.failure(Self.noMemory("libcurl refused to start the transfer")))
-            return
+            _ = transfer.finish(.failedInit)
+            return refuse(waiting, Self.noMemory("libcurl refused to start the transfer"))
         }
         inFlight += 1
         idleSince = nil
         let inFlight = inFlight
         inbox.count { counters in
+            counters.queued -= 1
             counters.inFlight = inFlight
             counters.inFlightPeak = max(counters.inFlightPeak, inFlight)
         }
     }
 
+    /// Ends a waiting call that never entered libcurl.
+    private func refuse(_ waiting: CurlInbox.Waiting, _ error: HTTPClientError) {
+        inbox.count { $0.queued -= 1 }
+        waiting.completion(.failure(error))
+    }
+
     private func freeSlot() -> Int? {
-        if let slot = free.popLast() { return slot }
+        if let slot = free.popLast() {
+            assert(transfers[slot].completion == nil, "transfer \(slot) is free and has a call")
+            return slot
+        }
         guard let transfer = CurlTransfer(slot: transfers.count) else { return nil }
         transfers.append(transfer)
         return transfers.count - 1
@@ -209,14 +231,15 @@ internal import Glibc
             end(slot, CurlCode(rawValue: Int32(bitPattern: result.rawValue)))
             finished += 1
         }
+        assert(inFlight >= Int(running), "\(running) calls are inside libcurl, and \(inFlight) were given to it")
         if finished > 0 { lastFound = finished }
         keepCold()
         return finished
     }
 
-    /// Primes every new connection, whichever side closed the old one. libcurl opens one for calls admitted to the old connection,
-    /// and would send all of them before it has read the peer's settings. So it gets a stream limit of one while the window is cold.
-    /// The limit arrives in time, because a handshake lies between opening and first use.
+    /// Primes every new connection, whichever side closed the old one. For calls admitted to the old connection libcurl opens a new one,
+    /// and would send all of them before it has read the peer's settings. So a new connection gets a stream limit of one while the window
+    /// is cold. The limit arrives in time, because a handshake lies between opening and first use.
     private func keepCold() {
         guard window.primes else { return }
         let opened = unsafe sockets.pointee.opened
@@ -232,10 +255,13 @@ internal import Glibc
 
     private func end(_ slot: Int, _ code: CurlCode) {
         let transfer = transfers[slot]
+        // Otherwise two calls would get the transfer next, and one would get the other's answer.
+        precondition(transfer.completion != nil, "transfer \(slot) has ended already")
         unsafe curl_multi_remove_handle(multi, transfer.easy)
         let ended = transfer.finish(code)
         free.append(slot)
         inFlight -= 1
+        assert(inFlight >= 0, "a transfer ended twice")
         if inFlight == 0 { idleSince = ContinuousClock.now }
         note(ended.result, code, sends: transfer.sends, connectionsOpened: transfer.connectionsOpened)
         ended.completion?(ended.result)
@@ -298,12 +324,14 @@ internal import Glibc
     // MARK: The end
 
     private func close() {
-        let waiting = inbox.seal()
+        inbox.seal()
+        readInbox(now: ContinuousClock.now)
         var outstanding: [HTTPCompletion] = []
         for transfer in transfers where transfer.completion != nil {
             unsafe curl_multi_remove_handle(multi, transfer.easy)
             if let completion = transfer.finish(.ok).completion { outstanding.append(completion) }
         }
+        assert(outstanding.count == inFlight, "\(inFlight) calls are inside, and \(outstanding.count) are told of the end")
         // Order: easy handles, then the multi handle, then their share.
         transfers = []
         unsafe curl_multi_cleanup(multi)
@@ -311,7 +339,7 @@ internal import Glibc
         inFlight = 0
         inbox.count { $0.inFlight = 0 }
         for completion in outstanding { completion(.failure(.shutDown(.outcomeUnknown))) }
-        for call in waiting { call.completion(.failure(.shutDown(.notSent))) }
+        while let call = queue.popFirst() { refuse(call, .shutDown(.notSent)) }
     }
 }
 

@@ -77,9 +77,40 @@ package final class CurlMulti: Sendable {
         if pthread_equal(identifier, pthread_self()) != 0 {
             pthread_detach(identifier)
         } else {
-            pthread_join(identifier, nil)
+            let code = pthread_join(identifier, nil)
+            assert(code == 0, "the client's thread was joined already (\(code))")
         }
     }
+}
+
+/// Numbers of one client, for metrics.
+package struct CurlCounters: Sendable, Equatable {
+    /// Calls taken into the queue since the start.
+    package var submitted = 0
+    /// Calls refused because the queue was full.
+    package var refused = 0
+    /// Calls that ended with an answer, whatever its status.
+    package var answered = 0
+    /// Calls that ended without an answer.
+    package var failed = 0
+    /// Connections libcurl opened for calls that have ended.
+    package var connectionsOpened = 0
+    /// Calls that libcurl sent more than once, so the peer may have seen them twice. Includes calls with a refused stream.
+    package var repeatedByLibcurl = 0
+    /// Answers over HTTP versions before 2.
+    package var answeredOverHTTP1 = 0
+    /// Times all connections were closed on purpose.
+    package var renewals = 0
+    /// Calls waiting at present.
+    package var queued = 0
+    /// Calls inside libcurl at present.
+    package var inFlight = 0
+    /// Limit on calls inside libcurl when the last call ended.
+    package var window = 0
+    /// Maximum of calls that were inside libcurl at once.
+    package var inFlightPeak = 0
+
+    package init() {}
 }
 
 /// Content of the new thread, handed over whole, so that the loop always has exactly one owner.

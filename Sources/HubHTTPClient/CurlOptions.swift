@@ -59,5 +59,6 @@ package struct CurlOptions: Sendable {
     /// Bytes of an answer's body to keep.
     package var answerBodyBytesMax = 16 * 1024
 
+    /// The defaults, which suit a push gateway.
     package init(name: String) { self.name = name }
 }

@@ -1,5 +1,6 @@
 internal import CLibCurl
 internal import COpenSSL
+internal import Glibc
 
 /// One easy handle with everything it borrows while it works: body, header list, error text, collectors.
 ///
@@ -11,6 +12,8 @@ internal import COpenSSL
 
     let easy: UnsafeMutableRawPointer
     private let slot: Int
+    /// The loop's thread, on which libcurl calls back. The callbacks borrow this object without retaining it.
+    private let thread = pthread_self()
     private let errorText: UnsafeMutablePointer<CChar>
     /// Grows to the longest body, and is reused.
     private var body: UnsafeMutableRawBufferPointer
@@ -65,6 +68,9 @@ internal import COpenSSL
         _ call: HTTPCall, options: CurlOptions, share: UnsafeMutableRawPointer, sockets: UnsafeMutablePointer<tandem_curl_sockets>,
         completion: @escaping HTTPCompletion
     ) throws(HTTPClientError) {
+        // libcurl reads the body in place, so it would send the new call's body to the former call's peer.
+        precondition(self.completion == nil, "transfer \(slot) is set up while libcurl works with it")
+        assert(isOnThread, "transfer \(slot) is set up on another thread")
         unsafe errorText[0] = 0
         sends = 0
         isWithdrawn = false
@@ -94,6 +100,8 @@ internal import COpenSSL
         }
         self.completion = completion
     }
+
+    private var isOnThread: Bool { pthread_equal(thread, pthread_self()) != 0 }
 
     /// The properties that decide about a call's options.
     private struct Kind: Equatable {
@@ -241,6 +249,7 @@ internal import COpenSSL
 
     /// Called by libcurl immediately before it sends the request over an established connection.
     private func leaves() -> Int32 {
+        assert(isOnThread && completion != nil, "transfer \(slot) is sent on another thread, or after its end")
         isWithdrawn = departs?() == false
         if isWithdrawn { return CURL_PREREQFUNC_ABORT }
         sends += 1
@@ -249,12 +258,15 @@ internal import COpenSSL
 
     /// Keeps the bytes that fit and drops the rest: refusing them would end the whole connection, which other calls share.
     private func received(body chunk: UnsafeRawBufferPointer) {
+        assert(isOnThread && completion != nil, "transfer \(slot) receives a body on another thread, or after its end")
         let room = bodyBytesMax - receivedBody.count
         if chunk.count > room { bodyTruncated = true }
         unsafe receivedBody.append(contentsOf: chunk.prefix(max(0, room)))
+        assert(receivedBody.count <= bodyBytesMax, "\(receivedBody.count) bytes of an answer are kept, of \(bodyBytesMax)")
     }
 
     private func received(headerLine line: UnsafeRawBufferPointer) {
+        assert(isOnThread && completion != nil, "transfer \(slot) receives a header on another thread, or after its end")
         guard let colon = unsafe line.firstIndex(of: UInt8(ascii: ":")) else {
             // A status line. The headers of an interim answer (1xx) before it are dropped.
             if unsafe line.starts(with: "HTTP/".utf8), !receivedHeaders.isEmpty { receivedHeaders = [:] }

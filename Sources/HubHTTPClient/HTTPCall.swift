@@ -6,6 +6,7 @@ package struct HTTPCall: Sendable {
     package var url: String
     /// Sent as written and in this order. A name or value with a control character makes the call invalid.
     package var headers: [(name: String, value: String)]
+    /// Empty for `GET` and `HEAD`, which send none.
     package var body: [UInt8]
     /// Asked on the client's thread at the moment of sending, after every queue. False withdraws the call, which then ends with
     /// `HTTPClientError.Reason.withdrawn`. Nil: the call is sent.
@@ -37,7 +38,9 @@ package struct HTTPAnswer: Sendable, Equatable {
         package static func < (left: Version, right: Version) -> Bool { left.rawValue < right.rawValue }
     }
 
+    /// The status code of the final answer.
     package var status: Int
+    /// The version that the peer answered with.
     package var version: Version
     /// Lower-case names, only those listed in `CurlOptions.answerHeaders`; the last of repeated ones.
     package var headers: [String: String]
@@ -48,6 +51,7 @@ package struct HTTPAnswer: Sendable, Equatable {
     /// Connections that libcurl opened for this call.
     package var connectionsOpened: Int
 
+    /// An answer whose body was kept whole, unless `bodyTruncated` says otherwise.
     package init(
         status: Int, version: Version, headers: [String: String] = [:], body: [UInt8] = [], bodyTruncated: Bool = false,
         connectionsOpened: Int = 0

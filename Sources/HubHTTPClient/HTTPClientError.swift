@@ -26,11 +26,14 @@ package struct HTTPClientError: Error, Equatable, Sendable, CustomStringConverti
         case outcomeUnknown
     }
 
+    /// Kind of failure.
     package let reason: Reason
+    /// Whether the request may be repeated.
     package let delivery: Delivery
     /// A sentence for logs: free of paths, headers and bodies.
     package let detail: String
 
+    /// - Parameter detail: a sentence without any part of the request.
     package init(reason: Reason, delivery: Delivery, detail: String) {
         self.reason = reason
         self.delivery = delivery

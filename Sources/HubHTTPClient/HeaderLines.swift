@@ -2,8 +2,8 @@ internal import CLibCurl
 
 /// A request's header lines in libcurl's format: a linked list of C strings, in reused memory.
 ///
-/// libcurl's own `curl_slist_append` copies each line into memory of its own and walks the list to its end for every line.
-/// libcurl only reads the list, and never frees it.
+/// libcurl's own `curl_slist_append` copies each line into memory of its own and walks the list to its end for every line. This list is
+/// only read by libcurl, never freed.
 @safe struct HeaderLines: ~Copyable {
     /// Headers that libcurl would add by itself.
     private static let unwanted = ["Accept", "Expect", "Content-Type"]
@@ -52,6 +52,7 @@ internal import CLibCurl
             append(header.value)
             end()
         }
+        assert(used <= bytesNeeded && count <= headers.count + Self.unwanted.count, "\(count) lines take \(used) of \(bytesNeeded) bytes")
     }
 
     private static func isSame(_ left: String, _ right: String) -> Bool {
@@ -62,6 +63,7 @@ internal import CLibCurl
 
     private mutating func begin() {
         let start = unsafe bytes.baseAddress.map { unsafe UnsafeMutableRawPointer($0 + used).assumingMemoryBound(to: CChar.self) }
+        assert(unsafe count < nodes.count, "line \(count) in room for \(unsafe nodes.count)")
         unsafe nodes.initializeElement(at: count, to: curl_slist(data: start, next: nil))
         if count > 0, let base = unsafe nodes.baseAddress { unsafe nodes[count - 1].next = base + count }
         count += 1
@@ -70,6 +72,7 @@ internal import CLibCurl
     private mutating func append(_ text: String) {
         var text = text
         let (start, room) = unsafe (used, UnsafeMutableRawBufferPointer(bytes))
+        assert(start + text.utf8.count < room.count, "\(text.utf8.count) bytes behind \(start) in room for \(room.count)")
         used += text.withUTF8 { utf8 in
             if let from = utf8.baseAddress, let to = room.baseAddress { unsafe (to + start).copyMemory(from: from, byteCount: utf8.count) }
             return utf8.count

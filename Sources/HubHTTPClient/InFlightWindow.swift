@@ -54,6 +54,8 @@ struct InFlightWindow: Equatable {
     /// Calls allowed inside at present.
     var limit: Int { isCold ? 1 : openLimit }
 
+    private var isConsistent: Bool { (1...limitMax).contains(openLimit) && (primes || !isCold) && successes >= 0 && stale >= 0 }
+
     /// - Parameter inside: calls that are still inside.
     mutating func ended(_ signal: Signal, inside: Int = 0) {
         let isStale = stale > 0
@@ -64,6 +66,7 @@ struct InFlightWindow: Equatable {
         case .throttled: if narrows, !isStale { halve(inside: inside) }
         case .failed: isCold = primes
         }
+        assert(isConsistent, "a window of \(openLimit), at most \(limitMax), after \(successes) successes with \(stale) stale calls")
     }
 
     private mutating func widen() {
@@ -86,5 +89,6 @@ struct InFlightWindow: Equatable {
     mutating func bound(limitMax: Int) {
         self.limitMax = max(1, limitMax)
         openLimit = min(openLimit, self.limitMax)
+        assert(isConsistent, "a window of \(openLimit), at most \(self.limitMax)")
     }
 }

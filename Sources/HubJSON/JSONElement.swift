@@ -20,7 +20,8 @@ package import HubCore
         self.generation = generation
     }
 
-    var isRoot: Bool { index == 1 }
+    /// Whether this is the whole of that document.
+    func isRoot(of document: UnsafePointer<tandem_json_document>) -> Bool { unsafe index == 1 && self.document == document }
 
     /// Integers that do not fit Int64 count as doubles.
     package var kind: Kind {
@@ -35,6 +36,7 @@ package import HubCore
         }
     }
 
+    /// Whether this is null.
     package var isNull: Bool { kind == .null }
 
     /// Nil for everything but true and false.
@@ -182,7 +184,9 @@ package import HubCore
     private func children(of tag: UInt8) -> JSONElements {
         guard self.tag == tag else { return JSONElements(upcoming: self, end: index) }
         // The container's closing word is the last one before the next element.
-        return JSONElements(upcoming: sibling(at: index + 1), end: unsafe tandem_json_after(document, index) - 1)
+        let end = unsafe tandem_json_after(document, index) - 1
+        assert(end > index, "a container of word \(index) ends with word \(end)")
+        return JSONElements(upcoming: sibling(at: index + 1), end: end)
     }
 
     private func sibling(at index: UInt32) -> JSONElement {
@@ -199,8 +203,10 @@ package import HubCore
         fileprivate var upcoming: JSONElement
         fileprivate let end: UInt32
 
+        /// The next element; nil after the last. Stops the program after the parser's next `parse`.
         package mutating func next() -> JSONElement? {
             upcoming.checkGeneration()
+            assert(upcoming.index <= end, "element \(upcoming.index) lies behind the container's end \(end)")
             guard upcoming.index != end else { return nil }
             defer { upcoming = upcoming.sibling(at: unsafe tandem_json_after(upcoming.document, upcoming.index)) }
             return upcoming
@@ -211,8 +217,14 @@ package import HubCore
     package struct JSONMembers: Sequence, IteratorProtocol {
         fileprivate var elements: JSONElements
 
+        /// The next member; nil after the last. Stops the program after the parser's next `parse`.
         package mutating func next() -> (key: JSONElement, value: JSONElement)? {
-            guard let key = elements.next(), let value = elements.next() else { return nil }
+            guard let key = elements.next() else { return nil }
+            assert(key.kind == .string, "word \(key.index) is a name and no string")
+            guard let value = elements.next() else {
+                assertionFailure("word \(key.index) is a name without a value")
+                return nil
+            }
             return (key, value)
         }
     }

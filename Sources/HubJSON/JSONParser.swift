@@ -2,9 +2,11 @@ import CSimdJSON
 
 /// The reason why a text is no valid JSON document, as a phrase to follow "is not valid JSON: ". Never quotes the text.
 package struct JSONError: Error, Equatable, CustomStringConvertible {
+    /// A phrase, in lower case and without a full stop.
     package let message: String
     package var description: String { message }
 
+    /// A phrase that does not quote the text.
     package init(message: String) {
         self.message = message
     }
@@ -56,8 +58,11 @@ package struct JSONError: Error, Equatable, CustomStringConvertible {
         guard bytes.count <= capacityBytes else {
             throw JSONError(message: "document of \(bytes.count) bytes, more than the \(capacityBytes) allowed")
         }
+        let former = unsafe document.pointee.generation
         let error = unsafe tandem_json_parser_parse(
             handle, bytes.baseAddress?.assumingMemoryBound(to: UInt8.self), bytes.count)
+        assert(unsafe document.pointee.generation == former &+ 1, "generation \(former) went on after another document")
+        assert(unsafe document.pointee.text_count == bytes.count, "the parser keeps another text than the one given")
         guard error == 0 else { throw JSONError(message: unsafe String(cString: tandem_json_error_text(error))) }
         return unsafe JSONElement(document: document, index: 1, generation: document.pointee.generation)
     }
@@ -82,7 +87,7 @@ package struct JSONError: Error, Equatable, CustomStringConvertible {
     /// The source text of `root`, the document that `parse` returned last. For members that are passed on byte for
     /// byte.
     package func source(of root: JSONElement) -> JSONSource {
-        precondition(root.isRoot, "only a whole document has a source; ask that for its members")
+        precondition(unsafe root.isRoot(of: document), "only a whole document of this parser has a source; ask that for its members")
         return unsafe JSONSource(root: root, document: document)
     }
 

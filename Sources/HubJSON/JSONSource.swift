@@ -23,6 +23,9 @@ import HubCore
     }
 
     private init(_ element: JSONElement, _ document: UnsafePointer<tandem_json_document>, start: Int, end: Int) {
+        assert(
+            unsafe 0 <= start && start < end && end <= document.pointee.text_count,
+            "a value from byte \(start) to \(end) in a document of \(unsafe document.pointee.text_count)")
         self.element = element
         unsafe self.document = unsafe document
         self.start = start
@@ -51,10 +54,12 @@ import HubCore
         for member in element.members {
             let keyStart = unsafe Self.skipSpace(text, position)
             let colon = unsafe Self.skipSpace(text, Self.skipValue(text, keyStart))
+            assert(unsafe text[keyStart] == UInt8(ascii: "\"") && text[colon] == UInt8(ascii: ":"), "no name before byte \(colon)")
             let valueStart = unsafe Self.skipSpace(text, colon + 1)
             let valueEnd = unsafe Self.skipValue(text, valueStart)
             guard body(member.key, unsafe JSONSource(member.value, document, start: valueStart, end: valueEnd)) else { return }
             position = unsafe Self.skipSpace(text, valueEnd) + 1
+            assert(unsafe Self.isSeparator(text[position - 1], or: UInt8(ascii: "}")), "no member ends before byte \(position)")
         }
     }
 
@@ -67,6 +72,7 @@ import HubCore
             let childEnd = unsafe Self.skipValue(text, childStart)
             result.append(unsafe JSONSource(child, document, start: childStart, end: childEnd))
             position = unsafe Self.skipSpace(text, childEnd) + 1
+            assert(unsafe Self.isSeparator(text[position - 1], or: UInt8(ascii: "]")), "no element ends before byte \(position)")
         }
         return result
     }
@@ -81,6 +87,7 @@ import HubCore
         output += unsafe [UInt8](unsafeUninitializedCapacity: text.count) { buffer, count in
             unsafe count = tandem_json_minify(
                 text.baseAddress?.assumingMemoryBound(to: UInt8.self), text.count, buffer.baseAddress)
+            assert(count > 0 && count <= text.count, "\(text.count) bytes became \(count) without their white space")
         }
     }
 
@@ -106,6 +113,8 @@ import HubCore
     private static func isSpace(_ byte: UInt8) -> Bool {
         byte == 0x20 || byte == 0x09 || byte == 0x0A || byte == 0x0D
     }
+
+    private static func isSeparator(_ byte: UInt8, or end: UInt8) -> Bool { byte == UInt8(ascii: ",") || byte == end }
 
     private static func skipSpace(_ text: UnsafeRawBufferPointer, _ start: Int) -> Int {
         var position = start
@@ -134,6 +143,7 @@ import HubCore
             if backslashes.isMultiple(of: 2) { return quote + 1 }
             position = quote + 1
         }
+        assertionFailure("the string of byte \(start) has no end")
         return text.count
     }
 
@@ -153,6 +163,7 @@ import HubCore
             default: position += 1
             }
         }
+        assertionFailure("the container of byte \(start) has no end")
         return position
     }
 

@@ -23,9 +23,18 @@ package final class PushRouter: ClosablePushGateway {
         }
     }
 
-    private struct State {
+    private struct Routes: Sendable {
         var common = Route()
         var apps: [String: Route] = [:]
+
+        subscript(app: String, provider: PushProvider) -> (any ClosablePushGateway)? {
+            guard !apps.isEmpty, let own = apps[app] else { return common[provider] }
+            return own[provider]
+        }
+    }
+
+    private struct State {
+        var routes = Routes()
         /// Nil if the gateways were passed in.
         var lanes: PushLanes?
         var credentials: [PushCredentials] = []
@@ -41,7 +50,7 @@ package final class PushRouter: ClosablePushGateway {
     ///   - fcm: nil without FCM credentials.
     package init(apns: (any ClosablePushGateway)?, fcm: (any ClosablePushGateway)?, logger: Logger) {
         self.logger = logger
-        state = Mutex(State(common: Route(apns: apns, fcm: fcm)))
+        state = Mutex(State(routes: Routes(common: Route(apns: apns, fcm: fcm))))
     }
 
     /// Makes the lanes for the credentials, one per distinct credential.
@@ -88,8 +97,7 @@ package final class PushRouter: ClosablePushGateway {
             let common = try route(set.common)
             var apps: [String: Route] = [:]
             for (app, credentials) in set.apps { apps[app] = try route(credentials) }
-            state.common = common
-            state.apps = apps
+            state.routes = Routes(common: common, apps: apps)
             state.credentials = used
             return lanes.retire(allBut: used)
         } catch {
@@ -106,13 +114,10 @@ package final class PushRouter: ClosablePushGateway {
     package var lanes: [LaneCounters] { state.withLock { $0.lanes?.figures ?? [] } }
 
     /// Whether pushes to this provider are sent, for apps without credentials of their own.
-    package func isConfigured(_ provider: PushProvider) -> Bool { state.withLock { $0.common[provider] } != nil }
+    package func isConfigured(_ provider: PushProvider) -> Bool { state.withLock { $0.routes.common[provider] } != nil }
 
     private func gateway(app: String, _ provider: PushProvider) -> (any ClosablePushGateway)? {
-        state.withLock { state in
-            guard !state.apps.isEmpty, let own = state.apps[app] else { return state.common[provider] }
-            return own[provider]
-        }
+        state.withLock { $0.routes[app, provider] }
     }
 
     package func room(on route: PushRoute) -> PushRoom {
@@ -120,10 +125,25 @@ package final class PushRouter: ClosablePushGateway {
         gateway(app: route.app, route.provider)?.room(on: route) ?? .unlimited
     }
 
+    /// Asks each lane once about its pushes: this, the app's gateway, `PushLane` and `LaneAdmission` are the whole way of the question.
     package func admit(_ candidates: [PushCandidate]) -> [PushAdmission] {
-        AdmissionGroups.admit(candidates, by: { PushRoute(app: $0.app, provider: $0.provider) }) { route, candidates in
-            gateway(app: route.app, route.provider)?.admit(candidates) ?? candidates.map { _ in .go }
+        let ways = candidates.map { candidate in
+            var way = candidate.target.route
+            way.isUnproven = false
+            return way
         }
+        guard let first = ways.first else { return [] }
+        let routes = state.withLock { $0.routes }
+        // A push without credentials ends at once.
+        func ask(_ way: PushRoute, _ candidates: [PushCandidate]) -> [PushAdmission] {
+            routes[way.app, way.provider]?.admit(candidates) ?? candidates.map { _ in .go }
+        }
+        if ways.allSatisfy({ $0 == first }) { return ask(first, candidates) }
+        var answers = Array(repeating: PushAdmission.go, count: candidates.count)
+        for (way, places) in Dictionary(grouping: candidates.indices, by: { ways[$0] }) {
+            for (place, answer) in zip(places, ask(way, places.map { candidates[$0] })) { answers[place] = answer }
+        }
+        return answers
     }
 
     package func send(_ message: PushMessage, to target: PushTarget, completion: @escaping @Sendable (PushOutcome) -> Void) {
@@ -161,7 +181,7 @@ package final class PushRouter: ClosablePushGateway {
     package func shutdown(grace: Duration) {
         let (closers, common) = state.withLock { state in
             state.isClosed = true
-            return (state.lanes?.retire(allBut: []) ?? [], state.lanes == nil ? state.common : Route())
+            return (state.lanes?.retire(allBut: []) ?? [], state.lanes == nil ? state.routes.common : Route())
         }
         PushLanes.close(closers, grace: grace)
         common.apns?.shutdown(grace: grace)

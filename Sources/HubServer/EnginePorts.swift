@@ -2,19 +2,19 @@ internal import HubChannels
 internal import HubCore
 internal import HubTransport
 
-/// What reaches a loop's engine from outside.
+/// A message to a loop.
 enum LoopMessage: Sendable {
     case engine(EngineMessage)
     case respond(HTTPReply, HTTPResponse)
-    /// Read what lies on the sockets and report it to delivery; then say so, with how many newcomers wait to be let in.
+    /// Read the waiting bytes of all sockets and report to delivery; then answer with the number of newcomers that wait to be let in.
     case report(@Sendable (_ newcomers: Int) -> Void)
-    /// Say goodbye to at most so many connections.
+    /// Close at most so many connections, so that their clients connect again.
     case drain(count: Int)
-    /// For metrics: hand over a copy of all numbers.
+    /// Hand over a copy of all numbers, for metrics.
     case measure(@Sendable (LoopReading) -> Void)
 }
 
-/// The doors into all loops, by index. Any thread.
+/// The mailboxes of all loops, by index. Callable from any thread.
 final class EnginePorts: Sendable {
     private let mailboxes: [Mailbox<LoopMessage>]
 

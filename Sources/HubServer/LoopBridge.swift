@@ -4,9 +4,9 @@ internal import HubCore
 internal import HubTransport
 internal import PusherProtocol
 
-/// One loop's transport and its engine, put together: what happens on connections goes up, what is to be written goes down.
+/// The seam between a loop's transport and its channel engine: events of connections go up, writes go down.
 @safe final class LoopBridge: LoopDelegate, DeliverySink {
-    // Guard: the loop owns this delegate, and outlives it. Counted, every write would retain it.
+    // The loop owns this delegate and outlives it, so the reference is not counted: every write would retain it.
     private let owner: Unmanaged<Loop>
     private var loop: Loop { unsafe owner.takeUnretainedValue() }
     private let ports: EnginePorts
@@ -15,20 +15,20 @@ internal import PusherProtocol
     private let reportFacts: ([ChannelFact]) -> Void
     private let relief: MemoryRelief
     private var inbox: [LoopMessage] = []
-    /// Being closed by the transport; taken out of their channels at the turn's end, because the fan-out that found them slow is
-    /// still walking those.
+    /// Connections that the transport is closing. They leave their channels at the turn's end, because the fan-out that found them slow
+    /// still walks these.
     private var slow: [ConnectionID] = []
-    /// To be told when a whole turn has begun and ended since they asked, and those whose turn that is.
+    /// Callers that wait for a whole turn after their question, and callers whose turn has begun.
     private var asked: [@Sendable (Int) -> Void] = []
     private var heard: [@Sendable (Int) -> Void] = []
-    // Set right after `init`, because both need this object.
+    // Both are set right after `init`, because making them needs this object.
     private var engine: ChannelEngine?
     private var router: Router?
 
     /// - Parameters:
-    ///   - report: takes what delivery has to know of a turn.
-    ///   - facts: takes what webhooks have to know of it.
-    ///   - relief: is told of connections that come and go.
+    ///   - report: takes a turn's reports for delivery.
+    ///   - facts: takes a turn's facts for webhooks.
+    ///   - relief: counts connections that come and go.
     init(
         loop: Loop, ports: EnginePorts, report: @escaping ([LoopReport]) -> Void, facts: @escaping ([ChannelFact]) -> Void,
         relief: MemoryRelief
@@ -58,8 +58,8 @@ internal import PusherProtocol
     }
 
     func connection(_ connection: ConnectionID, received text: UnsafeRawBufferPointer) {
-        // What another loop answered before this frame was sent is in the mailbox: an event that is older than a subscription
-        // must not be fanned out behind its acknowledgement (docs/protocol.md, 2.3).
+        // The mailbox may contain an event that another loop acknowledged before this frame was sent. It must not be fanned out after the
+        // acknowledgement of a newer subscription (docs/protocol.md, 2.3).
         handleMailbox()
         engine?.arrivedAt = loop.turnBeganAt
         unsafe engine?.received(text, from: connection)
@@ -69,7 +69,7 @@ internal import PusherProtocol
     func connectionReceivedFrame(_ connection: ConnectionID) { engine?.receivedFrame(from: connection) }
     func connectionReceivedTooMuch(_ connection: ConnectionID) { engine?.receivedTooMuch(from: connection) }
     func connectionIsSilent(_ connection: ConnectionID) { engine?.refuse(connection, .pongNotReceived) }
-    /// Told by an event and by the close frame, as every refusal; the event cannot wait in the queue that is full.
+    /// Closes the connection with an error event and a close frame, as every refusal. The event cannot wait in the queue, which is full.
     func connectionIsSlow(_ connection: ConnectionID) {
         let code = CloseCode.slowConsumer
         loop.close(connection, code: code.code, reason: code.reason, farewell: Frame.text(ServerEvent.error(code)))
@@ -82,8 +82,8 @@ internal import PusherProtocol
 
     func connectionClosed(_ connection: ConnectionID, end: ConnectionEnd) {
         relief.connectionChanged()
-        // 1000 or no code: the app called its library's disconnect, as it does on its way to the background. A page that is left
-        // or loaded again says 1001.
+        // With 1000 or no code the app called its library's disconnect, as on its way to the background. A page that is left or loaded
+        // again sends 1001.
         switch end {
         case .closedByPeer(let code) where code == 1000 || code == 1005: engine?.closed(connection, as: .clean)
         case .closedByPeer, .closedByServer, .lost: engine?.closed(connection, as: .abnormal)
@@ -95,13 +95,13 @@ internal import PusherProtocol
     func admitsConnection(from address: String) -> Bool { engine?.directory.admit(address: Self.peer(address)) ?? false }
     func connectionLeft(_ address: String) { engine?.directory.release(address: Self.peer(address)) }
 
-    /// The key that counts an address's connections.
+    /// Key under which an address's connections are counted.
     private static func peer(_ address: String) -> String { IPAddress(address)?.neighbourhood.description ?? address }
 
     func request(_ request: HTTPRequest, reply: HTTPReply) -> HTTPResponse? {
         guard let router else { return .starting }
-        // A backend that publishes over several connections expects the order of its requests: what another loop took and
-        // answered before this request came is in the mailbox, and has to go out first.
+        // Events that another loop acknowledged before this request are in the mailbox, and have to go out first. A backend with several
+        // connections expects the order of its requests.
         handleMailbox()
         engine?.arrivedAt = loop.turnBeganAt
         var request = request
@@ -115,7 +115,7 @@ internal import PusherProtocol
     private func handleMailbox() {
         guard mailbox.isOccupied else { return }
         mailbox.drain(into: &inbox)
-        // Not kept until the next time, which may be long hence.
+        // The messages are released at once: the next drain may be a long time away.
         defer { inbox.removeAll(keepingCapacity: true) }
         for message in inbox {
             switch message {
@@ -131,13 +131,13 @@ internal import PusherProtocol
 
     func loopTurnEnds() {
         guard let engine else { return }
-        // What the other loops took meanwhile goes out in the same write: publishers that are busy on two loops would otherwise cost
-        // every subscriber two.
+        // Events that other loops took meanwhile share this write. Otherwise publishers that are busy on two loops would cost every
+        // subscriber two writes.
         handleMailbox()
         engine.flush()
-        // Whoever has something to say meanwhile, publishers above all, is served between two pieces.
+        // Between two pieces of a long write, waiting callers are served, publishers above all.
         if engine.isGoingOut { return unsafe owner._withUnsafeGuaranteedRef { $0.comeBackAtOnce() } }
-        // A leaver has the rest of a turn written at once; so nobody leaves while one is on its way.
+        // Closing a leaver would write the rest of a turn at once, so nobody leaves during a long write.
         while !engine.isGoingOut, let connection = slow.popLast() {
             engine.closed(connection, as: .abnormal)
             engine.flush()
@@ -150,7 +150,7 @@ internal import PusherProtocol
         if engine.hasMoreToWrite { unsafe owner._withUnsafeGuaranteedRef { $0.comeBackAtOnce() } }
     }
 
-    /// Whoever asked in the middle of a turn is told at the end of the next one: by then the loop has looked at all of its sockets once.
+    /// Answers callers of an earlier turn: since then the loop has looked at all of its sockets once.
     private func answerWhoAsked() {
         if heard.isEmpty, asked.isEmpty { return }
         let newcomers = loop.figures.newcomers

@@ -1,6 +1,6 @@
-internal import Foundation
 internal import HubAPI
 internal import HubChannels
+internal import HubConfiguration
 internal import HubCore
 internal import HubDelivery
 internal import HubStorage
@@ -8,7 +8,7 @@ internal import HubTransport
 internal import Logging
 internal import PusherProtocol
 
-/// From the configuration to the values and parts that the layers below understand.
+/// Parts of the server, and values for the layers below, made from the configuration.
 extension Server {
     static func apps(_ configuration: Configuration) -> AppDirectory {
         var limits = ConnectionLimits()
@@ -44,12 +44,12 @@ extension Server {
         return limits
     }
 
-    /// Where connections have to begin with the PROXY protocol, who may speak it.
+    /// The peers that may speak the PROXY protocol, if connections have to begin with it; nil otherwise.
     static func proxyDoor(_ configuration: Configuration) -> ProxyDoor? {
         configuration.listen.proxyProtocol ? ProxyDoor(trusted: configuration.limits.trustedProxies) : nil
     }
 
-    /// Says once that a proxy's word is not believed, because everybody behind it then shares one address.
+    /// Trusted proxies. Logs once that an unknown peer's X-Forwarded-For is ignored, because all its clients then share one address.
     static func forwarding(_ configuration: Configuration, logger: Logger) -> Forwarding {
         var forwarding = Forwarding()
         forwarding.trusted = configuration.limits.trustedProxies
@@ -69,10 +69,10 @@ extension Server {
         options.certificate = certificate
         options.sendQueueBytesMax = configuration.limits.sendQueueBytesMax
         options.sendQueueBytesTotalMax = configuration.limits.sendQueueBytesTotalMax / configuration.loopCount
-        // Twice the data, because escaping can double it, and room for the rest of a frame.
+        // Escaping can double the data; the rest is for the other members of a frame.
         options.messageBytesMax = min(2 * configuration.eventDataBytesMax + 4096, ChannelEngine.frameBytesMax)
         options.bodyBytesMax = configuration.bodyBytesMax
-        // Room for four senders of the longest bodies at least.
+        // Room for at least four senders of the longest bodies.
         options.unfinishedBodiesBytesPerAddressMax = max(options.unfinishedBodiesBytesPerAddressMax, configuration.bodyBytesMax)
         options.unfinishedBodiesBytesMax = max(options.unfinishedBodiesBytesMax, 4 * options.unfinishedBodiesBytesPerAddressMax)
         options.countsConnections = configuration.limits.connectionsPerAddress > 0
@@ -90,7 +90,7 @@ extension Server {
 
     static func store(_ configuration: Configuration, time: any TimeSource, logger: Logger) throws(ServerError) -> (SQLiteStore, StoreLock)
     {
-        // A store that comes later is named at the start as not in force; until then everything is kept beside the other data.
+        // An unsupported store is reported at the start; until then SQLite keeps everything in the data folder.
         let path = if case .sqlite(let path) = configuration.store.value { path } else { configuration.data.value + "/tandem.db" }
         do {
             let lock = try StoreLock(store: path)
@@ -105,37 +105,16 @@ extension Server {
 }
 
 extension Configuration {
-    /// One loop for each core when nobody chose.
-    var loopCount: Int { listen.loops.value ?? min(max(1, ProcessInfo.processInfo.activeProcessorCount), ConnectionID.loopsMax) }
-}
-
-extension Configuration {
-    /// Nobody chose credentials: the well-known ones are in force, and may be shown.
-    package var usesDefaultCredentials: Bool {
-        apps.count == 1 && apps.first?.credentials == [AppCredential(key: "app-key", secret: "app-secret")]
-    }
-
-    /// Who may read `/metrics`.
+    /// Readers that `/metrics` allows.
     var metricsAccess: MetricsAccess {
         if let token = metrics.token { return .token(token) }
-        return NetworkAddress.isLoopback(listen.host.value) ? .everybody : .nobody
+        return listen.isLoopback ? .everybody : .nobody
     }
 
-    /// The largest of the apps' limits.
-    var eventDataBytesMax: Int { apps.map(\.eventDataBytesMax).max() ?? 0 }
-
-    /// The longest HTTP body that some app can need.
+    /// Longest HTTP body that some app may need, in bytes.
     var bodyBytesMax: Int {
         var limits = PublishLimits()
         limits.eventDataBytesMax = eventDataBytesMax
         return max(Router.bodyBytesMin, limits.batchBodyBytesMax)
-    }
-
-    /// The store without what may be secret in its address.
-    package var storeName: String {
-        switch store.value {
-        case .sqlite(let path): "sqlite:\(path)"
-        case .postgres: "sqlite:\(data.value)/tandem.db (PostgreSQL is not yet in force)"
-        }
     }
 }

@@ -1,9 +1,10 @@
+package import HubConfiguration
 internal import HubCore
 internal import HubDelivery
 internal import HubPush
 internal import Logging
 
-/// From the configuration to the gateways, and what these tell about themselves.
+/// Push gateways, made from the configuration, and their alarms.
 extension Server {
     static func gateway(
         _ configuration: Configuration, time: any TimeSource, logger: Logger, reports: PushReports
@@ -15,7 +16,7 @@ extension Server {
         }
     }
 
-    /// Reads the files that the configuration names.
+    /// Reads the credential files that the configuration names.
     static func credentials(_ configuration: Configuration) throws(PushConfigurationError) -> PushCredentialSet {
         let common = try credentials(configuration.push, configuration)
         var set = PushCredentialSet(common: common)
@@ -47,12 +48,13 @@ extension Server {
         if let settings = push.fcm {
             result.fcm = try FCMConfiguration.load(
                 path: settings.serviceAccount.value, url: settings.url, caFile: settings.caFile?.value,
-                messagesPerMinute: settings.messagesPerMinute, read: CredentialFile.read)
+                messagesPerMinute: settings.messagesPerMinute ?? FCMConfiguration.messagesPerMinuteDefault, read: CredentialFile.read)
         }
         return result
     }
 
     /// Reads the push credentials as a start would.
+    /// - Throws: a `badConfiguration` with the first mistake.
     package static func checkCredentials(_ configuration: Configuration) throws(ServerError) {
         do {
             _ = try credentials(configuration)
@@ -61,8 +63,8 @@ extension Server {
         }
     }
 
-    /// The one place that writes an alarm down. The name does not change, so that operators can search for it; what each means
-    /// stands in docs/operations.md.
+    /// Logs an alarm; no other place does. The line's text never changes, so that operators can search for it. docs/operations.md explains
+    /// each alarm.
     static func log(_ alarm: PushAlarm, lane: String, detail: String, to logger: Logger) {
         logger.error(
             "push alarm",

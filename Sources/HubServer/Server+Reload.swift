@@ -1,16 +1,17 @@
+package import HubConfiguration
 internal import HubCore
-internal import HubDelivery
+internal import HubDefinitions
 internal import HubPush
 internal import HubTransport
 internal import Logging
 
-/// What a running server takes up anew: certificate, key and channel definitions, from where the configuration said at the start,
-/// and push credentials, from where it says now. Each stays as it is when its files are bad, and nobody is disconnected.
+/// Files that a running server reads again: certificate, key and channel definitions at the places configured at the start, and push
+/// credentials at today's. Bad files leave the former ones in force, and nobody is disconnected.
 extension Server {
-    /// Reads the files again. Returns when what was good in them is in force everywhere.
+    /// Reads the files again. Returns once all good ones are in force everywhere.
     /// - Parameters:
-    ///   - configuration: the one the server was started with.
-    ///   - current: the configuration file as it is now, of which only the push credentials are taken up; nil: it cannot be read.
+    ///   - configuration: the configuration at the start.
+    ///   - current: the configuration file of today, used for push credentials only; nil if unreadable.
     package func reload(_ configuration: Configuration, current: Configuration?) async {
         reloadCertificate(configuration)
         if let current { reloadPush(current) }
@@ -40,7 +41,7 @@ extension Server {
     }
 
     private func reloadDefinitions(_ configuration: Configuration) async {
-        do throws(ServerError) {
+        do throws(DefinitionFiles.Failure) {
             let folder = DefinitionFiles.folder(configured: configuration.channels.value)
             var definitions = DefinitionSet.empty
             if let folder { definitions = try DefinitionFiles.load(folder: folder) }

@@ -1,12 +1,13 @@
-internal import HubChannels
+internal import HubConfiguration
 internal import HubCore
 internal import HubDelivery
 internal import HubWebhooks
 internal import Logging
+internal import PusherProtocol
 
-/// From the configuration to what the webhooks need.
+/// Webhooks, made from the configuration.
 extension Server {
-    /// Nil when no app has webhooks.
+    /// Makes the service; nil if no app has webhooks.
     static func webhooks(
         _ configuration: Configuration, store: any WebhookStore, time: any TimeSource, logger: Logger
     ) throws -> WebhookService? {
@@ -16,7 +17,7 @@ extension Server {
 }
 
 extension Configuration {
-    /// Every address of every app, with the app's first key, which signs.
+    /// All addresses of all apps, with each app's first key, which signs.
     var webhookEndpoints: [WebhookEndpoint] {
         apps.enumerated().flatMap { index, app in
             guard let credential = app.credentials.first else { return [WebhookEndpoint]() }
@@ -30,7 +31,7 @@ extension Configuration {
 }
 
 extension Configuration.App {
-    /// The facts that the engine has to report so that the app's webhooks can be told of what they ask for.
+    /// Kinds of facts that the engine has to report for the app's webhooks.
     var factKinds: ChannelFact.Kinds { ChannelFact.Kinds(webhooks.flatMap(\.events).map(\.kind)).withCounterparts }
 }
 

@@ -1,8 +1,11 @@
 internal import HubAPI
 internal import HubChannels
+package import HubConfiguration
 internal import HubCore
 internal import HubCrypto
-package import HubDelivery
+package import HubDefinitions
+internal import HubDelivery
+internal import HubOutbox
 internal import HubPush
 internal import HubStorage
 internal import HubTransport
@@ -11,7 +14,7 @@ package import Logging
 internal import PusherProtocol
 internal import Synchronization
 
-/// The composition root: makes the parts from a configuration, joins them, runs and ends them.
+/// The composition root: makes all parts from a configuration, connects them, and runs and stops them.
 package final class Server: Sendable {
     /// The port in use.
     package let port: Int
@@ -21,12 +24,12 @@ package final class Server: Sendable {
     let delivery: DeliveryService
     private let outbox: Outbox
     let gateway: PushRouter
-    /// Alarms of the push gateways, counted.
+    /// Counts the push gateways' alarms.
     let pushReports: PushReports
     private let store: SQLiteStore
-    /// Held for as long as the server is: a successor finds all that was committed.
+    /// Held until the store is closed, so a successor finds all commits.
     private let storeLock: StoreLock
-    /// Nil when no app has any.
+    /// Nil if no app has webhooks.
     private let webhooks: WebhookService?
     private let isDraining: Flag
     private let isClosing: Flag
@@ -42,7 +45,8 @@ package final class Server: Sendable {
     private let scheduled: ScheduledPublishes
     private let scheduledTask: Task<Void, Never>
 
-    /// Binds, starts everything, and accepts. What a crash left open is taken up before the first connection comes in.
+    /// Binds, starts all parts, and accepts connections. Events that a crash left open are recovered before the first connection.
+    /// - Throws: `badConfiguration` for unusable files or a store in use, `failed` for all other errors.
     package init(_ configuration: Configuration, definitions: DefinitionSet, logger: Logger) async throws(ServerError) {
         let time = SystemTime()
         let apps = Self.apps(configuration)
@@ -54,7 +58,7 @@ package final class Server: Sendable {
         let pushReports = PushReports(time: time)
         pushReports.onAlarm { Self.log($0, lane: $1, detail: $2, to: logger) }
         let gateway = try Self.gateway(configuration, time: time, logger: logger, reports: pushReports)
-        // Before the store is taken up: where the port is another hub's, so are what is due and who is told.
+        // Bound before the store is opened: if another hub owns the port, the due pushes are that hub's, too.
         let socket = try Self.listeningSocket(configuration)
         let (store, storeLock) = try Self.store(configuration, time: time, logger: logger)
         let tokenAge = TokenAge(staleAfter: configuration.push.staleAfter)
@@ -160,24 +164,24 @@ package final class Server: Sendable {
         self.logger = logger
     }
 
-    /// Sockets that are told to go in three seconds; more of them take longer, up to `drainSecondsMax`.
+    /// Clients that are told to go per second: a thousand in three seconds. More take longer, up to `drainSecondsMax`.
     static let drainedPerSecond = 333
     static let drainSecondsMax = 7.0
     private static let drainStepMilliseconds = 50
-    /// After which nobody is waited for any more.
+    /// Seconds after which unfinished requests are cut off.
     private static let stopSecondsMax = 9.0
 
-    /// Ends in order: nothing new comes in, connected clients are sent elsewhere a few at a time so that they do not come
-    /// back in one instant, what was accepted is committed, then the parts end.
+    /// Stops in order: the listener first, then the connections, a few at a time so that clients do not come back all at once. Accepted
+    /// requests are committed, then the parts stop.
     package func stop() async {
         let began = ContinuousClock.now
         isDraining.set()
         acceptor.stop()
         await drain()
-        // What is due from now on is published after the next start.
+        // Publishes that fall due from now on wait for the next start.
         scheduled.close()
         await scheduledTask.value
-        // Publishes that were taken are committed and answered before the loops end, and so is every other request.
+        // Accepted publishes are committed and answered before the loops stop, as is every other request.
         isClosing.set()
         delivery.close()
         replayer.close()
@@ -189,7 +193,7 @@ package final class Server: Sendable {
         markerTask.cancel()
         probeTask.cancel()
         await outbox.close()
-        // Beside each other, for each may take a second.
+        // Both stop at the same time, because each may take a second.
         async let webhooksStopped: Void? = webhooks?.stop()
         gateway.shutdown(grace: .seconds(1))
         await answerRequests(until: began + .seconds(Self.stopSecondsMax))
@@ -209,17 +213,17 @@ package final class Server: Sendable {
                 let share = load * (step + 1) / steps - load * step / steps
                 if share > 0 { ports.post(.drain(count: share), to: loop) }
             }
-            // A step's length is drawn, so that the returning clients do not come in beats.
+            // Steps have random lengths, so that the clients do not return in beats.
             await pause(milliseconds: Int.random(in: Self.drainStepMilliseconds / 2...Self.drainStepMilliseconds * 3 / 2))
         }
-        // Whoever connected while this went on, and time for the close handshakes.
+        // Connections that arrived meanwhile are closed, too, with time for the close handshakes.
         for loop in loads.indices { ports.post(.drain(count: .max), to: loop) }
         for _ in 0..<20 where loops.handles.contains(where: { $0.load > 0 }) { await pause(milliseconds: 50) }
     }
 
-    /// Waits until every request that has come by now has its answer; later ones are refused at once. For a moment at least, in which
-    /// the peers get what was written last.
-    /// - Parameter end: who still sends a body then is cut off.
+    /// Waits until every request that has arrived is answered; later ones are refused at once. Waits at least one step, in which peers get
+    /// the last writes.
+    /// - Parameter end: time at which unfinished requests are cut off.
     private func answerRequests(until end: ContinuousClock.Instant) async {
         let last = await figuresOfLoops().map(\.nextRequest)
         var isAnswered = false
@@ -230,7 +234,7 @@ package final class Server: Sendable {
         } while ContinuousClock.now < end
     }
 
-    /// One for each loop, in the loops' order.
+    /// Counters of each loop, in the loops' order.
     private func figuresOfLoops() async -> [LoopCounters] {
         let (readings, continuation) = AsyncStream.makeStream(of: (Int, LoopCounters).self)
         for loop in loops.handles.indices { ports.post(.measure { continuation.yield((loop, $0.loop)) }, to: loop) }
@@ -247,7 +251,7 @@ package final class Server: Sendable {
     }
 }
 
-/// A truth that any thread may ask for.
+/// An atomic `Bool`.
 final class Flag: Sendable {
     private let value = Atomic<Bool>(false)
     var isSet: Bool { value.load(ordering: .acquiring) }

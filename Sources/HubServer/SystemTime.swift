@@ -3,9 +3,10 @@ internal import HubCore
 
 /// The system's clocks.
 package struct SystemTime: TimeSource {
+    /// The clocks have no state.
     package init() {}
 
-    /// Counts the time of a suspended machine, which would otherwise look like a wall clock that was set.
+    /// Includes time for which the machine was suspended; otherwise a suspension would look like a step of the wall clock.
     package var monotonicNanoseconds: UInt64 {
         let now = Self.now(CLOCK_BOOTTIME)
         return UInt64(now.tv_sec) * 1_000_000_000 + UInt64(now.tv_nsec)

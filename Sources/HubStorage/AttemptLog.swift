@@ -13,7 +13,9 @@ package enum AttemptLog {
     /// The line that the log gets for one attempt, line feed included.
     package static func line(_ attempt: DeliveryAttempt) -> String {
         let mark = attempt.token.map { "#" + String($0.value, radix: 36) } ?? ""
-        return "\(attempt.number)\(mark) \(attempt.startedAt) \(attempt.endedAt) \(bounded(attempt.answer))\n"
+        let line = "\(attempt.number)\(mark) \(attempt.startedAt) \(attempt.endedAt) \(bounded(attempt.answer))\n"
+        assert(line.utf8.count { $0 == 0x0A } == 1, "attempt \(attempt.number) takes several lines")
+        return line
     }
 
     private static func bounded(_ answer: String) -> String {

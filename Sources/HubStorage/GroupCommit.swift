@@ -12,7 +12,7 @@ import Synchronization
 ///
 /// `Transaction` is the handle that a call writes to; the store's `Writer` opens and commits it.
 package final class GroupCommit<Transaction>: Sendable {
-    /// Makes one transaction of several calls: runs each call's `perform` in order, undoes the writes of a throwing one, commits, and
+    /// Makes one transaction of several calls. Runs each call's `perform` in order, undoes the writes of a throwing one, commits, and
     /// returns one result per call. Throws if nothing was committed, which fails every call.
     package typealias Writer = @Sendable (_ calls: [Call]) async throws -> [Result<Void, any Error>]
 
@@ -29,6 +29,12 @@ package final class GroupCommit<Transaction>: Sendable {
         var waitingRows = 0
         var isWriting = false
         var figures = GroupCommitCounters()
+
+        /// Whether somebody writes while calls wait, and the rows are those of the calls. Adds up short queues only.
+        var isConsistent: Bool {
+            guard waiting.isEmpty == (waitingRows == 0), waiting.isEmpty || isWriting else { return false }
+            return waiting.count > 64 || waiting.reduce(0) { $0 + $1.rows } == waitingRows
+        }
     }
 
     private enum Admission {
@@ -84,9 +90,10 @@ package final class GroupCommit<Transaction>: Sendable {
             }
             state.waiting.append(call)
             state.waitingRows += call.rows
-            if state.isWriting { return .wait }
+            let isFirst = !state.isWriting
             state.isWriting = true
-            return .start
+            assert(state.isConsistent, "\(state.waitingRows) rows of \(state.waiting.count) calls wait")
+            return isFirst ? .start : .wait
         }
         switch next {
         case .wait: break
@@ -130,6 +137,7 @@ package final class GroupCommit<Transaction>: Sendable {
     /// The calls of the next transaction: at least one, then as many as the limits allow. Nil ends the writing.
     private func takeNext() -> [Call]? {
         state.withLock { state in
+            assert(state.isWriting && state.isConsistent, "\(state.waitingRows) rows of \(state.waiting.count) calls wait for nobody")
             guard let first = state.waiting.first else {
                 state.isWriting = false
                 return nil
@@ -144,6 +152,7 @@ package final class GroupCommit<Transaction>: Sendable {
             let calls = Array(state.waiting.prefix(count))
             state.waiting.removeFirst(count)
             state.waitingRows -= calls.reduce(0) { $0 + $1.rows }
+            assert(state.isConsistent, "\(state.waitingRows) rows of \(state.waiting.count) calls wait behind \(count) calls")
             return calls
         }
     }
@@ -151,9 +160,11 @@ package final class GroupCommit<Transaction>: Sendable {
 
 /// Counters of a `GroupCommit` since it was made, and its queue.
 package struct GroupCommitCounters: Sendable, Equatable {
+    /// Transactions that were tried.
     package var transactions: UInt64 = 0
     /// Transactions that could not be committed, included in `transactions`.
     package var failed: UInt64 = 0
+    /// Calls in these transactions, failed ones included.
     package var calls: UInt64 = 0
     /// Sum of the `rows` that the calls declared.
     package var rows: UInt64 = 0
@@ -162,6 +173,7 @@ package struct GroupCommitCounters: Sendable, Equatable {
     /// Rows waiting for a transaction, without those being written.
     package var waitingRows = 0
 
+    /// All zero.
     package init() {}
 }
 
@@ -174,6 +186,7 @@ package struct GroupCommitLimits: Sendable {
     /// Maximum of waiting rows. If exceeded, calls are refused, so memory stays bounded.
     package var waitingRowsMax: Int
 
+    /// All at least 1; the queue holds at least one full transaction.
     package init(transactionCallsMax: Int = 256, transactionRowsMax: Int = 4_096, waitingRowsMax: Int = 262_144) {
         precondition(transactionCallsMax > 0 && transactionRowsMax > 0, "\(transactionCallsMax), \(transactionRowsMax)")
         precondition(waitingRowsMax >= transactionRowsMax, "\(waitingRowsMax) < \(transactionRowsMax)")
@@ -188,7 +201,10 @@ private final class Slot<Value: Sendable>: Sendable {
     private let content = Mutex<Value?>(nil)
 
     func fill(_ value: Value) {
-        content.withLock { $0 = value }
+        content.withLock { content in
+            assert(content == nil, "a call ran twice")
+            content = value
+        }
     }
 
     var value: Value {

@@ -29,6 +29,7 @@ enum LeaseCoding {
             append(entry.attempts)
             append(entry.check)
         }
+        assert(bytes.count == entries.count * entryBytes, "\(entries.count) entries of \(entryBytes) bytes made \(bytes.count)")
         return bytes
     }
 

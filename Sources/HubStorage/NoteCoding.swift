@@ -24,8 +24,13 @@ package enum NoteCoding {
             }
             encoded.append(UInt8(rest))
         }
-        return encoded.count <= notes.count ? encoded : [plain] + notes.map(\.code)
+        if encoded.count > notes.count { encoded = [plain] + notes.map(\.code) }
+        assert(notes.count > checkedMax || decode(encoded, count: notes.count) == notes, "\(notes.count) notes read otherwise than written")
+        return encoded
     }
+
+    /// Most notes that an assertion decodes again.
+    private static let checkedMax = 256
 
     /// - Returns: nil if the bytes are not notes of exactly `count` recipients.
     package static func decode(_ encoded: [UInt8], count: Int) -> [RecipientNote]? {

@@ -1,4 +1,5 @@
 package import HubCore
+internal import HubDefinitions
 package import HubDelivery
 
 /// The stored form of a `PushMessage`: a JSON object with a version.
@@ -9,6 +10,7 @@ package enum PushMessageCoding {
     /// The version written here, and the newest one readable.
     package static let version: Int64 = 1
 
+    /// The stored form; its cost is that of building the object.
     package static func encode(_ message: PushMessage) -> JSONValue {
         var members: [String: JSONValue] = [
             "v": .int(version), "nid": .string(message.nid), "event": .string(message.event),
@@ -44,6 +46,8 @@ package enum PushMessageCoding {
 
         /// Appends the text of the whole message, in UTF-8.
         package func append(to output: inout [UInt8], nid: String) {
+            // The comma below stands between the nid and at least one other member.
+            assert(json.utf8.count > 2 && json.utf8.first == UInt8(ascii: "{"), "a text of \(json.utf8.count) bytes has no members")
             output += "{\"nid\":".utf8
             JSONText.appendQuoted(nid.utf8, to: &output)
             output.append(UInt8(ascii: ","))
@@ -59,6 +63,7 @@ package enum PushMessageCoding {
         /// Distinct texts in the order of first use.
         package private(set) var texts: [Text] = []
 
+        /// No texts yet.
         package init() {}
 
         /// - Parameter event: id of the event of the message's delivery.
@@ -78,6 +83,7 @@ package enum PushMessageCoding {
             texts.append(Text(event: event, json: JSONValue.object(members).text))
             if known.count == Self.knownMax { known.removeFirst() }
             known.append((message, texts.count - 1))
+            assert(known.count <= Self.knownMax && known.allSatisfy { $0.place < texts.count }, "\(known.count) texts are compared")
             return texts.count - 1
         }
     }
@@ -89,7 +95,7 @@ package enum PushMessageCoding {
         guard (1...Self.version).contains(version) else {
             throw unreadable("its form is \(version), and this version reads up to \(Self.version)")
         }
-        guard let kind = PushMessage.Kind(rawValue: try required("kind", of: members, \.stringValue)) else {
+        guard let kind = PushKind(rawValue: try required("kind", of: members, \.stringValue)) else {
             throw unreadable("its `kind` is unknown")
         }
         // Earlier versions did not write this member.

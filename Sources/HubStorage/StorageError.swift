@@ -1,9 +1,10 @@
-/// A failure of a store, as opposed to a refusal (`DirectoryError`).
+/// A failure of a store, as opposed to a refusal (`PeopleStoreError`).
 ///
 /// The description names the object, the place and the remedy. It never contains a stored value such as a token, e-mail or payload.
 package struct StorageError: Error, Equatable, CustomStringConvertible {
     /// The kind of failure. The set is open, so a store can add its own codes.
     package struct Code: RawRepresentable, Hashable, Sendable {
+        /// In snake case, for logs.
         package let rawValue: String
         package init(rawValue: String) { self.rawValue = rawValue }
 
@@ -27,10 +28,12 @@ package struct StorageError: Error, Equatable, CustomStringConvertible {
         package static let database = Code(rawValue: "database")
     }
 
+    /// The kind of failure.
     package let code: Code
     /// A sentence for the operator.
     package let message: String
 
+    /// A failure with a sentence for the operator.
     package init(_ code: Code, _ message: String) {
         self.code = code
         self.message = message

@@ -26,7 +26,9 @@ final class ServiceThread: @unchecked Sendable {
     }
 
     func join() {
-        pthread_join(thread, nil)
+        assert(pthread_equal(thread, pthread_self()) == 0, "a thread waits for itself")
+        let code = pthread_join(thread, nil)
+        assert(code == 0, "a thread was joined already (\(code))")
     }
 
     private final class Start {

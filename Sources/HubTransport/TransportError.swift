@@ -2,6 +2,7 @@
 package struct TransportError: Error, CustomStringConvertible {
     package let description: String
 
+    /// One sentence.
     package init(_ description: String) {
         self.description = description
     }

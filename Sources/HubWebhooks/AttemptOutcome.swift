@@ -12,6 +12,7 @@ package enum AttemptOutcome: Sendable, Equatable {
     /// 429, and a proxy's statuses for an unreachable backend.
     private static let notNow: Set<Int> = [429, 502, 503, 504]
 
+    /// The meaning of an answer's status, or of its absence.
     package init(_ result: Result<HTTPAnswer, HTTPClientError>) {
         switch result {
         case .success(let answer) where (200..<300).contains(answer.status): self = .delivered

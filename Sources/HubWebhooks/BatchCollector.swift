@@ -14,6 +14,7 @@ package struct BatchCollector {
     /// When `take` is due; nil if nothing waits.
     package private(set) var dueAt: UInt64?
 
+    /// No events wait.
     package init() {}
 
     /// Adds an event; returns the events of each completed request, comma-separated. There are two if the event did not fit and fills a
@@ -27,7 +28,13 @@ package struct BatchCollector {
         if count == WebhookLimits.batchEventsMax || events.count >= WebhookLimits.batchBytesMax, let whole = take() {
             full.append(whole)
         }
+        assert(isConsistent, "\(count) events of \(events.count) bytes wait, due at \(dueAt ?? 0)")
         return full
+    }
+
+    /// Whether events wait exactly while a time is set for them, and fewer than fill a request.
+    private var isConsistent: Bool {
+        (count > 0) == (dueAt != nil) && count < WebhookLimits.batchEventsMax && events.count < WebhookLimits.batchBytesMax
     }
 
     /// The waiting events, whatever their age; nil: none.

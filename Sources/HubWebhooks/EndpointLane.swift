@@ -1,8 +1,8 @@
-internal import HubChannels
 internal import HubCore
 internal import HubDelivery
 internal import HubHTTPClient
 internal import Logging
+internal import PusherProtocol
 
 /// One endpoint's state: its open batches, its queue and its log.
 struct EndpointLane {
@@ -87,6 +87,7 @@ struct LossLog {
     init(logger: Logger) { self.logger = logger }
 
     mutating func add(_ loss: Loss, _ count: Int) {
+        assert(count >= 0, "\(count) losses: \(loss)")
         if count > 0 { counts[loss, default: 0] += count }
     }
 

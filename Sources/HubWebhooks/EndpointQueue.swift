@@ -11,6 +11,7 @@ package struct EndpointQueue {
     package struct Entry: Sendable {
         /// Identifies the entry within this queue.
         package let number: Int
+        /// The signed request.
         package let batch: WebhookBatch
         /// The stored row; nil until the batch is durable, and it is not sent before.
         package fileprivate(set) var row: Int64?
@@ -39,8 +40,19 @@ package struct EndpointQueue {
         self.bytesMax = bytesMax
     }
 
+    /// Batches, the one in flight included. O(1).
     package var count: Int { entries.count }
+    /// Whether nothing waits and nothing is in flight. O(1).
     package var isEmpty: Bool { entries.isEmpty }
+
+    /// Whether the bytes are those of the entries, which are in the order of their numbers. Walks short queues only.
+    private var isConsistent: Bool {
+        guard bytes >= 0, inFlight == nil || !entries.isEmpty else { return false }
+        if entries.count > 64 { return true }
+        return entries.reduce(0) { $0 + $1.batch.body.count } == bytes
+            && zip(entries, entries.dropFirst()).allSatisfy { $0.number < $1.number }
+            && (inFlight.map { number in entries.contains { $0.number == number && $0.row != nil } } ?? true)
+    }
 
     /// Adds a batch and returns the dropped ones. The oldest are dropped first: they have been tried the longest and expire soonest, while
     /// the newest describe the current state. The entry in flight stays.
@@ -55,6 +67,7 @@ package struct EndpointQueue {
         {
             dropped.append(remove(at: oldest))
         }
+        assert(isConsistent, "\(entries.count) batches of \(bytes) bytes, \(inFlight ?? 0) in flight")
         return dropped
     }
 
@@ -62,12 +75,14 @@ package struct EndpointQueue {
     package func unstored(limit: Int) -> [Entry] {
         // Unstored entries are the youngest, because entries are stored in order.
         let first = entries.lastIndex { $0.row != nil }.map { $0 + 1 } ?? 0
+        assert(entries.count > 64 || entries[..<first].allSatisfy { $0.row != nil }, "a batch before place \(first) is not stored")
         return Array(entries[first...].prefix(limit))
     }
 
     /// Marks an entry as durable. False if it has left the queue.
     package mutating func stored(_ number: Int, row: Int64) -> Bool {
         guard let index = entries.firstIndex(where: { $0.number == number }) else { return false }
+        assert(entries[index].row == nil, "batch \(number) is stored in row \(row) and in another")
         entries[index].row = row
         return true
     }
@@ -78,6 +93,7 @@ package struct EndpointQueue {
         for entry in entries {
             guard entry.row != nil else { return nil }
             if entry.notBefore <= now {
+                assert(isConsistent, "\(entries.count) batches of \(bytes) bytes, none in flight")
                 inFlight = entry.number
                 return entry
             }
@@ -139,6 +155,7 @@ package struct EndpointQueue {
     /// The pause after a failure: half a second to one second after the first, doubling up to half a minute. The random half spreads the
     /// retries of many hubs.
     package static func backoff(failures: Int, random: Double) -> UInt64 {
+        assert(failures > 0 && (0..<1).contains(random), "a pause after \(failures) failures, random \(random)")
         // Five doublings exceed the longest pause.
         let full = min(WebhookLimits.backoffMaxNanoseconds, WebhookLimits.backoffNanoseconds << UInt64(min(failures - 1, 5)))
         return full / 2 + UInt64(Double(full / 2) * random)
@@ -147,6 +164,7 @@ package struct EndpointQueue {
     private mutating func remove(at index: Int) -> Entry {
         let entry = entries.remove(at: index)
         bytes -= entry.batch.body.count
+        assert(entry.number != inFlight && bytes >= 0, "batch \(entry.number) leaves the queue in flight, or \(bytes) bytes are left")
         return entry
     }
 }

@@ -1,5 +1,4 @@
-package import HubChannels
-internal import PusherProtocol
+package import PusherProtocol
 
 /// Decides which facts are reported and when. A channel that empties, or a member who leaves, may be a page that reloads.
 ///
@@ -82,10 +81,14 @@ private struct WaitingRoom<Key: Hashable, Value> {
     var count: Int { queue.count - head }
     var nextDue: UInt64? { head < queue.count ? queue[head]?.due : nil }
 
+    /// When the last value is due; 0 without values.
+    private var lastDue: UInt64 { count > 0 ? queue[queue.count - 1]?.due ?? 0 : 0 }
+
     func contains(_ key: Key) -> Bool { numbers[key] != nil }
 
     /// Adds a value and replaces the one waiting under the same key. `due` never decreases from call to call.
     mutating func add(_ key: Key, _ value: Value, due: UInt64) {
+        assert(lastDue <= due, "a value is due at \(due), before one that came earlier")
         lastNumber += 1
         numbers[key] = lastNumber
         queue.append((lastNumber, key, due, value))
@@ -110,6 +113,7 @@ private struct WaitingRoom<Key: Hashable, Value> {
             queue.removeFirst(head)
             head = 0
         }
+        assert(head <= queue.count && numbers.count <= count, "\(numbers.count) values wait in \(count) places")
         return due
     }
 }

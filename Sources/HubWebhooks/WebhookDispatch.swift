@@ -1,4 +1,3 @@
-internal import HubChannels
 internal import HubCore
 internal import HubDelivery
 internal import HubHTTPClient
@@ -155,6 +154,7 @@ actor WebhookDispatch {
 
     /// One transaction: inserts new batches and deletes ended ones.
     private func write() async {
+        assert(isWriting, "webhooks are written twice at once")
         var adding: [(lane: Int, number: Int, batch: WebhookBatch)] = []
         for index in lanes.indices where adding.count < WebhookLimits.writeBatchesMax {
             adding += lanes[index].queue.unstored(limit: WebhookLimits.writeBatchesMax - adding.count)
@@ -165,6 +165,7 @@ actor WebhookDispatch {
         removalDue = nil
         do {
             let rows = try await store.updateWebhooks(adding: adding.map(\.batch), removing: removing)
+            assert(rows.count == adding.count, "\(adding.count) batches were stored in \(rows.count) rows")
             for (new, row) in zip(adding, rows) where !lanes[new.lane].queue.stored(new.number, row: row) { remove(row) }
         } catch {
             let now = time.monotonicNanoseconds
@@ -220,6 +221,7 @@ actor WebhookDispatch {
         while true {
             let page = try await store.webhooks(after: row, limit: WebhookLimits.resumePageRows)
             guard let last = page.last else { break }
+            assert(page.count <= WebhookLimits.resumePageRows && last.row > row, "\(page.count) rows after \(row) end with \(last.row)")
             row = last.row
             for stored in page {
                 if stored.batch.hasExpired(at: time.wallMilliseconds) {

@@ -1,6 +1,6 @@
-package import HubChannels
 internal import HubCrypto
 package import HubDelivery
+package import PusherProtocol
 
 /// An address of an app that receives its channels' events.
 ///

@@ -27,6 +27,7 @@ package enum WebhookLimits {
     package static let lifeMilliseconds: Int64 = 300_000
     /// Pause before the second attempt. Doubles with each failure up to `backoffMaxNanoseconds`; half of it is random.
     package static let backoffNanoseconds: UInt64 = 1_000_000_000
+    /// The longest pause between two attempts.
     package static let backoffMaxNanoseconds: UInt64 = 30_000_000_000
     /// Refusals after which a batch no longer blocks later ones.
     package static let refusalsBeforePassing = 4
@@ -35,6 +36,7 @@ package enum WebhookLimits {
 
     /// Maximum of waiting batches per endpoint. If either bound is exceeded, the oldest batches are dropped.
     package static let queueBatchesMax = 2_000
+    /// Maximum bytes of the waiting batches' bodies per endpoint.
     package static let queueBytesMax = 16 << 20
     /// Maximum size of unprocessed facts. If exceeded, the newest are dropped.
     package static let inboxBytesMax = 32 << 20

@@ -1,9 +1,8 @@
-package import HubChannels
 package import HubCore
 package import HubDelivery
 internal import HubHTTPClient
 package import Logging
-internal import PusherProtocol
+package import PusherProtocol
 
 /// Tells the apps' own servers what happens to their channels (docs/protocol.md, 6).
 ///
@@ -94,7 +93,9 @@ package final class WebhookService: Sendable {
 package struct WebhookQueueCounters: Sendable, Equatable {
     /// The app's id.
     package var app: String
+    /// Batches that wait or are in flight.
     package var batches = 0
+    /// Bytes of their bodies.
     package var bytes = 0
 }
 
@@ -106,15 +107,19 @@ extension WebhookDispatch {
 
 /// Counters of all webhooks since the start.
 package struct WebhookCounters: Sendable, Equatable {
+    /// Batches answered with 2xx.
     package var batchesDelivered = 0
     /// Batches not delivered within five minutes.
     package var batchesExpired = 0
     /// Batches dropped because an endpoint's queue was full.
     package var batchesDropped = 0
+    /// Requests that were begun.
     package var attempts = 0
+    /// Requests that ended with another answer, or without one.
     package var attemptsFailed = 0
     /// Facts dropped because the inbox was full.
     package var factsDropped = 0
 
+    /// All zero.
     package init() {}
 }

@@ -1,6 +1,5 @@
-package import HubChannels
 internal import HubCore
-internal import PusherProtocol
+package import PusherProtocol
 
 /// The JSON of webhooks. Receivers read every value as a string; only the protocol's two numbers are numbers.
 package enum WebhookText {

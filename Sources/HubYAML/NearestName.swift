@@ -40,6 +40,9 @@ package enum NearestName {
             beforeLast = last
             last = row
         }
+        assert(
+            last[b.count] >= abs(a.count - b.count) && last[b.count] <= max(a.count, b.count),
+            "\(last[b.count]) edits between \(a.count) and \(b.count) bytes")
         return last[b.count]
     }
 }

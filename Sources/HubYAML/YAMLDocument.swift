@@ -25,6 +25,9 @@ package enum YAMLDocument {
         guard let root else { return nil }
         var conversion = Conversion(file: file)
         let node = conversion.node(root, depth: 0)
+        assert(
+            conversion.mistake != nil || conversion.nodes <= YAMLLimits.nodesMax,
+            "\(conversion.nodes) values were converted without a mistake")
         if let mistake = conversion.mistake { throw YAMLError([mistake]) }
         return node
     }

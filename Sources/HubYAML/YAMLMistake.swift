@@ -9,7 +9,9 @@ package struct YAMLMistake: Sendable, Equatable, CustomStringConvertible {
     /// A sentence without the position.
     package let message: String
 
+    /// A mistake at a place, or without one: line and column are both 0 then.
     package init(file: String, line: Int = 0, column: Int = 0, message: String) {
+        assert(line >= 0 && column >= 0 && (line == 0) == (column == 0), "a mistake in line \(line) and column \(column)")
         self.file = file
         self.line = line
         self.column = column
@@ -27,6 +29,7 @@ package struct YAMLError: Error, Equatable, CustomStringConvertible {
     /// Sorted by file in the order read, then by line.
     package let mistakes: [YAMLMistake]
 
+    /// At least one mistake.
     package init(_ mistakes: [YAMLMistake]) {
         precondition(!mistakes.isEmpty, "an error names at least one mistake")
         self.mistakes = mistakes

@@ -11,13 +11,16 @@ package struct YAMLNode: Sendable, Equatable {
         case map([YAMLEntry])
     }
 
+    /// The value itself.
     package let content: Content
     /// Counted from 1.
     package let line: Int
     /// Counted from 1.
     package let column: Int
 
+    /// A value and its place, both counted from 1; both are 0 for a value that stands in no document.
     package init(content: Content, line: Int, column: Int) {
+        assert((line > 0) == (column > 0), "a value in line \(line) and column \(column)")
         self.content = content
         self.line = line
         self.column = column
@@ -80,9 +83,12 @@ package struct YAMLEntry: Sendable, Equatable {
     package let line: Int
     /// Counted from 1.
     package let column: Int
+    /// The value after the colon.
     package let value: YAMLNode
 
+    /// A key at its own place, both counted from 1.
     package init(key: String, line: Int, column: Int, value: YAMLNode) {
+        assert(line > 0 && column > 0, "a key in line \(line) and column \(column)")
         self.key = key
         self.line = line
         self.column = column

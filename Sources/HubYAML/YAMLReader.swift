@@ -7,6 +7,7 @@ package final class YAMLReader {
     package let file: String
     private var noted: [YAMLMistake] = []
 
+    /// A reader without mistakes.
     package init(file: String) { self.file = file }
 
     /// The mistakes noted so far, by line and column.
@@ -143,6 +144,7 @@ package struct YAMLMap {
     package let reader: YAMLReader
     /// The map's name in mistakes.
     package let name: String
+    /// The map's own value, for mistakes about all of it.
     package let node: YAMLNode
     /// All members in the order written, unknown ones included.
     package let entries: [YAMLEntry]
@@ -159,14 +161,19 @@ package struct YAMLMap {
 
     /// The member as text that is not empty; nil also when the key is missing, here and in all methods below.
     package func string(_ key: String) -> String? { self[key].flatMap { reader.nonEmptyString($0, path(key)) } }
+    /// The member as `true` or `false`.
     package func bool(_ key: String) -> Bool? { self[key].flatMap { reader.bool($0, path(key)) } }
+    /// The member as a whole number within `range`.
     package func int(_ key: String, in range: ClosedRange<Int> = 0...Int.max) -> Int? {
         self[key].flatMap { reader.int($0, path(key), in: range) }
     }
+    /// The member as a duration greater than zero.
     package func duration(_ key: String) -> Duration? { self[key].flatMap { reader.duration($0, path(key)) } }
+    /// The member as a number of bytes within `range`.
     package func byteSize(_ key: String, in range: ClosedRange<Int> = 1...Int.max) -> Int? {
         self[key].flatMap { reader.byteSize($0, path(key), in: range) }
     }
+    /// The member as a list of texts that are not empty.
     package func strings(_ key: String) -> [String]? { self[key].flatMap { reader.strings($0, path(key)) } }
 
     /// The member as a map with known keys, called by its whole path in mistakes.

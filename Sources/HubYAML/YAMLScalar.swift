@@ -41,6 +41,7 @@ package enum YAMLScalar {
         default: return nil
         }
         let (total, overflow) = number.multipliedReportingOverflow(by: milliseconds)
+        assert(overflow || total >= 0, "\(number) times \(milliseconds) ms made \(total)")
         return overflow || total > durationMillisecondsMax ? nil : .milliseconds(total)
     }
 

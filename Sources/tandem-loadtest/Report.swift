@@ -25,7 +25,7 @@ struct Report: ParsableCommand {
                     title: title ?? "\(files.count) reports", reports: sets.flatMap(\.reports), targets: sets.flatMap(\.targets),
                     warnings: sets.flatMap(\.warnings))
             print(ReportTable.text(set), terminator: "")
-            if let html { try Results.save(Data(ReportPage.html(set).utf8), at: html) }
+            if let html { try Results.save(at: html) { Data(try ReportPage.html(set).utf8) } }
         } catch let error as LoadError {
             throw Results.failure(error.description)
         } catch let error as ReportFileError {

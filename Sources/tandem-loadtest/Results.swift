@@ -8,21 +8,13 @@ enum Results {
         let report = outcome.report
         print(ReportTable.text(report), terminator: "")
         for failure in outcome.failures { print("FAILED: \(failure)") }
-        if let json {
-            let file: Data
-            do {
-                file = try ReportFile.json(report)
-            } catch {
-                throw LoadError("\(json) could not be written: \(error)")
-            }
-            try save(file, at: json)
-        }
-        if let html { try save(Data(ReportPage.html(report).utf8), at: html) }
+        if let json { try save(at: json) { try ReportFile.json(report) } }
+        if let html { try save(at: html) { Data(try ReportPage.html(report).utf8) } }
     }
 
-    static func save(_ file: Data, at path: String) throws(LoadError) {
+    static func save(at path: String, _ file: () throws -> Data) throws(LoadError) {
         do {
-            try file.write(to: URL(fileURLWithPath: path))
+            try file().write(to: URL(fileURLWithPath: path))
         } catch {
             throw LoadError("\(path) could not be written: \(error.localizedDescription)")
         }

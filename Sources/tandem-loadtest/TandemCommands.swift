@@ -29,20 +29,15 @@ struct Mixed: ScenarioCommand {
     func adjust(_ options: inout RunOptions) { options.publishers = 4 }
 }
 
-/// Location of the simulated gateways.
-struct GatewayOptions: ParsableArguments {
-    @Option(name: .long, help: "The control service of tandem-gateways, as TANDEM_GATEWAYS_CONTROL says it: http://127.0.0.1:PORT.")
-    var gateways: String
-    @Option(name: .long, help: "Whose devices: fcm or apns.") var provider = "fcm"
-}
-
 struct Push: ScenarioCommand {
     static let configuration = CommandConfiguration(
         commandName: "push", abstract: "One event for --devices people who are away: pushes per second at the simulated gateways.",
         discussion: "Tandem only. The hub has to use the gateways, and the bundled definition quiz.")
     static let defaults = LoadOptions.Defaults()
     @OptionGroup var load: LoadOptions
-    @OptionGroup var gateways: GatewayOptions
+    @Option(name: .long, help: "The control service of tandem-gateways, as TANDEM_GATEWAYS_CONTROL says it: http://127.0.0.1:PORT.")
+    var gateways: String
+    @Option(name: .long, help: "Whose devices: fcm or apns.") var provider = "fcm"
     @Option(name: .long, help: "How many people, with one device each.") var devices = 1000
 
     func validate() throws {
@@ -50,28 +45,7 @@ struct Push: ScenarioCommand {
         if load.connections != nil { throw ValidationError("nobody is connected here: say --devices") }
     }
 
-    func scenario() throws -> any Scenario { try PushScenario(gateways: gateways.gateways, provider: gateways.provider) }
+    func scenario() throws -> any Scenario { try PushScenario(gateways: gateways, provider: provider) }
 
     func adjust(_ options: inout RunOptions) { options.connections = devices }
-}
-
-struct OneSurface: ScenarioCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "one-surface", abstract: "People live and away, with devices; each is told of every event exactly once.",
-        discussion: """
-            Tandem only. The hub has to use the gateways, the bundled definition quiz, and to allow so many members of a presence \
-            channel as are live.
-            """)
-    static let defaults = LoadOptions.Defaults(connections: 100, rate: 1)
-    @OptionGroup var load: LoadOptions
-    @OptionGroup var gateways: GatewayOptions
-    @Option(name: .long, help: "Of the --connections people, the share that is live.") var live = 0.5
-
-    func validate() throws {
-        guard (0...1).contains(live) else { throw ValidationError("--live is 0 to 1, not \(live)") }
-    }
-
-    func scenario() throws -> any Scenario {
-        try OneSurfaceScenario(gateways: gateways.gateways, provider: gateways.provider, liveShare: live)
-    }
 }

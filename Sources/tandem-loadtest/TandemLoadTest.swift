@@ -9,7 +9,6 @@ struct TandemLoadTest: ParsableCommand {
         commandName: "tandem-loadtest", abstract: "Load a Pusher-compatible server and measure what arrives.",
         subcommands: [
             Fanout.self, Rooms.self, Crowd.self, Churn.self, PresenceStorm.self, Publish.self, ClientEvents.self, Mixed.self, Push.self,
-            OneSurface.self,
             Report.self,
         ])
 }

@@ -1,5 +1,5 @@
-import HubDelivery
-import HubServer
+import HubConfiguration
+import HubDefinitions
 
 /// The hub's message when ready: its addresses, credentials, restrictions and a command to try.
 enum Banner {

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Foundation
+import HubConfiguration
 import HubServer
 
 /// The options that locate the configuration, shared by all commands that need one.

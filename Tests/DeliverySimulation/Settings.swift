@@ -1,4 +1,4 @@
-/// What a run of the simulation does. The same settings give the same run, step by step.
+/// Settings of a run. The same settings give the same run, step by step.
 package struct SimulationSettings: Sendable {
     /// Everything that happens follows from it.
     package var seed: UInt64
@@ -6,7 +6,9 @@ package struct SimulationSettings: Sendable {
     package var pairs: Int
     package var channels = 40
     package var participantsPerChannel = 50
-    /// Between two crashes of the server, on average, in milliseconds; 0: none.
+    /// Between two changes of rosters, sessions, definitions or the wall clock, on average, in milliseconds; 0: none.
+    package var changeInterval: Int64 = 1_500
+    /// Between two crashes of the hub, on average, in milliseconds; 0: none.
     package var crashInterval: Int64 = 60_000
     /// A rule that is broken on purpose, to see it caught.
     package var broken: BrokenRule?
@@ -41,15 +43,43 @@ package enum BrokenRule: String, CaseIterable, Sendable {
     case forgetLifetime = "forget-lifetime"
     /// After a crash, one device of a participant stands for all, also where each stands for itself.
     case recoverTogether = "recover-together"
-    /// Who fell due while the store was slow is pushed to before the receipts that came meanwhile are looked at.
+    /// A push that fell due while the store was slow goes before the receipts that came meanwhile.
     case dueBeforeReceipts = "due-before-receipts"
-    /// Who falls due while a loop is late is pushed to before the loop has looked at the receipts that have come to it.
+    /// A push that falls due while a loop is late goes before the receipts that have come to the loop.
     case dueBeforeLoops = "due-before-loops"
     /// Commits forget who is waited for.
     case presenceDecides = "presence-decides"
+    /// A publish whose commit failed goes out all the same.
+    case failedGoesOut = "failed-goes-out"
+    /// Pushes and settlements that the store refused are not written again.
+    case dropFailedWrite = "drop-failed-write"
+    /// Loops keep the subscriptions of people who were removed.
+    case keepRemoved = "keep-removed"
+    /// A change of roles is not told to delivery.
+    case roleUnheard = "role-unheard"
+    /// Publishes after a reload do not wait for the loops.
+    case reloadAtOnce = "reload-at-once"
+    /// The plan does not look at the wall clock's steps.
+    case ignoreClockSteps = "ignore-clock-steps"
+    /// The outbox is not told for how long a gateway wants no further push.
+    case ignoreRetryAfter = "ignore-retry-after"
+    /// Tokens that a gateway called dead stay.
+    case keepDeadTokens = "keep-dead-tokens"
+    /// A push whose receipt came during its attempt is tried again all the same.
+    case retryWithdrawn = "retry-withdrawn"
+    /// Lanes let pushes in while they stand still.
+    case stoppedLaneAdmits = "stopped-lane-admits"
+
+    /// Whether the rule matters only while rosters, definitions or clocks change.
+    package var concernsChanges: Bool {
+        switch self {
+        case .keepRemoved, .roleUnheard, .reloadAtOnce, .ignoreClockSteps, .keepDeadTokens: true
+        default: false
+        }
+    }
 }
 
-/// What a run found.
+/// Findings of a run.
 package struct SimulationReport: Sendable {
     package var seed: UInt64
     package var steps = 0
@@ -57,6 +87,14 @@ package struct SimulationReport: Sendable {
     package var events = 0
     package var pairs = 0
     package var crashes = 0
+    /// Transactions that the store refused.
+    package var failedCommits = 0
+    /// Attempts that a gateway wanted to be repeated.
+    package var retries = 0
+    /// Publishes to a session that was over.
+    package var refused = 0
+    /// Changes by kind.
+    package var changes: [String: Int] = [:]
     package var seenOnSocket = 0
     package var pushed = 0
     /// Neither surface, and none of the reasons below: has to be 0.
@@ -94,6 +132,8 @@ extension SimulationReport: CustomStringConvertible {
             pushed          \(pushed)
             lost            \(lost)
             unexplained     \(unexplained)
+            failed commits  \(failedCommits), refused publishes \(refused), repeated pushes \(retries)
+            changes         \(changes.sorted { $0.key < $1.key }.map { "\($0.value) \($0.key)" }.joined(separator: ", "))
             violations      \(violationCount)\(violations.map { "\n  \($0)" }.joined())
             on both, by reason:\(lines(duplicates))
             on neither, by reason:\(lines(excused))

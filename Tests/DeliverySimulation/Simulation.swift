@@ -1,15 +1,19 @@
 import HubCore
+import HubDefinitions
 import HubDelivery
+import HubOutbox
 import HubTesting
 
-/// Delivery's pure parts in a world that goes wrong: loops, a delivery task, a store, gateways, networks, devices and people, on
-/// one clock and from one seed.
+/// The values that ship in a world that goes wrong: loops, stores, gateways, networks, devices and people. One clock and one seed
+/// drive all of them.
 ///
-/// What the parts decide is compared with what the people really saw.
+/// The parts' decisions are compared with the truth of each device.
 package final class Simulation {
     enum Action {
         case publish
-        case publication(life: Int, loop: Int, event: Int, attendedUpTo: UInt64)
+        case again(Int)
+        case publication(life: Int, loop: Int, DeliveryBook.Release)
+        case loop(life: Int, loop: Int, LoopWord)
         case probe(life: Int, loop: Int, channel: Int)
         case down(Int, Downstream)
         case up(Int, Upstream)
@@ -21,10 +25,21 @@ package final class Simulation {
         case silence(Int)
         case lost(Int)
         case turn(life: Int)
+        case wake(life: Int)
         case committed(life: Int)
-        case send(life: Int, row: Int)
+        case missed(life: Int, Arrival)
+        case plan(life: Int)
+        case planned(life: Int)
+        case rested(life: Int)
+        case change
+        case rejoin(person: Int)
+        case revive(channel: Int)
+        case flow(life: Int)
+        case leased(life: Int)
+        case gatewayAnswered(life: Int, PushFlow.Answer)
+        case settle(life: Int)
+        case stopLanes
         case shown(row: Int)
-        case answered(life: Int, row: Int)
         case crash
         case boot
         case expired(Int)
@@ -45,9 +60,23 @@ package final class Simulation {
     var connections: [SimConnection] = []
     var connectionIndex: [ConnectionID: Int] = [:]
     var personIndex: [String: Int] = [:]
-    /// Milliseconds since 1970, for what is compared with the wall's clock.
-    var wall: Int64 { ManualClock.start + now }
+    /// Milliseconds since 1970, as the machine believes.
+    var wall: Int64 { ManualClock.start + now + wallShift }
+    var wallShift: Int64 = 0
+    /// When the wall clock was set.
+    var clockSteps: [Int64] = []
+    var channelIndex: [String: Int] = [:]
+    /// The definitions on disk.
+    var definitions = DefinitionSet.empty
+    var isReversed = false
     var downtimes: [(from: Int64, until: Int64)] = []
+    /// Until when the gateways' lanes stand still, and when they did.
+    var laneStop: Int64 = 0
+    var stops: [(from: Int64, until: Int64)] = []
+    /// Since when a token is known to be dead: its gateway's answer has been stored by then.
+    var deadSince: [String: Int64] = [:]
+    /// Commits that took a second and more.
+    var slowCommits: [(from: Int64, until: Int64)] = []
     var isEnding = false
     var publishedPairs = 0
     /// Publishes without a 2xx.
@@ -63,11 +92,14 @@ package final class Simulation {
     /// Per channel, events that may not have expired.
     var recent: [[Int]] = []
 
-    // The server: gone with a crash.
+    // The hub: gone with a crash.
     static let loops = 2
     var life = 1
     var isUp = true
-    var server = Server()
+    var hub = SimHub(
+        book: DeliveryBook(DeliveryBook.Settings(loopCount: Simulation.loops), definitions: .empty),
+        flow: PushFlow(definitions: .empty, at: Moment(monotonic: 0, wall: ManualClock.start)))
+    var loopsState = SimLoops(channels: 0)
 
     package init(_ settings: SimulationSettings) {
         self.settings = settings
@@ -80,13 +112,14 @@ package final class Simulation {
     func chance(_ percent: Int) -> Bool { Int.random(in: 0..<100, using: &random) < percent }
     func between(_ low: Int64, _ high: Int64) -> Int64 { Int64.random(in: low...high, using: &random) }
 
-    /// Publishes until there are as many pairs as asked for, lets every event live to its end, sends everybody home, and looks
-    /// at what is left.
+    /// Publishes the wanted number of pairs, and lets every event live to its end. Then everybody goes home, and nothing may be left.
     /// - Parameter stopsAtFirst: ends with the first thing that has to be 0 and is not, for who asks only whether there is one.
     package func run(stopsAtFirst: Bool = false) -> SimulationReport {
         schedule(5000, .publish)
         for device in devices.indices { schedule(between(0, 10_000), .person(device, step: 0)) }
         planStall()
+        stopLanes()
+        if settings.changeInterval > 0 { schedule(settings.changeInterval, .change) }
         if settings.crashInterval > 0 { schedule(between(0, 2 * settings.crashInterval), .crash) }
         while let (at, action) = queue.removeFirst() {
             now = at
@@ -100,24 +133,23 @@ package final class Simulation {
         return report
     }
 
-    /// What holds after every step.
+    /// Checks that hold after every step.
     private func check() {
-        guard isUp else { return }
-        // The delivery task is asleep only while nothing is due; it waits for the store, and for nothing else.
-        if server.committing == nil, let due = server.escalation.nextDue, due < heardUpTo - Server.turnMax {
-            violation("a push is \(now - due) ms late")
-        }
-        let targets = server.escalation.targetCount
-        if targets != server.waiting { violation("\(targets) targets, and \(server.waiting) were opened") }
+        if isUp { checkLateness() }
     }
 
     private func checkNothingLeft() {
-        if server.escalation.eventCount != 0 { violation("\(server.escalation.eventCount) events are still open") }
-        if server.escalation.channelCount != 0 { violation("\(server.escalation.channelCount) channels are still watched") }
-        if server.escalation.agendaCount > 66 { violation("\(server.escalation.agendaCount) entries are left on the agenda") }
-        if server.attendance.connectionCount != 0 || server.attendance.peopleCount != 0 {
-            violation("\(server.attendance.connectionCount) connections of \(server.attendance.peopleCount) people are still in the book")
+        let (escalation, attendance) = (hub.book.escalation, hub.book.attendance)
+        if escalation.eventCount != 0 { violation("\(escalation.eventCount) events are still open") }
+        if escalation.targetCount != 0 { violation("\(escalation.targetCount) targets are still counted") }
+        if escalation.channelCount != 0 { violation("\(escalation.channelCount) channels are still watched") }
+        if escalation.agendaCount > 66 { violation("\(escalation.agendaCount) entries are left on the agenda") }
+        if hub.plan.contextCount != 0 { violation("\(hub.plan.contextCount) contexts are left in the plan") }
+        if hub.reloads != 0 { violation("\(hub.reloads) callers of a reload still wait") }
+        if attendance.connectionCount != 0 || attendance.peopleCount != 0 {
+            violation("\(attendance.connectionCount) connections of \(attendance.peopleCount) people are still in the book")
         }
+        if !unanswered.isEmpty { violation("\(unanswered.count) publishes have no answer") }
         if !openEvents.isEmpty { violation("\(openEvents.count) fan-outs are still open in the store") }
         if !openRows.isEmpty { violation("\(openRows.count) rows are still open in the store") }
     }
@@ -126,8 +158,9 @@ package final class Simulation {
         if waits(action) { return }
         switch action {
         case .publish: publish()
-        case .publication(let life, let loop, let event, let attendedUpTo) where life == self.life && isUp:
-            fanOut(event, loop: loop, attendedUpTo: attendedUpTo)
+        case .again(let event): if isUp, unanswered.contains(event), !events[event].isCommitted { post(.publish(event)) }
+        case .publication(let life, let loop, let release) where life == self.life && isUp: fanOut(release, loop: loop)
+        case .loop(let life, let loop, let word) where life == self.life && isUp: receive(word, loop: loop)
         case .probe(let life, let loop, let channel) where life == self.life && isUp: probe(loop: loop, channel: channel)
         case .down(let connection, let message): arrived(message, at: connections[connection], connection)
         case .up(let connection, let message): received(message, from: connections[connection], connection)
@@ -139,10 +172,21 @@ package final class Simulation {
         case .silence(let connection): closeIfSilent(connection)
         case .lost(let connection): disconnect(connection, mayReturn: true)
         case .turn(let life) where life == self.life && isUp: turn()
+        case .wake(let life) where life == self.life && isUp: if hub.book.wakeAt.map({ $0 <= now }) == true { post(.item(.tick)) }
         case .committed(let life) where life == self.life && isUp: committed()
-        case .send(let life, let row) where life == self.life && isUp: send(row)
+        case .missed(let life, let arrival) where life == self.life && isUp: missed(arrival)
+        case .plan(let life) where life == self.life && isUp: turnOfPlan()
+        case .planned(let life) where life == self.life && isUp: planned()
+        case .rested(let life) where life == self.life && isUp: rested()
+        case .change: change()
+        case .rejoin(let person): rejoin(person)
+        case .revive(let channel): revive(channel)
+        case .flow(let life) where life == self.life && isUp: runFlow()
+        case .leased(let life) where life == self.life && isUp: leased()
+        case .gatewayAnswered(let life, let answer) where life == self.life && isUp: gatewayAnswered(answer)
+        case .settle(let life) where life == self.life && isUp: settle()
+        case .stopLanes: stopLanes()
         case .shown(let row): shown(row)
-        case .answered(let life, let row) where life == self.life && isUp: answered(row)
         case .crash: crash()
         case .boot: boot()
         case .expired(let event): judge(events[event])
@@ -165,17 +209,18 @@ package final class Simulation {
         let policies: [Policy] = [
             .notify, .notify, .notify, .notify, .critical, .critical, .critical, .sync, .both, .pushOnly, .realtimeOnly,
         ]
-        let lifetimes: [Int64] = [6000, 20_000, 45_000, 60_000, 90_000, 120_000]
-        let members = channels[channel].people
-        let last = people[members[members.count - 1]].devices.upperBound
+        let kind = channels[channel].kind
+        let policy = policies.randomElement(using: &random) ?? .notify
+        let lifetime = SimKind.lifetimes.randomElement(using: &random) ?? 60
+        let role = kind.hasRoles && chance(50) ? SimKind.roles.randomElement(using: &random) : nil
+        let actor = chance(20) ? channels[channel].people.randomElement(using: &random) : nil
+        let excluded = actor.flatMap { people[$0].devices.compactMap { devices[$0].connection }.first }.map { connections[$0].id }
         let event = SimEvent(
-            index: events.count, number: UInt64(events.count + 1), channel: channel,
-            policy: policies.randomElement(using: &random) ?? .notify,
-            lifetime: lifetimes.randomElement(using: &random) ?? 60_000, actor: chance(20) ? members.randomElement(using: &random) : nil,
-            recipients: members.count, devices: last - channels[channel].firstDevice)
+            index: events.count, eventName: SimKind.event(policy, lifetime, role: role), channel: channel, policy: policy,
+            lifetime: Int64(lifetime) * 1000, excluded: excluded,
+            devices: channels[channel].endDevice - channels[channel].firstDevice)
         events.append(event)
-        eventIndex[event.name] = event.index
-        publishedPairs += members.count
+        publishedPairs += channels[channel].people.count
         report.events += 1
         submit(event.index)
     }

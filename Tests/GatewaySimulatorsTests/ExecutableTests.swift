@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 @Suite("tandem-gateways") struct ExecutableTests {
-    /// Beside the test binary when the whole package was built.
+    /// Path next to the test binary; nil if the executable was not built.
     private static let path: String? = {
         let folder = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath().deletingLastPathComponent()
         let path = folder.appendingPathComponent("tandem-gateways").path

@@ -12,7 +12,7 @@ import Testing
         #expect(answer.status == 200)
         #expect(try answer.json["token_type"] == "Bearer")
         #expect(try answer.json["expires_in"] == 1234)
-        // What Google's own libraries send, whatever the account's token_uri.
+        // Google's own libraries send this `aud`, whatever the account's token_uri.
         let google = try fixture.grantForm(["aud": "https://oauth2.googleapis.com/token"])
         #expect(try fixture.fcmClient().send("POST", "/token", Fixture.formType, body: google).status == 200)
         let record = try #require(fixture.gateways.requests(provider: .oauth).first)

@@ -8,8 +8,8 @@ import Testing
 @testable import HubAPI
 @testable import HubChannels
 
-/// One loop's router over an engine without connections. Of app 1, `room` is occupied by two connections, and `presence-room`
-/// by three of the users a and b; channels that begin with `defined` have a definition.
+/// One loop's router over an engine without connections. In app 1, two connections occupy `room`, and three connections of the users a and
+/// b occupy `presence-room`. Channels that begin with `defined` have a definition.
 final class RouterStage {
     let clock = ManualClock()
     let desk = ScriptedDesk()
@@ -82,7 +82,7 @@ final class RouterStage {
         return pending
     }
 
-    /// What may follow the head of a request that says it was signed.
+    /// Bound on the body after the head of a request that claims to be signed.
     func bodyLimit(_ path: String, query: [(name: String, value: String)], headers: [String: String] = [:]) -> BodyLimit {
         router.bodyLimit(of: HTTPRequest(method: "POST", path: path, query: query, headers: headers))
     }
@@ -97,7 +97,7 @@ final class RouterStage {
     }
 }
 
-/// What the hub says of itself.
+/// State of the hub that its probes report.
 final class ScriptedLife: Sendable {
     private let state = Mutex<(refusal: String?, isClosing: Bool)>((nil, false))
     var refusal: String? { state.withLock { $0.refusal } }
@@ -105,7 +105,7 @@ final class ScriptedLife: Sendable {
     func set(refusal: String?, isClosing: Bool = false) { state.withLock { $0 = (refusal, isClosing) } }
 }
 
-/// What becomes of a request.
+/// The answer to a request, once it is there.
 final class PendingAnswer: Sendable {
     private let state = Mutex<HTTPResponse?>(nil)
     var response: HTTPResponse? { state.withLock { $0 } }

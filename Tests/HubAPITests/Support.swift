@@ -1,6 +1,7 @@
 import HubChannels
 import HubCore
 import HubCrypto
+import HubDefinitions
 import HubDelivery
 import HubJSON
 import PusherProtocol
@@ -69,7 +70,7 @@ final class RecordingQueue: PushQueue {
 /// Both halves of the API over one directory: app 1 has two keys, app 2 one, app 3 is disabled.
 struct Hub {
     let clock: ManualClock
-    let directory: TestDirectory
+    let directory: TestPeopleStore
     let events: TestEvents
     let desk = RecordingDesk()
     let pushes: RecordingQueue
@@ -114,7 +115,7 @@ struct Hub {
         let definitions = try DefinitionSet.load(files.map { (file: $0.0, text: $0.1) })
         self.clock = clock
         events = try other?.events ?? TestEvents(clock: clock)
-        directory = other?.directory ?? TestDirectory(events.store)
+        directory = other?.directory ?? TestPeopleStore(events.store)
         apps = AppDirectory([
             App(index: 0, id: "1", secrets: secrets), App(index: 1, id: "2", secrets: ["other-key": "other-secret"]), disabled,
         ])

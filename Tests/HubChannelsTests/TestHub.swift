@@ -44,7 +44,7 @@ final class TestClient {
 
     var errors: [JSONValue] { named("pusher:error").map { $0["data"] ?? .null } }
 
-    /// What it was told of the users it watches: `+7` came, `-8` went.
+    /// Changes of watched users that the client was told: `+7` came, `-8` went.
     var watched: [[String]] {
         named("pusher_internal:watchlist_events").map { frame in
             (Self.data(frame)["events"]?.arrayValue ?? []).flatMap { event in
@@ -224,7 +224,7 @@ final class TestHub {
     private(set) var everybody: [TestClient] = []
     /// Channels that have a definition.
     var watched: Set<String>
-    /// What their definitions say.
+    /// Traits of channels with a definition.
     var traits: (String) -> ChannelTraits = { _ in ChannelTraits() }
 
     init(
@@ -280,7 +280,7 @@ final class TestHub {
     /// The connection is gone, as the transport reports it; its slot is used again.
     func close(_ client: TestClient, as departure: Departure = .abnormal) {
         let loop = client.id.loop
-        // What waits is still handed over on the way out; the transport drops it for who is gone.
+        // Waiting frames are still handed over; the transport drops frames for a connection that is gone.
         engines[loop].closed(client.id, as: departure)
         client.isGone = true
         sinks[loop].remove(client)
@@ -341,7 +341,7 @@ final class TestHub {
         signIn(client, JSONValue.object(["id": .string(id), "watchlist": .array(watchlist.map(JSONValue.string))]).text)
     }
 
-    /// What webhooks would have been told since the last call, channel by channel in order.
+    /// Facts for webhooks since the last call, channel by channel in order.
     func takeFacts() -> [ChannelFact] { engines.flatMap { $0.takeFacts() } }
 
     func unsubscribe(_ client: TestClient, _ channel: String) {

@@ -7,7 +7,8 @@ import Testing
 struct SimulationTests {
     private static func settings(_ seed: UInt64, pairs: Int) -> SimulationSettings {
         var settings = SimulationSettings(seed: seed, pairs: pairs)
-        (settings.channels, settings.participantsPerChannel, settings.crashInterval) = (10, 20, 20_000)
+        (settings.channels, settings.participantsPerChannel) = (10, 20)
+        (settings.crashInterval, settings.changeInterval) = (20_000, 500)
         return settings
     }
 
@@ -17,7 +18,8 @@ struct SimulationTests {
         let pairs = Extent.isShort ? 5000 : 20_000
         let report = try await onOwnThread { Simulation(Self.settings(seed, pairs: pairs)).run() }
         #expect(report.isClean, "seed \(seed): \(report)")
-        #expect(report.pairs >= pairs && report.crashes > 0 && report.seenOnSocket > pairs / 20 && report.pushed > pairs / 20)
+        // Events for one role, and those that a session's end refused, have fewer recipients.
+        #expect(report.pairs >= pairs / 2 && report.crashes > 0 && report.seenOnSocket > pairs / 20 && report.pushed > pairs / 20)
     }
 
     @Test("the same seed gives the same run")
@@ -31,10 +33,15 @@ struct SimulationTests {
 
     @Test("every broken rule is caught", arguments: BrokenRule.allCases)
     func broken(rule: BrokenRule) async throws {
-        // What one run may miss, because what it takes is rare in it, the next ones do not.
+        // One run may miss a rule whose conditions are rare in it; the next runs do not.
         let isCaught = try await onOwnThread {
             (11...16 as ClosedRange<UInt64>).contains { seed in
                 var settings = Self.settings(seed, pairs: 20_000)
+                if !rule.concernsChanges { settings.changeInterval = 0 }
+                // Rare in a small world: pages without any other device, and receipts during an attempt that is repeated.
+                if [.networkProcessProves, .retryWithdrawn].contains(rule) {
+                    (settings.pairs, settings.participantsPerChannel) = (100_000, 50)
+                }
                 settings.broken = rule
                 return !Simulation(settings).run(stopsAtFirst: true).isClean
             }

@@ -1,6 +1,7 @@
 import Foundation
 import GatewaySimulators
 import HubCore
+import HubDefinitions
 import HubDelivery
 import HubTesting
 import Logging
@@ -93,7 +94,7 @@ final class Simulation: Sendable {
     }
 
     func message(
-        event: String = UUID().uuidString.lowercased(), kind: PushMessage.Kind = .alert, data: [String: JSONValue] = ["game_id": 7],
+        event: String = UUID().uuidString.lowercased(), kind: PushKind = .alert, data: [String: JSONValue] = ["game_id": 7],
         group: String? = "g.q17"
     ) -> PushMessage {
         PushMessage(

@@ -1,5 +1,6 @@
 import HubCore
 import HubCrypto
+import HubDefinitions
 import HubDelivery
 import HubJSON
 import HubTesting
@@ -10,7 +11,7 @@ import Synchronization
 let now = ManualClock.start
 
 func message(
-    kind: PushMessage.Kind = .alert, title: String? = "Session Started! 🎯", body: String? = "The quiz session has begun.",
+    kind: PushKind = .alert, title: String? = "Session Started! 🎯", body: String? = "The quiz session has begun.",
     image: String? = nil, data: [String: JSONValue] = [:], apns: [String: JSONValue] = [:], android: [String: JSONValue] = [:],
     group: String? = nil, life: Int64 = 600, sequence: Int64 = 42
 ) -> PushMessage {

@@ -1,8 +1,10 @@
-import HubChannels
+import HubConfiguration
 import HubCore
 import HubStorage
 import HubWebhooks
 import Logging
+import OutboxTesting
+import PusherProtocol
 import Testing
 
 @testable import HubServer

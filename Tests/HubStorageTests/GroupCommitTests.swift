@@ -3,7 +3,7 @@ import HubTesting
 import Synchronization
 import Testing
 
-/// What calls write to: a list that remembers how it was written.
+/// The transaction that calls write to: a list of the written values.
 private final class Ledger {
     var written: [Int] = []
 }

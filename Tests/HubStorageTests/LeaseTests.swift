@@ -132,6 +132,35 @@ struct LeaseTests {
         try await store.close()
     }
 
+    @Test("a lease that was undone takes nothing from the next one, although it is forgotten later")
+    func undone() throws {
+        struct Undone: Error {}
+        let leases = PushLeases()
+        let raw = try DatabaseQueue()
+        try raw.write { try $0.execute(sql: "CREATE TABLE lease (number INTEGER PRIMARY KEY, deliveries BLOB NOT NULL) STRICT") }
+        func rows() throws -> Int? { try raw.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM lease") } }
+        let deliveries = (1...3).map { row in
+            var delivery = PushRecord.sample(event: "e", user: "u\(row)")
+            delivery.row = Int64(row)
+            return delivery
+        }
+        #expect(throws: Undone.self) {
+            try raw.write { db in
+                try leases.begin([deliveries[0]], db)
+                throw Undone()
+            }
+        }
+        try raw.write { try leases.begin(Array(deliveries[1...]), $0) }
+        leases.forget([1])
+        _ = try raw.write { try leases.end([2], $0) }
+        #expect(leases.current.keys.sorted() == [3])
+        let left = try rows()
+        #expect(left == 1, "a crash now would forget that the third one was sent")
+        _ = try raw.write { try leases.end([3], $0) }
+        let none = try rows()
+        #expect(none == 0 && leases.current.isEmpty)
+    }
+
     @Test("an outcome reaches its row when somebody has numbered the rows anew, and no other row")
     func renumbered() async throws {
         let store = try open()

@@ -4,7 +4,7 @@ import Testing
 
 @testable import HubStorage
 
-/// What becomes of the sessions, participants and devices of a store that earlier versions wrote.
+/// Migration of sessions, participants and devices that earlier versions wrote.
 @Suite("Owners of rows of earlier versions")
 struct OwnerMigrationTests {
     private static let secret = "3f6c1f0e-7a51-4b7e-9a3e-0d7c2b1a5e10"
@@ -37,7 +37,7 @@ struct OwnerMigrationTests {
         #expect(try await store.join(session, "A@x.y").number == 5)
         #expect(try await store.join(session, device: installation.handle).number == 6)
         #expect(try await store.join(session, device: "phone").number != 8)
-        await #expect(throws: DirectoryError.emailOfBackend) { _ = try await store.join(session, "n@x.y") }
+        await #expect(throws: PeopleStoreError.emailOfBackend) { _ = try await store.join(session, "n@x.y") }
         #expect(try await store.devices(app: "1", user: "6").map(\.id) == [installation.handle])
         #expect(try await store.devices(app: "1", user: "u9").map(\.id) == [Self.secret])
         #expect(try await store.devices(app: "1", user: installation.owner).map(\.id) == [installation.handle])
@@ -71,7 +71,7 @@ struct OwnerMigrationTests {
         try await put(2)
         #expect(try await !isThere("client:1"))
         #expect(try await isThere("client:2"))
-        // Of one that is known already nothing else goes.
+        // A known installation removes no other.
         try await put(2)
         #expect(try await isThere("client:2"))
         try await store.close()

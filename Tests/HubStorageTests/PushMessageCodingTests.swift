@@ -1,4 +1,5 @@
 import HubCore
+import HubDefinitions
 import HubDelivery
 import HubJSON
 import HubStorage

@@ -95,7 +95,7 @@ struct SQLiteFanoutTests {
         }
         #expect(try await again.trail(event: "other")?.recipients.map(\.user) == start.reversed())
         #expect(try await again.trail(event: "left")?.recipients.map(\.user) == Array(users.dropFirst()))
-        // What others continue stays as long as they do: "again" has the very first list.
+        // A list stays as long as others continue it: "again" has the very first list.
         #expect(try await again.prune(before: 80, limit: 1_000) == 80)
         #expect(try await count("snapshot") == 3)
         #expect(try await again.trail(event: "again")?.recipients.map(\.user) == start)
@@ -208,7 +208,7 @@ struct SQLiteFanoutTests {
             _ = try await store.commit([.init(.sample(good), recipients: RecipientOpening(snapshot: other, note: .awaited))])
             #expect(try await store.openFanouts(limit: 10).map(\.event.id) == [good])
             #expect(try await store.openFanouts(limit: 10).map(\.event.id) == [good])
-            // What the delivery rows tell is told.
+            // The trail still has the recipients of the delivery rows.
             #expect(try await store.trail(event: bad)?.recipients.map(\.user) == ["u\(size)-1"])
             for _ in 0..<3 {
                 let missed = try await store.missed(app: "1", channel: "presence-game-7", user: "u\(size)-1", now: 0, limit: 5)

@@ -13,7 +13,7 @@ struct StoreHealthTests {
         folder = try TemporaryFolder()
     }
 
-    /// What a full disk is to SQLite, without one.
+    /// Fails writes as a full disk does.
     private func limitPages(of store: SQLiteStore, isFull: Bool) async throws {
         try await store.pool.writeWithoutTransaction { db in
             let count = try Int.fetchOne(db, sql: "PRAGMA page_count") ?? 0

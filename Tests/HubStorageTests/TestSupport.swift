@@ -27,8 +27,8 @@ final class TemporaryFolder: Sendable {
     }
 
     deinit {
-        // A store that is let go of without `close` removes its -wal and -shm files at that moment, on a thread of its own: one
-        // that is gone between the folder's listing and its removal fails the whole removal.
+        // A store released without `close` removes its -wal and -shm files at that moment, on a thread of its own. If a file vanishes
+        // between listing and removal of the folder, the whole removal fails.
         var failure: (any Error)?
         for _ in 0..<10 where FileManager.default.fileExists(atPath: path) {
             do {

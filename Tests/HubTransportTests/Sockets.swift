@@ -13,10 +13,10 @@ struct StreamError: Error, CustomStringConvertible {
 
 /// A connected client's bytes, plain or through TLS. Blocking, with a time limit on every call.
 protocol ByteStream: AnyObject {
-    /// Of the socket below.
+    /// Descriptor of the socket below.
     var descriptor: Int32 { get }
     func send(_ bytes: [UInt8]) throws
-    /// What has arrived, at most `count` bytes; empty when the peer has ended the connection, gently or not.
+    /// Bytes that have arrived, at most `count`; empty if the peer has ended the connection, gently or not.
     func receive(_ count: Int) throws -> [UInt8]
     func close()
 }
@@ -267,7 +267,7 @@ func concurrently(_ count: Int, _ body: @escaping @Sendable (Int) throws -> Void
     if let error = errors.all.first { throw StreamError(error) }
 }
 
-/// What happened elsewhere, in order, for a test thread to wait for.
+/// Events from other threads, in order, for a test's thread to wait for.
 final class Recorder<Element: Sendable>: @unchecked Sendable {
     // Guard: `condition` is held around every use of `elements`.
     private let condition = NSCondition()

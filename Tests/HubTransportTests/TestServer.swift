@@ -6,7 +6,7 @@ import Synchronization
 
 @testable import HubTransport
 
-/// What the delegates of a test's loops saw.
+/// Calls that the delegates of a test's loops got.
 enum Seen: Equatable, Sendable {
     case opened(ConnectionID, path: String, origin: String?)
     case text(ConnectionID, [UInt8])
@@ -21,7 +21,7 @@ enum Seen: Equatable, Sendable {
     case request(HTTPReply)
 }
 
-/// What a test wants its server to do; the defaults echo text messages and describe requests.
+/// Behaviour of a test's server; the defaults echo text messages and describe requests.
 struct Behaviour: Sendable {
     var opened: @Sendable (Loop, ConnectionID, [(name: String, value: String)]) -> Void = { _, _, _ in }
     var text: @Sendable (Loop, ConnectionID, [UInt8]) -> Void = { loop, connection, text in loop.send(Frame.text(text), to: connection) }

@@ -1,4 +1,3 @@
-import HubChannels
 import HubTesting
 import HubWebhooks
 import PusherProtocol

@@ -1,5 +1,5 @@
-import HubChannels
 import HubTesting
+import PusherProtocol
 import Testing
 
 @testable import HubWebhooks

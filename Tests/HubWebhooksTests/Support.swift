@@ -1,4 +1,3 @@
-import HubChannels
 import HubCore
 import HubCrypto
 import HubDelivery
@@ -112,7 +111,7 @@ final class MemoryWebhookStore: WebhookStore {
     }
 }
 
-/// What was logged, each line with its metadata.
+/// The logged lines with their metadata.
 final class LogLines: Sendable {
     private let kept = Mutex<[String]>([])
     var lines: [String] { kept.withLock { $0 } }

@@ -1,4 +1,3 @@
-import HubChannels
 import HubCrypto
 import HubDelivery
 import HubTesting

@@ -1,5 +1,4 @@
 import Foundation
-import HubChannels
 import HubCrypto
 import HubDelivery
 import HubHTTPClient
@@ -7,6 +6,7 @@ import HubStorage
 import HubTesting
 import HubWebhooks
 import Logging
+import PusherProtocol
 import Synchronization
 import Testing
 

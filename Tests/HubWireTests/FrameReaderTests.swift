@@ -3,7 +3,7 @@ import Testing
 
 @testable import HubWire
 
-/// What a test sees of a stream of frames.
+/// Parts of a stream of frames, as a test sees them.
 private enum Seen: Equatable {
     case text([UInt8])
     case binary([UInt8])

@@ -3,7 +3,7 @@ import HubTesting
 import HubYAML
 import Testing
 
-/// What reading `text` with `body` notes, syntax included.
+/// Mistakes that reading `text` with `body` notes, syntax included.
 private func mistakes(_ text: String, _ body: (YAMLReader, YAMLNode) -> Void) -> [String] {
     do throws(YAMLError) {
         guard let root = try YAMLDocument.parse(text, file: "f.yaml") else { return ["nothing"] }

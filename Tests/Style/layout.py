@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks how the sources are laid out: layout.py. Prints each mistake with its place, and fails when there is one.
 
-- A folder has at most twelve Swift files.
+- A folder has at most twelve Swift files, or Python files of the tests.
 - A file is named after a top-level type that it holds or extends (`Outbox.swift`, `OutboxLanes.swift`, `Server+TLS.swift`), or all
   of its types begin with its name (`ES256.swift`). Tests and commands may have other names.
 - No comment has more than 140 columns. Code is the formatter's, and a text may be as long as it is.
@@ -18,13 +18,14 @@ TYPE = re.compile(rf"^{MODIFIERS}(?:struct|class|enum|actor|protocol|typealias)\
 EXTENSION = re.compile(rf"^{MODIFIERS}extension\s+([\w.]+)", re.MULTILINE)
 
 
-def swift_files():
-    for top in ("Sources", "Tests"):
+def folders_with(ending, *tops):
+    """Each folder below `tops` that has files with this ending, and their names."""
+    for top in tops:
         for folder, folders, files in os.walk(top):
             folders.sort()
-            swift = sorted(name for name in files if name.endswith(".swift"))
-            if swift:
-                yield folder, swift
+            found = sorted(name for name in files if name.endswith(ending))
+            if found:
+                yield folder, found
 
 
 def is_named(name, text):
@@ -39,9 +40,11 @@ def is_named(name, text):
 
 def main():
     mistakes = []
-    for folder, files in swift_files():
+    swift = list(folders_with(".swift", "Sources", "Tests"))
+    for folder, files in swift + list(folders_with(".py", "Tests")):
         if len(files) > FILES_MAX:
-            mistakes.append(f"{folder}: {len(files)} Swift files in one folder, at most {FILES_MAX}: sort them into rooms")
+            mistakes.append(f"{folder}: {len(files)} files in one folder, at most {FILES_MAX}: sort them into rooms")
+    for folder, files in swift:
         for file in files:
             path = os.path.join(folder, file)
             with open(path, encoding="utf-8") as opened:

@@ -2,13 +2,17 @@
 """Counts prose that is hard to read: in README.md, docs/*.md, loadtest/README.md and the comments of Swift files.
 
     Tests/Style/prose.py [--list] [FILE.md | FILE.swift | FOLDER ...]
+    Tests/Style/prose.py --gate
 
 Without paths: the pages above, and every Swift file of Sources and Tests.
 Three counts per file:
 - long: sentences of more than 25 words. Inline code counts as one word, code blocks and headings are skipped.
 - opening: sentences that begin with a word of BANNED; questions may.
 - wide: lines of more than 140 columns, in Swift only.
-`--list` prints each of them as FILE:LINE: KIND: text. Nothing is a gate yet: the exit code is 0.
+`--list` prints each of them as FILE:LINE: KIND: text.
+
+`--gate` is a ratchet: BOUNDS has the count of each kind and top folder, and a higher count fails and prints the folder's texts of
+that kind. A lower count asks to lower the bound in BOUNDS, so that no count ever rises again.
 """
 
 import argparse
@@ -20,6 +24,14 @@ ROOT = Path(__file__).resolve().parents[2]
 BANNED = {"What", "Who", "That", "Of", "By", "Behind", "Beside"}
 WORDS_MAX = 25
 COLUMNS_MAX = 140
+KINDS = ("long", "opening", "wide")
+BOUNDS = {  # long, opening, wide
+    "README.md": (0, 0, 0),
+    "Sources": (12, 15, 38),
+    "Tests": (1, 18, 87),
+    "docs": (0, 0, 0),
+    "loadtest": (0, 0, 0),
+}
 PAGES = ["README.md", "docs/*.md", "loadtest/README.md"]
 # "e.g. This", "1.2 GB" and "…" end no sentence.
 END = re.compile(r"(?<=[.!?])(?<!e\.g\.)(?<!i\.e\.)[)*\"”]*\s+(?=[\"“(*]*(?:[A-Z0-9`\[_]|[\w/-]+\.md\b))")
@@ -123,20 +135,43 @@ def files(paths):
     return found
 
 
+def gate():
+    """Whether some top folder has more texts of some kind than BOUNDS allows."""
+    found = {folder: {kind: [] for kind in KINDS} for folder in BOUNDS}
+    for path in files([]):
+        name = path.relative_to(ROOT)
+        for number, kind, text in faults(path):
+            found[name.parts[0]][kind].append(f"{name}:{number}: {kind}: {text}")
+    failed = False
+    for folder, bounds in BOUNDS.items():
+        for kind, bound in zip(KINDS, bounds):
+            texts = found[folder][kind]
+            if len(texts) > bound:
+                failed = True
+                print("\n".join(texts))
+                print(f"{folder}: {len(texts)} {kind}, but the bound is {bound}: reword what is new of the {len(texts)} above")
+            elif len(texts) < bound:
+                print(f"{folder}: {len(texts)} {kind}, but the bound is {bound}: lower it to {len(texts)} in Tests/Style/prose.py")
+    return failed
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("paths", nargs="*", help="pages, Swift files or folders; all of them without")
     parser.add_argument("--list", action="store_true", help="print each sentence and line, not only the counts")
+    parser.add_argument("--gate", action="store_true", help="fail if some count is above its bound; takes no paths")
     arguments = parser.parse_args()
+    if arguments.gate:
+        sys.exit(gate())
     totals = {}
     for path in files(arguments.paths):
-        counts = {"long": 0, "opening": 0, "wide": 0}
+        counts = dict.fromkeys(KINDS, 0)
         name = path.resolve().relative_to(ROOT) if path.resolve().is_relative_to(ROOT) else path
         for number, kind, text in faults(path):
             counts[kind] += 1
             if arguments.list:
                 print(f"{name}:{number}: {kind}: {text}")
-        total = totals.setdefault(path.suffix, {"files": 0, "long": 0, "opening": 0, "wide": 0})
+        total = totals.setdefault(path.suffix, {"files": 0, **dict.fromkeys(KINDS, 0)})
         total["files"] += 1
         for kind, count in counts.items():
             total[kind] += count

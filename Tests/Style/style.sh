@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Checks what no compiler does: format, rooms, names, edges, citations and comments. Prints each mistake with its place.
+# Checks what no compiler does: format, rooms, names, edges, citations and prose. Prints each mistake with its place.
 set -uo pipefail
 cd "$(dirname "$0")/../.."
 code=0
@@ -14,4 +14,5 @@ if [ -n "$found" ]; then
     code=1
 fi
 for check in layout modules citations; do python3 -B "Tests/Style/$check.py" || code=1; done
+python3 -B Tests/Style/prose.py --gate || code=1
 exit "$code"

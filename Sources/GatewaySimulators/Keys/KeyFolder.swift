@@ -1,3 +1,4 @@
+import CertificateIssuing
 import HubCore
 import HubCrypto
 import HubJSON
@@ -17,8 +18,11 @@ struct KeyFolder {
     let serviceAccountKeyPEM: String
     let serviceAccountPublicKey: RS256PublicKey
 
-    private static let authorityDays: Int32 = 3650
-    private static let certificateDays: Int32 = 397
+    /// Seconds from now. Begins an hour ago, for machines whose clocks differ a little.
+    private static func validity(days: Int) -> ClosedRange<Int> { -3600...days * 86_400 }
+
+    private static let authorityDays = 3650
+    private static let certificateDays = 397
     private static let serviceAccountKeyBits = 2048
 
     /// - Parameter host: the servers' address. The certificate covers loopback's names in any case.
@@ -27,10 +31,13 @@ struct KeyFolder {
         let authority = try Self.authority(files)
         authorityPEM = authority.certificate.pem
         certificateKeyPEM = try Self.keyPEM(at: files.certificateKey) { ES256PrivateKey.generate().pem }
-        let certificate = try X509Certificate.issue(
-            commonName: "Tandem simulated push gateways", key: try X509Key(pem: certificateKeyPEM),
-            names: Self.names(host: host), issuer: authority, days: Self.certificateDays)
-        certificatePEM = certificate.pem
+        let keyPEM = certificateKeyPEM
+        certificatePEM = try GatewayError.wrapping {
+            try X509Certificate(
+                commonName: "Tandem simulated push gateways", key: X509Key(pem: keyPEM), names: Self.names(host: host),
+                issuer: authority, validity: Self.validity(days: Self.certificateDays)
+            ).pem
+        }
         try TextFile.write(certificatePEM, to: files.certificate)
 
         (apnsKeyID, apnsPublicKey) = try Self.apnsKey(files)
@@ -73,19 +80,23 @@ struct KeyFolder {
         return names
     }
 
-    private static func authority(_ files: GatewayFiles) throws(GatewayError) -> (certificate: X509Certificate, key: X509Key) {
-        let key = try X509Key(pem: keyPEM(at: files.authorityKey) { ES256PrivateKey.generate().pem })
+    private static func authority(_ files: GatewayFiles) throws(GatewayError) -> X509Certificate.Issuer {
+        let keyPEM = try keyPEM(at: files.authorityKey) { ES256PrivateKey.generate().pem }
         if let pem = try TextFile.read(files.authority) {
-            guard let certificate = try? X509Certificate(pem: pem), certificate.isUsable(with: key) else {
+            guard let certificate = try? X509Certificate(pem: pem), let key = try? X509Key(pem: keyPEM), certificate.isUsable(with: key)
+            else {
                 throw unusable(
                     files.authority, "it is no certificate, has expired or belongs to another key than \(files.authorityKey)")
             }
             return (certificate, key)
         }
-        let certificate = try X509Certificate.issue(
-            commonName: "Tandem simulated authority", key: key, names: [], issuer: nil, days: authorityDays)
-        try TextFile.write(certificate.pem, to: files.authority)
-        return (certificate, key)
+        let authority = try GatewayError.wrapping {
+            let key = try X509Key(pem: keyPEM)
+            let validity = validity(days: authorityDays)
+            return (certificate: try X509Certificate(commonName: "Tandem simulated authority", key: key, validity: validity), key: key)
+        }
+        try TextFile.write(authority.certificate.pem, to: files.authority)
+        return authority
     }
 
     private static func keyPEM(at path: String, make: () -> String) throws(GatewayError) -> String {

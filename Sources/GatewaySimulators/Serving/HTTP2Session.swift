@@ -26,8 +26,8 @@ import HubCore
     private var unanswered: Set<Int32> = []
     private var completed: [ReceivedRequest] = []
     private var now: UInt64 = 0
-    /// Set when GOAWAY is submitted: later streams are announced as not processed and must stay so. nghttp2 closes them when the frame is
-    /// sent, possibly much later.
+    /// Set when GOAWAY is submitted: later streams are announced as not processed and must stay so. The library closes them when the frame
+    /// is sent, possibly much later.
     private var lastStream = Int32.max
     private var newestStream: Int32 = 0
     private var open: Set<Int32> = []

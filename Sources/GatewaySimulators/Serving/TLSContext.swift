@@ -1,4 +1,6 @@
 import COpenSSL
+import CertificateIssuing
+import HubCrypto
 
 /// The TLS settings of one listening port: its certificate, TLS 1.2 and later, and the protocols offered by ALPN.
 ///
@@ -9,8 +11,8 @@ import COpenSSL
     /// The HTTP versions of a port. A client that offers none of them is refused by a TLS alert.
     enum Versions { case http1, http2, both }
 
-    init(certificatePEM: String, privateKeyPEM: String, versions: Versions) throws(GatewayError) {
-        guard let handle = unsafe SSL_CTX_new(TLS_server_method()) else { throw OpenSSLFailure.error("cannot prepare TLS") }
+    init(certificatePEM: String, privateKeyPEM: String, versions: Versions) throws(CryptoError) {
+        guard let handle = unsafe SSL_CTX_new(TLS_server_method()) else { throw .fromLibrary("cannot prepare TLS") }
         unsafe self.handle = unsafe handle
         unsafe SSL_CTX_ctrl(handle, SSL_CTRL_SET_MIN_PROTO_VERSION, Int(TLS1_2_VERSION), nil)
         unsafe SSL_CTX_ctrl(
@@ -21,7 +23,7 @@ import COpenSSL
         let isUsable =
             unsafe certificate.withHandle { unsafe SSL_CTX_use_certificate(handle, $0) } == 1
             && key.withHandle { unsafe SSL_CTX_use_PrivateKey(handle, $0) } == 1
-        guard isUsable else { throw OpenSSLFailure.error("cannot use the server's certificate") }
+        guard isUsable else { throw .fromLibrary("cannot use the server's certificate") }
         let choose:
             @convention(c) (
                 OpaquePointer?, UnsafeMutablePointer<UnsafePointer<UInt8>?>?, UnsafeMutablePointer<UInt8>?, UnsafePointer<UInt8>?, UInt32,

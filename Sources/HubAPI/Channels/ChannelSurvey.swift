@@ -3,6 +3,7 @@ internal import Synchronization
 
 /// Asks the channels' home loops, and combines their answers.
 package struct ChannelSurvey: Sendable {
+    /// Number of the loops that are asked.
     package let loopCount: Int
     /// Posts to any loop's engine, from any thread.
     private let post: @Sendable (_ loop: Int, EngineMessage) -> Void
@@ -25,6 +26,7 @@ package struct ChannelSurvey: Sendable {
                     let answer = question(home)
                     let all = answers.values.withLock { values in
                         values.append(answer)
+                        assert(values.count <= loopCount, "\(values.count) loops answered, and \(loopCount) were asked")
                         return values.count == loopCount ? values : nil
                     }
                     if let all { then(all) }

@@ -51,6 +51,7 @@ struct BulkDevicesResource: Sendable {
                 outcomes.append(.refused(error))
             }
         }
+        assert(outcomes.count == items.count && changes.count <= items.count, "\(items.count) items have \(outcomes.count) outcomes")
         _ = try await shelf.directory.putDevices(changes, by: .backend, perUserMax: DeviceRegistry.devicesPerUserMax)
         return .json(["devices": .array(outcomes.map(Self.answer))])
     }

@@ -1,4 +1,5 @@
 internal import HubCore
+internal import HubDefinitions
 internal import HubDelivery
 
 /// A request's members about a device, and the resulting device.

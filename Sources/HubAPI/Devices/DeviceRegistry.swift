@@ -3,7 +3,7 @@ internal import HubDelivery
 
 /// Stores registrations, and bounds the number of devices per user.
 struct DeviceRegistry: Sendable {
-    let directory: any Directory
+    let directory: any PeopleStore
     let time: any TimeSource
     /// Environment of APNs tokens without one.
     let defaultEnvironment: APNsEnvironment

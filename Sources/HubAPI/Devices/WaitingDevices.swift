@@ -1,6 +1,7 @@
 internal import HubChannels
 internal import HubCore
 internal import HubDelivery
+internal import PusherProtocol
 
 /// `POST /games`: registers an installation's device token before its first session. A later join under the same secret id takes the
 /// token along. Nothing else is read or changed, because the caller has proven nothing.

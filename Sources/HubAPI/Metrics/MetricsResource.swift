@@ -23,6 +23,8 @@ package final class MetricsResource: Sendable {
 
     /// Maximum of requests that wait for one reading.
     static let waitingMax = 64
+    /// Prometheus' text format.
+    private static let contentType = "text/plain; version=0.0.4; charset=utf-8"
 
     /// - Parameter read: makes the text and passes it to `done` once, on any thread.
     package init(access: MetricsAccess, read: @escaping @Sendable (_ done: @escaping @Sendable (String) -> Void) -> Void) {
@@ -45,7 +47,7 @@ package final class MetricsResource: Sendable {
     }
 
     private func answer(_ text: String) {
-        let response = HTTPResponse(status: 200, contentType: MetricsText.contentType, body: Array(text.utf8))
+        let response = HTTPResponse(status: 200, contentType: Self.contentType, body: Array(text.utf8))
         let waiting = waiting.withLock { waiting in
             defer { waiting = [] }
             return waiting

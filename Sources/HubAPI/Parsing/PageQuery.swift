@@ -6,6 +6,7 @@ struct PageQuery {
 
     /// - Returns: `fallback` if the request lacks the parameter.
     func number(_ name: StaticString, in range: ClosedRange<Int64>, otherwise fallback: Int64) throws(APIError) -> Int64 {
+        assert(range.contains(fallback), "\(name) is \(fallback) when absent, which is not in \(range)")
         guard let text = request.parameter(name) else { return fallback }
         guard let number = Int64(text), range.contains(number) else {
             let bound = range.upperBound == .max ? "from \(range.lowerBound) on" : "from \(range.lowerBound) to \(range.upperBound)"

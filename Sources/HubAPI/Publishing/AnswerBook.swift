@@ -85,7 +85,11 @@ package final class AnswerBook: Sendable {
     }
 
     private func finish(_ key: IdempotencyKey, _ response: HTTPResponse, first: Answer) {
-        let waiting = underWay.withLock { $0.removeValue(forKey: key)?.waiting ?? [] }
+        // A second answer would go to those who wait under the key since, for another answer.
+        guard let waiting = underWay.withLock({ $0.removeValue(forKey: key)?.waiting }) else {
+            preconditionFailure("the claim on a key of app \(key.app) is finished twice")
+        }
+        assert(waiting.count <= Self.waitingMax, "\(waiting.count) requests waited for one answer")
         first(response)
         // A refusal is not kept: the next request under the key starts afresh.
         let isKept = (200..<300).contains(response.status)

@@ -1,5 +1,6 @@
 internal import HubChannels
 internal import HubCore
+internal import HubDelivery
 internal import HubJSON
 internal import PusherProtocol
 
@@ -151,6 +152,7 @@ struct EventsResource {
     private static func response(
         _ requests: [PublishRequest], _ outcomes: [PublishOutcome], counts: [ChannelName: HomeRegistry.Summary], _ form: Form
     ) -> HTTPResponse {
+        assert(requests.count == outcomes.count, "\(requests.count) requests have \(outcomes.count) outcomes")
         if form == .deprecated {
             return HTTPResponse(status: 202, contentType: "text/plain; charset=utf-8", body: Array("202 ACCEPTED".utf8))
         }

@@ -1,4 +1,3 @@
-internal import HubChannels
 internal import HubCore
 internal import HubCrypto
 internal import HubDelivery
@@ -50,6 +49,7 @@ struct LaterPublishes: Sendable {
         _ requests: [PublishRequest], at times: [Int64], _ claim: AnswerClaim?, app: App, isBatch: Bool,
         later: @escaping @Sendable (HTTPResponse) -> Void
     ) {
+        assert(times.count == requests.count, "\(requests.count) publishes have \(times.count) times")
         let (schedule, time) = (schedule, time)
         let trial = PublishCommand(app: app, requests: requests, purpose: .trial) { result in
             if case .failure(let refusal) = result { return later(.error(refusal.status, refusal.sentence)) }

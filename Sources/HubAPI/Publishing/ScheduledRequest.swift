@@ -1,4 +1,3 @@
-package import HubChannels
 internal import HubCore
 internal import HubJSON
 package import PusherProtocol

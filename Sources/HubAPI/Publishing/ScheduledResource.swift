@@ -23,6 +23,7 @@ struct ScheduledResource: Sendable {
         default: throw APIError(400, "state must be waiting or failed")
         }
         let found = try await store.scheduled(app: app, after: try Self.cursor(request), limit: limit + 1)
+        assert(found.count <= limit + 1, "the store found \(found.count) publishes, at most \(limit + 1) were asked for")
         let page = found.prefix(limit)
         let next = found.count > limit ? page.last.map { JSONValue.string("\($0.deliverAt)_\($0.id)") } : nil
         return .json(["scheduled": .array(page.map(Self.answer)), "next": next ?? .null])

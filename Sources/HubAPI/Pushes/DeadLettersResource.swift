@@ -1,4 +1,5 @@
 internal import HubCore
+internal import HubDefinitions
 internal import HubDelivery
 
 /// `/apps/{app}/dead-letters`: lists, shows, resends and dismisses failed pushes. Devices appear by id. A push's text and data appear
@@ -30,6 +31,7 @@ struct DeadLettersResource: Sendable {
         let found = try await store.deadLetters(
             app: app, reason: try Self.reason(request.parameter("reason")), after: try Self.place(request.parameter("after")),
             limit: limit + 1)
+        assert(found.count <= limit + 1, "the store found \(found.count) dead letters, at most \(limit + 1) were asked for")
         let page = found.prefix(limit)
         let next = found.count > limit ? page.last.map { JSONValue.string("\($0.place.failedAt)_\($0.place.row)") } : nil
         return .json(["dead_letters": .array(page.map { .object(Self.members($0)) }), "next": next ?? .null])

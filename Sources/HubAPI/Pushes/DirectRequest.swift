@@ -1,4 +1,5 @@
 internal import HubCore
+internal import HubDefinitions
 internal import HubDelivery
 
 /// The checked body of a direct send.

@@ -1,7 +1,8 @@
-internal import HubChannels
 internal import HubCore
 internal import HubCrypto
+internal import HubDefinitions
 internal import HubDelivery
+internal import PusherProtocol
 
 /// `POST /apps/{app}/notifications`: a push to users, tokens, a topic or a condition, without a channel and a definition.
 ///
@@ -9,7 +10,7 @@ internal import HubDelivery
 /// Afterwards they are sent like all other pushes.
 struct NotificationsResource: Sendable {
     let store: any DeliveryStore
-    let directory: any Directory
+    let directory: any PeopleStore
     let pushes: any PushQueue
     let answers: AnswerBook
     let time: any TimeSource

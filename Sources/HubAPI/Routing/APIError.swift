@@ -21,12 +21,12 @@ struct APIError: Error, Equatable {
     init(answering error: any Error) {
         switch error {
         case let error as APIError: self = error
-        case let error as DirectoryError: self.init(error)
+        case let error as PeopleStoreError: self.init(error)
         default: self.init(503, "the store did not answer: try again in a moment")
         }
     }
 
-    private init(_ error: DirectoryError) {
+    private init(_ error: PeopleStoreError) {
         switch error {
         case .joinCodeTaken(let code):
             self.init(

@@ -1,4 +1,5 @@
 internal import HubChannels
+internal import PusherProtocol
 
 /// The `app_key` of a request without a participant token or a signature.
 enum AppKey {

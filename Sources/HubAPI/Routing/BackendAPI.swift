@@ -1,6 +1,7 @@
-package import HubChannels
 package import HubCore
+package import HubDefinitions
 package import HubDelivery
+package import PusherProtocol
 
 /// Tandem's own routes for backends, below `/apps/{app}`. The caller has verified the request's signature. Any thread.
 package struct BackendAPI: Sendable {
@@ -18,7 +19,7 @@ package struct BackendAPI: Sendable {
     ///   - definitions: returns the definitions in force.
     ///   - defaultEnvironment: of APNs tokens without an environment.
     package init(
-        directory: any Directory, store: any DeliveryStore, desk: any AttendancePort, pushes: any PushQueue, answers: AnswerBook,
+        directory: any PeopleStore, store: any DeliveryStore, desk: any AttendancePort, pushes: any PushQueue, answers: AnswerBook,
         time: any TimeSource, definitions: @escaping @Sendable () -> DefinitionSet, defaultEnvironment: APNsEnvironment,
         tokenAge: TokenAge = .standard
     ) {

@@ -1,6 +1,8 @@
 internal import HubChannels
 internal import HubCore
+internal import HubDefinitions
 internal import HubDelivery
+internal import PusherProtocol
 
 /// Sender of a request with a participant token.
 struct Bearer {
@@ -29,7 +31,7 @@ struct Bearer {
 /// Resolves the `Authorization` header to a participant.
 struct BearerCheck: Sendable {
     let apps: AppDirectory
-    let directory: any Directory
+    let directory: any PeopleStore
     let time: any TimeSource
 
     /// - Throws: a 401 for a missing or invalid token, or a removed participant; a 403 if the app is disabled.

@@ -1,5 +1,6 @@
-internal import HubChannels
+internal import HubDefinitions
 internal import HubDelivery
+internal import PusherProtocol
 internal import Synchronization
 
 /// A rate: a burst from a full bucket, then one per interval.

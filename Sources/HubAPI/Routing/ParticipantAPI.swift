@@ -1,5 +1,6 @@
 package import HubChannels
 package import HubCore
+package import HubDefinitions
 package import HubDelivery
 
 /// Routes for apps: joining, which needs only a code, and those with a participant token. Any thread.
@@ -16,7 +17,7 @@ package struct ParticipantAPI: Sendable {
     ///   - limits: of joins.
     ///   - pause: waits until a join's turn.
     package init(
-        directory: any Directory, store: any DeliveryStore, apps: AppDirectory, desk: any AttendancePort, time: any TimeSource,
+        directory: any PeopleStore, store: any DeliveryStore, apps: AppDirectory, desk: any AttendancePort, time: any TimeSource,
         definitions: @escaping @Sendable () -> DefinitionSet, defaultEnvironment: APNsEnvironment, limits: JoinLimits,
         pause: @escaping Pause = { try? await Task.sleep(for: .nanoseconds(Int64(clamping: $0))) }
     ) {

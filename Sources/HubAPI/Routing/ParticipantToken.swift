@@ -1,8 +1,9 @@
 internal import HubChannels
 internal import HubCore
 internal import HubCrypto
-internal import HubDelivery
+internal import HubDefinitions
 internal import HubJSON
+internal import PusherProtocol
 
 /// The reach of a participant token beyond the session's own channels.
 enum ParticipantScope: String, CaseIterable {

@@ -5,6 +5,7 @@ package struct Readiness: Sendable {
     /// The hub is about to end: every request but a probe is refused.
     package let isClosing: @Sendable () -> Bool
 
+    /// Both are called on any thread, at every request.
     package init(refusal: @escaping @Sendable () -> String?, isClosing: @escaping @Sendable () -> Bool) {
         self.refusal = refusal
         self.isClosing = isClosing

@@ -1,6 +1,7 @@
 package import HubChannels
 package import HubCore
 internal import HubCrypto
+package import HubDelivery
 internal import HubJSON
 internal import PusherProtocol
 

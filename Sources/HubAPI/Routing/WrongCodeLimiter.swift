@@ -62,7 +62,11 @@ struct WrongCodeLimiter {
         }
         minutes[address]?.wrong += 1
         if minutes[address]?.wrong == wrongMax { minutes[address]?.turn = now + Self.turnNanoseconds }
+        assert(isConsistent, "\(minutes.count) addresses have \(order.count - head) places")
     }
+
+    /// Whether each remembered address has one place in the order.
+    private var isConsistent: Bool { minutes.count == order.count - head && minutes.count <= addressesMax }
 
     /// Addresses remembered.
     var addressCount: Int { minutes.count }
@@ -71,7 +75,8 @@ struct WrongCodeLimiter {
     private static func elapsed(from start: UInt64, to now: UInt64) -> UInt64 { now > start ? now - start : 0 }
 
     private mutating func forgetOldest() {
-        minutes[order[head]] = nil
+        let minute = minutes.removeValue(forKey: order[head])
+        assert(minute != nil, "an address of the order is not remembered")
         head += 1
         if head * 2 > order.count {
             order.removeFirst(head)

@@ -1,3 +1,4 @@
+package import HubDefinitions
 package import HubDelivery
 package import PusherProtocol
 
@@ -19,43 +20,4 @@ package protocol AttendancePort: Sendable {
     func sessionEnded(_ session: Session, users: [String]) async
     /// Applies a participant's new role to their connections.
     func rosterChanged(app: String, session: String, user: String) async
-}
-
-/// Summary of a participant's connections.
-package struct ParticipantPresence: Sendable, Equatable {
-    /// Connections subscribed to the session's channel.
-    package var connections: Int
-    package var state: AppState
-
-    package init(connections: Int, state: AppState) {
-        self.connections = connections
-        self.state = state
-    }
-}
-
-/// An app's receipt for an event or its notification on a device.
-package struct AppReceipt: Sendable, Equatable {
-    /// Event id.
-    package var event: String
-    package var app: String
-    package var channel: String
-    package var user: String
-    /// Device id of the sender's token.
-    package var device: String
-    /// The user's index among the event's recipients.
-    package var recipient: Int
-    /// The receipt names the notification, which only a push carries, not the event, which may have come over the socket.
-    package var isOfNotification: Bool
-
-    package init(
-        event: String, app: String, channel: String, user: String, device: String, recipient: Int, isOfNotification: Bool = false
-    ) {
-        self.event = event
-        self.app = app
-        self.channel = channel
-        self.user = user
-        self.device = device
-        self.recipient = recipient
-        self.isOfNotification = isOfNotification
-    }
 }

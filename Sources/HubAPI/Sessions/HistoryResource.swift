@@ -1,5 +1,5 @@
-internal import HubChannels
 internal import HubCore
+internal import HubDefinitions
 internal import HubDelivery
 internal import PusherProtocol
 
@@ -27,6 +27,7 @@ struct HistoryResource: Sendable {
         let limit = try query.limit(max: Self.pageMax, otherwise: Self.pageUsual)
         // One event more than requested reveals a further page.
         let found = try await store.history(app: app, channel: text, after: after, limit: limit + 1)
+        assert(zip(found, found.dropFirst()).allSatisfy { $0.sequence < $1.sequence }, "the store found \(found.count) events out of order")
         let page = found.prefix(Self.fitting(found.prefix(limit).lazy.map(\.data)))
         return .json([
             "events": .array(page.map { .object(Self.members($0)) }),
@@ -42,6 +43,7 @@ struct HistoryResource: Sendable {
         let user = bearer.participant.user
         let found = try await store.events(app: bearer.app.id, user: user, after: after, limit: limit)
         let page = found.entries.prefix(Self.fitting(found.entries.lazy.map(\.event.data)))
+        assert(found.position >= after && found.entries.count <= limit, "the position goes back from \(after) to \(found.position)")
         let isCut = page.count < found.entries.count
         let entries = page.map { entry in
             var members = Self.members(entry.event)

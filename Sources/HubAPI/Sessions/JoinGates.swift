@@ -8,6 +8,7 @@ package struct JoinLimits: Sendable {
     /// Joins per address, and as many device registrations via `POST /games`. Bursts may have twice as many.
     package var joinsPerMinute = 300
 
+    /// The defaults.
     package init() {}
 
     /// A session accepts this many addresses at their limits, so that a known code cannot fill the store from many addresses.

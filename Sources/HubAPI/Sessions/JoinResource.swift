@@ -1,11 +1,13 @@
 internal import HubChannels
 internal import HubCore
+internal import HubDefinitions
 internal import HubDelivery
+internal import PusherProtocol
 
 /// `POST /api/scenarios/sessions/{join_code}/join` and `POST /games/join`: joins a session by its code, and returns a
 /// participant token.
 struct JoinResource: Sendable {
-    let directory: any Directory
+    let directory: any PeopleStore
     let desk: any AttendancePort
     let apps: AppDirectory
     let devices: JoiningDevices
@@ -47,7 +49,7 @@ struct JoinResource: Sendable {
             participant = try await directory.join(
                 session: session, name: name, email: given ?? "", role: rule.role, identity: identity, installation: installation?.handle,
                 membersMax: definition.membersMax)
-        } catch DirectoryError.noSuchSession {
+        } catch PeopleStoreError.noSuchSession {
             // The session ended after the look-up. Its code is free again, and as wrong as any other.
             throw Self.wrongCode
         }

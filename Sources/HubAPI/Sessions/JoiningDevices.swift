@@ -1,5 +1,6 @@
 internal import HubCore
 internal import HubCrypto
+internal import HubDefinitions
 internal import HubDelivery
 
 /// The device of a join: its row, and the token stored there.
@@ -34,7 +35,7 @@ struct JoiningDevices: Sendable {
                 registration, of: owner, by: .participant(session: participant.session), former: former, keepsFormer: true)
         } catch is APIError {
             // The token does not fit its provider; an earlier token stays.
-        } catch DirectoryError.tooManyDevices {
+        } catch PeopleStoreError.tooManyDevices {
             // All other devices work; this one is reached over its socket.
         }
         return device
@@ -49,7 +50,7 @@ struct JoiningDevices: Sendable {
         do {
             _ = try await shelf.directory.putDevice(
                 device, by: .participant(session: participant.session), perUserMax: DeviceRegistry.devicesPerUserMax)
-        } catch DirectoryError.tooManyDevices {
+        } catch PeopleStoreError.tooManyDevices {
             return
         }
         _ = try await shelf.directory.deleteDevice(app: participant.app, user: installation.owner, id: installation.handle)

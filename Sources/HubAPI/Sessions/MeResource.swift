@@ -1,6 +1,7 @@
-internal import HubChannels
 internal import HubCore
+internal import HubDefinitions
 internal import HubDelivery
+internal import PusherProtocol
 
 /// `PUT /me/state`, `PUT|DELETE /me/device`, `GET /me/events` and `POST /me/receipts`.
 ///

@@ -1,11 +1,12 @@
-internal import HubChannels
 internal import HubCore
 internal import HubCrypto
+internal import HubDefinitions
 internal import HubDelivery
+internal import PusherProtocol
 
 /// `GET /apps/{app}/sessions/{session}/participants` and `PUT|DELETE …/participants/{user}`: the roster, kept by the backend.
 struct ParticipantsResource: Sendable {
-    let directory: any Directory
+    let directory: any PeopleStore
     let desk: any AttendancePort
     let time: any TimeSource
     let definitions: @Sendable () -> DefinitionSet

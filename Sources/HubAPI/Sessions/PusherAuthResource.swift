@@ -1,5 +1,5 @@
-internal import HubChannels
 internal import HubCore
+internal import HubDefinitions
 internal import HubDelivery
 internal import PusherProtocol
 
@@ -7,7 +7,7 @@ internal import PusherProtocol
 /// (docs/protocol.md, 4.3).
 struct PusherAuthResource: Sendable {
     let bearers: BearerCheck
-    let directory: any Directory
+    let directory: any PeopleStore
     let desk: any AttendancePort
     let time: any TimeSource
     let definitions: @Sendable () -> DefinitionSet
@@ -15,7 +15,7 @@ struct PusherAuthResource: Sendable {
     private let userPace = PaceGate("sign-ins of this participant")
 
     init(
-        bearers: BearerCheck, directory: any Directory, desk: any AttendancePort, time: any TimeSource,
+        bearers: BearerCheck, directory: any PeopleStore, desk: any AttendancePort, time: any TimeSource,
         definitions: @escaping @Sendable () -> DefinitionSet
     ) {
         self.bearers = bearers

@@ -1,11 +1,12 @@
-internal import HubChannels
 internal import HubCore
+internal import HubDefinitions
 internal import HubDelivery
+internal import PusherProtocol
 
 /// `POST /me/receipts`: an app confirms an event, or its notification.
 struct ReceiptsResource: Sendable {
     let store: any DeliveryStore
-    let directory: any Directory
+    let directory: any PeopleStore
     let desk: any AttendancePort
     let definitions: @Sendable () -> DefinitionSet
 

@@ -1,4 +1,4 @@
-internal import HubDelivery
+internal import HubDefinitions
 internal import PusherProtocol
 
 /// The channel of a session by the loaded definitions.

@@ -1,10 +1,11 @@
 internal import HubCore
+internal import HubDefinitions
 internal import HubDelivery
 internal import HubJSON
 
 /// `PUT|GET|DELETE /apps/{app}/sessions/{session}`: sessions, made and ended by the backend.
 struct SessionsResource: Sendable {
-    let directory: any Directory
+    let directory: any PeopleStore
     let desk: any AttendancePort
     let definitions: @Sendable () -> DefinitionSet
 

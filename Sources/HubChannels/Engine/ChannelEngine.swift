@@ -9,6 +9,7 @@ package import PusherProtocol
 package final class ChannelEngine {
     /// Index of this engine's loop.
     package let loop: Int
+    /// The apps and their connection counts, shared by all loops.
     package let directory: AppDirectory
     let loopCount: Int
     let sink: any DeliverySink
@@ -27,7 +28,9 @@ package final class ChannelEngine {
     /// Connections that were put out of some channel and stay barred from it.
     var barredConnections: Set<ConnectionID> = []
     /// Subscriptions that wait for an answer from their channel's home.
-    var joiningCount = 0
+    var joiningCount = 0 {
+        didSet { assert(joiningCount >= 0, "\(joiningCount) subscriptions wait for their homes, \(oldValue) before") }
+    }
     var channels = ChannelRegistry()
     // Unchecked: one thread, and no write calls back into the engine. A dynamic exclusivity check would cost time per channel of a publish.
     @exclusivity(unchecked) var fanOut = FanOut()
@@ -46,7 +49,9 @@ package final class ChannelEngine {
     /// Line of the newest cache channel.
     var nextLine: UInt32 = 0
     /// Ticket of the newest `LoopReport.attached`.
-    var lastTicket: UInt64 = 0
+    var lastTicket: UInt64 = 0 {
+        didSet { assert(lastTicket > oldValue, "ticket \(lastTicket) follows \(oldValue)") }
+    }
     /// Totals of this loop. Read on the loop's thread.
     package internal(set) var counters = Counters()
     /// Arrival of the request or message being handled, in nanoseconds of the monotonic clock; 0: unknown. Set by the engine's caller.
@@ -97,6 +102,7 @@ package final class ChannelEngine {
         writesPerPieceMax: Int = FanOut.writesPerPieceMax, traits: @escaping (ChannelName) -> ChannelTraits?,
         post: @escaping (_ loop: Int, EngineMessage) -> Void
     ) {
+        precondition((0..<loopCount).contains(loop) && writesPerPieceMax > 0, "loop \(loop) of \(loopCount), \(writesPerPieceMax) writes")
         self.loop = loop
         self.loopCount = loopCount
         self.directory = directory
@@ -134,6 +140,10 @@ package final class ChannelEngine {
         let address = address()
         if let refusal = directory.admit(app, address: address) { return refuse(connection, refusal) }
         let socketID = process.socketID(of: connection)
+        // A former connection's subscriptions would send its events to the new one.
+        precondition(
+            connection.loop == loop && connections[UInt32(connection.slot)] == nil,
+            "connection \(connection) opens on loop \(loop), and its slot is taken or another loop's")
         connections[UInt32(connection.slot)] = Connection(
             id: connection, app: app, socketID: socketID, isBrowser: client == "js", address: address)
         send(ServerEvent.connectionEstablished(socketID: socketID, activityTimeoutSeconds: app.activityTimeoutSeconds), to: connection)
@@ -159,7 +169,9 @@ package final class ChannelEngine {
     package func closed(_ id: ConnectionID, as departure: Departure) {
         guard connections[UInt32(id.slot)]?.id == id, let connection = connections.removeValue(forKey: UInt32(id.slot)) else { return }
         for subscription in connection.subscriptions.values { end(subscription, of: connection) }
+        assert(connection.anonymousBytes == 0, "connection \(id) ends with \(connection.anonymousBytes) bytes of anonymous subscriptions")
         signOut(connection)
+        assert(connection.barred.isEmpty != barredConnections.contains(id), "\(id) is barred from \(connection.barred.count) channels")
         if connection.isWatched { reports.append(.disconnected(id, departure)) }
         if !connection.barred.isEmpty { barredConnections.remove(id) }
         directory.release(connection.app, address: connection.address)
@@ -230,6 +242,10 @@ package final class ChannelEngine {
     }
 
     private func fanOut(_ publication: Publication) {
+        assert(directory.apps.indices.contains(publication.app), "a publication of app \(publication.app)")
+        assert(
+            publication.attendedUpTo.map { $0.count == loopCount } ?? true,
+            "tickets of \(publication.attendedUpTo?.count ?? 0) loops, and there are \(loopCount)")
         var deliveries: UInt64 = 0
         var isReached = false
         for entry in publication.frames {
@@ -326,6 +342,7 @@ package final class ChannelEngine {
         case .announce(let app, let name, let frame):
             if let channel = channels[app, name] { unsafe fanOut.append(frame, to: channel, sink: sink) }
         case .occupancy(let app, let channel, let loop, let subscribers):
+            assert(homeLoop(app: app, channel: channel) == self.loop, "loop \(self.loop) is not home of \(channel)")
             home.setOccupancy(app: app, channel: channel, loop: loop, subscribers: subscribers)
         case .audience(let id, let channel, let audience):
             connection(id)?.subscriptions[channel]?.audience = audience

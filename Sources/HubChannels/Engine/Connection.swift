@@ -26,7 +26,9 @@ final class Connection {
     /// Unanswered pings of channels that the connection has left.
     private var pingsLeftBehind: UInt32 = 0
     /// Highest cursor received.
-    var lastReceipt: UInt64 = 0
+    var lastReceipt: UInt64 = 0 {
+        didSet { assert(lastReceipt > oldValue, "connection \(id) confirms cursor \(lastReceipt) after \(oldValue)") }
+    }
     var frames = TokenBucket()
     var states = TokenBucket()
     var attachments = TokenBucket()
@@ -70,6 +72,9 @@ final class Connection {
 
     /// Keeps the number of a channel's unanswered pings when its subscription ends.
     func leaveBehind(_ subscription: Subscription, of channel: Channel) {
+        assert(
+            subscription.pingsAnswered <= channel.pings.count,
+            "\(subscription.pingsAnswered) of \(channel.pings.count) pings are answered")
         if isBrowser { pingsLeftBehind += channel.pings.count - subscription.pingsAnswered }
     }
 }

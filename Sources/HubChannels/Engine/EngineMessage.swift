@@ -20,6 +20,7 @@ package struct Publication: Sendable {
     package var cacheOrder: UInt64?
     /// Arrival in nanoseconds of the monotonic clock; 0: latency is not measured.
     package var arrivedAt: UInt64
+    /// Path of the event, for metrics.
     package var way: Way
 
     /// Path of an event to the loops.
@@ -32,6 +33,7 @@ package struct Publication: Sendable {
         case client
     }
 
+    /// An event with its frames, which are whole.
     package init(
         app: Int, frames: [ChannelFrame], excluded: ConnectionID?, audience: RoleSet = .everybody,
         attendedUpTo: [UInt64]? = nil, receipt: UInt64? = nil, cacheOrder: UInt64? = nil, arrivedAt: UInt64 = 0, way: Way = .direct
@@ -48,22 +50,6 @@ package struct Publication: Sendable {
     }
 }
 
-/// Roles as bits: the audience of an event, and the roles of a subscription.
-package struct RoleSet: OptionSet, Sendable, Hashable {
-    package let rawValue: UInt32
-
-    package init(rawValue: UInt32) {
-        self.rawValue = rawValue
-    }
-
-    package static let everybody = RoleSet(rawValue: .max)
-    /// A subscriber without a place on the roster: gets events for everybody, and none for a role.
-    package static let unmatched = RoleSet(rawValue: 1 << 31)
-
-    /// The role at this index of its definition's list; below 31.
-    package static func role(_ index: Int) -> RoleSet { RoleSet(rawValue: 1 << UInt32(index)) }
-}
-
 /// The part of a channel's definition that the loops use.
 package struct ChannelTraits: Sendable, Equatable {
     /// The `{user}` of the channel's name.
@@ -71,6 +57,7 @@ package struct ChannelTraits: Sendable, Equatable {
     /// Maximum of members; nil: the app's.
     package var membersMax: Int?
 
+    /// Nil: the name has no user; the app's maximum holds.
     package init(user: String? = nil, membersMax: Int? = nil) {
         self.user = user
         self.membersMax = membersMax
@@ -113,8 +100,11 @@ package enum EngineMessage: Sendable {
 
     /// One subscription to a presence channel, as its home knows it.
     package struct Membership: Sendable, Hashable {
+        /// Index of the app.
         package let app: Int
+        /// A presence channel.
         package let channel: ChannelName
+        /// The subscriber, which names its loop.
         package let connection: ConnectionID
         /// `Subscription.serial`: distinguishes this subscription from earlier ones of the connection to the channel.
         package let serial: UInt32

@@ -71,6 +71,7 @@ final class Channel {
     /// Two channels with the current pages and the other subscribers, for frames that only one of the groups gets in this turn.
     /// - Precondition: no turn is on its way out.
     func takeParts() -> (pages: Channel, others: Channel) {
+        assert(parts.map { !$0.pages.isInTurn && !$0.others.isInTurn } ?? true, "the parts of \(name) change while their frames wait")
         let parts = parts ?? (Channel(app: app, name: name, isWatched: false), Channel(app: app, name: name, isWatched: false))
         self.parts = parts
         unsafe parts.pages.slotList.replaceSubrange(0..., with: slotList[..<pageCount])
@@ -79,6 +80,8 @@ final class Channel {
     }
 
     func add(_ subscription: Subscription, isPage: Bool) {
+        assert(!isInTurn, "\(name) gets a subscriber while frames for the others wait")
+        assert(subscription.channel == name && subscription.isJoining, "\(name) gets a subscriber of \(subscription.channel)")
         let position = unsafe slotList.count
         subscription.position = position
         subscription.pingsAnswered = pings.count
@@ -89,6 +92,7 @@ final class Channel {
             pageCount += 1
         }
         newestTicket = max(newestTicket, subscription.ticket)
+        assert(isConsistent, "\(name) has \(count) slots, \(subscriptions.count) subscriptions and \(pageCount) pages")
     }
 
     /// Notes a newer ticket of a subscriber.
@@ -98,6 +102,11 @@ final class Channel {
 
     /// O(1): the last page replaces a page that leaves, and the last subscriber replaces the last page.
     func remove(_ subscription: Subscription) {
+        // Otherwise another subscriber would lose its place, and this one's slot would go on receiving.
+        precondition(
+            subscriptions.indices.contains(subscription.position) && subscriptions[subscription.position] === subscription,
+            "connection \(subscription.connection) is not subscriber \(subscription.position) of \(name)")
+        assert(!isInTurn, "\(name) loses a subscriber while frames for it wait")
         if subscription.position < pageCount {
             pageCount -= 1
             swap(subscription.position, pageCount)
@@ -105,6 +114,18 @@ final class Channel {
         unsafe swap(subscription.position, slotList.count - 1)
         unsafe slotList.removeLast()
         subscriptions.removeLast()
+        assert(isConsistent, "\(name) has \(count) slots, \(subscriptions.count) subscriptions and \(pageCount) pages")
+    }
+
+    /// Whether slots and subscriptions run parallel. Compares the entries of small channels only, so that filling one takes linear time.
+    private var isConsistent: Bool {
+        guard count == subscriptions.count, (0...count).contains(pageCount) else { return false }
+        if count > 64 { return true }
+        let isParallel = subscriptions.indices.allSatisfy { place in
+            let subscription = subscriptions[place]
+            return unsafe subscription.position == place && Int(slotList[place]) == subscription.connection.slot
+        }
+        return isParallel && Set(slots).count == count
     }
 
     private func swap(_ one: Int, _ other: Int) {
@@ -132,6 +153,8 @@ final class Subscription {
     /// Presence member id.
     let user: String?
     var phase = Phase.joining
+    /// Whether the channel's home has not answered yet.
+    var isJoining: Bool { if case .joining = phase { true } else { false } }
     /// Index in the channel's arrays while active.
     var position = 0
     var audience = RoleSet.unmatched

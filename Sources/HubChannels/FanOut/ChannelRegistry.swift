@@ -23,10 +23,12 @@ struct ChannelRegistry {
     var all: some Collection<Channel> { channels.values }
 
     mutating func insert(_ channel: Channel) {
-        channels[ChannelKey(app: channel.app, name: channel.name)] = channel
+        let former = channels.updateValue(channel, forKey: ChannelKey(app: channel.app, name: channel.name))
+        assert(former == nil, "a loop has two channels \(channel.name)")
     }
 
     mutating func removeIfEmpty(_ channel: Channel) {
+        assert(channels[ChannelKey(app: channel.app, name: channel.name)] === channel, "\(channel.name) is not the loop's channel")
         if channel.slots.isEmpty { channels[ChannelKey(app: channel.app, name: channel.name)] = nil }
     }
 }

@@ -18,5 +18,6 @@ package protocol DeliverySink: AnyObject {
 }
 
 extension DeliverySink {
+    /// As any frame, for sinks without a limit.
     package func send(list: [UInt8], to connection: ConnectionID) { send(list, to: connection) }
 }

@@ -33,7 +33,9 @@ struct EventCache {
             guard known.order < order else { return }
             byteCount -= known.frame.count + Self.entryBytes
         }
-        entries[key] = Entry(order: order, expiresAt: now + Self.lifetimeSeconds * 1_000_000_000, frame: frame)
+        let expiresAt = now + Self.lifetimeSeconds * 1_000_000_000
+        assert(queue.last.flatMap { entries[$0.key] }.map { $0.expiresAt <= expiresAt } ?? true, "\(key.name) expires too early")
+        entries[key] = Entry(order: order, expiresAt: expiresAt, frame: frame)
         byteCount += frame.count + Self.entryBytes
         queue.append((key, order))
         dropOutdated(now: now)
@@ -61,5 +63,12 @@ struct EventCache {
             queue = queue[queueHead...].filter { entries[$0.key]?.order == $0.order }
             queueHead = 0
         }
+        assert(isConsistent, "\(byteCount) bytes of \(entries.count) events, \(queue.count - queueHead) places from \(queueHead) on")
+    }
+
+    /// Whether the bytes are within their bound and every event has a place in the queue. Adds up small caches only.
+    private var isConsistent: Bool {
+        guard (0...Self.bytesMax).contains(byteCount), queueHead <= queue.count, entries.count <= queue.count - queueHead else { return false }
+        return entries.count > 64 || entries.values.reduce(0) { $0 + $1.frame.count + Self.entryBytes } == byteCount
     }
 }

@@ -3,9 +3,9 @@ internal import PusherProtocol
 
 /// Publish path of one loop: collects the publications of one turn, and writes each connection once at its end.
 ///
-/// Coalescing is the one big lever of fan-out (`docs/fan-out.md`); a publisher that is alone in a turn pays nothing for
-/// it, because the flush comes at the end of that same turn. A frame is copied once, into the bytes of the turn. A connection
-/// in several of the turn's channels gets their frames joined, in the order of publishing. The steady state allocates nothing.
+/// Coalescing is the one big lever of fan-out (`docs/fan-out.md`). It costs a lone publisher nothing, because the flush comes at the end of
+/// the same turn. A frame is copied once, into the bytes of the turn. A connection in several of the turn's channels gets their frames
+/// joined, in the order of publishing. The steady state allocates nothing.
 ///
 /// A turn with many connections goes out in pieces, so that the loop can serve other sockets in between. Publications that arrive
 /// meanwhile belong to the next turn and wait until this one is written. Changes of subscriptions or roles first write the rest.
@@ -21,6 +21,8 @@ struct FanOut: ~Copyable {
     private var joined = Scratch<UInt8>()
     private var latestOnly = Scratch<LatestOnlyFrame>()
     private var chosen: ContiguousArray<UInt32> = []
+    /// Set during a flush. The engine's accesses are not checked for exclusivity, because no write calls back into the fan-out.
+    private var isWriting = false
     /// Frames appended to turns, counted per receiver, and the batches that carried them.
     private var frameCount: UInt64 = 0
     private var batchCount: UInt64 = 0
@@ -69,8 +71,12 @@ struct FanOut: ~Copyable {
     mutating func append(
         _ frame: [UInt8], to channel: Channel, excluding excluded: UInt32? = nil, line: UInt32 = 0, sink: any DeliverySink
     ) {
+        assert(!isWriting, "a write called back into the fan-out with a frame for \(channel.name)")
         let index = UInt32(waiting.frames.count)
         var place = channel.waiting
+        assert(
+            place.isEmpty || place.place < waiting.channels.count && waiting.channels.with(place.place) { $0 === channel },
+            "\(channel.name) has place \(place.place) in a turn of \(waiting.channels.count) channels")
         if place.isEmpty {
             place = Channel.Waiting(place: waiting.channels.count, last: index, byteCount: 0)
             waiting.channels.append(channel)
@@ -93,6 +99,7 @@ struct FanOut: ~Copyable {
 
     /// Writes all waiting frames if the channel has any: a publisher's order holds across channels. Precedes every change of receivers.
     mutating func flush(_ channel: Channel, sink: any DeliverySink) {
+        assert(!isWriting, "a write called back with a change of the subscribers of \(channel.name)")
         if channel.isInTurn { flushAll(sink: sink) }
     }
 
@@ -109,6 +116,9 @@ struct FanOut: ~Copyable {
     /// Continues the outgoing turn, or begins with the waiting one.
     /// - Parameter writesMax: connections to write to at most; positive. `isGoingOut` is true afterwards if some are left.
     mutating func flush(writesMax: Int, sink: any DeliverySink) {
+        assert(!isWriting && writesMax > 0, "a write called back into the fan-out, or \(writesMax) writes were allowed")
+        isWriting = true
+        defer { isWriting = false }
         let isFirst = outgoing.isEmpty
         if isFirst {
             if waiting.isEmpty { return }
@@ -123,6 +133,7 @@ struct FanOut: ~Copyable {
             member = end
             if end == Int(current.count) { (group, member) = (group + 1, 0) }
         }
+        assert(group <= gathering.groups.count, "group \(group) of \(gathering.groups.count) is written to")
         let isDone = group == gathering.groups.count
         // Most turns go out in one piece, and their channels are spared the mark.
         if isFirst != isDone { outgoing.channels.forEach { $0.isGoingOut = !isDone } }
@@ -166,6 +177,7 @@ struct FanOut: ~Copyable {
         if group.depth == 1, first.next == Gathering.nobody, first.line == 0, group.loner == Gathering.nobody {
             return hand(first.start, first.end, to: group, members, sink: sink)
         }
+        assert(group.depth > 0, "a group without channels is written to")
         heads.count = 0
         var ancestor = group
         while ancestor.depth > 0 {
@@ -206,7 +218,11 @@ struct FanOut: ~Copyable {
         for index in 0..<heads.count where unsafe heads.base[index] < first {
             (place, first) = (index, unsafe heads.base[index])
         }
-        if first != Gathering.nobody { unsafe heads.base[place] = unsafe outgoing.frames.base[Int(first)].next }
+        if first != Gathering.nobody {
+            assert(Int(first) < outgoing.frames.count, "frame \(first) of \(outgoing.frames.count)")
+            assert(unsafe outgoing.frames.base[Int(first)].next > first, "a channel's frame \(first) is followed by an earlier one")
+            unsafe heads.base[place] = unsafe outgoing.frames.base[Int(first)].next
+        }
         return first
     }
 
@@ -216,7 +232,9 @@ struct FanOut: ~Copyable {
             ? unsafe UnsafeRawBufferPointer(start: outgoing.bytes.base + start, count: end - start)
             : unsafe UnsafeRawBufferPointer(start: joined.base, count: joined.count)
         let lines = unsafe latestOnly.buffer
+        assert(start <= end && end <= outgoing.bytes.count && frames.count > 0, "bytes \(start) to \(end) of \(outgoing.bytes.count)")
         batchCount += UInt64(members.count)
+        assert(batchCount <= frameCount, "\(frameCount) frames went out in \(batchCount) writes")
         if group.loner != Gathering.nobody {
             var slot = group.loner
             unsafe withUnsafePointer(to: &slot) {
@@ -241,6 +259,7 @@ struct FanOut: ~Copyable {
         _ frame: [UInt8], of publication: Publication, attendedUpTo cutoff: UInt64, to channel: Channel, sink: any DeliverySink
     ) -> UInt64 {
         flushAll(sink: sink)
+        assert(isEmpty && !isWriting, "frames for \(channel.name) overtake others")
         chosen.removeAll(keepingCapacity: true)
         for (slot, subscription) in zip(channel.slots, channel.subscriptions)
         where subscription.connection != publication.excluded && subscription.ticket <= cutoff

@@ -26,7 +26,7 @@ struct Gathering: ~Copyable {
     /// The first group stands for connections that no channel has reached yet.
     private(set) var groups = Scratch<Group>()
     private(set) var members = Scratch<UInt32>()
-    /// By slot. Numbers up to `base` belong to earlier turns and are invalid.
+    /// Group numbers by slot. Numbers up to `base` belong to earlier turns and are invalid.
     private var groupOfSlot = Scratch<UInt32>()
     private var base: UInt32 = 0
 
@@ -43,6 +43,7 @@ struct Gathering: ~Copyable {
             unsafe groupOfSlot.base.update(repeating: 0, count: groupOfSlot.count)
             base = 0
         }
+        assert(base <= UInt32.max - Self.groupsMax, "groups are numbered from \(base) on")
         groups.count = 0
         groups.append(Group(parent: 0, channel: 0, depth: 0))
         members.count = 0
@@ -72,6 +73,7 @@ struct Gathering: ~Copyable {
             let place = unsafe table + slot
             let known = unsafe place.pointee
             let group = known > base ? known &- base : 0
+            assert(Int(group) < self.groups.count, "slot \(slot) stands twice in channel \(channel), or in no group of this turn")
             if group != from {
                 if index > begin { unsafe Self.move(UInt32(index - begin), from, to, groups) }
                 (from, begin) = (group, index)
@@ -88,6 +90,7 @@ struct Gathering: ~Copyable {
             unsafe place.pointee = base &+ to
         }
         if slots.count > begin { unsafe Self.move(UInt32(slots.count - begin), from, to, groups) }
+        assert(groupCount <= self.groups.capacity, "\(groupCount) groups in room for \(self.groups.capacity)")
         self.groups.count = groupCount
     }
 
@@ -122,6 +125,7 @@ struct Gathering: ~Copyable {
             unsafe groups.base[index].count = 0
             total += group.count
         }
+        assert(Int(total) <= groupOfSlot.count, "\(total) members of \(groupOfSlot.count) slots")
         members.reserve(Int(total))
         members.count = Int(total)
         return Int(total)
@@ -137,6 +141,7 @@ struct Gathering: ~Copyable {
             guard unsafe group.pointee.channel == channel, unsafe group.pointee.loner == Self.nobody else { continue }
             // The group is the whole channel and needs no list.
             if unsafe group.pointee.start == Self.nobody { return }
+            assert(unsafe Int(group.pointee.start + group.pointee.count) < self.members.count, "slot \(slot) has no place in its group")
             unsafe members[Int(group.pointee.start + group.pointee.count)] = slot
             unsafe group.pointee.count += 1
         }

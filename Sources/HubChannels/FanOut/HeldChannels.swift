@@ -17,9 +17,10 @@
         unsafe list.count = 0
     }
 
-    /// - Parameter place: from 0 to `count` - 1, in the order of adding; not checked.
+    /// - Parameter place: from 0 to `count` - 1, in the order of adding; checked by assertions only.
     borrowing func with<Result>(_ place: Int, _ body: (Channel) -> Result) -> Result {
-        unsafe list.base[place]._withUnsafeGuaranteedRef(body)
+        assert((0..<count).contains(place), "channel \(place) of \(count)")
+        return unsafe list.base[place]._withUnsafeGuaranteedRef(body)
     }
 
     borrowing func forEach(_ body: (Channel) -> Void) {

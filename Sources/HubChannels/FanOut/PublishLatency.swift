@@ -29,6 +29,7 @@ package struct PublishLatency: Sendable {
     /// - Parameter now: nanoseconds of the monotonic clock, which may be read a little earlier on another thread.
     mutating func end(now: UInt64) {
         if goingOut == 0 { return }
+        assert(goingOut <= begun.count, "\(goingOut) of \(begun.count) publications go out")
         for (way, arrivedAt) in begun.prefix(goingOut) { histograms[way].note(nanoseconds: now > arrivedAt ? now - arrivedAt : 0) }
         begun.removeSubrange(..<goingOut)
         goingOut = 0
@@ -37,14 +38,16 @@ package struct PublishLatency: Sendable {
 
 /// Numbers of one loop's engine, copied for metrics.
 package struct EngineCounters: Sendable {
+    /// Totals since the start.
     package var counters = ChannelEngine.Counters()
     /// Frames that shared a write (`FanOut.joinedFrames`).
     package var joinedFrames: UInt64 = 0
     /// Occupied channels that this loop is home of.
     package var channels = 0
-    /// By `Publication.Way`, in the order of its cases.
+    /// One histogram per `Publication.Way`, in the order of its cases.
     package var latencies: [Histogram] = []
 
+    /// All zero.
     package init() {}
 }
 

@@ -15,10 +15,14 @@
 
     var isEmpty: Bool { count == 0 }
 
-    var buffer: UnsafeBufferPointer<Element> { unsafe UnsafeBufferPointer(start: base, count: count) }
+    var buffer: UnsafeBufferPointer<Element> {
+        assert(count >= 0 && count <= capacity, "\(count) elements in room for \(capacity)")
+        return unsafe UnsafeBufferPointer(start: base, count: count)
+    }
 
     /// Makes room for a total of `needed` elements; existing elements stay.
     mutating func reserve(_ needed: Int) {
+        assert(count >= 0 && count <= capacity, "\(count) elements in room for \(capacity)")
         if needed <= capacity { return }
         let larger = max(needed, 2 * capacity)
         let grown = UnsafeMutablePointer<Element>.allocate(capacity: larger)
@@ -35,6 +39,7 @@
     }
 
     mutating func append(from source: UnsafePointer<Element>, count added: Int) {
+        assert(added >= 0, "\(added) elements are appended")
         reserve(count + added)
         unsafe (base + count).initialize(from: source, count: added)
         count += added

@@ -30,6 +30,12 @@ package final class HomeRegistry {
             return presence?.join(connection, as: member, membersMax: membersMax) ?? .full
         }
 
+        /// Whether the members' connections are the subscribers of all loops. Adds up the members of small channels only.
+        var isConsistent: Bool {
+            guard subscribers.allSatisfy({ $0 >= 0 }) else { return false }
+            return presence.map { $0.holdsMany || $0.connectionCount == total } ?? true
+        }
+
         func takeEdges(now: UInt64) -> Presence.Edges? { presence?.takeEdges(now: now) }
     }
 
@@ -61,6 +67,7 @@ package final class HomeRegistry {
     package struct Summary: Sendable, Equatable {
         /// Members of a presence channel; 0 for other channels.
         package var userCount: Int
+        /// Subscribers on all loops.
         package var subscriptionCount: Int
     }
 
@@ -83,6 +90,8 @@ package final class HomeRegistry {
     }
 
     func setOccupancy(app: Int, channel: ChannelName, loop: Int, subscribers: Int) {
+        assert((0..<loopCount).contains(loop) && subscribers >= 0, "\(subscribers) subscribers of \(channel) on loop \(loop)")
+        assert(!channel.kind.isPresence, "\(channel) has members, and its subscribers are told as a number")
         let key = ChannelKey(app: app, name: channel)
         let home = channels[key] ?? HomeChannel(loopCount: loopCount)
         let before = home.total
@@ -144,6 +153,7 @@ package final class HomeRegistry {
         channels[key] = channel
         noteUnsettled(channel, key)
         noteOccupancy(key, before: before, after: before + 1)
+        assert(channel.isConsistent, "\(key.name) has \(channel.total) subscribers and other members")
         if outcome == .first { facts.note(app: key.app, key.name, .memberAdded(user: member.userID)) }
         return nil
     }
@@ -157,6 +167,7 @@ package final class HomeRegistry {
             let left = channel.presence?.leave(membership.connection, user: user, lingersUntil: lingersUntil), left != .unknown
         else { return }
         channel.subscribers[membership.connection.loop] -= 1
+        assert(channel.isConsistent, "\(key.name) has \(channel.total) subscribers and other members")
         if left == .last { facts.note(app: key.app, key.name, .memberRemoved(user: user)) }
         noteOccupancy(key, before: channel.total + 1, after: channel.total)
         // No subscriber is left to announce the change to.

@@ -28,6 +28,16 @@ struct Presence {
 
     var userIDs: [String] { members.filter { !$0.value.connections.isEmpty }.map(\.key.text) }
     var count: Int { members.count - lingeringCount }
+    /// Connections of all members. O(members).
+    var connectionCount: Int { members.values.reduce(0) { $0 + $1.connections.count } }
+    /// Whether walking the members at every change would make filling the channel quadratic.
+    var holdsMany: Bool { members.count > 64 }
+
+    /// Whether the counts are those of the members. Walks small channels only.
+    private var isConsistent: Bool {
+        guard lingeringCount >= 0, lingeringCount <= lingering.count, touched.count == wasTold.count else { return false }
+        return holdsMany || members.values.count { $0.connections.isEmpty } == lingeringCount
+    }
 
     enum Join: Equatable {
         /// The user's first connection.
@@ -45,12 +55,14 @@ struct Presence {
         guard isPresent || count < membersMax else { return .full }
         touch(id)
         if isPresent {
-            members[id]?.connections.insert(connection)
+            let isNew = members[id]?.connections.insert(connection).inserted
+            assert(isNew == true, "connection \(connection) joins twice as one member")
             members[id]?.info = member.userInfo
             return .further
         }
         if members[id] != nil { lingeringCount -= 1 }
         members[id] = Member(info: member.userInfo, connections: [connection])
+        assert(isConsistent, "\(members.count) members, \(lingeringCount) of them gone")
         return .first
     }
 
@@ -73,11 +85,13 @@ struct Presence {
         // A member that joined within this turn is unknown to the others and needs no announcement.
         if count > Self.promptMembersMax, lingersUntil > 0, wasTold[id] == true {
             members[id]?.lingersUntil = lingersUntil
+            assert(lingering.last.map { $0.until <= lingersUntil } ?? true, "a member lingers until \(lingersUntil), before the last one")
             lingering.append((id, lingersUntil))
             lingeringCount += 1
         } else {
             members[id] = nil
         }
+        assert(isConsistent, "\(members.count) members, \(lingeringCount) of them gone")
         return .last
     }
 
@@ -117,6 +131,7 @@ struct Presence {
             lingeringCount -= 1
         }
         lingering.removeFirst(end)
+        assert(isConsistent, "\(members.count) members, \(lingeringCount) of them gone")
     }
 
     private mutating func touch(_ id: ExactText) {

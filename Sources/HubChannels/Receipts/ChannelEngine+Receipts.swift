@@ -4,9 +4,9 @@ internal import PusherProtocol
 /// Proof that a client has read its events: a PING with a cursor follows them, and the PONG returns the cursor.
 /// For a page, a `pusher:ping` event and the page's own `pusher:pong` do the same by counting (`PingLog`).
 ///
-/// By RFC 6455 every WebSocket stack echoes a PING's payload, and frames keep their order. So a PONG proves that the peer's process
-/// has read everything before the PING. Cursors only grow, with one counter per loop, so a PING is framed once for all subscribers.
-/// An answer to the newest PING alone, which the RFC allows, covers all earlier ones.
+/// Every WebSocket stack echoes a PING's payload (RFC 6455), and frames keep their order. So a PONG proves that the peer's process has read
+/// everything before the PING. Cursors only grow, with one counter per loop, so a PING is framed once for all subscribers. An answer to the
+/// newest PING alone, which the RFC allows, covers all earlier ones.
 struct ReceiptCursor {
     private(set) var last: UInt64 = 0
 

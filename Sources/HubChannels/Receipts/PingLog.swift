@@ -10,6 +10,7 @@ struct PingLog {
     private(set) var count: UInt32 = 0
 
     mutating func append(_ cursor: UInt64) {
+        assert(count == 0 || self.cursor(count - 1).map { $0 < cursor } == true, "cursor \(cursor) follows ping \(count)")
         if cursors.count < Self.rememberedMax { cursors.append(cursor) } else { cursors[Int(count) % Self.rememberedMax] = cursor }
         count += 1
     }

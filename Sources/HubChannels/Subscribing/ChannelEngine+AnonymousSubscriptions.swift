@@ -15,6 +15,7 @@ package struct AnonymousLimits: Sendable {
     /// Bytes of all connections together, in excess of their free bytes.
     package var totalMax = 512 << 20
 
+    /// The defaults.
     package init() {}
 }
 
@@ -23,6 +24,9 @@ final class AnonymousMemory: Sendable {
     private struct Counts {
         var total = 0
         var byAddress: [String: Int] = [:]
+
+        /// Whether the addresses' bytes are the total. Adds up few addresses only.
+        var isConsistent: Bool { total >= 0 && (byAddress.count > 64 || byAddress.values.reduce(0, +) == total) }
     }
 
     private let limits: AnonymousLimits
@@ -41,6 +45,7 @@ final class AnonymousMemory: Sendable {
             if counts.byAddress[address, default: 0] + bytes > limits.perAddressMax { return "from this address" }
             counts.total += bytes
             counts.byAddress[address, default: 0] += bytes
+            assert(counts.isConsistent, "\(counts.total) bytes of \(counts.byAddress.count) addresses")
             return nil
         }
     }
@@ -49,7 +54,9 @@ final class AnonymousMemory: Sendable {
         counts.withLock { counts in
             counts.total -= bytes
             let rest = counts.byAddress[address, default: 0] - bytes
+            assert(rest >= 0, "an address gives back \(-rest) bytes that it never took")
             counts.byAddress[address] = rest > 0 ? rest : nil
+            assert(counts.isConsistent, "\(counts.total) bytes of \(counts.byAddress.count) addresses")
         }
     }
 }
@@ -77,6 +84,7 @@ extension ChannelEngine {
 
     func giveBackAnonymous(_ bytes: Int, by connection: Connection) {
         guard bytes > 0 else { return }
+        assert(bytes <= connection.anonymousBytes, "\(bytes) of \(connection.anonymousBytes) bytes are given back")
         let free = directory.limits.anonymous.freePerConnection
         let counted = max(0, connection.anonymousBytes - free) - max(0, connection.anonymousBytes - bytes - free)
         connection.anonymousBytes -= bytes

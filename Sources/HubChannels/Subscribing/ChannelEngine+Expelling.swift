@@ -5,11 +5,14 @@ package import PusherProtocol
 package struct Expulsion: Sendable {
     /// A connection that holds the hub's own signature for a subscription to this channel.
     package struct Signed: Sendable {
+        /// The connection that the signature is for.
         package let connection: ConnectionID
+        /// The channel that the signature is for.
         package let channel: ChannelName
         /// The user that the signature is for.
         package let user: String
 
+        /// A signature of the hub's, used or not.
         package init(connection: ConnectionID, channel: ChannelName, user: String) {
             self.connection = connection
             self.channel = channel
@@ -27,11 +30,14 @@ package struct Expulsion: Sendable {
         case nobodyElse
     }
 
+    /// Index of the app.
     package let app: Int
+    /// The subscriptions to end, besides the signed ones.
     package let meant: Meant
     /// Signed subscriptions also end if their user is unknown or the signed one. An unused signature becomes invalid.
     package let signed: [Signed]
 
+    /// An expulsion from channels of one app.
     package init(app: Int, meant: Meant, signed: [Signed]) {
         self.app = app
         self.meant = meant
@@ -97,6 +103,7 @@ extension ChannelEngine {
     }
 
     private func bar(_ connection: Connection, from name: ChannelName, as user: String?) {
+        assert(connection.subscriptions[name] == nil, "connection \(connection.id) is barred from \(name) and subscribed to it")
         connection.barred[name] = .some(user)
         barredConnections.insert(connection.id)
         // Bound on barred channels per connection.

@@ -108,6 +108,7 @@ extension ChannelEngine {
         for user in online { pending.isOnline[ExactText(user)] = true }
         for user in offline { pending.isOnline[ExactText(user)] = false }
         pending.answersAwaited -= 1
+        assert(pending.answersAwaited >= 0, "more homes answered about the watchlist of \(watcher) than were asked")
         if pending.answersAwaited > 0 {
             connection.pendingWatchlist = pending
             return

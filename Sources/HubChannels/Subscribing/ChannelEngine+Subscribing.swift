@@ -74,6 +74,9 @@ extension ChannelEngine {
     }
 
     private func activate(_ subscription: Subscription, of connection: Connection, acknowledgement: [UInt8]) {
+        assert(
+            subscription.isJoining && connection.subscriptions[subscription.channel] === subscription,
+            "connection \(connection.id) gets a subscription to \(subscription.channel) that is over, or in force already")
         let app = connection.app.index
         let channel: Channel
         if let existing = channels[app, subscription.channel] {
@@ -110,7 +113,14 @@ extension ChannelEngine {
     }
 
     /// Reports the user of a subscription to a channel with a definition: the member, else the signed-in user.
+    ///
+    /// A connection's first one brings along the state that its app declared before: delivery forgets a connection with its last
+    /// subscription.
     func reportAttached(_ subscription: Subscription, of connection: Connection) {
+        let isFirst = !connection.subscriptions.values.contains { other in
+            guard other !== subscription, other.ticket > 0, case .active(let channel) = other.phase else { return false }
+            return channel.isWatched
+        }
         connection.isWatched = true
         lastTicket += 1
         subscription.ticket = lastTicket
@@ -118,6 +128,9 @@ extension ChannelEngine {
             .attached(
                 connection.id, connection.socketID, app: connection.app.index, channel: subscription.channel,
                 user: subscription.user ?? connection.user?.id, isBrowser: connection.isBrowser, ticket: lastTicket))
+        if isFirst, let declared = connection.declared {
+            reports.append(.state(connection.id, declared.state, keepsWorking: declared.keepsWorking))
+        }
     }
 
     /// Reports the signed-in user for subscriptions without a member id.
@@ -152,6 +165,7 @@ extension ChannelEngine {
             connection.leaveBehind(subscription, of: channel)
             channel.remove(subscription)
             counters.subscriptions -= 1
+            assert(counters.subscriptions >= 0, "\(counters.subscriptions) subscriptions are in force")
             channels.removeIfEmpty(channel)
         } else {
             joiningCount -= 1
@@ -179,12 +193,14 @@ extension ChannelEngine {
     // MARK: At the channel's home
 
     func join(_ membership: EngineMessage.Membership, _ member: PresenceMember) {
+        assert(homeLoop(app: membership.app, channel: membership.channel) == loop, "loop \(loop) is not home of \(membership.channel)")
         let membersMax = traits(membership.channel)?.membersMax ?? directory.apps[membership.app].presenceMembersMax
         let refusal = home.join(membership, member, membersMax: membersMax)
         if let refusal { send(.refused(membership, refusal), to: membership.connection.loop) }
     }
 
     func leave(_ membership: EngineMessage.Membership, user: String) {
+        assert(homeLoop(app: membership.app, channel: membership.channel) == loop, "loop \(loop) is not home of \(membership.channel)")
         home.leave(membership, user: user, now: time.monotonicNanoseconds)
     }
 

@@ -18,8 +18,8 @@ struct UserKey: Hashable {
     }
 }
 
-/// State of the users that this loop is home of: their signed-in connections on all loops, and the connections whose
-/// watchlists name them (docs/protocol.md, 3.1 and 3.3).
+/// State of the users of this home loop: their signed-in connections on all loops, and the connections whose watchlists name them
+/// (docs/protocol.md, 3.1 and 3.3).
 struct UserRegistry {
     private final class User {
         var connections: Set<ConnectionID> = []
@@ -31,7 +31,8 @@ struct UserRegistry {
     /// - Returns: true for the user's first connection: the watchers must be informed.
     mutating func signIn(_ connection: ConnectionID, as key: UserKey) -> Bool {
         let user = entry(key)
-        user.connections.insert(connection)
+        let isNew = user.connections.insert(connection).inserted
+        assert(isNew, "connection \(connection) signs in twice")
         return user.connections.count == 1
     }
 

@@ -20,6 +20,9 @@ package struct ConnectionID: Hashable, Sendable, CustomStringConvertible {
     package init(loop: Int, slot: Int, generation: UInt32) {
         precondition(loop >= 0 && loop < Self.loopsMax && slot >= 0 && slot < Self.slotsMax, "loop \(loop), slot \(slot)")
         rawValue = UInt64(UInt32(loop) << 24 | UInt32(slot)) << 32 | UInt64(generation)
+        assert(
+            self.loop == loop && self.slot == slot && self.generation == generation,
+            "loop \(loop), slot \(slot) and generation \(generation) were packed into \(self)")
     }
 
     /// The index of the owning loop.

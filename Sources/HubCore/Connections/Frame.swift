@@ -10,6 +10,7 @@ package enum Frame {
         output.reserveCapacity(payload.count + headerBytesMax)
         appendHeader(payloadByteCount: payload.count, to: &output)
         output += payload
+        assert(areWhole(output), "a payload of \(payload.count) bytes made \(output.count) bytes that are no frame")
         return output
     }
 
@@ -24,6 +25,7 @@ package enum Frame {
             unsafe output.append(contentsOf: head)
             unsafe output.append(contentsOf: middle)
             unsafe output.append(contentsOf: tail)
+            assert(areWhole(output), "a payload of \(count) bytes made \(output.count) bytes that are no frame")
             return output
         }
     }
@@ -43,22 +45,39 @@ package enum Frame {
     /// The first frame boundary at or after `count` bytes. `frames` holds whole server frames, joined. The time is
     /// linear in the number of frames before the boundary.
     package static func boundary(in frames: UnsafeRawBufferPointer, atOrBehind count: Int) -> Int {
+        assert(count >= 0 && count <= frames.count, "a boundary behind byte \(count) of \(frames.count)")
         var end = 0
         while end < count {
-            let head = unsafe UnsafeRawBufferPointer(rebasing: frames[end...])
-            guard head.count >= 2 else { return frames.count }
-            var length = unsafe Int(head[1])
-            var headerByteCount = 2
-            if length >= 126 {
-                headerByteCount = length == 126 ? 4 : headerBytesMax
-                guard head.count >= headerByteCount else { return frames.count }
-                length = 0
-                for index in 2..<headerByteCount { length = unsafe length << 8 | Int(head[index]) }
-            }
-            guard length >= 0, length <= head.count - headerByteCount else { return frames.count }
-            end += headerByteCount + length
+            guard let length = unsafe length(ofFirstFrameIn: UnsafeRawBufferPointer(rebasing: frames[end...])) else { return frames.count }
+            end += length
         }
         return end
+    }
+
+    /// Whether the bytes are server frames from the first to the last. The time is linear in the number of frames.
+    package static func areWhole(_ frames: UnsafeRawBufferPointer) -> Bool {
+        var rest = unsafe frames
+        while rest.count > 0 {
+            guard let length = unsafe length(ofFirstFrameIn: rest) else { return false }
+            unsafe rest = unsafe UnsafeRawBufferPointer(rebasing: rest[length...])
+        }
+        return true
+    }
+
+    private static func areWhole(_ frames: [UInt8]) -> Bool { unsafe frames.withUnsafeBytes { unsafe areWhole($0) } }
+
+    /// Bytes of the first frame, header included; nil when its end is missing.
+    private static func length(ofFirstFrameIn bytes: UnsafeRawBufferPointer) -> Int? {
+        guard bytes.count >= 2 else { return nil }
+        var length = unsafe Int(bytes[1])
+        var headerByteCount = 2
+        if length >= 126 {
+            headerByteCount = length == 126 ? 4 : headerBytesMax
+            guard bytes.count >= headerByteCount else { return nil }
+            length = 0
+            for index in 2..<headerByteCount { length = unsafe length << 8 | Int(bytes[index]) }
+        }
+        return length >= 0 && length <= bytes.count - headerByteCount ? headerByteCount + length : nil
     }
 
     /// Appends the header of a frame with a payload of `count` bytes.
@@ -72,6 +91,7 @@ package enum Frame {
     /// Writes the header into room for `headerBytesMax` bytes.
     /// - Returns: the header's length in bytes.
     private static func writeHeader(payloadByteCount count: Int, to output: UnsafeMutableRawBufferPointer) -> Int {
+        assert(count >= 0 && output.count >= headerBytesMax, "a header for \(count) bytes in \(output.count) bytes")
         unsafe output[0] = 0x81
         if count < 126 {
             unsafe output[1] = UInt8(count)

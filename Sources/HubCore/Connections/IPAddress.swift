@@ -8,6 +8,7 @@ package struct IPAddress: Hashable, Sendable {
 
     private static let ipv4Prefix: UInt64 = 0xFFFF << 32
 
+    /// An IPv6 address by its halves; an IPv4 address by its IPv4-mapped form.
     package init(high: UInt64, low: UInt64) {
         (self.high, self.low) = (high, low)
     }
@@ -42,6 +43,7 @@ package struct IPAddress: Hashable, Sendable {
     }
 
     private init(groups: [UInt16]) {
+        assert(groups.count == 8, "an IPv6 address of \(groups.count) groups")
         func number(_ part: some Sequence<UInt16>) -> UInt64 { part.reduce(0) { $0 << 16 | UInt64($1) } }
         self.init(high: number(groups.prefix(4)), low: number(groups.dropFirst(4)))
     }
@@ -146,9 +148,11 @@ package struct IPNetwork: Hashable, Sendable {
         }
         self.address = address
         bits = length + 128 - most
+        assert((0...128).contains(bits), "a network of \(bits) bits")
         guard Self.masked(address, bits) == address else { return nil }
     }
 
+    /// Whether the address lies in the network.
     package func contains(_ other: IPAddress) -> Bool { Self.masked(other, bits) == address }
 
     private static func masked(_ address: IPAddress, _ bits: Int) -> IPAddress {

@@ -9,7 +9,9 @@ package struct LatestOnlyFrame: Sendable, BitwiseCopyable {
     /// Frames with the same line replace each other. Never 0; valid within one loop only.
     package let line: UInt32
 
+    /// A frame from `start` to `end`, which is not empty.
     package init(start: Int, end: Int, line: UInt32) {
+        assert(start >= 0 && start < end && line != 0, "a frame of line \(line) from \(start) to \(end)")
         self.start = start
         self.end = end
         self.line = line

@@ -14,8 +14,10 @@ package struct HTTPQuery: Sendable {
         var end: Int
     }
 
+    /// No parameters.
     package init() {}
 
+    /// Decoded parameters in their order.
     package init(_ parameters: some Sequence<(name: String, value: String)>) {
         for parameter in parameters { append(name: parameter.name.utf8, value: parameter.value.utf8) }
     }
@@ -34,6 +36,7 @@ package struct HTTPQuery: Sendable {
         bytes.append(UInt8(ascii: "="))
         bytes += value
         places.append(Place(start: start, equals: start + name.count, end: bytes.count))
+        assert(isConsistent, "\(places.count) parameters do not end with byte \(bytes.count)")
     }
 
     /// Appends one parameter, written as `name=value`. Without an `=` the value is empty.
@@ -47,14 +50,21 @@ package struct HTTPQuery: Sendable {
             places.append(Place(start: start, equals: bytes.count, end: bytes.count + 1))
             bytes.append(UInt8(ascii: "="))
         }
+        assert(isConsistent, "\(places.count) parameters do not end with byte \(bytes.count)")
     }
 
     /// Extends the last parameter's value. At least one parameter must exist.
     package mutating func appendToLastValue(_ more: some Sequence<UInt8>) {
         bytes += more
         places[places.count - 1].end = bytes.count
+        assert(isConsistent, "\(places.count) parameters do not end with byte \(bytes.count)")
     }
 
+    /// Whether the last parameter ends where the bytes end, and has its `=` inside.
+    private var isConsistent: Bool {
+        guard let last = places.last else { return bytes.isEmpty }
+        return last.end == bytes.count && last.start <= last.equals && last.equals < last.end && bytes[last.equals] == UInt8(ascii: "=")
+    }
     /// The value of the first parameter of that name.
     package func value(_ name: StaticString) -> String? {
         bytes(name).map { String(decoding: $0, as: UTF8.self) }
@@ -110,12 +120,17 @@ package struct HTTPQuery: Sendable {
 }
 
 extension HTTPQuery: RandomAccessCollection {
+    /// 0.
     package var startIndex: Int { 0 }
+    /// The number of parameters.
     package var endIndex: Int { places.count }
     // Declared here because callers in other modules would otherwise count via the protocol's default.
+    /// The number of parameters. O(1).
     package var count: Int { places.count }
+    /// Whether there is no parameter. O(1).
     package var isEmpty: Bool { places.isEmpty }
 
+    /// The parameter at that place, in two new strings.
     package subscript(index: Int) -> (name: String, value: String) {
         let place = places[index]
         return (

@@ -8,6 +8,7 @@ package struct HTTPRequest: Sendable {
     package var query: HTTPQuery
     /// Lower-case names; only the headers that Tandem reads.
     package var headers: [String: String]
+    /// The whole body without its framing; empty while only the head is known.
     package var body: [UInt8]
     /// The peer's address without its port; empty when unknown.
     package var remoteAddress: String
@@ -20,6 +21,7 @@ package struct HTTPRequest: Sendable {
         self.init(method: method, path: path, query: HTTPQuery(query), headers: headers, body: body, remoteAddress: remoteAddress)
     }
 
+    /// A request whose parameters are decoded already.
     package init(
         method: String, path: String, query: HTTPQuery, headers: [String: String] = [:], body: [UInt8] = [], remoteAddress: String = ""
     ) {
@@ -43,13 +45,16 @@ package struct HTTPResponse: Sendable {
     package var status: Int
     /// The value of `Content-Type`.
     package var contentType: String
+    /// The whole body; its length becomes `Content-Length`.
     package var body: [UInt8]
     /// Further headers, names as written.
     package var headers: [(name: String, value: String)]
 
+    /// A final response, status 200 to 599.
     package init(
         status: Int, contentType: String = "application/json", body: [UInt8], headers: [(name: String, value: String)] = []
     ) {
+        assert((200...599).contains(status), "status \(status) is no final one")
         self.status = status
         self.contentType = contentType
         self.body = body

@@ -16,11 +16,15 @@ package enum JSONValue: Hashable, Sendable {
         if case .object(let members) = self { members[key] } else { nil }
     }
 
-    /// The text of a string; nil for every other kind. Likewise the four below.
+    /// The text of a string; nil for every other kind.
     package var stringValue: String? { if case .string(let value) = self { value } else { nil } }
+    /// A boolean; nil for every other kind.
     package var boolValue: Bool? { if case .bool(let value) = self { value } else { nil } }
+    /// An integer; nil for every other kind, doubles included.
     package var intValue: Int64? { if case .int(let value) = self { value } else { nil } }
+    /// The members of an object; nil for every other kind.
     package var objectValue: [String: JSONValue]? { if case .object(let value) = self { value } else { nil } }
+    /// The elements of an array; nil for every other kind.
     package var arrayValue: [JSONValue]? { if case .array(let value) = self { value } else { nil } }
 
     /// The value as compact JSON text in UTF-8.
@@ -64,10 +68,15 @@ package enum JSONValue: Hashable, Sendable {
 extension JSONValue: ExpressibleByStringLiteral, ExpressibleByIntegerLiteral, ExpressibleByBooleanLiteral,
     ExpressibleByArrayLiteral, ExpressibleByDictionaryLiteral
 {
+    /// A string.
     package init(stringLiteral value: String) { self = .string(value) }
+    /// An integer.
     package init(integerLiteral value: Int64) { self = .int(value) }
+    /// A boolean.
     package init(booleanLiteral value: Bool) { self = .bool(value) }
+    /// An array.
     package init(arrayLiteral elements: JSONValue...) { self = .array(elements) }
+    /// An object; of repeated keys the last counts.
     package init(dictionaryLiteral elements: (String, JSONValue)...) {
         self = .object(Dictionary(elements, uniquingKeysWith: { _, last in last }))
     }

@@ -12,7 +12,7 @@ package enum Timestamp {
     }
 
     /// Days to a Gregorian date by eras of 400 years, counted from March so that the leap day ends a year.
-    private static func civilDate(daysSince1970: Int64) -> (year: Int64, month: Int64, day: Int64) {
+    static func civilDate(daysSince1970: Int64) -> (year: Int64, month: Int64, day: Int64) {
         let shifted = daysSince1970 + 719_468
         let era = shifted / 146_097
         let dayOfEra = shifted - era * 146_097

@@ -16,6 +16,9 @@ extension Timestamp {
         let days = daysSince1970(year: year, month: month, day: day)
         let seconds = (days * 24 + hour) * 3600 + (minute - offsetMinutes) * 60 + second
         let milliseconds = seconds * 1000 + fraction
+        assert(
+            milliseconds < 0 || civilDate(daysSince1970: days) == (year, month, day),
+            "day \(days) since 1970 is not \(year)-\(month)-\(day)")
         return milliseconds >= 0 ? milliseconds : nil
     }
 

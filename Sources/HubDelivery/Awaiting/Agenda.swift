@@ -1,4 +1,4 @@
-/// Times at which something numbered has to be done, the soonest first: a binary heap.
+/// Numbered due times in a binary heap, the soonest first.
 struct Agenda {
     private var items: [(at: Int64, number: UInt64)] = []
 

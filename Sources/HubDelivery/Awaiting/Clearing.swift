@@ -1,22 +1,23 @@
 internal import HubCore
+internal import HubDefinitions
 
-/// Takes a notification back from a participant's other devices once one of them has confirmed it: a silent push to each device that
-/// was sent the notification, upon which the app removes it from the screen.
+/// Silent pushes that remove a notification from a participant's other devices once one device has confirmed the event. The app removes the
+/// notification when it gets such a push.
 package enum Clearing {
-    /// For the trail.
+    /// Reason of these rows in an event's trail.
     package static let reason = "confirmed on another device"
 
-    /// What to send, to be inserted by `escalate`: one to each device at most, and nothing once there was something. The devices that are
-    /// pushed to often all confirm what they got, each for itself; only the first word counts, or they would clear one another until the
-    /// notification stands nowhere.
+    /// Rows for `escalate` to insert: at most one per device, and none if the participant already has one.
     ///
-    /// Not sent on is what the receipt has kept from being sent, and what goes out in any case (`both`, `push_only`) unless the receipt is
-    /// of the notification itself. Where an attempt is under way it is waited for as long as it may take, so that nothing is taken back
-    /// before it is there.
+    /// Only the first confirmation clears. Devices that often get pushes all confirm, and would otherwise clear one another until no
+    /// notification is left.
+    ///
+    /// No row is made for a push that the receipt stopped. A push of `both` or `push_only` is cleared only by a receipt of the notification
+    /// itself. The clearing of a push under way is due when its lease ends, so that no notification is removed before it arrived.
     ///
     /// - Parameters:
-    ///   - device: the one that confirmed.
-    ///   - deliveries: all rows of one event and one participant, after `receipt` was carried out on them.
+    ///   - device: the device that confirmed.
+    ///   - deliveries: all rows of one event and one participant, after `receipt` was applied to them.
     ///   - now: milliseconds since 1970.
     package static func deliveries(
         after receipt: PushCancellation, on device: String, among deliveries: [PushRecord], now: Int64
@@ -46,6 +47,6 @@ package enum Clearing {
 }
 
 extension Policy {
-    /// A receipt of the event does not keep its push away: it is told on the push's surface too, or on that alone.
+    /// Whether the push is sent despite a receipt of the event, because its surface is told as well, or alone.
     fileprivate var goesOutInAnyCase: Bool { self == .both || self == .pushOnly }
 }

@@ -1,10 +1,12 @@
 internal import HubCore
+internal import HubDefinitions
 
-/// Replays of people who have just come back, and their receipts. Asked when a push leaves.
+/// Replays to participants who have just come back, and their receipts, for the last check before a push leaves.
 ///
-/// Between a push's decision and its departure lie a commit, a lane and libcurl's own queue. Somebody who comes back meanwhile reads the
-/// event in a replay. Their push waits for the replay's grace, and does not go once the receipt is there. A plain value; the clock is
-/// passed in.
+/// Between a push's decision and its departure lie a commit, a lane and libcurl's own queue. A participant who comes back in this time
+/// reads the event in a replay. The push waits for the replay's grace, and is dropped once the receipt has come.
+///
+/// A plain value without a clock of its own.
 package struct Comebacks: Sendable {
     private struct Key: Hashable {
         let event: String
@@ -12,46 +14,65 @@ package struct Comebacks: Sendable {
     }
 
     private enum Entry {
-        /// Sent once more at that time; the first time counts.
+        /// Time of the first replay.
         case replayed(Int64)
-        /// By all of the participant's devices, or by one that stands for itself.
+        /// Devices that confirmed, where each stands for itself; nil stands for all of the participant's devices.
         case read(Set<String?>)
     }
 
-    /// What a push does when it is about to leave.
+    /// Result of the last check of a push.
     package enum Ruling: Sendable, Equatable {
         case goes
-        /// Its person has just come back: looked at again at that time, in milliseconds.
+        /// The recipient has just come back: the push is checked again at that time, in milliseconds.
         case waits(until: Int64)
-        /// Its person has read the event.
+        /// The recipient has read the event.
         case stays
     }
 
+    /// Delivery's word on a person's return or receipt.
+    package enum Word: Sendable, Equatable {
+        case came(app: String, user: String)
+        /// The events that are sent once more.
+        case replays([String], app: String, user: String)
+        /// `device`: the only one that the receipt counts for; nil: all of the user's.
+        case confirmed(String, user: String, device: String?)
+    }
+
     private var entries: [Key: Entry] = [:]
-    /// The entries in the order of their coming, at first.
+    /// Entries in the order in which they were first made.
     private var queue: [(key: Key, at: Int64)] = []
     private var queueHead = 0
-    /// Whose replays are being read: since when, and how many.
+    /// Participants whose missed events are being read: since when, and in how many reads.
     private var reading: [Person: (since: Int64, count: Int)] = [:]
 
-    /// How long what is known of somebody's event is remembered, in milliseconds: longer than a push waits in a lane.
+    /// Milliseconds for which an entry is kept: longer than a push waits in a lane.
     package static let rememberedMilliseconds: Int64 = 60_000
-    /// The most entries, at about 200 bytes each; beyond it the oldest are forgotten, and their pushes go.
+    /// Most entries, at about 200 bytes each. If exceeded, the oldest are dropped and their pushes go.
     package static let countMax = 200_000
 
+    /// Without any replay or receipt.
     package init() {}
 
-    /// For tests: entries that are remembered.
+    /// For tests: number of entries.
     package var count: Int { entries.count }
 
-    /// Somebody has come to a channel that replays what they missed.
+    /// Takes delivery's word.
     /// - Parameter now: milliseconds on a clock that only grows, here and below.
+    package mutating func note(_ word: Word, now: Int64) {
+        switch word {
+        case .came(let app, let user): came(app: app, user: user, now: now)
+        case .replays(let events, let app, let user): replays(events, app: app, user: user, now: now)
+        case .confirmed(let event, let user, let device): confirmed(event, user: user, device: device, now: now)
+        }
+    }
+
+    /// Somebody has come to a channel that replays what they missed.
     package mutating func came(app: String, user: String, now: Int64) {
         reading[Person(app: app, user: user), default: (now, 0)].count += 1
     }
 
-    /// What they missed was read.
-    /// - Parameter events: those that they are sent once more.
+    /// Notes that a participant's missed events have been read from the store.
+    /// - Parameter events: ids of the events that are sent once more.
     package mutating func replays(_ events: some Sequence<String>, app: String, user: String, now: Int64) {
         let person = Person(app: app, user: user)
         if let known = reading[person] { reading[person] = known.count > 1 ? (known.since, known.count - 1) : nil }
@@ -61,8 +82,8 @@ package struct Comebacks: Sendable {
         }
     }
 
-    /// They have confirmed an event.
-    /// - Parameter device: the one for which that counts alone; nil: all of theirs.
+    /// Notes a receipt of an event.
+    /// - Parameter device: the only device for which the receipt counts; nil for all of the participant's devices.
     package mutating func confirmed(_ event: String, user: String, device: String?, now: Int64) {
         let key = Key(event: event, user: ExactText(user))
         if case .read(let devices) = entries[key] {
@@ -72,7 +93,7 @@ package struct Comebacks: Sendable {
         }
     }
 
-    /// Whether a push goes that is about to leave.
+    /// Checks a push that is about to leave, in O(1).
     package func ruling(_ delivery: PushRecord, now: Int64) -> Ruling {
         if entries.isEmpty, reading.isEmpty { return .goes }
         guard delivery.purpose == .notification, delivery.address == nil, let policy = delivery.message?.policy, !policy.pushesAnyway else {

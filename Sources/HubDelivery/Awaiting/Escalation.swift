@@ -1,30 +1,34 @@
 package import HubCore
+package import HubDefinitions
 
-/// The events that somebody has not confirmed yet: whose receipt is awaited until when, and what happens then.
+/// Events that await receipts, and the pushes of targets without one.
 ///
-/// Presence never decides alone. Everybody who might be reached by the socket is a target with a due time; a receipt before it
-/// settles the target, and whoever is left at that time gets a push. So no way in which a socket can be dead loses anybody. A
-/// plain value over a clock that is passed in, owned by one thread, without I/O: the caller stores what it is told and carries
-/// out what falls due.
+/// Presence never decides alone. Everybody whom the socket might reach is a target with a due time. A receipt before that time settles the
+/// target; without one the target gets a push. So no dead socket loses anybody, however it died.
+///
+/// A plain value without I/O or clock, owned by one thread. The caller stores and carries out the effects.
 package struct Escalation {
-    /// One participant, or one of their devices where each device stands for itself, that an event waits for.
+    /// A participant whose receipt an event awaits, or one of their devices where each device stands for itself.
     package struct Target: Sendable, Equatable {
+        /// The participant's user id.
         package var user: String
-        /// Nil: all devices of the participant together.
+        /// Nil for all devices of the participant together.
         package var device: String?
+        /// Policy of the recipient's variant.
         package var policy: Policy
-        /// Milliseconds after the commit.
+        /// Milliseconds from the commit to the push.
         package var wait: Int64
-        /// Milliseconds after the commit until the event is worth nothing to this target. No wait is stretched so far that the push
-        /// would come too late.
+        /// Milliseconds from the commit until the event is worthless to this target. No wait is stretched so far that the push would come
+        /// too late.
         package var lifetime: Int64
-        /// The user's place in the event's recipients.
+        /// Place in the event's recipients.
         package var recipient: Int
-        /// What was known when the event was committed: `live`, `quiet`, `grace`, …
+        /// State at the commit: `live`, `quiet`, `grace`, …
         package var reason: String
-        /// The push was put off because the hub itself was late.
+        /// Whether the push was put off because the hub itself was late.
         package var isHubLate = false
 
+        /// The default `lifetime` never ends.
         package init(
             user: String, device: String?, policy: Policy, wait: Int64, lifetime: Int64 = .max / 4, recipient: Int, reason: String
         ) {
@@ -38,18 +42,22 @@ package struct Escalation {
         }
     }
 
-    /// An event that was committed with targets.
+    /// A committed event with its targets.
     package struct Opening: Sendable {
-        /// Names the event to the loops.
+        /// Number by which the loops know the event.
         package var number: UInt64
+        /// The event's id.
         package var event: String
+        /// The app's id.
         package var app: String
+        /// The channel's name.
         package var channel: String
-        /// Per loop, the last ticket of those who get the frame.
+        /// Per loop, the last ticket of the subscribers who get the frame.
         package var attendedUpTo: [UInt64]
-        /// A user's targets stand together.
+        /// Targets; those of one user are adjacent.
         package var targets: [Target]
 
+        /// An opening with targets in any order of users, each user's adjacent.
         package init(number: UInt64, event: String, app: String, channel: String, attendedUpTo: [UInt64], targets: [Target]) {
             self.number = number
             self.event = event
@@ -60,50 +68,55 @@ package struct Escalation {
         }
     }
 
-    /// What the caller has to carry out.
+    /// A consequence that the caller has to carry out.
     package enum Effect: Sendable, Equatable {
-        /// Push to these targets. `settled`: recipients of whom no other target is waited for; only they are done with once the
-        /// rows are committed. Where each device stands for itself, a recipient can have one that is pushed to and one that is
-        /// still waited for.
+        /// Push to these targets. `settled` lists the recipients without a target that still waits; only these are done once the rows are
+        /// committed. Where each device stands for itself, one device of a recipient can be pushed to while another is awaited.
         case push(event: String, [Target], settled: [Int])
         /// Ask these users' connections to the channel for a sign of life, and report the cursor with `proving`.
         case prove(number: UInt64, event: String, app: String, channel: String, users: [String])
-        /// These recipients confirmed the event, on the last of their targets that was waited for.
+        /// These recipients confirmed the event, with the last of their waiting targets.
         case confirmed(event: String, recipients: [Int])
-        /// A receipt came from somebody who had just been given up, of the event that a push is on its way for.
+        /// A receipt came after its target's push fell due.
         case answered(Answered)
-        /// Nobody is waited for any more.
+        /// No target of the event waits any more.
         case closed(event: String)
     }
 
-    /// A receipt behind its push.
+    /// A receipt that came after its target's push fell due.
     package struct Answered: Sendable, Equatable {
+        /// The event's id.
         package var event: String
+        /// The channel's name.
         package var channel: String
+        /// The participant's user id.
         package var user: String
-        /// The user's place in the event's recipients.
+        /// Place in the event's recipients.
         package var recipient: Int
-        /// The target's; nil: all devices of the participant together.
+        /// The target's device; nil for all devices of the participant together.
         package var target: String?
-        /// The connection's; nil: not known.
+        /// The connection's device; nil if unknown.
         package var device: String?
     }
 
-    /// A receipt as it came from a connection.
+    /// A receipt of a connection.
     package struct Receipt: Sendable {
+        /// The connection that answered.
         package var connection: ConnectionID
+        /// Cursor up to which the connection has read.
         package var cursor: UInt64
 
+        /// A receipt for `Escalation.received`.
         package init(connection: ConnectionID, cursor: UInt64) {
             self.connection = connection
             self.cursor = cursor
         }
     }
 
-    /// What makes a push that is due wait for longer.
+    /// Reasons to postpone a push that is due.
     struct Patience {
         let lateness: Lateness
-        /// When somebody last came to a channel that replays what they missed, or was on the way there; nil: not lately.
+        /// Time at which a user last came, or was on the way, to a channel that replays missed events; nil if not lately.
         let cameAt: (_ app: String, _ channel: String, _ user: String) -> Int64?
     }
 
@@ -115,29 +128,32 @@ package struct Escalation {
     private var open: [UInt64: OpenEvent] = [:]
     private var numbers: [String: UInt64] = [:]
     private var byChannel: [Channel: [UInt64]] = [:]
-    /// Each open event's next time, and outdated times: an entry counts when it is its event's `scheduled`.
+    /// Next times of open events, among outdated ones: an entry counts if it equals its event's `scheduled`.
     private var agenda = Agenda()
     private var effects: [Effect] = []
-    /// Events with confirmations that are not yet among the effects.
+    /// Numbers of events with confirmations that are not yet among the effects.
     private var confirming: [UInt64] = []
     private var lateness = Lateness()
-    /// Targets of all open events.
+    /// Targets of all open events, settled ones included.
     package private(set) var targetCount = 0
 
-    /// Open events and their targets that are kept; a publish beyond it is refused.
+    /// Most open events; a publish beyond it is refused.
     package static let eventsMax = 20_000
+    /// Most targets of all open events; a publish beyond it is refused.
     package static let targetsMax = 4_000_000
-    /// How long a replay may take to be confirmed before its push is sent all the same, in milliseconds.
+    /// Milliseconds that the receipt of a replay may take before the push is sent.
     package static func replayGrace(_ policy: Policy) -> Int64 { policy == .critical ? 2000 : 5000 }
 
+    /// Without open events.
     package init() {}
 
+    /// Number of open events.
     package var eventCount: Int { open.count }
     /// Whether an event with so many targets stays within the bounds.
     package func hasRoom(forTargets count: Int) -> Bool {
         open.count < Self.eventsMax && targetCount + count <= Self.targetsMax
     }
-    /// When `advance` has something to do next; nil: nothing is waited for.
+    /// Time at which `advance` has work next; nil if no target waits.
     package var nextDue: Int64? { agenda.first?.at }
     /// For tests: entries of the agenda, which outdated ones must not outnumber.
     package var agendaCount: Int { agenda.count }
@@ -146,7 +162,8 @@ package struct Escalation {
 
     // MARK: Events
 
-    /// - Parameter now: milliseconds on a clock that only grows; of the commit.
+    /// Opens an event; one without targets is ignored.
+    /// - Parameter now: time of the commit, in milliseconds on a clock that only grows.
     package mutating func open(_ opening: Opening, now: Int64) {
         guard !opening.targets.isEmpty else { return }
         let event = OpenEvent(opening, committedAt: now)
@@ -157,18 +174,18 @@ package struct Escalation {
         schedule(event)
     }
 
-    /// Behind the event, on that loop, went a PING with that cursor.
+    /// Notes the cursor of the PING that followed the event on a loop.
     package mutating func probed(_ number: UInt64, loop: Int, cursor: UInt64) {
         open[number]?.cursors[loop] = cursor
     }
 
-    /// The connections asked for a sign of life got a PING with that cursor.
+    /// Notes the cursor of the PING to the connections that were asked for a sign of life.
     package mutating func proving(_ number: UInt64, loop: Int, cursor: UInt64) {
         guard let event = open[number] else { return }
         event.asks[loop].append((cursor: cursor, at: event.askedAt))
     }
 
-    /// The event was written once more, to a connection that came back.
+    /// Notes that the event was written once more, to a connection that came back.
     package mutating func replayed(_ event: String, user: String, to connection: ConnectionID, cursor: UInt64, now: Int64) {
         guard let event = numbers[event].flatMap({ open[$0] }) else { return }
         var replays = event.replays[user] ?? []
@@ -179,14 +196,14 @@ package struct Escalation {
 
     // MARK: Receipts
 
-    /// A connection has read everything before a cursor: settles, or settles for now, what it was sent and who it stands for.
+    /// Settles, finally or provisionally, the targets whose events a connection has read.
     ///
-    /// Costs as much as the open events of the channels that the connection is subscribed to.
+    /// Costs O(n) in the open events of the connection's channels.
     /// - Parameters:
-    ///   - seats: what the connection is subscribed to now.
+    ///   - seats: the connection's present subscriptions.
     ///   - now: milliseconds on the clock of the commits.
     package mutating func received(_ receipt: Receipt, seats: [Attendance.KnownSeat], now: Int64) {
-        // An app in the background reads its socket, too, while nobody looks; unless it said that it shows what it reads.
+        // An app in the background reads its socket unseen, unless it said that it shows the events it reads.
         for seat in seats where seat.state != .background || seat.keepsWorking {
             for number in byChannel[Channel(app: seat.app, name: seat.channel)] ?? [] {
                 if let event = open[number] { received(receipt, seat, event, now: now) }
@@ -197,12 +214,13 @@ package struct Escalation {
     private mutating func received(_ receipt: Receipt, _ seat: Attendance.KnownSeat, _ event: OpenEvent, now: Int64) {
         let targets = event.targets(of: seat.user)
         guard !targets.isEmpty, let writtenAt = event.timeWritten(to: seat, readBy: receipt) else { return }
-        // Who answers late may have read the event late, after leaving the screen, and goes on answering from then.
+        // A late answer may come from an app that has left the screen and still answers. The event then counts as written `promptAnswer`
+        // ago.
         let readAt = max(writtenAt, now - DeviceState.promptAnswer.milliseconds)
         for index in targets {
             if let device = event.opening.targets[index].device, let own = seat.device, own != device { continue }
             if event.phases[index] == .settled {
-                // Whether an app that says nothing was seen, nobody can know: its push goes.
+                // An app that says nothing may have read the event unseen, so its push goes.
                 if seat.state != .unknown, event.pushed.remove(index) != nil { answered(index, seat, of: event) }
             } else if seat.state != .unknown {
                 confirm(index, of: event)
@@ -227,8 +245,8 @@ package struct Escalation {
                     device: seat.device)))
     }
 
-    /// The app itself said that the event, or the notification of it, arrived.
-    /// - Parameter device: the one that said so, where each device stands for itself; nil: any.
+    /// Notes that the app itself confirmed the event, or its notification.
+    /// - Parameter device: the device that confirmed, where each device stands for itself; nil for any.
     package mutating func confirmed(event: String, user: String, device: String? = nil) {
         guard let event = numbers[event].flatMap({ open[$0] }) else { return }
         for index in event.targets(of: user) where event.phases[index] != .settled {
@@ -238,7 +256,7 @@ package struct Escalation {
         closeIfSettled(event)
     }
 
-    /// Whether somebody waits for the user's receipt.
+    /// Whether a receipt of the user is awaited.
     package func isWaiting(event: String, user: String) -> Bool {
         guard let event = numbers[event].flatMap({ open[$0] }) else { return false }
         return event.targets(of: user).contains { event.phases[$0] != .settled }
@@ -275,15 +293,15 @@ package struct Escalation {
 
     // MARK: Time
 
-    /// The hub was late: so much of everybody's wait does not count.
+    /// Notes a delay of the hub, which no wait counts.
     package mutating func hubWasLate(from: Int64, until: Int64, least: Int64 = Lateness.leastMilliseconds) {
         lateness.note(from: from, until: until, least: least)
     }
 
-    /// Does what is due, and returns it with everything that happened since the last call, in order.
+    /// Does everything that is due, and returns all effects since the last call, in order.
     /// - Parameters:
-    ///   - now: all receipts that had come by then were heard.
-    ///   - cameAt: asked for who is due: when they last came to a channel that replays what they missed, or were on the way there.
+    ///   - now: time up to which all receipts have been heard.
+    ///   - cameAt: time at which a due user last came, or was on the way, to a channel that replays missed events.
     package mutating func advance(
         now: Int64, cameAt: (_ app: String, _ channel: String, _ user: String) -> Int64? = { _, _, _ in nil }
     ) -> [Effect] {
@@ -307,7 +325,7 @@ package struct Escalation {
         return effects
     }
 
-    /// Puts the event's next time on the agenda, when that is sooner than the one that stands there.
+    /// Puts the event's next time on the agenda if it is sooner than the time listed there.
     private mutating func schedule(_ event: OpenEvent) {
         guard event.unsettled > 0, let next = event.nextTime, next < event.scheduled ?? .max else { return }
         event.scheduled = next

@@ -1,31 +1,33 @@
-/// When the hub itself was late: stretches of time that do not count against anybody's wait.
+/// Stretches of time in which the hub itself was late, and which no wait counts.
 ///
-/// A busy hub is not an absent person. Whoever reads their socket cannot confirm an event before the hub has written it, let them in and
-/// looked at their answer; so as long as the hub is behind with that, nobody's silence says anything. A plain value over a clock that is
-/// passed in.
+/// A busy hub is not an absent participant. A client cannot confirm an event before the hub has let the client in, written the event and
+/// read the answer. While the hub is behind with that work, silence proves nothing.
+///
+/// A plain value without a clock of its own.
 package struct Lateness: Sendable {
     /// Disjoint and ascending, in milliseconds.
     private var stretches: [(from: Int64, until: Int64)] = []
 
-    /// A delay up to this is the ordinary pace of a machine that does several things, in milliseconds.
+    /// Milliseconds of a delay that is normal on a machine that does several things.
     package static let leastMilliseconds: Int64 = 50
-    /// No wait is stretched by more than itself, nor by more than this, in milliseconds.
+    /// Most milliseconds by which a wait is stretched; no wait is stretched by more than itself either.
     package static let creditMax: Int64 = 5_000
-    /// Stretches that are remembered; older ones count no more. Events that wait for longer have all they need.
+    /// Most stretches that are kept; older ones no longer count. An event that waits for so long has its full credit already.
     private static let countMax = 256
 
+    /// Without any delay.
     package init() {}
 
-    /// For tests: how many stretches are remembered.
+    /// For tests: number of kept stretches.
     package var count: Int { stretches.count }
 
-    /// Something took from one moment to the other that should have been done at once; short delays are none.
+    /// Notes that work which should have been immediate took from one moment to the other.
     /// - Parameters:
-    ///   - from: in milliseconds on a clock that only grows, as all times here.
-    ///   - least: what is no delay.
+    ///   - from: milliseconds on a clock that only grows, as all times here.
+    ///   - least: longest delay that is ignored, in milliseconds.
     package mutating func note(from: Int64, until: Int64, least: Int64 = Lateness.leastMilliseconds) {
         guard until - from > least else { return }
-        // What is noted later ends later, or in the same turn: it can only swallow the last ones.
+        // A later note ends later, or in the same turn, so it can only swallow the last stretches.
         var merged = (from: from, until: until)
         while let last = stretches.last, last.until >= merged.from {
             merged = (min(last.from, merged.from), max(last.until, merged.until))
@@ -35,7 +37,7 @@ package struct Lateness: Sendable {
         if stretches.count > Self.countMax { stretches.removeFirst() }
     }
 
-    /// Milliseconds of the time between two moments in which the hub was late.
+    /// Milliseconds of lateness between two moments.
     package func milliseconds(from: Int64, until: Int64) -> Int64 {
         var sum: Int64 = 0
         for stretch in stretches.reversed() {
@@ -45,7 +47,7 @@ package struct Lateness: Sendable {
         return sum
     }
 
-    /// By how much a wait that began at `from` is stretched.
+    /// Milliseconds by which a wait that began at `from` is stretched.
     /// - Parameter wait: in milliseconds.
     func credit(for wait: Int64, from: Int64, until: Int64) -> Int64 {
         min(milliseconds(from: from, until: until), wait, Self.creditMax)

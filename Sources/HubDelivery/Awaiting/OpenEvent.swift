@@ -1,65 +1,65 @@
 internal import HubCore
 
-/// An event that some of its targets have not confirmed yet.
+/// A committed event that some targets have not confirmed yet.
 ///
-/// A class, so that a receipt changes one element of it and copies nothing. Owned by one `Escalation`.
+/// A class, so that a receipt changes one element and copies nothing. Owned by one `Escalation`.
 final class OpenEvent {
     enum Phase: UInt8 {
         case waiting
-        /// An app that says nothing of its state has answered: it has to give a sign of life once more.
+        /// An app that says nothing of its state has answered; it has to answer once more.
         case provisional
         case settled
     }
 
-    /// The event was written once more, with a PING behind it.
+    /// A repeated write of the event, followed by a PING.
     struct Replay {
         let connection: ConnectionID
         let cursor: UInt64
         let at: Int64
     }
 
-    /// The last replays to one user that are remembered; a receipt of an older one counts for nothing.
+    /// Replays that are remembered per user; receipts of older ones are ignored.
     static let replaysMax = 8
-    /// Questions for a sign of life go out together, at most one each 500 ms and event.
+    /// Milliseconds between questions for a sign of life: questions of one event go out together.
     private static let proofInterval: Int64 = 500
 
     let opening: Escalation.Opening
     let committedAt: Int64
     private(set) var phases: [Phase]
     private(set) var unsettled: Int
-    /// When each target's push is due.
+    /// Per target, the time of its push.
     private var dues: [Int64]
-    /// The first target of each user.
+    /// Index of the first target, by user.
     private let firstTarget: [String: Int]
-    /// The targets by the due times that they began with, and how far that list has been gone through.
+    /// Indexes of the targets by their first due times, and the number of those already visited.
     private let order: [Int32]
     private var orderHead = 0
-    /// The targets whose due times have been moved, and those that have to be asked for proof.
+    /// Targets whose due times were moved, and targets to ask for a sign of life.
     private var moved = Agenda()
     private var proofs = Agenda()
-    /// Times at which the event was written to a provisional target, or is taken as written because its receipt came late. Targets without
-    /// an entry were written to at the commit.
+    /// Per provisional target, the time of the event's write, real or inferred from a late receipt. Targets without an entry were written
+    /// to at the commit.
     private var writtenAgain: [Int: Int64] = [:]
-    /// When a target that was due had come back, and when it had been replayed the event: each is given time for that, once.
+    /// Per due target, the time of its user's return, and the time of the last replay. Each extends the wait once.
     private var returns: [Int: Int64] = [:]
     private var replayed: [Int: Int64] = [:]
-    /// Targets that were settled by a push, and have not answered since.
+    /// Pushed targets that have not answered since.
     var pushed: Set<Int> = []
-    /// Targets that were given time because the hub was late.
+    /// Targets whose waits were stretched because the hub was late.
     private(set) var late: Set<Int> = []
-    /// Provisional targets that were given time for the proof of a later replay: each once.
+    /// Provisional targets that were given time to prove that they read a later replay, once each.
     private var askedAgain: Set<Int> = []
 
-    /// Per loop, the cursor behind the event.
+    /// Per loop, the cursor of the PING after the event.
     var cursors: [UInt64?]
-    /// Per loop, the cursors of later questions for a sign of life, and when they were asked.
+    /// Per loop, the cursors and times of the later questions for a sign of life.
     var asks: [[(cursor: UInt64, at: Int64)]]
     var askedAt: Int64
-    /// By user.
+    /// Replays by user.
     var replays: [String: [Replay]] = [:]
-    /// The event's time on the agenda.
+    /// Time at which the agenda lists the event; nil if not listed.
     var scheduled: Int64?
-    /// Recipients to be told of.
+    /// Recipients whose confirmations are not yet among the effects.
     var confirmations: [Int] = []
 
     init(_ opening: Escalation.Opening, committedAt: Int64) {
@@ -79,7 +79,7 @@ final class OpenEvent {
         unsettled = opening.targets.count
     }
 
-    /// The user's targets.
+    /// Indexes of the user's targets.
     func targets(of user: String) -> Range<Int> {
         guard let first = firstTarget[user] else { return 0..<0 }
         var end = first
@@ -87,25 +87,25 @@ final class OpenEvent {
         return first..<end
     }
 
-    /// Whether none of the user's targets is waited for any more.
+    /// Whether none of the user's targets waits any more.
     func isSettled(userOf index: Int) -> Bool {
         targets(of: opening.targets[index].user).allSatisfy { phases[$0] == .settled }
     }
 
     // MARK: Receipts
 
-    /// When the event was written to this seat, if a receipt with that cursor says that it was read; nil: it does not.
+    /// Time at which the event was written to the seat, if the receipt proves that it was read; nil otherwise.
     func timeWritten(to seat: Attendance.KnownSeat, readBy receipt: Escalation.Receipt) -> Int64? {
-        // Of several over one connection the first: whoever reads it now read it then.
+        // The first of several replays over one connection counts: a client that reads now was reading then.
         let replay = replays[seat.user]?.first { $0.connection == receipt.connection && receipt.cursor >= $0.cursor }
         if let replay { return replay.at }
         let loop = receipt.connection.loop
-        // Who subscribed after the commit was not sent the event, whatever it answers.
+        // A client that subscribed after the commit was not sent the event, whatever the client answers.
         guard seat.ticket <= opening.attendedUpTo[loop], opening.number >= seat.firstEvent, let cursor = cursors[loop] else { return nil }
         return receipt.cursor >= cursor ? committedAt : nil
     }
 
-    /// Whether the receipt answers a question that was asked so late that an app in the background would not have answered.
+    /// Whether the receipt answers a question so late that an app in the background would no longer answer.
     func isProof(_ receipt: Escalation.Receipt, of index: Int, writtenAt: Int64) -> Bool {
         let asked = max(writtenAgain[index] ?? committedAt, writtenAt) + DeviceState.afterglow.milliseconds
         return asks[receipt.connection.loop].contains { $0.at >= asked && receipt.cursor >= $0.cursor }
@@ -116,10 +116,10 @@ final class OpenEvent {
         unsettled -= 1
     }
 
-    /// Puts the push off until a later sign of life can be had.
+    /// Postpones the push until a later sign of life can be had.
     func provision(_ index: Int, writtenAt: Int64) {
         let times = opening.targets[index].policy.provisionalTimes
-        // The event must not expire meanwhile: then the push is sent sooner, and without a question where no answer would count.
+        // If the event would expire meanwhile, the push goes sooner, and questions whose answer could not count are left out.
         let due = max(dues[index], min(writtenAt + times.due.milliseconds, latest(index)))
         let asks = asks(index, writtenAt: writtenAt, due: due)
         phases[index] = .provisional
@@ -129,8 +129,7 @@ final class OpenEvent {
         if asks.last != asks.first { addProof(asks.last, index) }
     }
 
-    /// Gives a provisional target that read the event over another connection, too late for an answer to the last question to count
-    /// there, time for one that does: once.
+    /// Gives a provisional target more time, once, if it read the event over another connection too late for the last question.
     /// - Returns: whether something has changed.
     func provisionAgain(_ index: Int, writtenAt: Int64) -> Bool {
         let last = asks(index, writtenAt: writtenAgain[index] ?? committedAt, due: dues[index]).last
@@ -142,7 +141,7 @@ final class OpenEvent {
         return true
     }
 
-    /// When a target that the event was written to is asked for a sign of life: as soon as an answer counts, and for the last time.
+    /// Times of the first and the last question for a sign of life. The first is as early as an answer counts.
     private func asks(_ index: Int, writtenAt: Int64, due: Int64) -> (first: Int64, last: Int64) {
         let first = writtenAt + DeviceState.afterglow.milliseconds
         let last = writtenAt + opening.targets[index].policy.provisionalTimes.lastAsk.milliseconds
@@ -154,7 +153,7 @@ final class OpenEvent {
         return (times.due - times.lastAsk).milliseconds
     }
 
-    /// When the push would be too late.
+    /// Last time at which the push is not too late.
     private func latest(_ index: Int) -> Int64 { committedAt + opening.targets[index].lifetime - Decision.lastCallMilliseconds }
 
     private func addProof(_ ask: Int64, _ index: Int) {
@@ -169,7 +168,7 @@ final class OpenEvent {
 
     // MARK: Time
 
-    /// When `takeProofs` or `takeDue` has something to give next.
+    /// Time at which `takeProofs` or `takeDue` has work next; nil for none.
     var nextTime: Int64? {
         while orderHead < order.count, phases[Int(order[orderHead])] == .settled { orderHead += 1 }
         while let first = moved.first, !isDue(Int(first.number), at: first.at) { moved.removeFirst() }
@@ -178,7 +177,7 @@ final class OpenEvent {
         return [ordered, moved.first?.at, proofs.first?.at].compactMap { $0 }.min()
     }
 
-    /// What the target's due time was to begin with.
+    /// The target's due time before any extension.
     private func firstDue(_ index: Int32) -> Int64 {
         let target = opening.targets[Int(index)]
         return committedAt + min(target.wait, max(0, target.lifetime - Decision.lastCallMilliseconds))
@@ -186,7 +185,7 @@ final class OpenEvent {
 
     private func isDue(_ index: Int, at time: Int64) -> Bool { phases[index] != .settled && dues[index] == time }
 
-    /// The users who have to be asked for a sign of life now, each once.
+    /// Takes the users to ask for a sign of life now, each once.
     func takeProofs(now: Int64) -> [String] {
         var users: [String] = []
         while let first = proofs.first, first.at <= now {
@@ -199,7 +198,7 @@ final class OpenEvent {
         return users.filter { seen.insert($0).inserted }
     }
 
-    /// Settles the targets whose time has come, and returns them.
+    /// Settles the targets whose time has come, and returns their indexes.
     func takeDue(now: Int64, _ patience: Escalation.Patience) -> [Int] {
         var due: [Int] = []
         while orderHead < order.count, firstDue(order[orderHead]) <= now {
@@ -214,7 +213,7 @@ final class OpenEvent {
         while let first = moved.first, first.at <= now {
             moved.removeFirst()
             let index = Int(first.number)
-            // A push that was moved onto the time it had already stands in both lists.
+            // A push that was moved onto its old time is in both lists.
             if isDue(index, at: first.at), !extend(index, now: now, patience) {
                 settle(index)
                 pushed.insert(index)
@@ -224,8 +223,8 @@ final class OpenEvent {
         return due
     }
 
-    /// Puts the push off by the time in which the hub was late, and for whoever has just come back or was just written the event again:
-    /// their receipt is on the way.
+    /// Postpones the push by the time in which the hub was late, and by the grace after a return or a replay.
+    /// - Returns: whether the push was postponed.
     private func extend(_ index: Int, now: Int64, _ patience: Escalation.Patience) -> Bool {
         let target = opening.targets[index]
         guard phases[index] == .waiting else { return false }

@@ -11,26 +11,27 @@ struct Person: Hashable, Sendable {
     }
 }
 
-/// Who went within the last minute, and how often: tells who is on the way back, and who comes and goes all the time.
+/// Devices that went within the last minute, and how often: tells participants on the way back from those who come and go all the time.
 ///
-/// Part of the attendance book; a plain value, and every operation costs as much as the devices of one participant.
+/// Part of the attendance book. A plain value; every operation is O(n) in the devices of one participant.
 package struct Absences: Sendable {
     private struct Device {
         let id: String?
-        /// When it was cut off from channels, in milliseconds.
+        /// Time at which the device was cut off, in milliseconds, by channel.
         var cutOff: [String: Int64] = [:]
-        /// A connection of it ended, and none has begun since.
+        /// Whether a connection of the device ended and none has begun since.
         var isGone = false
-        /// The last times it came back, at most `returnsMax` and one.
+        /// Times of the last returns, at most `returnsMax` and one.
         var returns: [Int64] = []
-        /// When a connection of it ended last.
+        /// Time at which a connection of the device ended last.
         var lastWent: Int64
     }
 
-    /// The most devices that are remembered, at about 300 bytes each. Beyond it the oldest is forgotten, and counts as absent.
+    /// Most devices that are remembered, at about 300 bytes each. If exceeded, the oldest is forgotten and counts as absent.
     package static let travellersMax = 100_000
-    /// Who comes back more often than this within `windowMilliseconds` is flapping.
+    /// Returns within `windowMilliseconds` above which a device is flapping.
     package static let returnsMax = 5
+    /// Milliseconds for which a departure is remembered.
     package static let windowMilliseconds: Int64 = 60_000
 
     private let travellersMax: Int
@@ -44,8 +45,8 @@ package struct Absences: Sendable {
         self.travellersMax = travellersMax
     }
 
-    /// A connection of the device to the channel ended.
-    /// - Parameter mayReturn: it was cut off; false: it said goodbye.
+    /// Notes that a connection of the device to the channel ended.
+    /// - Parameter mayReturn: whether it was cut off, without a goodbye.
     mutating func went(_ person: Person, device: String?, channel: String, mayReturn: Bool, now: Int64) {
         var devices = people[person] ?? []
         let index = devices.firstIndex { $0.id == device } ?? devices.endIndex
@@ -67,7 +68,7 @@ package struct Absences: Sendable {
         forget(now: now)
     }
 
-    /// A connection of the device to the channel began.
+    /// Notes that a connection of the device to the channel began.
     mutating func came(_ person: Person, device: String?, channel: String, isNewConnection: Bool, now: Int64) {
         forget(now: now)
         guard let index = people[person]?.firstIndex(where: { $0.id == device }) else { return }
@@ -78,7 +79,7 @@ package struct Absences: Sendable {
         if let count = people[person]?[index].returns.count, count > Self.returnsMax + 1 { people[person]?[index].returns.removeFirst() }
     }
 
-    /// For how many milliseconds the return of the device, or of any, is still waited for.
+    /// Milliseconds for which the return of the device, or of any for nil, is still awaited.
     func graceLeft(_ person: Person, device: String?, channel: String, now: Int64) -> Int64 {
         var left: Int64 = 0
         for known in people[person] ?? [] where device == nil || known.id == nil || known.id == device {
@@ -101,7 +102,7 @@ package struct Absences: Sendable {
             forget(queue[queueHead])
             queueHead += 1
         }
-        // A device that comes and goes leaves outdated entries behind; they go when they outnumber the rest.
+        // Flapping devices leave outdated entries, which are removed once they outnumber the rest.
         if queue.count - queueHead > 2 * travellersMax + 16 {
             queue = queue[queueHead...].filter { isCurrent($0) }
             queueHead = 0

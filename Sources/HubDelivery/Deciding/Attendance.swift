@@ -2,38 +2,38 @@ package import HubCore
 
 /// The attendance book: which participants are attached where, with which device and in which app state.
 ///
-/// A plain value, owned by one thread. Every operation costs as much as the connections of the one participant it concerns.
+/// A plain value, owned by one thread. Every operation is O(n) in the connections of the one participant it concerns.
 package struct Attendance: Sendable {
     private struct Seat {
         var user: String
         var device: String?
-        /// Of the attendance report: tells which events were written to it.
+        /// Ticket of the attendance report, which tells the events that were written to the seat.
         var ticket: UInt64
-        /// Events with lower numbers count as not written to it.
+        /// Lowest number of an event that counts as written to the seat.
         var firstEvent: UInt64 = 0
-        /// When it was taken, in milliseconds on the caller's clock.
+        /// Time at which the seat was taken, in milliseconds on the caller's clock.
         var since: Int64
-        /// Seats get growing numbers as they are taken.
+        /// Number of the seat; a seat taken later has a higher one.
         var order: UInt64
-        /// The device has said on a newer seat in the channel that the app is in the background.
+        /// Whether the device has said on a newer seat in the channel that the app is in the background.
         var isDisplaced = false
-        /// The device has other seats in the channel, as far as is known.
+        /// Whether the device has other known seats in the channel.
         var isOneOfSeveral = false
     }
 
     private struct Connection {
         let app: String
         let isBrowser: Bool
-        /// No sign of life is ever older than this: the transport pings and closes.
+        /// Most milliseconds since a sign of life: after that silence the transport pings and closes.
         let silenceMaxMilliseconds: Int64
         var state: AppState
-        /// The state came over this very connection, so that it has its place among the receipts.
+        /// Whether the state came over this very connection, so that it is ordered with the receipts.
         var isStateOrdered = true
-        /// In the background it goes on working, as it said.
+        /// Whether the app said that it keeps working in the background.
         var keepsWorking = false
-        /// Milliseconds on the caller's clock.
+        /// Time of the last sign of life, in milliseconds on the caller's clock.
         var lastSignOfLife: Int64
-        /// By channel.
+        /// Seats by channel.
         var seats: [String: Seat]
 
         func deviceState(now: Int64) -> DeviceState {
@@ -44,21 +44,21 @@ package struct Attendance: Sendable {
         }
     }
 
-    /// The most sockets whose device is remembered: each costs about 200 bytes, and a socket is usually subscribed within
-    /// seconds of being bound. Beyond it the oldest is forgotten, and its device counts as unknown.
+    /// Most sockets whose device is remembered, at about 200 bytes each. A socket is usually subscribed within seconds of being bound. If
+    /// exceeded, the oldest is forgotten, and its device counts as unknown.
     package static let bindingsMax = 200_000
 
     private var connections: [ConnectionID: Connection] = [:]
     private var people: [Person: Set<ConnectionID>] = [:]
     private var lastOrder: UInt64 = 0
     private var travels: Absences
-    /// Until then everybody who is not there counts as on the way back from the server's own absence.
+    /// Time until which everybody absent counts as on the way back from the server's own absence.
     private var bootGraceEnd = Int64.min
-    /// Seats taken before that end, and not told of yet.
+    /// Seats taken before `bootGraceEnd` that `takeReturns` has not reported yet.
     private var returns = 0
     private var bindings: SocketBindings
 
-    /// - Parameter travellersMax: devices whose comings and goings are remembered.
+    /// - Parameter travellersMax: most devices whose absences are remembered.
     package init(bindingsMax: Int = Attendance.bindingsMax, travellersMax: Int = Absences.travellersMax) {
         bindings = SocketBindings(countMax: bindingsMax)
         travels = Absences(travellersMax: travellersMax)
@@ -68,33 +68,37 @@ package struct Attendance: Sendable {
     package var connectionCount: Int { connections.count }
     /// People with at least one connection.
     package var peopleCount: Int { people.count }
+    /// Sockets with a known device.
     package var bindingCount: Int { bindings.count }
-    /// Devices that were seen to go within the last minute.
+    /// Devices that went within the last minute.
     package var travellerCount: Int { travels.count }
 
     // MARK: Sockets
 
-    /// The server has just come up: whoever is not there yet is on the way back.
+    /// Notes that the server has just started, so that everybody absent counts as on the way back.
     package mutating func booted(now: Int64) {
         bootGraceEnd = now + Int64(DeviceState.bootGraceSeconds) * 1000
     }
 
-    /// How many have come since the last call, while people come back from the server's own absence.
+    /// Takes the number of returns since the last call, counted while people come back from the server's own absence.
     package mutating func takeReturns() -> Int {
         defer { returns = 0 }
         return returns
     }
 
-    /// A connection's subscription to a channel was accepted, and the user is known. Attaching again replaces user and device.
+    /// Notes an accepted subscription whose user is known. Attaching again replaces user and device.
     ///
-    /// A new connection's app state is unknown, whatever an earlier connection of the device said: a state is not carried over. When
-    /// an app whose device is known says on one connection that it is in the background, its older ones do not count any more: one
-    /// that it lost sight of goes on answering for it. Merely being newer is not enough, because reports of a lost connection can
-    /// come after those of the one that replaced it; but receipts are provisional while there are several, since what the app says
-    /// on one connection has no order with those on another. Pages are not apps: each tab counts for itself.
+    /// A new connection's app state is unknown, whatever an earlier connection of the device said.
+    ///
+    /// Once an app with a known device says on one connection that it is in the background, its older connections no longer count. The app
+    /// may have lost sight of a connection that still answers. Being newer is not enough, because reports of a lost connection can come
+    /// after those of its replacement.
+    ///
+    /// While a device has several connections, its receipts are provisional: a state on one connection has no order with receipts on
+    /// another. Pages are not apps: each tab counts for itself.
     /// - Parameters:
-    ///   - ticket: of the attendance report, from 1; nil: the one that the subscription has.
-    ///   - silenceMax: how long the transport lets a connection of this app be silent.
+    ///   - ticket: of the attendance report, from 1; nil keeps the subscription's present ticket.
+    ///   - silenceMax: longest silence that the transport allows to connections of this app.
     ///   - now: milliseconds on a clock that only grows.
     package mutating func attach(
         _ connection: ConnectionID, app: String, channel: String, user: String, device: String?, ticket: UInt64? = nil,
@@ -126,7 +130,7 @@ package struct Attendance: Sendable {
         rankSeats(app: app, channel: channel, user: user, device: device)
     }
 
-    /// The subscription ended; what was never attached is ignored.
+    /// Notes that a subscription ended; one that was never attached is ignored.
     package mutating func detach(_ connection: ConnectionID, channel: String) {
         guard var record = connections[connection], let seat = record.seats.removeValue(forKey: channel) else { return }
         connections[connection] = record.seats.isEmpty ? nil : record
@@ -134,8 +138,8 @@ package struct Attendance: Sendable {
         rankSeats(app: record.app, channel: channel, user: seat.user, device: seat.device)
     }
 
-    /// The connection is gone, with all its subscriptions.
-    /// - Parameter mayReturn: it was cut off, so its device counts as on the way back for a while, to the channels it was in.
+    /// Notes that a connection has ended, with all its subscriptions.
+    /// - Parameter mayReturn: whether it was cut off. Its device then counts as on the way back to its channels for a while.
     package mutating func disconnected(_ connection: ConnectionID, mayReturn: Bool = false, now: Int64 = 0) {
         guard let record = connections.removeValue(forKey: connection) else { return }
         for (channel, seat) in record.seats {
@@ -145,18 +149,18 @@ package struct Attendance: Sendable {
         }
     }
 
-    /// A connection gave a sign of life.
+    /// Notes a sign of life of a connection.
     package mutating func heard(_ connection: ConnectionID, now: Int64) {
         connections[connection]?.lastSignOfLife = now
     }
 
-    /// From now on the connection gets other events of the channel than before (its role changed, or was not known): receipts of
-    /// the connection say nothing about events with lower numbers.
+    /// Notes that the connection gets other events of the channel from now on, because its role changed or became known. Its receipts prove
+    /// nothing about events with lower numbers.
     package mutating func restart(_ connection: ConnectionID, channel: String, firstEvent: UInt64) {
         connections[connection]?.seats[channel]?.firstEvent = firstEvent
     }
 
-    /// Decides which of an app's seats in a channel count: those that no newer one contradicts.
+    /// Decides which seats of a device in a channel count: those that no newer seat contradicts.
     private mutating func rankSeats(app: String, channel: String, user: String, device: String?) {
         guard let device, let ids = people[Person(app: app, user: user)] else { return }
         let own = ids.filter { id in
@@ -172,8 +176,8 @@ package struct Attendance: Sendable {
         }
     }
 
-    /// The app behind this connection told its state (`client-app-state`).
-    /// - Parameter keepsWorking: in the background, too, it reads its socket and shows what comes.
+    /// Notes the state that an app told over this connection (`client-app-state`).
+    /// - Parameter keepsWorking: whether the app reads its socket and shows events in the background, too.
     package mutating func setState(_ connection: ConnectionID, _ state: AppState, keepsWorking: Bool = false) {
         setState(connection, state, keepsWorking: keepsWorking, isOrdered: true)
     }
@@ -188,10 +192,10 @@ package struct Attendance: Sendable {
         for (channel, seat) in record.seats { rankSeats(app: record.app, channel: channel, user: seat.user, device: seat.device) }
     }
 
-    /// A device told its state by HTTP: it holds for the device's connections and for the participant's connections of unknown device.
+    /// Notes the state that a device told over HTTP, for its own connections and the participant's connections of unknown device.
     ///
-    /// Receipts of an app that is in the foreground, or keeps working, by its word over HTTP are provisional, as those of one that
-    /// says nothing: its next word, that nobody looks any more, may come later than a receipt that it gave afterwards.
+    /// Receipts of an app in the foreground by HTTP, or that keeps working by HTTP, are provisional, as those of an app that says nothing.
+    /// A "gone to background" over HTTP can arrive after a receipt that was sent later over the socket.
     package mutating func setDeviceState(app: String, user: String, device: String, _ state: AppState, keepsWorking: Bool = false) {
         for connection in people[Person(app: app, user: user)] ?? [] {
             let isMeant = connections[connection]?.seats.values.contains {
@@ -201,16 +205,15 @@ package struct Attendance: Sendable {
         }
     }
 
-    /// How surely an event in `channel` reaches the user, or one of their devices, over the socket, and until when, in milliseconds
-    /// from now, a return is waited for.
-    /// - Parameter device: nil: all of them together. A connection whose device is unknown stands for every one.
+    /// How surely the socket reaches the user, or one device, in a channel, and the milliseconds for which a return is awaited.
+    /// - Parameter device: nil for all devices together. A connection of unknown device stands for every device.
     package func state(app: String, channel: String, user: String, device: String? = nil, now: Int64) -> (DeviceState, graceLeft: Int64) {
         let person = Person(app: app, user: user)
         let states = (people[person] ?? []).compactMap { id -> DeviceState? in
             guard let connection = connections[id], let seat = connection.seats[channel], seat.user == user, !seat.isDisplaced
             else { return nil }
             if let device, let own = seat.device, own != device { return nil }
-            // Who comes and goes all the time would be waited for anew each time.
+            // A device that comes and goes all the time would be waited for anew each time.
             if travels.isFlapping(person, device: seat.device, now: now) { return .background }
             return connection.deviceState(now: now)
         }
@@ -220,24 +223,29 @@ package struct Attendance: Sendable {
         return graceLeft > 0 ? (.grace, graceLeft) : (.absent, 0)
     }
 
-    /// One subscription of a connection, for judging its receipts.
+    /// A subscription of a connection, for judging its receipts.
     package struct KnownSeat: Sendable {
+        /// The app's id.
         package let app: String
+        /// The channel's name.
         package let channel: String
+        /// The subscribed user.
         package let user: String
+        /// The connection's device; nil if unknown.
         package let device: String?
+        /// Ticket of the subscription.
         package let ticket: UInt64
-        /// Receipts say nothing about events with lower numbers.
+        /// Lowest number of an event about which a receipt proves something.
         package let firstEvent: UInt64
-        /// For receipts: `unknown` also where the app is in the foreground, or keeps working, but may take that back by another way
-        /// than this connection.
+        /// The app's state as receipts see it: `unknown` also for an app that shows events, but may revoke that by another way than this
+        /// connection.
         package let state: AppState
-        /// In the background it reads and shows what comes, as it said.
+        /// Whether the app said that it reads and shows events in the background.
         package let keepsWorking: Bool
     }
 
-    /// What the connection is subscribed to, of channels that have a definition, and where no newer connection of its device says
-    /// that the app is in the background.
+    /// The connection's subscriptions to channels with a definition. Left out are those where a newer connection of the device says that
+    /// the app is in the background.
     package func seats(of connection: ConnectionID) -> [KnownSeat] {
         guard let record = connections[connection] else { return [] }
         return record.seats.compactMap { channel, seat in
@@ -250,14 +258,14 @@ package struct Attendance: Sendable {
         }
     }
 
-    /// How many of the participant's connections are subscribed to the channel, and the best app state among them.
+    /// Number of the participant's connections to the channel, and the best app state among them; nil for no connection.
     package func presence(app: String, channel: String, user: String) -> (connections: Int, state: AppState)? {
         let states = connections(app: app, channel: channel, user: user).compactMap { connections[$0]?.state }
         guard !states.isEmpty else { return nil }
         return (states.count, states.contains(.foreground) ? .foreground : states.contains(.unknown) ? .unknown : .background)
     }
 
-    /// The connections to write to when an event in `channel` is for this user. In no particular order.
+    /// The user's connections to the channel, in no particular order.
     package func connections(app: String, channel: String, user: String) -> [ConnectionID] {
         (people[Person(app: app, user: user)] ?? []).filter { connections[$0]?.seats[channel]?.user == user }
     }
@@ -269,16 +277,16 @@ package struct Attendance: Sendable {
         if people[person]?.isEmpty == true { people[person] = nil }
     }
 
-    // MARK: Which device a socket belongs to
+    // MARK: Devices of sockets
 
-    /// Signing a subscription told for whom a socket id is, and which device it belongs to; the socket's subscription follows.
+    /// Notes the user and the device for which the hub signed a subscription of a socket, before that subscription arrives.
     /// - Parameter now: milliseconds on a clock that only grows.
     package mutating func bind(socketID: String, app: String, user: String, device: String, now: Int64 = 0) {
         bindings.bind(socketID, to: Person(app: app, user: user), device: device, now: now)
     }
 
-    /// When the user last came to the channel, or was last on the way somewhere: the hub has signed a subscription for a socket of theirs.
-    /// - Returns: milliseconds on the caller's clock; nil: neither is known.
+    /// Time at which the user last came to the channel, or was last on the way because the hub had signed for a socket.
+    /// - Returns: milliseconds on the caller's clock; nil if neither is known.
     package func cameAt(app: String, channel: String, user: String) -> Int64? {
         let person = Person(app: app, user: user)
         let seats = (people[person] ?? []).compactMap { id -> Int64? in
@@ -288,12 +296,12 @@ package struct Attendance: Sendable {
         return [seats.max(), bindings.boundAt(person)].compactMap { $0 }.max()
     }
 
-    /// The device that `bind` named for this socket and this user.
+    /// The device that `bind` named for this socket and user; nil if unknown.
     package func device(boundTo socketID: String, app: String, user: String) -> String? {
         bindings.device(of: socketID, person: Person(app: app, user: user))
     }
 
-    /// The sockets that were bound for the user, and are bound no longer.
+    /// Takes the sockets that are bound for the user, and unbinds them.
     package mutating func takeSockets(app: String, user: String) -> [String] {
         let person = Person(app: app, user: user)
         let sockets = bindings.sockets(of: person)
@@ -301,6 +309,6 @@ package struct Attendance: Sendable {
         return sockets
     }
 
-    /// The socket is gone: its id will never come again.
+    /// Forgets a socket that has closed; its id never comes again.
     package mutating func unbind(socketID: String) { bindings.unbind(socketID) }
 }

@@ -1,56 +1,55 @@
 internal import HubCore
+package import HubDefinitions
 
-/// Whether an app is on the screen, as far as it told.
+/// Whether an app is on the screen, as far as it says.
 package enum AppState: String, Sendable, CaseIterable {
     case foreground, background
-    /// A stock client says nothing; that counts as foreground.
+    /// The app has said nothing, as stock clients do; counts as foreground.
     case unknown
 }
 
-/// Whose sign of life keeps a push away.
-package enum SuppressScope: String, Sendable, CaseIterable {
-    /// One live device is enough for all of a participant's devices.
-    case participant
-    /// Each device stands for itself.
-    case device
-}
-
-/// Who is told of one event, on which surface and why: a pure function of what is known when it is published.
+/// The recipients' surfaces of one event, and the reasons: a pure function of the state at publish time.
 ///
 /// Presence chooses how long the push waits for a receipt, and nothing else: nobody is left to the socket alone.
 package struct Decision: Sendable, Equatable {
     /// A push that is due with the commit.
     package struct Push: Sendable, Equatable {
+        /// The device's id.
         package var device: String
         /// The device's state, or the policy's name when the policy asks for a push in any case.
         package var reason: String
     }
 
-    /// Somebody whose receipt is awaited before a push.
+    /// A receipt that is awaited before a push.
     package struct Awaited: Sendable, Equatable {
-        /// Nil: all devices of the participant together.
+        /// Nil for all devices of the participant together.
         package var device: String?
-        /// From the commit.
+        /// Wait from the commit.
         package var wait: Duration
+        /// State that chose the wait.
         package var reason: String
     }
 
     /// Everything the decision depends on.
     package struct Input {
+        /// The policy for the recipient.
         package var policy: Policy
-        /// Milliseconds since 1970.
+        /// Time at which the event expires, in milliseconds since 1970.
         package var expiresAt: Int64
-        /// Milliseconds since 1970.
+        /// Time of the decision, in milliseconds since 1970.
         package var now: Int64
-        /// The recipient caused the event.
+        /// Whether the recipient caused the event.
         package var isActor: Bool
+        /// Scope of a device's signs of life.
         package var scope: SuppressScope
+        /// The participant's devices, reachable or not.
         package var devices: [Device]
-        /// Which of them are too old to be tried.
+        /// Age at which a device's token is no longer tried.
         package var tokenAge: TokenAge
-        /// How surely the socket reaches the participant, or one device, and for how many milliseconds a return is waited for.
+        /// State of the participant (nil) or of one device, and the milliseconds for which a return is awaited.
         package var reach: (_ device: String?) -> (state: DeviceState, graceLeft: Int64)
 
+        /// An input whose recipient did not cause the event, and whose devices count together, unless given.
         package init(
             policy: Policy, expiresAt: Int64, now: Int64, isActor: Bool = false, scope: SuppressScope = .participant, devices: [Device],
             tokenAge: TokenAge = .standard, reach: @escaping (_ device: String?) -> (state: DeviceState, graceLeft: Int64)
@@ -66,26 +65,27 @@ package struct Decision: Sendable, Equatable {
         }
     }
 
-    /// How surely the socket reaches the participant; nil where it did not matter.
+    /// State of the participant; nil if it did not matter.
     package var state: DeviceState?
-    /// Newest registration first.
+    /// Pushes that are due with the commit, for the newest registration first.
     package var pushes: [Push] = []
+    /// Receipts that are awaited before a push.
     package var awaited: [Awaited] = []
-    /// For the trail: a device state, the policy's name, `no device`, `no token`, `permission denied`,
-    /// `token stale`, `token expired`, `actor`, `expired`.
+    /// Reason for the trail: a device state, the policy's name, `no device`, `no token`, `permission denied`, `token stale`, `token
+    /// expired`, `actor`, `expired`.
     package var reason: String
-    /// An end that is written down at once, one row without a device: `undeliverable`, `expired`, `cancelled`. Nil: none.
+    /// An end to store at once, in one row without a device: `undeliverable`, `expired`, `cancelled`. Nil for none.
     package var end: PushState?
 
-    /// The most devices of one participant that get a push for one event.
+    /// Most devices of one participant that get a push of one event.
     package static let devicesMax = 25
-    /// An alert that would arrive with less than this left is not sent, in milliseconds.
+    /// Least lifetime with which an alert is still sent, in milliseconds.
     package static let remainingMillisecondsMin: Int64 = 3000
-    /// No wait ends later than this before the event expires, in milliseconds: a second more than `remainingMillisecondsMin`, for
-    /// committing and sending. Without it an event that lives for 5 s would be waited for until its push is worth nothing.
+    /// Milliseconds before expiry at which every wait ends: a second more than `remainingMillisecondsMin`, for committing and sending.
+    /// Otherwise an event that lives for 5 s would wait until its push is worthless.
     package static let lastCallMilliseconds: Int64 = 4000
 
-    /// Costs as much as sorting the participant's devices.
+    /// Decides for one recipient; costs as much as sorting the participant's devices.
     package static func make(_ input: Input) -> Decision {
         guard input.policy.pushKind != nil else { return Decision(reason: input.policy.rawValue) }
         if input.isActor { return Decision(reason: "actor", end: .cancelled) }
@@ -108,7 +108,7 @@ package struct Decision: Sendable, Equatable {
             if wait > .zero {
                 decision.awaited = [Awaited(device: nil, wait: wait, reason: together.state.rawValue)]
             } else if usable.isEmpty {
-                // Whoever is looking at the app has the socket, also under a policy that would have pushed as well.
+                // A participant who looks at the app has the socket, also under a policy that pushes as well.
                 if !(together.state.isReached && input.policy.usesSocket) {
                     decision.reason = unreachability(input.devices, now: input.now)
                     decision.end = .undeliverable
@@ -135,8 +135,7 @@ package struct Decision: Sendable, Equatable {
     }
 
     /// Devices that a push can reach, newest registration first, each token once.
-    /// - Parameter preferring: of two devices with one token, the one that counts: one installation under two ids must not be
-    ///   told twice.
+    /// - Parameter preferring: picks one of two devices with the same token. One installation under two ids must not be told twice.
     package static func usableDevices(_ devices: [Device], preferring: (String) -> Bool = { _ in false }) -> [Device] {
         struct Token: Hashable {
             let provider: PushProvider
@@ -144,7 +143,7 @@ package struct Decision: Sendable, Equatable {
         }
         var seen: Set<Token> = []
         let candidates = devices.filter { $0.notifications && $0.token != nil }
-        // Nearly everybody has one: sorting and a set for it would be a quarter of deciding.
+        // Nearly everybody has one device; sorting and a set for it would take a quarter of deciding.
         if candidates.count < 2 { return candidates }
         let ordered = candidates.sorted { ($1.registeredAt, $0.id) < ($0.registeredAt, $1.id) }
         let kept = (ordered.filter { preferring($0.id) } + ordered.filter { !preferring($0.id) }).filter { device in
@@ -153,7 +152,7 @@ package struct Decision: Sendable, Equatable {
         return Array(kept.prefix(devicesMax))
     }
 
-    /// Why no device can be pushed to.
+    /// Reason why none of the devices can be pushed to.
     /// - Parameter now: milliseconds since 1970.
     package static func unreachability(_ devices: [Device], now: Int64) -> String {
         if devices.isEmpty { return "no device" }
@@ -166,6 +165,6 @@ package struct Decision: Sendable, Equatable {
 }
 
 extension DeviceState {
-    /// Somebody sees what the socket brings.
+    /// Whether a person sees the events that the socket brings.
     var isReached: Bool { self == .live || self == .quiet || self == .backgroundCapable }
 }

@@ -1,34 +1,38 @@
-/// How surely a participant, or one device of theirs, is reached over the socket: what the waiting time of a push depends on.
+package import HubDefinitions
+
+/// How surely the socket reaches a participant, or one of their devices; chooses the wait before a push.
 package enum DeviceState: String, Sendable, CaseIterable {
     /// Subscribed, the app on the screen as far as known, a sign of life at most `DeviceState.liveSeconds` old.
     case live
-    /// The same, with a sign of life up to `quietSeconds` old.
+    /// As `live`, with a sign of life at most `quietSeconds` old.
     case quiet
-    /// Subscribed, but the app is in the background and keeps its socket working, as it said.
+    /// Subscribed, the app in the background, where it said that it keeps its socket working.
     case backgroundCapable = "bg_capable"
     /// Subscribed, but the app is in the background, or its last sign of life is too old to count.
     case background = "bg"
-    /// Gone a moment ago without having said goodbye: on the way to another network, or a page that loads again.
+    /// Cut off a moment ago without a goodbye: on the way to another network, or a page that loads again.
     case grace
-    /// Not there, and the server itself came up a moment ago: everybody is on the way back.
+    /// Absent, but the server itself started a moment ago, so everybody is on the way back.
     case serverGrace = "grace_server"
-    /// Not there.
+    /// Not subscribed.
     case absent
 
+    /// Most seconds since a sign of life in `live`.
     package static let liveSeconds = 45
+    /// Most seconds since a sign of life in `quiet`.
     package static let quietSeconds = 90
-    /// How long somebody who was cut off counts as on the way back.
+    /// Seconds for which a device that was cut off counts as on the way back.
     package static let graceSeconds = 15
-    /// The same for everybody after the server itself was away.
+    /// Seconds for which everybody counts as on the way back after the server's own absence.
     package static let bootGraceSeconds = 30
 
-    /// How long an app that was just sent to the background may still answer: a sign of life proves nothing before.
+    /// Time for which an app that left the screen may still answer. Until then a sign of life proves nothing.
     package static let afterglow = Duration.seconds(20)
-    /// A receipt this soon after the event was written counts from the write, a later one from this long before it came: the afterglow has
-    /// as much more than the fifteen seconds for which apps do answer.
+    /// Longest time to a receipt that counts from the write of the event. A later receipt counts from this long before it arrived. The
+    /// afterglow exceeds the fifteen seconds for which apps do answer by as much.
     package static let promptAnswer = Duration.seconds(5)
 
-    /// The state of the best of several.
+    /// The best of several states; absent for none.
     package static func best(of states: some Sequence<DeviceState>) -> DeviceState {
         states.min { $0.rank < $1.rank } ?? .absent
     }
@@ -47,9 +51,9 @@ package enum DeviceState: String, Sendable, CaseIterable {
 }
 
 extension Policy {
-    /// How long after the commit a push is due when nobody confirms the event: the table of the routing rules.
-    /// - Parameter graceLeft: for `grace` and `serverGrace`, for how long the return is waited for.
-    /// - Returns: zero: at once; nil: never.
+    /// Time from the commit to the push if nobody confirms the event (docs/delivery.md has the table).
+    /// - Parameter graceLeft: time for which a return is awaited, in `grace` and `serverGrace`.
+    /// - Returns: zero for a push at once; nil for no push.
     package func wait(_ state: DeviceState, graceLeft: Duration = .seconds(DeviceState.graceSeconds)) -> Duration? {
         switch (self, state) {
         case (.realtimeOnly, _): nil
@@ -67,9 +71,11 @@ extension Policy {
         }
     }
 
-    /// When a receipt of an app that says nothing of its state is asked to be proven for the last time, and when the push is due
-    /// without a proof; after the event was written. It is asked for the first time as soon as an answer proves something, after
-    /// `DeviceState.afterglow`: until then a crash forgets the receipt. Who does not answer then has the longer time to come back.
+    /// Times from the write of the event to the last question for a sign of life, and to the push without one. They apply to receipts of
+    /// apps that say nothing of their state.
+    ///
+    /// The first question comes after `DeviceState.afterglow`, as soon as an answer proves something. Until then a crash forgets the
+    /// receipt. After the last question the participant still has time to come back.
     package var provisionalTimes: (lastAsk: Duration, due: Duration) {
         self == .critical ? (DeviceState.afterglow, .seconds(25)) : (.seconds(35), .seconds(40))
     }

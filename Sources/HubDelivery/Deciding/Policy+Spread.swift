@@ -1,17 +1,16 @@
 internal import HubCore
+package import HubDefinitions
 
 extension Policy {
-    /// Events to more recipients than this are spread.
+    /// Most recipients of an event whose waits are not spread.
     package static let spreadRecipientsMin = 1000
 
-    /// The wait of one of many recipients, shortened by a part of its own, so that a big audience's pushes, and the returns that
-    /// they cause, do not come in one moment.
+    /// The wait of one of many recipients, shortened at random, so that neither pushes nor the returns they cause come all at once.
     ///
-    /// Taken out of the wait and never added, so that deadlines hold; at most half of it, so that receipts still have time to
-    /// come. What is due at once stays so.
+    /// Waits are only shortened, so that deadlines hold, and at most by half, so that receipts still have time. A wait of zero stays zero.
     /// - Parameters:
-    ///   - recipients: of the event.
-    ///   - fraction: 0 up to 1, by chance.
+    ///   - recipients: number of the event's recipients.
+    ///   - fraction: random, from 0 up to 1.
     package func spread(_ wait: Duration, recipients: Int, fraction: Double) -> Duration {
         guard recipients > Self.spreadRecipientsMin else { return wait }
         let width: Duration = self == .critical ? .milliseconds(500) : self == .notify ? .seconds(3) : .zero

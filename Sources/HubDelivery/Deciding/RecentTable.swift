@@ -1,6 +1,6 @@
-/// Values by key, of which the ones that were touched longest ago are forgotten: when there are too many, and when they are old.
+/// Values by key. The ones set longest ago are dropped when there are too many, or when they are too old.
 ///
-/// Inlinable: other modules' code would otherwise not be compiled for the types of its tables, and look them up at each step.
+/// Inlinable: otherwise other modules' code would not be specialised for the types of its tables, and would look them up at each step.
 package struct RecentTable<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     @usableFromInline
     struct Entry {
@@ -20,7 +20,7 @@ package struct RecentTable<Key: Hashable & Sendable, Value: Sendable>: Sendable 
     @usableFromInline var queueHead = 0
     @usableFromInline var lastTicket: UInt64 = 0
 
-    /// - Parameter ageMax: milliseconds.
+    /// - Parameter ageMax: milliseconds for which a value is kept.
     @inlinable
     package init(countMax: Int, ageMax: Int64) {
         precondition(countMax > 0 && ageMax > 0, "countMax \(countMax), ageMax \(ageMax)")
@@ -28,13 +28,13 @@ package struct RecentTable<Key: Hashable & Sendable, Value: Sendable>: Sendable 
         self.ageMax = ageMax
     }
 
-    /// Of those that are remembered.
+    /// Number of values kept.
     @inlinable package var count: Int { entries.count }
 
-    /// Nil: never set, or forgotten.
+    /// The value; nil if never set or dropped.
     @inlinable package subscript(key: Key) -> Value? { entries[key]?.value }
 
-    /// Sets a value and makes it the most recent one. Costs a constant on average.
+    /// Sets a value and makes it the most recent one, in amortised O(1).
     /// - Parameter now: milliseconds on the clock of `ageMax`.
     @inlinable
     package mutating func set(_ value: Value, for key: Key, now: Int64) {
@@ -43,11 +43,11 @@ package struct RecentTable<Key: Hashable & Sendable, Value: Sendable>: Sendable 
         queue.append((key, lastTicket, now))
         while queueHead < queue.count, entries.count > countMax || queue[queueHead].at <= now - ageMax {
             let oldest = queue[queueHead]
-            // Where it was touched again, a later one of the queue stands for it.
+            // If the key was set again, a later entry of the queue stands for it.
             if let place = entries.index(forKey: oldest.key), entries.values[place].ticket == oldest.ticket { entries.remove(at: place) }
             queueHead += 1
         }
-        // Touching one key again and again leaves outdated entries behind; they go when they outnumber the rest.
+        // Setting one key repeatedly leaves outdated entries, which are removed once they outnumber the rest.
         if queue.count > 2 * entries.count + 1024 {
             queue = queue[queueHead...].filter { entries[$0.key]?.ticket == $0.ticket }
             queueHead = 0

@@ -1,19 +1,19 @@
 internal import HubCore
 internal import HubCrypto
 
-/// The recipients of an event, in an order that stays: what the bits of its fan-out count.
+/// The recipients of an event in a fixed order, whose positions index the bits of the event's row.
 ///
-/// A session's events mostly have the same recipients, so the list is stored once under a key made of its content, and each
-/// event refers to it. Making the value costs a walk over the list and its digest; keep it for as long as the roster stays.
+/// Events of a session mostly have the same recipients. So the list is stored once, under a key made of its content, and each event refers
+/// to it. Making the value costs a walk over the list and its digest; keep it while the roster stays the same.
 package struct RecipientSnapshot: Sendable, Equatable {
-    /// Distinct user ids, byte by byte. Their positions are the recipients' places.
+    /// Distinct user ids, compared byte by byte; a position is a recipient's place.
     package let users: [String]
-    /// SHA-256 of `encoded`: equal lists have equal keys.
+    /// SHA-256 of `encoded`; equal lists have equal keys.
     package let key: [UInt8]
-    /// Of each user, in order, the count of UTF-8 bytes (LEB128) and the bytes.
+    /// Per user, in order, the number of UTF-8 bytes (LEB128) and the bytes.
     package let encoded: [UInt8]
 
-    /// Costs under a millisecond for 10,000 users.
+    /// Encodes and hashes the list, under a millisecond for 10,000 users.
     /// - Parameter users: distinct.
     package init(users: [String]) {
         assert(Set(users.map { ExactText($0) }).count == users.count, "recipients are distinct")
@@ -29,8 +29,8 @@ package struct RecipientSnapshot: Sendable, Equatable {
         key = Digest.sha256(encoded)
     }
 
-    /// A stored list.
-    /// - Returns: nil when the bytes are not those that were stored under the key.
+    /// Reads a stored list.
+    /// - Returns: nil if the bytes do not match the key.
     package init?(encoded: [UInt8], key: [UInt8]) {
         guard Digest.sha256(encoded) == key, let users = Self.decode(encoded) else { return nil }
         self.users = users
@@ -38,6 +38,7 @@ package struct RecipientSnapshot: Sendable, Equatable {
         self.key = key
     }
 
+    /// Lists are equal if their keys are.
     package static func == (a: RecipientSnapshot, b: RecipientSnapshot) -> Bool { a.key == b.key }
 
     private static func append(_ count: Int, to encoded: inout [UInt8]) {

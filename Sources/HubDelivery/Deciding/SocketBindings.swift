@@ -1,25 +1,25 @@
 internal import HubCore
 
-/// For whom the hub has signed on which socket, and with which device.
+/// Users and devices for which the hub has signed, by socket.
 ///
-/// Nobody's entry takes the place of somebody else's: whoever learns another's socket id changes nothing for its owner. The oldest sockets
-/// are forgotten when there are too many, of one person or of all.
+/// No entry replaces that of another user: somebody who learns a foreign socket id changes nothing for its owner. The oldest sockets are
+/// forgotten when one person or all together have too many.
 struct SocketBindings: Sendable {
     private struct Socket {
         var owners: [(person: Person, device: String)]
-        /// When the hub signed for it last, in milliseconds.
+        /// Time at which the hub last signed for the socket, in milliseconds.
         var at: Int64
-        /// Which entry of the queue is this socket's newest.
+        /// Ticket of the socket's newest entry in the queue.
         var ticket: UInt64
     }
 
-    /// Far more than anybody has open at a time, and than share a socket.
+    /// Most sockets of one person, and most owners of one socket: far more than anybody needs at a time.
     static let perPersonMax = 100
     static let perSocketMax = 8
 
     private let countMax: Int
     private var sockets: [String: Socket] = [:]
-    /// The oldest first.
+    /// Sockets by person, the oldest first.
     private var people: [Person: [String]] = [:]
     private var queue: [(socket: String, ticket: UInt64)] = []
     private var queueHead = 0
@@ -48,7 +48,7 @@ struct SocketBindings: Sendable {
         queue.append((socket, lastTicket))
         if let own = people[person], own.count > Self.perPersonMax { unbind(own[0], from: person) }
         while sockets.count > countMax { forgetOldest() }
-        // Binding one socket again and again leaves outdated entries behind; they go when they outnumber the rest.
+        // Binding one socket repeatedly leaves outdated entries, which are removed once they outnumber the rest.
         if queue.count > 2 * countMax + 16 {
             queue = queue[queueHead...].filter { sockets[$0.socket]?.ticket == $0.ticket }
             queueHead = 0
@@ -59,7 +59,7 @@ struct SocketBindings: Sendable {
         sockets[socket]?.owners.first { $0.person == person }?.device
     }
 
-    /// When the hub last signed for a socket of the person's that is still there; nil: there is none.
+    /// Time of the last signing for the person's newest bound socket; nil for none.
     func boundAt(_ person: Person) -> Int64? { people[person]?.last.flatMap { sockets[$0]?.at } }
 
     func sockets(of person: Person) -> [String] { people[person] ?? [] }

@@ -1,45 +1,50 @@
 internal import HubCore
+package import HubDefinitions
 
-/// How long an app may be silent about its token before the token counts for less.
+/// Ages at which a token that its app no longer tells counts for less.
 ///
-/// An app tells its token at every start; a gateway that still accepts a token may keep a push for a device that nobody uses.
+/// An app tells its token at every start. A gateway that still accepts a token may keep a push for a device that nobody uses.
 package struct TokenAge: Sendable, Equatable {
-    /// Not told for longer than this, in milliseconds: stale.
+    /// Milliseconds without word of the app after which a token is stale.
     package var staleAfterMilliseconds: Int64
 
+    /// Stale after 30 days.
     package static let standard = TokenAge(staleAfter: .seconds(30 * 86_400))
-    /// Neither told nor accepted for longer than this, in milliseconds: 270 days, after which FCM refuses a token.
+    /// Milliseconds without word of app or gateway after which a token is expired: 270 days, when FCM refuses it.
     package static let expiredAfterMilliseconds: Int64 = 270 * 86_400_000
 
+    /// - Parameter staleAfter: time without word of the app after which a token is stale.
     package init(staleAfter: Duration) {
         staleAfterMilliseconds = staleAfter.milliseconds
     }
 
+    /// Whether the app last told the token too long ago; `now` is in milliseconds since 1970.
     package func isStale(_ device: Device, now: Int64) -> Bool { now - device.refreshedAt > staleAfterMilliseconds }
 
-    /// A token that a gateway accepted since is alive, however long its app was not started.
+    /// Whether a token is too old for any push. A gateway's acceptance counts as word of it, however long ago its app was started.
     package static func isExpired(_ device: Device, now: Int64) -> Bool {
         now - max(device.refreshedAt, device.lastAcceptedAt ?? .min) > expiredAfterMilliseconds
     }
 
-    /// The same of as much as sending knows.
+    /// Same check for a `DeviceTarget`, which carries only the two dates.
     package static func isExpired(_ target: DeviceTarget, now: Int64) -> Bool {
         now - max(target.refreshedAt, target.lastAcceptedAt ?? .min) > expiredAfterMilliseconds
     }
 
-    /// Those that a push under this policy tries: a stale token is worth it for what must not be missed, an expired one never.
+    /// Devices that a push under this policy tries. A stale token is worth trying only for an event that must not be missed, an expired one
+    /// never.
     /// - Parameter now: milliseconds since 1970.
     package func worthTrying(_ devices: [Device], for policy: Policy, now: Int64) -> [Device] {
         func isWorthTrying(_ device: Device) -> Bool {
             !(policy.passesOverStaleTokens && isStale(device, now: now)) && !Self.isExpired(device, now: now)
         }
-        // Mostly all of them: then no list is made.
+        // Mostly all pass, and then no list is made.
         return devices.allSatisfy(isWorthTrying) ? devices : devices.filter(isWorthTrying)
     }
 }
 
 extension Policy {
-    /// A wake-up and an advertisement are worth nothing to an app that was not started for a month.
+    /// Whether pushes are worthless to an app that was not started for a month, as wake-ups and advertisements are.
     fileprivate var passesOverStaleTokens: Bool {
         switch self {
         case .sync, .pushOnly: true

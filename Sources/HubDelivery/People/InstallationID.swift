@@ -1,23 +1,24 @@
 internal import HubCrypto
 
-/// The id that an app made up for its installation, long enough that nobody else can guess it.
+/// An id that the app made up for its installation, too long to be guessed.
 ///
-/// It recognises people, so it is a secret: stores, listings, logs and tokens hold the names derived here, never the id itself.
+/// It recognises people, so it is a secret: stores, listings, logs and tokens hold the names derived from it, never the id itself.
 package struct InstallationID: Sendable, Equatable {
-    /// Unicode scalars of the shortest id that counts, and how many of them differ at least. A UUID has 36 and some 14.
+    /// Unicode scalars of the shortest accepted id. A UUID has 36.
     package static let charactersMin = 22
+    /// Least number of different scalars in an accepted id. A UUID has some 14.
     package static let differentMin = 10
-    /// Ids that begin so are names that the hub gives, or names of the hub's own users.
+    /// Prefixes of names that the hub gives, and of its own users.
     static let reservedPrefixes = ["unnamed", "client:"]
     private static let ownerPrefix = "client:"
     private static let digestBytes = 16
 
-    /// The device id of every row that was written under this installation: `dev_` and 32 hexadecimal digits.
+    /// Device id of every row written under this installation: `dev_` and 32 hexadecimal digits.
     package let handle: String
-    /// The user of a device that has joined nothing yet: `client:` and 32 hexadecimal digits.
+    /// User id of a device that has joined nothing yet: `client:` and 32 hexadecimal digits.
     package let owner: String
 
-    /// Nil for an id that is too short or too plain to be a secret.
+    /// Derives the names; nil for an id that is too short or too plain to be a secret.
     package init?(_ text: String) {
         let scalars = text.unicodeScalars
         guard scalars.count >= Self.charactersMin, Set(scalars).count >= Self.differentMin,

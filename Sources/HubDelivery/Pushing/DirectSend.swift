@@ -1,36 +1,39 @@
-/// A push that a backend addressed itself, without a channel and a definition.
+/// A push that a backend addressed itself, without channel and definition.
 package enum DirectSend {
-    /// What stands in an event's place for the channel: no channel can be called so, because `#` is no character of a channel's name.
+    /// Channel of the event's row. No real channel has this name, because `#` is not allowed in names.
     package static let channel = "#notifications"
-    /// The event's name.
+    /// Name of the event.
     package static let event = "notification"
 
-    /// Names the deliveries of an address, which has no user and no device: `token-1`, `topic`.
+    /// Notification id for an address such as `token-1` or `topic`, which has no user and no device.
     package static func nid(event: String, app: String, address: String) -> String {
-        // No user id has a control character, so nobody's own notification gets this id.
+        // No user id has a control character, so no user's notification gets this id.
         NotificationID.make(event: event, app: app, user: "\u{1}\(address)")
     }
 }
 
-/// A key under which each user of an app is sent something once for ever: a welcome.
+/// A key under which each user of an app is sent something only once ever, such as a welcome.
 package struct OnceKey: Sendable, Equatable {
+    /// The key, unique in its app.
     package var key: String
-    /// Those who are sent it now.
+    /// Users to whom the event is sent now.
     package var users: [String]
 
+    /// A key for `EventCommit.once`.
     package init(key: String, users: [String]) {
         self.key = key
         self.users = users
     }
 }
 
-/// Somebody was sent what is for once, since that was asked. Nothing of the call was written.
+/// A user was sent something under the key since the caller asked. Nothing of the call was written.
 package struct AlreadySent: Error, Equatable {
+    /// An error without details.
     package init() {}
 }
 
-/// Who was sent what is for once. Callable from any thread.
+/// Users who were sent something only once ever. Callable from any thread.
 package protocol OnceStore: Sendable {
-    /// Those of the users who were sent something under the key.
+    /// Subset of the users who were sent something under the key.
     func sentOnce(app: String, key: String, users: [String]) async throws -> Set<String>
 }

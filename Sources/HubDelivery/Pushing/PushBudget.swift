@@ -1,53 +1,38 @@
 internal import HubCore
+package import HubDefinitions
 
-/// How many visible pushes one participant gets: a definition's `alerts`.
-package struct AlertLimits: Sendable, Equatable {
-    /// So many at once, and one more each `every`.
-    package var burst: Int
-    package var every: Duration
-    /// Within 24 hours; 0: no limit.
-    package var perDay: Int
-
-    package static let standard = AlertLimits(burst: 5, every: .seconds(10), perDay: 0)
-    package static let burstMax = 1000
-    package static let everyMax = Duration.seconds(86_400)
-
-    package init(burst: Int, every: Duration, perDay: Int) {
-        self.burst = burst
-        self.every = every
-        self.perDay = perDay
-    }
-}
-
-/// Whether a push that is due is sent now, later or never: quiet hours, the silent budget of devices and the alert cap of
-/// participants, in this order.
+/// Rules on a push that is due: it is sent now, later or never. Quiet hours, the silent budget of devices and the alert cap of participants
+/// apply in this order.
 ///
-/// A plain value over the wall clock, owned by one thread, without I/O. What it says `wait` to is asked about again at that time;
-/// it has to be kept, durably, by the caller. What it forgets (a crash, or its bounds) makes pushes more, never fewer.
+/// A plain value over the wall clock, owned by one thread, without I/O. The caller stores each waiting push durably and asks again when its
+/// time has come. Forgetting (a crash, or the bounds) makes pushes more, never fewer.
 package struct PushBudget: Sendable {
-    /// One push that is due: of a participant where it is visible, of one device where it is silent.
+    /// A push that is due: for a participant if visible, for one device if silent.
     package struct Push: Sendable, Equatable {
+        /// Id of the app.
         package var app: String
+        /// User id of the recipient.
         package var user: String
-        /// Of a silent push.
+        /// Device of a silent push; nil for a visible one.
         package var device: String?
-        /// Its `nid`, which tells it from others when it is asked about again.
+        /// The push's `nid`, by which it is recognised when asked about again.
         package var id: String
+        /// Policy of the event.
         package var policy: Policy
-        /// What it replaces on the device; nil: nothing.
+        /// Group of notifications that replace each other on a device; nil for none.
         package var group: String?
-        /// Milliseconds since 1970.
+        /// Time of expiry, in milliseconds since 1970.
         package var expiresAt: Int64
-        /// Of its event, in milliseconds since 1970: tells the newer of a group from the older. Of two that are equal, the one that
-        /// is asked about later is the newer.
+        /// Time of the event's commit, in milliseconds since 1970, which orders the pushes of a group. If equal, the push asked about later
+        /// is the newer one.
         package var committedAt: Int64
-        /// Of the device that it goes to, for quiet hours; nil: that of the definition. Devices of one participant in different zones
-        /// are asked about one by one while some of them have quiet hours.
+        /// Time zone of the device, for quiet hours; nil for that of the definition. While some zones of a participant have quiet hours,
+        /// devices in different zones are asked about one by one.
         package var timezone: String?
-        /// A silent push that tells nothing, but takes a notification back: it takes the place of no other silent push that waits, and
-        /// gives way to any.
+        /// Whether a silent push only clears a notification. It displaces no other waiting silent push, and gives way to any.
         package var isClear: Bool
 
+        /// A push without device, group and time zone unless given.
         package init(
             app: String, user: String, device: String? = nil, id: String, policy: Policy, group: String? = nil, expiresAt: Int64,
             committedAt: Int64 = 0, timezone: String? = nil, isClear: Bool = false
@@ -65,33 +50,36 @@ package struct PushBudget: Sendable {
         }
     }
 
+    /// Answer to a push that is due.
     package enum Verdict: Sendable, Equatable {
         case send
-        /// Ask again then; milliseconds since 1970.
+        /// The push waits; ask again at that time, in milliseconds since 1970.
         case wait(until: Int64)
         case drop(Reason)
     }
 
-    /// Why a push is never sent; for the trail.
+    /// Reasons for dropping a push, for the trail.
     package enum Reason: String, Sendable {
         case quietHours = "quiet hours"
         case alertCap = "alert cap"
         case dailyCap = "daily alert cap"
         case silentBudget = "silent budget"
-        /// A visible push of the same group tells it as well.
+        /// A visible push of the same group is on its way.
         case alertPending = "alert pending"
-        /// A newer one of the same group has taken its place.
+        /// A newer push of the same group has replaced it.
         case displaced
     }
 
+    /// A verdict, with the waiting pushes that it displaces.
     package struct Ruling: Sendable, Equatable {
+        /// Answer to the push.
         package var verdict: Verdict
-        /// Ids of pushes that were told to wait and have no purpose any more, because this one is newer: of the participant, or
-        /// of the device where it is silent. To be cancelled.
+        /// Ids of waiting pushes to cancel, because this one is newer: of the participant, or of the device if silent.
         package var displaced: [String]
-        /// The same, of pushes that waited for the end of quiet hours: only on devices in the time zone of this one.
+        /// Ids of pushes that waited for the end of quiet hours, to cancel only on devices in this push's time zone.
         package var displacedInZone: [String]
 
+        /// A verdict that displaces nothing unless given.
         package init(verdict: Verdict, displaced: [String] = [], displacedInZone: [String] = []) {
             self.verdict = verdict
             self.displaced = displaced
@@ -104,11 +92,11 @@ package struct PushBudget: Sendable {
         let device: String
     }
 
-    /// Whose devices a push is held back on, or asked about.
+    /// Devices on which a push is held back, or about which it is asked.
     private enum Zone: Equatable {
         case every
         case named(String)
-        /// After a restart: the one whose quiet hours end then, in milliseconds since 1970.
+        /// After a restart: the zone whose quiet hours end at that time, in milliseconds since 1970.
         case waking(at: Int64)
     }
 
@@ -117,15 +105,15 @@ package struct PushBudget: Sendable {
         let id: String
         let expiresAt: Int64
         let committedAt: Int64
-        /// Milliseconds since 1970.
+        /// Time at which it is asked about again, in milliseconds since 1970.
         let until: Int64
-        /// Waits for the end of quiet hours, so it does not come soon.
+        /// Whether the push waits for the end of quiet hours, so it does not come soon.
         let isQuiet: Bool
-        /// Where quiet hours hold it back.
+        /// Zone whose quiet hours hold the push back.
         let zone: Zone
         let isClear: Bool
 
-        /// Without a group a push stands for itself, and replaces nothing.
+        /// A push without a group stands for itself, and replaces nothing.
         init(_ push: Push, until: Int64 = 0, quietIn zone: Zone? = nil) {
             group = push.group ?? push.id
             id = push.id
@@ -138,10 +126,10 @@ package struct PushBudget: Sendable {
         }
 
         func isNewer(than push: Push) -> Bool { id != push.id && committedAt > push.committedAt }
-        /// Of two silent pushes of one device, whether this one stays.
+        /// Whether this silent push stays rather than a second one to the same device.
         func outranks(_ push: Push) -> Bool { id != push.id && (isClear == push.isClear ? isNewer(than: push) : push.isClear) }
-        /// Quiet hours of another zone are another device's.
-        /// - Parameter quietUntil: when those of the zone end that is asked about; nil: it has none now.
+        /// Whether the held push is for devices of the other zone.
+        /// - Parameter quietUntil: end of the other zone's quiet hours; nil if it has none now.
         func concerns(_ other: Zone, quietUntil: Int64?, now: Int64) -> Bool {
             switch (zone, other) {
             case (.every, _), (_, .every): true
@@ -152,11 +140,11 @@ package struct PushBudget: Sendable {
     }
 
     private struct Account {
-        /// When the bucket will be full again, in milliseconds since 1970.
+        /// Time at which the bucket is full again, in milliseconds since 1970.
         var fullAt: Int64 = 0
         var dayBegan: Int64 = 0
         var dayCount = 0
-        /// Told to wait, the oldest first: one of each group.
+        /// Waiting pushes, the oldest first, one per group.
         var held: [Held] = []
 
         func hasNewer(than push: Push, in zone: Zone, quietUntil: Int64? = nil, now: Int64) -> Bool {
@@ -165,9 +153,9 @@ package struct PushBudget: Sendable {
             }
         }
 
-        /// Takes away what a push replaces, and the push itself.
-        /// - Parameter quietUntil: until when quiet hours hold the push back; nil: they do not.
-        /// - Returns: the ids of the others.
+        /// Removes the push itself, and the pushes that it replaces.
+        /// - Parameter quietUntil: end of the quiet hours that hold the push back; nil for none.
+        /// - Returns: the ids of the replaced pushes.
         mutating func displace(
             by push: Push, in zone: Zone, quietUntil: Int64? = nil, now: Int64
         ) -> (everywhere: [String], inZone: [String]) {
@@ -178,7 +166,7 @@ package struct PushBudget: Sendable {
                 guard other.group == group, !other.isNewer(than: push), other.concerns(zone, quietUntil: quietUntil, now: now)
                 else { return false }
                 if other.id == push.id {
-                    // On a device in another zone it waits for its turn still.
+                    // The push still waits for its turn on a device in another zone.
                     return !(quietUntil != nil && zone != .every && !other.isQuiet && other.until > now)
                 }
                 if other.zone == .every || zone == .every {
@@ -191,11 +179,11 @@ package struct PushBudget: Sendable {
             return displaced
         }
 
-        /// - Returns: what gives way to it, because too many wait.
+        /// - Returns: id of the push that gives way, if too many wait.
         mutating func hold(_ push: Push, until: Int64, quietIn zone: Zone? = nil) -> String? {
             let isQuiet = zone != nil
             let isFull = held.count { $0.isQuiet == isQuiet } >= PushBudget.heldMax
-            // In the night the new one is not remembered instead, and waits for itself: nothing is to be lost before the morning.
+            // In quiet hours nothing gives way, so that nothing is lost before the morning. The new push waits without being remembered.
             if isFull, isQuiet { return nil }
             let oldest = isFull ? held.firstIndex { !$0.isQuiet } : nil
             let id = oldest.map { held.remove(at: $0).id }
@@ -209,33 +197,36 @@ package struct PushBudget: Sendable {
         var held: Held?
     }
 
-    /// Participants whose alerts of the last day are remembered, at about 150 bytes each.
+    /// Most participants whose alerts of the last day are remembered, at about 150 bytes each.
     package static let peopleMax = 100_000
-    /// Devices whose silent pushes are remembered, at about 200 bytes each.
+    /// Most devices whose silent pushes are remembered, at about 200 bytes each.
     package static let devicesMax = 200_000
-    /// Groups of one participant that wait for their turn; the oldest gives way. As many are remembered that wait for the end of
-    /// quiet hours.
+    /// Most waiting groups of one participant; the oldest gives way. As many more may wait for the end of quiet hours.
     package static let heldMax = 16
-    /// Both gateways hold silent pushes back beyond some an hour: one each 20 minutes makes three.
+    /// Milliseconds between silent pushes to a device: three an hour. Both gateways hold back silent pushes beyond some an hour.
     package static let silentIntervalMilliseconds: Int64 = 20 * 60_000
     private static let dayMilliseconds: Int64 = 86_400_000
 
-    /// By the hash of app and user: of 64 bits, no two of these are the same, and looking them up takes a fraction of the time.
+    /// Accounts by the hash of app and user. Hashes of 64 bits do not collide among so few, and a look-up takes a fraction of the time.
     private var people: RecentTable<Int, Account>
     private var devices: RecentTable<DeviceKey, SilentAccount>
 
+    /// A budget without history; the bounds are parameters for tests.
     package init(peopleMax: Int = PushBudget.peopleMax, devicesMax: Int = PushBudget.devicesMax) {
         people = RecentTable(countMax: peopleMax, ageMax: Self.dayMilliseconds)
         devices = RecentTable(countMax: devicesMax, ageMax: Self.silentIntervalMilliseconds)
     }
 
+    /// For tests: remembered participants.
     package var personCount: Int { people.count }
+    /// For tests: remembered devices.
     package var deviceCount: Int { devices.count }
 
+    /// Rules on a push that is due, in O(1).
     /// - Parameters:
     ///   - now: milliseconds since 1970.
-    ///   - isAlertPending: whether a visible push of the same group to the same participant is on its way, as far as the caller
-    ///     knows; those that were told to wait here are known here.
+    ///   - isAlertPending: whether a visible push of the same group to the participant is on its way, as far as the caller knows. Pushes
+    ///     told to wait here are known here.
     package mutating func rule(
         _ push: Push, quietHours: QuietHours? = nil, alerts: AlertLimits = .standard, isAlertPending: Bool = false, now: Int64
     ) -> Ruling {
@@ -249,9 +240,10 @@ package struct PushBudget: Sendable {
         }
     }
 
-    /// Remembers a push that was told to wait by an earlier process. What is still waiting is to be restored before anything newer
-    /// is asked about, or an older one could follow it.
-    /// - Parameter quietUntil: when the quiet hours end that it waits for, which also says in whose zone; nil: it waits for another reason.
+    /// Remembers a push that an earlier process told to wait. Waiting pushes have to be restored before any newer push is asked about;
+    /// otherwise an older one could follow.
+    /// - Parameter quietUntil: end of the quiet hours for which the push waits, which also identifies the zone; nil for another reason to
+    ///   wait.
     package mutating func restore(_ push: Push, alerts: AlertLimits = .standard, quietUntil: Int64? = nil, now: Int64) {
         let person = Person(app: push.app, user: push.user)
         if push.policy == .sync {
@@ -277,7 +269,7 @@ package struct PushBudget: Sendable {
 
     private func account(_ person: Int, _ alerts: AlertLimits, now: Int64) -> Account {
         var account = people[person] ?? Account()
-        // A wall clock that was set back must not make anybody wait for the time that was taken away.
+        // A wall clock that was set back must not make anybody wait for the difference.
         account.fullAt = min(max(account.fullAt, now), now + Int64(alerts.burst) * alerts.every.milliseconds)
         account.dayBegan = min(account.dayBegan, now)
         if now - account.dayBegan >= Self.dayMilliseconds {
@@ -288,7 +280,7 @@ package struct PushBudget: Sendable {
         return account
     }
 
-    /// What is exempt counts all the same, down to an empty bucket.
+    /// Exempt pushes count all the same, down to an empty bucket.
     private mutating func count(_ push: Push, _ alerts: AlertLimits, now: Int64) -> Ruling {
         let person = Person(app: push.app, user: push.user).hashValue
         var account = account(person, alerts, now: now)

@@ -1,4 +1,4 @@
-/// What the text of a push's target is.
+/// Form of the text that addresses a push.
 package enum TargetForm: String, Sendable, CaseIterable {
     /// A registration token of FCM, or a device token of APNs.
     case token
@@ -9,24 +9,30 @@ package enum TargetForm: String, Sendable, CaseIterable {
     /// An expression over topics of FCM.
     case condition
 
-    /// Whether it names one device, and not a number of them.
+    /// Whether the text addresses one device, instead of any number.
     package var isOfDevice: Bool { self == .token || self == .fid }
 }
 
-/// Where one push goes: resolved when it is sent, because tokens change between decision and sending.
+/// Address of one push, looked up when it is sent, because tokens change between decision and sending.
 package struct PushTarget: Sendable, Equatable {
-    /// The app whose credentials send it.
+    /// The app whose credentials send the push.
     package var app: String
     /// Tandem's own device id: part of the stable request id, never shown to the gateway.
     package var device: String
+    /// Push service.
     package var provider: PushProvider
+    /// System of the device.
     package var platform: DevicePlatform
+    /// Token, Firebase installation id, topic or condition, according to `form`.
     package var token: String
+    /// Form of `token`.
     package var form: TargetForm
+    /// Apple's environment of the token.
     package var environment: APNsEnvironment
-    /// The gateway has accepted this very token before, in this environment.
+    /// Whether the gateway has accepted this very token before, in this environment.
     package var isProven: Bool
 
+    /// An address of a device token unless `form` says otherwise.
     package init(
         app: String = "", device: String, provider: PushProvider, platform: DevicePlatform, token: String, form: TargetForm = .token,
         environment: APNsEnvironment, isProven: Bool = false
@@ -42,18 +48,18 @@ package struct PushTarget: Sendable, Equatable {
     }
 }
 
-/// What became of one attempt.
+/// Result of one attempt.
 package enum PushOutcome: Sendable, Equatable {
-    /// The gateway took it; its name for the message, and the environment it turned out to belong to where that is another one
-    /// than the target's.
+    /// The gateway accepted the push. `providerID` is its name for the message. `environment` is that of the token, if it differs from the
+    /// target's.
     case accepted(providerID: String, environment: APNsEnvironment? = nil)
-    /// Try again, not before `after` when the gateway said so. The reason is short and free of secrets and tokens.
+    /// Try again, not before `after` if the gateway said so. The reason is short and free of secrets and tokens.
     case retry(after: Duration?, reason: String)
-    /// The token is dead; `since` in milliseconds since 1970 when the gateway told.
+    /// The token is dead; `since` is in milliseconds since 1970, if the gateway told.
     ///
-    /// Not certain: it is not to be removed on this answer alone. The gateway tells separately when it is.
+    /// An uncertain token is not removed on this answer alone: the gateway reports separately once it is certain.
     case dead(reason: String, since: Int64?, isCertain: Bool = true)
-    /// Will not be accepted however often it is sent.
+    /// The gateway will never accept the push, however often it is sent.
     case rejected(reason: String)
     /// No credentials for this provider: logged as a would-be push.
     case skippedUnconfigured
@@ -61,25 +67,25 @@ package enum PushOutcome: Sendable, Equatable {
 
 /// Sends notifications: the contract between delivery and the gateways.
 package protocol PushGateway: Sendable {
-    /// Takes one push. Never blocks; `completion` runs exactly once, on a thread of the gateway's.
+    /// Takes one push without blocking. `completion` runs exactly once, on a thread of the gateway's.
     ///
-    /// One call is one attempt: backing off and trying again is the caller's.
+    /// One call is one attempt: the caller backs off and tries again.
     func send(_ message: PushMessage, to target: PushTarget, completion: @escaping @Sendable (PushOutcome) -> Void)
-    /// The same for a push that may be kept back until it leaves.
-    /// - Parameter departs: asked in that moment, on a thread of the gateway's, and quick: whether the push is still to go. One that is not
+    /// Takes one push that may be withdrawn until it leaves.
+    /// - Parameter departs: asked when the push leaves, on a thread of the gateway's, and quick; whether it may go. A push that may not
     ///   ends as a retry.
     func send(
         _ message: PushMessage, to target: PushTarget, departs: @escaping @Sendable () -> Bool,
         completion: @escaping @Sendable (PushOutcome) -> Void)
-    /// What can go out on a route now: a question that reserves nothing. Callable from any thread.
+    /// Number of pushes that can go out on a route now; nothing is reserved. Callable from any thread.
     func room(on route: PushRoute) -> PushRoom
-    /// Asks for places for pushes that are sent right after, one answer each, in their order: the urgent ones should be first.
-    /// What is sent without asking is sent all the same.
+    /// Reserves places for pushes that are sent right after. The answers are in the same order; urgent pushes should be first. A push
+    /// without a place is sent all the same.
     func admit(_ candidates: [PushCandidate]) -> [PushAdmission]
 }
 
 extension PushGateway {
-    /// Where nothing waits inside, a push leaves as it is handed over.
+    /// Default for a gateway without a queue: a push leaves when it is handed over.
     package func send(
         _ message: PushMessage, to target: PushTarget, departs: @escaping @Sendable () -> Bool,
         completion: @escaping @Sendable (PushOutcome) -> Void

@@ -1,4 +1,4 @@
-/// Device tokens are credentials: whoever has one can tell whose phone it is. They are in no description, whatever prints it.
+/// Device tokens are credentials: they identify their owner's phone. So no description contains one, however it is printed.
 extension PushTarget: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
     package var description: String { "\(provider.rawValue) \(form.rawValue) of device \(device)" }
     package var debugDescription: String { description }

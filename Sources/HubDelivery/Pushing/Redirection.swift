@@ -1,27 +1,31 @@
-/// Tells the tokens of one notification's pushes apart, after they were sent: a hash that fits in a line of the attempts, and no secret.
+/// Hash that distinguishes the tokens of one notification's pushes after sending. It fits in a line of the attempts, and is no secret.
 package struct TokenMark: Sendable, Hashable {
+    /// The hash.
     package let value: UInt32
 
-    /// FNV-1a.
+    /// FNV-1a of the token, seeded by the provider.
     package init(_ token: String, of provider: PushProvider) {
         var hash: UInt32 = provider == .apns ? 0x811C_9DC5 : 0x811C_9DC4
         for byte in token.utf8 { hash = (hash ^ UInt32(byte)) &* 0x0100_0193 }
         value = hash
     }
 
+    /// A stored mark.
     package init(value: UInt32) { self.value = value }
 }
 
-/// A push that may have to follow its person to another device: what is known when it is to be sent, or when its gateway has called its
-/// token dead.
+/// A push that may have to follow its recipient to another device, when it is to be sent or its token turned out dead.
 package struct Redirection: Sendable {
-    /// A device that the person can be reached on; of one token there may be several.
+    /// A device on which the recipient can be reached; several devices may have one token.
     package struct Reachable: Sendable, Equatable {
+        /// Id of the device.
         package var device: String
+        /// Mark of its token.
         package var token: TokenMark
-        /// It came after the event: when that was decided, it had no part in it.
+        /// Whether the device came after the event, and so was not part of the decision.
         package var isNew: Bool
 
+        /// A device with its token's mark.
         package init(device: String, token: TokenMark, isNew: Bool) {
             self.device = device
             self.token = token
@@ -29,13 +33,14 @@ package struct Redirection: Sendable {
         }
     }
 
-    /// As it ends, where it ends without another device in its place. In an open state where it has a token of its own and goes on.
+    /// The row: in its final state if no other device replaces it, or in an open state if it keeps a token and goes on.
     package var delivery: PushRecord
-    /// The token that it would be sent to; nil: there is none any more.
+    /// Token to which the row would be sent; nil for none.
     package var token: TokenMark?
-    /// The newest first.
+    /// Devices on which the recipient can be reached, the newest first.
     package var reachable: [Reachable]
 
+    /// A push to check, with the recipient's devices as read just before.
     package init(delivery: PushRecord, token: TokenMark?, reachable: [Reachable]) {
         self.delivery = delivery
         self.token = token
@@ -43,28 +48,31 @@ package struct Redirection: Sendable {
     }
 }
 
-/// The outcome for a push that was looked at again.
+/// Result for a push that was checked again.
 package enum RedirectionOutcome: Sendable, Equatable {
-    /// It goes on, and these beside it: pushes to devices that have come, committed, in the state `due`.
+    /// The push goes on. New devices get these pushes, committed in the state `due`.
     case goesOn([PushRecord])
-    /// It has ended, and these have taken its place.
+    /// The push has ended, replaced by these.
     case ended(PushRecord, [PushRecord])
-    /// Another push of the notification is being sent to the person, and it is not certain to which token: what is right is known after
-    /// its answer. Nothing was written.
+    /// The notification is being sent to the recipient with an unknown token, so the right outcome is known only after the answer. Nothing
+    /// was written.
     case waits
-    /// It had ended already.
+    /// The push had already ended.
     case gone
 }
 
-/// Another row of the same notification and person.
+/// Another row of the same notification and recipient.
 package struct RedirectionRow: Sendable, Equatable {
+    /// Id of the device.
     package var device: String
+    /// Whether the row is in an open state.
     package var isOpen: Bool
-    /// Being sent by this process.
+    /// Whether this process is sending the row.
     package var isLeased: Bool
-    /// Tokens for which its gateway accepted a push.
+    /// Tokens for which the gateway accepted a push of the row.
     package var accepted: [TokenMark]
 
+    /// A row as stored.
     package init(device: String, isOpen: Bool, isLeased: Bool, accepted: [TokenMark]) {
         self.device = device
         self.isOpen = isOpen
@@ -74,22 +82,24 @@ package struct RedirectionRow: Sendable, Equatable {
 }
 
 extension Redirection {
-    /// For the trail: of what gave way to another device, and of what has the token of another row.
+    /// Outcome of a row that was replaced by another device.
     package static let replaced = "replaced"
+    /// Outcome of a row whose token another row has.
     package static let sameToken = "same token"
 
-    /// The change that is to be written down.
+    /// The change to write down.
     package enum Ruling: Sendable, Equatable {
         case goesOn(successors: [String])
         case ends(PushState, outcome: String?, successors: [String])
         case waits
     }
 
-    /// A pure function of the person's other rows of the notification: no token gets it twice, no device gets two rows, and who has come
-    /// since the event is told in the place of what has gone.
+    /// Rules on the push, given the recipient's other rows of the notification. A pure function.
+    ///
+    /// No token gets the notification twice, and no device gets two rows. Devices that came since the event replace those that went.
     package func ruling(beside others: [RedirectionRow]) -> Ruling {
         let isOver = !PushState.open.contains(delivery.state) && delivery.attempt != nil
-        // The end of an attempt is written down in any case.
+        // The end of an attempt is written in any case.
         if !isOver, others.contains(where: { $0.isLeased && !isKnown($0) }) { return .waits }
         let tokens = Dictionary(reachable.map { ($0.device, $0.token) }, uniquingKeysWith: { first, _ in first })
         var told = Set(others.flatMap(\.accepted) + others.filter(\.isOpen).compactMap { tokens[$0.device] })
@@ -105,10 +115,10 @@ extension Redirection {
         return .ends(.cancelled, outcome: Self.replaced, successors: successors)
     }
 
-    /// Whether it is certain which token a row is being sent to: that of its device, which has had it since before the event.
+    /// Whether the token to which a row is being sent is certain: its device has had the same one since before the event.
     private func isKnown(_ row: RedirectionRow) -> Bool { reachable.contains { $0.device == row.device && !$0.isNew } }
 
-    /// The row of a device that has come: its reason stays, because it says which receipts count.
+    /// The row of a new device. The reason stays, because it says which receipts count.
     package func successor(on device: String, now: Int64) -> PushRecord {
         PushRecord(
             nid: delivery.nid, event: delivery.event, app: delivery.app, user: delivery.user, device: device, state: .due,
@@ -116,11 +126,11 @@ extension Redirection {
     }
 }
 
-/// Pushes that follow their people. Callable from any thread.
+/// Pushes that follow their recipients. Callable from any thread.
 package protocol RedirectionStore: Sendable {
-    /// Ends pushes and inserts those in their place, all of it in one transaction: after a crash both are there or neither. In order, so
-    /// that each sees what became of those before it.
+    /// Ends pushes and inserts their replacements, all in one transaction, so a crash leaves both or neither. The order counts: each sees
+    /// the results of those before it.
     /// - Parameter now: milliseconds since 1970.
-    /// - Returns: one of each, in order.
+    /// - Returns: one outcome per redirection, in order.
     func redirect(_ redirections: [Redirection], now: Int64) async throws -> [RedirectionOutcome]
 }

@@ -1,25 +1,29 @@
-/// A push that is not tried again by itself: its gateway refused it, or it was tried as often as it may.
+/// A push that is not retried: its gateway refused it, or its attempts are used up.
 package struct DeadLetter: Sendable, Equatable {
-    /// Its `outcome` says why. With its message, unless that cannot be read any more.
+    /// The row; `outcome` has the reason. It has its message, unless that can no longer be read.
     package var delivery: PushRecord
-    /// Nil: its device is gone.
+    /// Push service of the device; nil if the device is gone.
     package var provider: PushProvider?
+    /// Attempts in the order of their numbers.
     package var attempts: [DeliveryAttempt]
+    /// Place among the app's dead letters.
     package var place: Place
 
-    /// Where it stands among the app's: the one that failed first is first.
+    /// Place among the app's dead letters, ordered by the time of failure.
     package struct Place: Sendable, Hashable {
-        /// Milliseconds since 1970.
+        /// Time of the failure, in milliseconds since 1970.
         package var failedAt: Int64
-        /// Tells apart what failed at the same time.
+        /// Orders failures of the same time.
         package var row: Int64
 
+        /// A place to list from.
         package init(failedAt: Int64, row: Int64) {
             self.failedAt = failedAt
             self.row = row
         }
     }
 
+    /// A dead letter as stored.
     package init(delivery: PushRecord, provider: PushProvider?, attempts: [DeliveryAttempt], place: Place) {
         self.delivery = delivery
         self.provider = provider
@@ -27,45 +31,48 @@ package struct DeadLetter: Sendable, Equatable {
         self.place = place
     }
 
-    /// Dead letters that one call replays or dismisses at most.
+    /// Most dead letters that one call replays or dismisses.
     package static let stepMax = 1_000
 }
 
-/// Which of an app's dead letters are meant.
+/// A choice among an app's dead letters.
 package enum DeadLetterSelection: Sendable, Equatable {
     /// All devices of these notifications.
     case nids([String])
-    /// Those whose outcome is the reason, or begins with it and a colon; and that failed before a time in milliseconds since 1970.
+    /// Failures before a time in milliseconds since 1970, with an outcome that is the reason or begins with it and a colon. Nil sets no
+    /// condition.
     case failed(reason: String?, before: Int64?)
 }
 
-/// What became of a replay.
+/// Result of a replay.
 package struct DeadLetterReplay: Sendable, Equatable {
-    /// As they are now: due, with no attempt made; to be handed to whoever sends.
+    /// Replayed pushes as they are now: due, without any attempt, to be handed to the outbox.
     package var due: [PushRecord]
-    /// Stay dead: their time is over and the replay gave them none. Named only where the selection names notifications.
+    /// Pushes that stay dead, because they have expired and the replay gave them no time. Listed only if the selection names notifications.
     package var expired: [PushRecord]
 
+    /// Result for the caller of the store.
     package init(due: [PushRecord], expired: [PushRecord]) {
         self.due = due
         self.expired = expired
     }
 }
 
-/// The dead letters: deliveries that failed and still have their message, until their event is pruned. Callable from any thread.
+/// Dead letters: failed deliveries that still have their message, until their event is pruned. Callable from any thread.
 package protocol DeadLetterStore: Sendable {
-    /// Without messages, the first failed first, from behind another one.
+    /// Dead letters after a place, without messages, in the order of their failure.
     func deadLetters(app: String, reason: String?, after place: DeadLetter.Place?, limit: Int) async throws -> [DeadLetter]
     func deadLetter(app: String, nid: String, device: String) async throws -> DeadLetter?
-    /// Makes some due again, with a fresh count of attempts, in one transaction: `DeadLetter.stepMax` at most, those that failed first.
+    /// Makes at most `DeadLetter.stepMax` dead letters due again, those that failed first, with a fresh count of attempts, in one
+    /// transaction.
     /// - Parameters:
     ///   - now: milliseconds since 1970.
-    ///   - ttl: how long they are worth telling from now on, in milliseconds; nil: as long as they were.
+    ///   - ttl: their lifetime from now on, in milliseconds; nil keeps their time of expiry.
     func replayDeadLetters(_ selection: DeadLetterSelection, app: String, now: Int64, ttl: Int64?) async throws -> DeadLetterReplay
-    /// Takes some out of the dead letters: they end as cancelled, `DeadLetter.stepMax` at most.
-    /// - Returns: how many.
+    /// Ends at most `DeadLetter.stepMax` dead letters as cancelled.
+    /// - Returns: number of ended ones.
     func dismissDeadLetters(_ selection: DeadLetterSelection, app: String) async throws -> Int
-    /// Takes one out.
-    /// - Returns: whether it was there.
+    /// Ends one dead letter as cancelled.
+    /// - Returns: whether there was one.
     func dismissDeadLetter(app: String, nid: String, device: String) async throws -> Bool
 }

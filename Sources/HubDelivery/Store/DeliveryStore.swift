@@ -1,19 +1,27 @@
-/// A published event that had a policy, as it is kept.
+package import HubDefinitions
+
+/// A stored event with a policy.
 package struct EventRecord: Sendable, Equatable {
     /// Lower-case UUID.
     package var id: String
+    /// Id of the app.
     package var app: String
+    /// Name of the channel.
     package var channel: String
-    /// Position among the channel's events; begins with 1, without gaps. Set by the store at commit.
+    /// Position among the channel's events, from 1 without gaps; set by the store at the commit.
     package var sequence: Int64
+    /// Name on the socket.
     package var name: String
     /// The publisher's data string, byte for byte.
     package var data: String
+    /// Policy of the first variant that is not `realtime_only`.
     package var policy: Policy
-    /// Milliseconds since 1970.
+    /// Time of the commit, in milliseconds since 1970.
     package var committedAt: Int64
+    /// Time of expiry, in milliseconds since 1970.
     package var expiresAt: Int64
 
+    /// An event whose sequence the store sets at the commit, unless given.
     package init(
         id: String, app: String, channel: String, sequence: Int64 = 0, name: String, data: String, policy: Policy,
         committedAt: Int64, expiresAt: Int64
@@ -30,41 +38,31 @@ package struct EventRecord: Sendable, Equatable {
     }
 }
 
-/// What a definition asks for when an event is published.
-package enum Policy: String, Sendable, CaseIterable {
-    case realtimeOnly = "realtime_only"
-    case sync
-    case notify
-    case critical
-    case both
-    case pushOnly = "push_only"
-}
-
-/// Where a delivery stands. Everything but `waiting`, `due`, `leased` and `retry` is an end.
+/// State of a delivery. All states except `waiting`, `due`, `leased` and `retry` are final.
 package enum PushState: String, Sendable, CaseIterable {
     case waiting, due, leased, retry
-    /// Told over the socket: no push was made.
+    /// Confirmed over the socket: no push was made.
     case socket
     case accepted, failed, expired, undeliverable, cancelled
     case skippedUnconfigured = "skipped_unconfigured"
 
-    /// The states a restart takes up again.
+    /// States that a restart takes up again.
     package static let open: [PushState] = [.waiting, .due, .leased, .retry]
 }
 
-/// What a delivery is for. A device has one of each per event at most.
+/// Purpose of a delivery; a device has at most one of each per event.
 package enum DeliveryPurpose: String, Sendable, CaseIterable {
     /// Tells the event.
     case notification
-    /// Takes the notification back that the device was sent: `Clearing`.
+    /// Clears the notification that the device was sent (`Clearing`).
     case clear
 }
 
-/// One recipient's row of an event: what was decided, and for a push what became of it.
+/// One recipient's row of an event: the decision, and the progress of a push.
 ///
-/// A push is handed from list to list on its way: what was decided is shared by all copies, and changing any of that makes another one.
+/// A push passes through many lists. All copies share the decided part; changing it makes a new one.
 package struct PushRecord: Sendable, Equatable {
-    /// Never changed: what many copies share.
+    /// The immutable part that copies share.
     private final class Box: Sendable {
         let decided: Decided
         let timing: PushMessage.Timing?
@@ -75,7 +73,7 @@ package struct PushRecord: Sendable, Equatable {
         }
     }
 
-    /// What the properties of the same names say.
+    /// Values of the properties of the same names.
     private struct Decided: Sendable, Equatable {
         var nid: String
         var event: String
@@ -90,57 +88,63 @@ package struct PushRecord: Sendable, Equatable {
     }
 
     private var box: Box
+    /// State of the delivery.
     package var state: PushState
-    /// Milliseconds since 1970.
+    /// Time at which the push is due, in milliseconds since 1970.
     package var dueAt: Int64
+    /// Attempts made so far.
     package var attempts: Int
-    /// What the gateway called it: FCM's message name or APNs' id.
+    /// The gateway's name for the push: FCM's message name or APNs' id.
     package var providerID: String?
     /// The gateway's last answer in short: `UNREGISTERED`, `http 503`, …
     package var outcome: String?
-    /// Set by who has made an attempt, for the `update` that writes it down; never read back.
+    /// The attempt that `update` has to write; set by the sender, and never read back.
     package var attempt: DeliveryAttempt?
-    /// When the first attempt was made that `attempts` counts, in milliseconds since 1970. Set by who sends, and by `openDeliveries` from
-    /// the attempts that are written down; nil: none is known.
+    /// Time of the first counted attempt, in milliseconds since 1970; nil if unknown. Set by the sender, and by `openDeliveries` from the
+    /// stored attempts.
     package var firstAttemptAt: Int64?
-    /// The message's, where it became known after the message was written; 0: the message says it.
+    /// The message's sequence, if it became known after the message was written; 0 otherwise.
     package var sequence: Int64 = 0
-    /// Where the store has the row: set by it in what it leases, to find it again without a search. Means nothing to others, and does
-    /// not tell two records apart.
+    /// Place of the row in the store, which sets it in leased rows to find them without a search. Means nothing to others, and is ignored
+    /// in comparisons.
     package var row: Int64?
 
-    /// Lower-case UUID derived from event and participant, and the same on both surfaces; of a `clear` one of its own.
+    /// Notification id: a lower-case UUID derived from event and participant, the same on both surfaces. A `clear` has its own.
     package var nid: String {
         get { box.decided.nid }
         set { change { $0.nid = newValue } }
     }
+    /// Id of the event.
     package var event: String {
         get { box.decided.event }
         set { change { $0.event = newValue } }
     }
+    /// Id of the app.
     package var app: String {
         get { box.decided.app }
         set { change { $0.app = newValue } }
     }
+    /// User id of the recipient.
     package var user: String {
         get { box.decided.user }
         set { change { $0.user = newValue } }
     }
-    /// Empty when the decision concerns the participant and no device (told by socket, or has no device).
+    /// Device of the push; empty if the decision concerns the participant (confirmed over the socket, or without a device).
     package var device: String {
         get { box.decided.device }
         set { change { $0.device = newValue } }
     }
+    /// Purpose of the row.
     package var purpose: DeliveryPurpose {
         get { box.decided.purpose }
         set { change { $0.purpose = newValue } }
     }
-    /// Why it was decided so, for the trail: `live`, `bg`, `absent`, `no device`, …
+    /// Reason of the decision, for the trail: `live`, `bg`, `absent`, `no device`, …
     package var reason: String {
         get { box.decided.reason }
         set { change { $0.reason = newValue } }
     }
-    /// Set for pushes only.
+    /// Notification to send; nil for rows without a push.
     package var message: PushMessage? {
         get {
             guard sequence != 0, var message = box.decided.message else { return box.decided.message }
@@ -152,20 +156,21 @@ package struct PushRecord: Sendable, Equatable {
             change { $0.message = newValue }
         }
     }
-    /// The message's; what is asked about each push at every step.
+    /// Timing of the message, which every step asks of every push.
     package var timing: PushMessage.Timing? { box.timing }
-    /// Where a push goes that was sent to an address and not to a registered device.
+    /// Address of a push to something else than a registered device.
     package var address: DirectAddress? {
         get { box.decided.address }
         set { change { $0.address = newValue } }
     }
-    /// The way that the device's pushes took when it was decided: a hint, which is not stored. Which way it takes is looked up when it is
-    /// sent. Nil: not known.
+    /// Route of the device's pushes at the decision: a hint, which is not stored; nil if unknown. The real route is looked up when the push
+    /// is sent.
     package var route: PushRoute? {
         get { box.decided.route }
         set { change { $0.route = newValue } }
     }
 
+    /// A notification without attempts, message and address unless given.
     package init(
         nid: String, event: String, app: String, user: String, device: String, purpose: DeliveryPurpose = .notification,
         state: PushState, reason: String, dueAt: Int64, attempts: Int = 0, message: PushMessage? = nil,
@@ -182,6 +187,7 @@ package struct PushRecord: Sendable, Equatable {
         self.outcome = outcome
     }
 
+    /// Equal in all properties except `row`. O(1) in the decided part for copies.
     package static func == (left: PushRecord, right: PushRecord) -> Bool {
         (left.box === right.box && left.sequence == right.sequence || left.message == right.message && left.hasSameNames(as: right))
             && (left.state, left.dueAt, left.attempts) == (right.state, right.dueAt, right.attempts)
@@ -204,13 +210,18 @@ package struct PushRecord: Sendable, Equatable {
 
 /// A token, topic or condition that a backend named itself.
 package struct DirectAddress: Sendable, Equatable {
+    /// Push service.
     package var provider: PushProvider
+    /// System of the devices.
     package var platform: DevicePlatform
+    /// Apple's environment of a token.
     package var environment: APNsEnvironment
+    /// Form of `text`.
     package var form: TargetForm
     /// The token, topic or condition.
     package var text: String
 
+    /// An address as the backend named it.
     package init(provider: PushProvider, platform: DevicePlatform, environment: APNsEnvironment, form: TargetForm, text: String) {
         self.provider = provider
         self.platform = platform
@@ -220,48 +231,53 @@ package struct DirectAddress: Sendable, Equatable {
     }
 }
 
-/// The durable side of delivery: the contract every store fulfils. Callable from any thread.
+/// The durable side of delivery: the contract of every store. Callable from any thread.
 package protocol DeliveryStore: RecipientStore, ScheduledStore, TrailStore, ReceiptStore, RedirectionStore, AttendanceMarkStore,
     DeadLetterStore, OnceStore
 {
-    /// Commits events with their delivery rows and recipients, the answers that tell of them, and the end of the scheduled
-    /// publishes that they come from, in one transaction, and returns the events with their sequences set. When it returns, all
-    /// of it survives a crash of the process.
+    /// Commits events with their rows and recipients, their answers, and the ends of their scheduled publishes, in one transaction. On
+    /// return all of it survives a crash of the process.
     /// - Parameters:
-    ///   - answers: each takes the place of an older one with the same app and key.
-    ///   - scheduled: each has to wait still. Also to be given where no event is committed: a publish without a policy.
+    ///   - answers: each replaces an older one with the same app and key.
+    ///   - scheduled: each still has to wait. Also given if no event is committed, for a publish without a policy.
+    /// - Returns: the events with their sequences set.
     /// - Throws: `AlreadySent` if one of an event's `once.users` was sent its key before. `ScheduleError.notWaiting` with all publishes
-    ///   that do not wait; the rest can be committed again without those.
+    ///   that do not wait; the rest can be committed again without them.
     func commit(_ batch: [EventCommit], answers: [AnswerRecord], scheduled: [ScheduledTake]) async throws -> [EventRecord]
-    /// The deliveries in an open state, soonest due first, at most `limit`, with their `firstAttemptAt`. For start-up.
+    /// At most `limit` deliveries in an open state with their `firstAttemptAt`, soonest due first. For start-up.
     func openDeliveries(limit: Int) async throws -> [PushRecord]
-    /// Writes down, durably, that deliveries are about to be sent, save for those that have ended meanwhile. Whoever reads them finds them
-    /// leased with these attempts and due times until `update` writes what became of them; so does the next process after a crash.
-    /// - Returns: those that were leased, in order. Only these may be sent.
+    /// Stores durably that deliveries are about to be sent, except those that have ended meanwhile.
+    ///
+    /// The rows read as leased, with these attempts and due times, until `update` writes their results. The next process after a crash
+    /// reads them so as well.
+    /// - Returns: the leased deliveries, in order. Only these may be sent.
     func lease(_ deliveries: [PushRecord]) async throws -> [PushRecord]
-    /// Writes states, attempts, due times, provider ids and outcomes of open rows, in one transaction, and adds each record's `attempt` to
-    /// the trail. Rows that ended meanwhile stay as they ended. The due time of a failed push becomes the end of its last attempt.
-    /// - Returns: of what was to be tried again, those that a receipt came to during their attempt, as they ended: cancelled.
+    /// Writes states, attempts, due times, provider ids and outcomes of open rows in one transaction, and adds each `attempt` to the trail.
+    /// Rows that ended meanwhile keep their end. The due time of a failed push becomes the end of its last attempt.
+    /// - Returns: retries whose receipt came during the attempt, in their final state: cancelled.
     @discardableResult
     func update(_ deliveries: [PushRecord]) async throws -> [PushRecord]
     /// One event's rows, ordered by user and device, a user's notifications before their clears. For the trail and for tests.
     func deliveries(event: String) async throws -> [PushRecord]
-    /// The same of one user.
+    /// One event's rows of one user, in the same order.
     func deliveries(event: String, user: String) async throws -> [PushRecord]
     func event(id: String) async throws -> EventRecord?
-    /// Removes ended events and what belongs to them, committed before `cutoff` (milliseconds since 1970), and scheduled publishes
-    /// that ended before it: at most `limit` of each. An event with an open delivery or an open fan-out has not ended.
-    /// - Returns: the larger of both counts: `limit` means that there may be more.
+    /// Removes ended events and all that belongs to them, committed before `cutoff`, and scheduled publishes that ended before it. An event
+    /// with an open delivery or open recipients has not ended.
+    /// - Parameters:
+    ///   - cutoff: milliseconds since 1970.
+    ///   - limit: most removals of each kind.
+    /// - Returns: the larger of both counts; `limit` means that there may be more.
     func prune(before cutoff: Int64, limit: Int) async throws -> Int
-    /// The answer kept under a key of the app, unless it was given before `cutoff` (milliseconds since 1970).
+    /// The answer kept under a key of the app, unless given before `cutoff` (milliseconds since 1970).
     func answer(app: String, key: String, since cutoff: Int64) async throws -> AnswerRecord?
-    /// Removes answers given before `cutoff`, and the oldest of those beyond `countMax`: at most `limit` of each kind. Returns
-    /// how many of each.
+    /// Removes answers given before `cutoff`, and the oldest of those that exceed `countMax`: at most `limit` of each kind.
+    /// - Returns: the number of each kind.
     func pruneAnswers(before cutoff: Int64, keeping countMax: Int, limit: Int) async throws -> (expired: Int, displaced: Int)
 }
 
 extension DeliveryStore {
-    /// Commits events of publishes that were not scheduled.
+    /// Commits events whose publishes were not scheduled.
     package func commit(_ batch: [EventCommit], answers: [AnswerRecord] = []) async throws -> [EventRecord] {
         try await commit(batch, answers: answers, scheduled: [])
     }

@@ -1,15 +1,17 @@
-/// One try to hand a push to its gateway.
+/// One attempt to hand a push to its gateway.
 package struct DeliveryAttempt: Sendable, Equatable {
-    /// Counted from 1. A number that is missing among a delivery's attempts was cut off by a crash, its answer unknown.
+    /// Counted from 1. A missing number belongs to an attempt that a crash cut off, whose answer is unknown.
     package var number: Int
-    /// Milliseconds since 1970.
+    /// Begin of the attempt, in milliseconds since 1970.
     package var startedAt: Int64
+    /// End of the attempt, in milliseconds since 1970.
     package var endedAt: Int64
     /// The gateway's answer in short, without token or payload; its first 200 characters are kept.
     package var answer: String
-    /// Mark of the token that it went to; nil: not known.
+    /// Mark of the token that was used; nil if unknown.
     package var token: TokenMark?
 
+    /// An attempt without a known token unless given.
     package init(number: Int, startedAt: Int64, endedAt: Int64, answer: String, token: TokenMark? = nil) {
         self.number = number
         self.startedAt = startedAt
@@ -19,32 +21,39 @@ package struct DeliveryAttempt: Sendable, Equatable {
     }
 }
 
-/// What became of an event, recipient by recipient: a page of it.
+/// A page of an event's trail: the results for its recipients.
 package struct EventTrail: Sendable, Equatable {
+    /// A row with its attempts.
     package struct Delivery: Sendable, Equatable {
-        /// Without its message.
+        /// The row, without its message.
         package var record: PushRecord
-        /// In the order of their numbers; about the first fifty are kept.
+        /// Attempts in the order of their numbers; about the first fifty are kept.
         package var attempts: [DeliveryAttempt]
 
+        /// A row as stored.
         package init(record: PushRecord, attempts: [DeliveryAttempt]) {
             self.record = record
             self.attempts = attempts
         }
     }
 
+    /// The results for one recipient.
     package struct Recipient: Sendable, Equatable {
+        /// User id of the recipient.
         package var user: String
-        /// What was known at the commit and decided; nil where only delivery rows tell of the recipient.
+        /// State and decision at the commit; nil if only delivery rows mention the recipient.
         package var note: RecipientNote?
+        /// Whether a receipt came.
         package var isConfirmed: Bool
-        /// When the first receipt came, rounded down to 100 ms after the commit; milliseconds since 1970. The latest time that
-        /// is told apart is 109 minutes after the commit.
+        /// Time of the first receipt in milliseconds since 1970, rounded down to 100 ms after the commit. Times more than 109 minutes after
+        /// the commit count as 109 minutes.
         package var confirmedAt: Int64?
+        /// Whether the recipient got delivery rows.
         package var isPushed: Bool
-        /// By device.
+        /// Rows by device.
         package var deliveries: [Delivery]
 
+        /// A recipient as stored.
         package init(
             user: String, note: RecipientNote?, isConfirmed: Bool, confirmedAt: Int64?, isPushed: Bool, deliveries: [Delivery]
         ) {
@@ -57,15 +66,18 @@ package struct EventTrail: Sendable, Equatable {
         }
     }
 
+    /// The event.
     package var event: EventRecord
-    /// Receipts are still awaited.
+    /// Whether receipts are still awaited.
     package var isOpen: Bool
-    /// Of the whole event.
+    /// Recipients of the whole event.
     package var recipientCount: Int
+    /// Recipients of the page.
     package var recipients: [Recipient]
-    /// Where the next page begins; nil: this was the last.
+    /// Place at which the next page begins; nil for the last page.
     package var next: Int?
 
+    /// A page as stored.
     package init(event: EventRecord, isOpen: Bool, recipientCount: Int, recipients: [Recipient], next: Int?) {
         self.event = event
         self.isOpen = isOpen
@@ -74,22 +86,23 @@ package struct EventTrail: Sendable, Equatable {
         self.next = next
     }
 
-    /// Recipients of one page at most.
+    /// Most recipients of one page.
     package static let pageMax = 1_000
 }
 
-/// Reads how an event went. Callable from any thread.
+/// Reads the trails of events. Callable from any thread.
 package protocol TrailStore: Sendable {
+    /// Reads a page of an event's trail.
     /// - Parameters:
-    ///   - user: only this one's; nobody when it is not a recipient.
-    ///   - first: where the page begins, counted from 0.
-    ///   - limit: recipients of the page; `EventTrail.pageMax` at most.
-    /// - Returns: nil when the event is not there.
+    ///   - user: the only user to list, if a recipient; nil for all.
+    ///   - first: first place of the page, from 0.
+    ///   - limit: most recipients of the page; at most `EventTrail.pageMax`.
+    /// - Returns: nil if there is no such event.
     func trail(event: String, user: String?, from first: Int, limit: Int) async throws -> EventTrail?
 }
 
 extension TrailStore {
-    /// The first page.
+    /// The first page of an event's trail.
     package func trail(event: String, user: String? = nil) async throws -> EventTrail? {
         try await trail(event: event, user: user, from: 0, limit: EventTrail.pageMax)
     }

@@ -1,21 +1,24 @@
-/// One recipient of one event, found because they say that they got it.
+/// A recipient of an event, found for a receipt that the app itself sent.
 package struct ReceiptTarget: Sendable, Equatable {
+    /// The event.
     package var event: EventRecord
-    /// The user's place among the event's recipients.
+    /// Place among the event's recipients.
     package var recipient: Int
 
+    /// A recipient as stored.
     package init(event: EventRecord, recipient: Int) {
         self.event = event
         self.recipient = recipient
     }
 }
 
-/// Finds what a receipt is about that an app sends itself. Callable from any thread.
+/// Finds the events of receipts that apps send themselves. Callable from any thread.
 package protocol ReceiptStore: Sendable {
-    /// - Returns: nil when there is no such event in the app, or the user is not a recipient of it.
+    /// The recipient of an event.
+    /// - Returns: nil if the app has no such event, or the user is not a recipient of it.
     func receiptTarget(event: String, app: String, user: String) async throws -> ReceiptTarget?
-    /// The event of the user's notification with that id. Looks at the newest 1,000 of the user's own events, and at the newest
-    /// 1,000 of the app's large sessions: an app tells at once what it got.
-    /// - Returns: nil when none of them is it.
+    /// The event of the user's notification with that id. Searches the newest 1,000 of the user's own events, and the newest 1,000 of the
+    /// app's large sessions, because an app confirms soon.
+    /// - Returns: nil if none of these matches.
     func eventID(nid: String, app: String, user: String) async throws -> String?
 }

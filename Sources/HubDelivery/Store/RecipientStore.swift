@@ -1,9 +1,11 @@
-/// The recipients that an event is committed with: one row, however many they are.
+/// The recipients with which an event is committed: one row, however many there are.
 package struct RecipientOpening: Sendable, Equatable {
+    /// The recipients in their order.
     package var snapshot: RecipientSnapshot
-    /// One of each recipient, in their order.
+    /// One note per recipient, in the same order.
     package var notes: [RecipientNote]
 
+    /// Recipients with different notes.
     /// - Parameter notes: as many as the snapshot has users.
     package init(snapshot: RecipientSnapshot, notes: [RecipientNote]) {
         precondition(notes.count == snapshot.users.count, "\(notes.count) notes for \(snapshot.users.count) recipients")
@@ -11,22 +13,25 @@ package struct RecipientOpening: Sendable, Equatable {
         self.notes = notes
     }
 
-    /// Every recipient with the same note.
+    /// Recipients with the same note.
     package init(snapshot: RecipientSnapshot, note: RecipientNote) {
         self.init(snapshot: snapshot, notes: Array(repeating: note, count: snapshot.users.count))
     }
 }
 
-/// An event with all that is committed with it.
+/// An event with everything that is committed with it.
 package struct EventCommit: Sendable, Equatable {
+    /// The event.
     package var event: EventRecord
+    /// Rows of the event, inserted as given.
     package var deliveries: [PushRecord]
-    /// Nil: nobody in particular. Recipients with the choice `pushed` count as pushed from the start; the fan-out is open when a
-    /// receipt of somebody is awaited.
+    /// Recipients; nil for none in particular. Recipients with the choice `pushed` count as pushed from the start. The row is open if a
+    /// receipt is awaited.
     package var recipients: RecipientOpening?
-    /// Of a direct send that reaches each user once for ever.
+    /// Key of a direct send that reaches each user only once ever; nil for others.
     package var once: OnceKey?
 
+    /// An event without recipients and rows unless given.
     package init(
         _ event: EventRecord, _ deliveries: [PushRecord] = [], recipients: RecipientOpening? = nil, once: OnceKey? = nil
     ) {
@@ -37,28 +42,32 @@ package struct EventCommit: Sendable, Equatable {
     }
 }
 
-/// What became of some recipients of one event. Setting what is set already changes nothing, so a settlement may be repeated.
+/// Results of some recipients of one event. Setting a result again changes nothing, so a settlement may be repeated.
 package struct RecipientSettlement: Sendable, Equatable {
+    /// A receipt of one recipient.
     package struct Confirmation: Sendable, Equatable {
         /// Place in the snapshot.
         package var recipient: Int
-        /// When the receipt came; milliseconds since 1970. Kept in steps of 100 ms up to 109 minutes after the commit.
+        /// Time of the receipt, in milliseconds since 1970. Kept in steps of 100 ms, up to 109 minutes after the commit.
         package var at: Int64
 
+        /// A receipt at a time in milliseconds since 1970.
         package init(recipient: Int, at: Int64) {
             self.recipient = recipient
             self.at = at
         }
     }
 
+    /// Id of the event.
     package var event: String
-    /// Of two confirmations of one recipient the first one's time stays.
+    /// Receipts; the first one's time stays.
     package var confirmed: [Confirmation]
     /// Places of recipients who got delivery rows.
     package var pushed: [Int]
-    /// Nobody is waited for any more. An open fan-out is closed by this; nothing opens one again.
+    /// Whether no receipt is awaited any more. This closes the event's row, which never opens again.
     package var isClosed: Bool
 
+    /// A settlement of nothing unless given.
     package init(event: String, confirmed: [Confirmation] = [], pushed: [Int] = [], isClosed: Bool = false) {
         self.event = event
         self.confirmed = confirmed
@@ -66,56 +75,64 @@ package struct RecipientSettlement: Sendable, Equatable {
         self.isClosed = isClosed
     }
 
-    /// Recipients confirmed at the same time.
+    /// A settlement of recipients who confirmed at the same time, in milliseconds since 1970.
     package init(event: String, confirmed: [Int], at: Int64, isClosed: Bool = false) {
         self.init(event: event, confirmed: confirmed.map { Confirmation(recipient: $0, at: at) }, isClosed: isClosed)
     }
 }
 
-/// A set of places among an event's recipients, a bit each.
+/// A set of places among an event's recipients, one bit each.
 package struct PlaceSet: Sendable, Equatable {
     /// Place 0 is the lowest bit of the first byte.
     package private(set) var bytes: [UInt8]
 
-    /// None of `count` places.
+    /// The empty set of `count` places.
     package init(count: Int) {
         bytes = Array(repeating: 0, count: Self.byteCount(of: count))
     }
 
-    /// A stored set; no bytes at all stand for the empty one.
-    /// - Returns: nil when the bytes are not those of `count` places.
+    /// Reads a stored set; no bytes at all stand for the empty set.
+    /// - Returns: nil if the bytes do not fit `count` places.
     package init?(bytes: [UInt8], count: Int) {
         let byteCount = Self.byteCount(of: count)
         guard bytes.isEmpty || bytes.count == byteCount else { return nil }
         self.bytes = bytes.isEmpty ? Array(repeating: 0, count: byteCount) : bytes
     }
 
+    /// Bytes of a set of `count` places.
     package static func byteCount(of count: Int) -> Int { (count + 7) / 8 }
 
-    /// A place beyond the count is never a member.
+    /// Whether the place is a member; one beyond the count never is.
     package func contains(_ place: Int) -> Bool {
         place >= 0 && place >> 3 < bytes.count && bytes[place >> 3] & 1 << (place & 7) != 0
     }
 
+    /// Adds a place.
     /// - Parameter place: below the count.
     package mutating func insert(_ place: Int) {
         bytes[place >> 3] |= 1 << (place & 7)
     }
 
+    /// Whether no place is a member.
     package var isEmpty: Bool { bytes.allSatisfy { $0 == 0 } }
 }
 
-/// A fan-out that a process left open.
+/// The recipients of an event whose receipts were still awaited when a process ended.
 package struct OpenRecipients: Sendable, Equatable {
-    /// Where to go on from with the next page; grows from the oldest event to the newest.
+    /// Position for the next page; grows from the oldest event to the newest.
     package var position: Int64
+    /// The event.
     package var event: EventRecord
-    /// In the order of the bits.
+    /// Recipients in the order of the bits.
     package var users: [String]
+    /// One note per recipient.
     package var notes: [RecipientNote]
+    /// Places of recipients who confirmed.
     package var confirmed: PlaceSet
+    /// Places of recipients who were pushed to.
     package var pushed: PlaceSet
 
+    /// Recipients as stored.
     package init(
         position: Int64, event: EventRecord, users: [String], notes: [RecipientNote], confirmed: PlaceSet, pushed: PlaceSet
     ) {
@@ -127,7 +144,7 @@ package struct OpenRecipients: Sendable, Equatable {
         self.pushed = pushed
     }
 
-    /// Places of those whose receipt was awaited and who got neither: each is owed a push.
+    /// Places of recipients who are owed a push: a receipt was awaited, and neither receipt nor push came.
     package var unsettled: [Int] {
         users.indices.filter { notes[$0].choice == .awaited && !confirmed.contains($0) && !pushed.contains($0) }
     }
@@ -135,13 +152,16 @@ package struct OpenRecipients: Sendable, Equatable {
 
 /// An event that a recipient has not confirmed.
 package struct MissedEvent: Sendable, Equatable {
+    /// The event.
     package var event: EventRecord
-    /// The user's place among the event's recipients.
+    /// Place of the user among the event's recipients.
     package var recipient: Int
+    /// State and decision at the commit.
     package var note: RecipientNote
-    /// A delivery row was made already: a receipt after the replay cancels it with `cancelDeliveries`.
+    /// Whether a delivery row exists: a receipt after the replay cancels it with `cancelDeliveries`.
     package var isPushed: Bool
 
+    /// An event as stored.
     package init(event: EventRecord, recipient: Int, note: RecipientNote, isPushed: Bool) {
         self.event = event
         self.recipient = recipient
@@ -150,25 +170,30 @@ package struct MissedEvent: Sendable, Equatable {
     }
 }
 
-/// Some of a user's events, in the order in which they were committed.
+/// Some of a user's events, in the order of their commits.
 package struct UserEvents: Sendable, Equatable {
+    /// An event with its position.
     package struct Entry: Sendable, Equatable {
-        /// Grows from event to event over all apps and channels; gaps are normal, no number comes twice.
+        /// Grows from event to event over all apps and channels; gaps are normal, and no number is used twice.
         package var position: Int64
+        /// The event.
         package var event: EventRecord
 
+        /// An event as stored.
         package init(position: Int64, event: EventRecord) {
             self.position = position
             self.event = event
         }
     }
 
+    /// The page's events.
     package var entries: [Entry]
-    /// What to ask for next: everything up to this position has been looked at, also where nothing was found.
+    /// Position for the next page: everything up to it has been searched, even if nothing was found.
     package var position: Int64
-    /// Whether there may be something after `position`.
+    /// Whether there may be more after `position`.
     package var isMore: Bool
 
+    /// A page as stored.
     package init(entries: [Entry], position: Int64, isMore: Bool) {
         self.entries = entries
         self.position = position
@@ -176,50 +201,49 @@ package struct UserEvents: Sendable, Equatable {
     }
 }
 
-/// Who of an event's recipients has been told: durable with the event, written in batches after it. Callable from any thread.
+/// Records which recipients of events have been told: durable with the event, then updated in batches. Callable from any thread.
 ///
-/// An event or a place that is not there (pruned meanwhile) is passed over. What is stored and cannot be read never stops a
-/// caller: the store reports it, an unreadable set of places counts as empty, and unreadable notes as `awaited`, because a
-/// surplus push is folded by the device and a missing one by nobody.
+/// Events and places that are missing, because they were pruned, are ignored. Unreadable rows never stop a caller, and the store reports
+/// them. Unreadable places count as empty, unreadable notes as `awaited`: a device folds a surplus push, but nobody replaces a missing one.
 package protocol RecipientStore: Sendable {
-    /// Writes what became of recipients, in one transaction.
+    /// Writes results of recipients, in one transaction.
     func settle(_ settlements: [RecipientSettlement]) async throws
-    /// Inserts delivery rows and writes settlements, in one transaction: a recipient is pushed exactly when its row is there.
-    /// - Returns: the rows that were not there before, in order. Only these are to be sent.
+    /// Inserts delivery rows and writes settlements in one transaction, so a recipient counts as pushed exactly if the row exists.
+    /// - Returns: the rows that are new, in order. Only these are to be sent.
     func escalate(_ deliveries: [PushRecord], _ settlements: [RecipientSettlement]) async throws -> [PushRecord]
-    /// The open fan-outs behind a position, oldest first, at most `limit`. For start-up. One whose recipients cannot be read is
-    /// reported and closed.
+    /// At most `limit` events with awaited receipts after a position, oldest first, for start-up. An event whose recipients cannot be read
+    /// is reported and closed.
     /// - Parameters:
-    ///   - position: of the last one of the page before; 0 for the first page.
-    ///   - limit: each takes memory of two bytes and more per recipient.
+    ///   - position: of the last event of the previous page; 0 for the first page.
+    ///   - limit: an event takes two bytes of memory or more per recipient.
     func openFanouts(after position: Int64, limit: Int) async throws -> [OpenRecipients]
-    /// Ends notifications that wait to be sent (`waiting`, `due`, `retry`) as `cancelled` with the outcome `receipt`. One that is leased
-    /// is being sent and stays, until its outcome is a `retry`: then `update` ends it so, too, and the next process after a crash does.
-    /// What takes a notification back stays.
-    /// - Returns: those that were ended, without their messages.
+    /// Ends notifications that wait to be sent (`waiting`, `due`, `retry`) as `cancelled` with the outcome `receipt`. A leased one is being
+    /// sent, and stays; if its attempt ends in `retry`, `update` or the next process ends it. Clearing pushes stay.
+    /// - Returns: the ended rows, without their messages.
     func cancelDeliveries(event: String, _ cancellations: [PushCancellation]) async throws -> [PushRecord]
-    /// Of each user the channel's events that have not expired, have the user among their recipients and are not confirmed by it, in order.
-    /// Who caused an event has not missed it. Looks at the 1,000 events at most that expire last, at each once for all users.
+    /// Per user, the channel's unexpired events that have the user among their recipients and lack a confirmation, in order. Left out are
+    /// events that the user caused. Searches at most the 1,000 events that expire last, each once for all users.
     /// - Parameters:
     ///   - now: milliseconds since 1970.
-    ///   - limit: events of each user.
+    ///   - limit: most events per user.
     func missed(app: String, channel: String, users: [String], now: Int64, limit: Int) async throws -> [[MissedEvent]]
-    /// The channel's events after a sequence, in order.
+    /// The channel's events after a sequence, in order, at most `limit`.
     func history(app: String, channel: String, after sequence: Int64, limit: Int) async throws -> [EventRecord]
-    /// The events that the user was a recipient of, over all channels of the app, after a position. One call looks at a bounded
-    /// number of events of large sessions, so a page may be short or empty and say that there is more.
+    /// The user's events after a position, over all channels of the app. One call searches a bounded number of events of large sessions. So
+    /// a page may be short or empty and still say that there is more.
     func events(app: String, user: String, after position: Int64, limit: Int) async throws -> UserEvents
 }
 
-/// A receipt's word on pushes of one event that wait to be sent.
+/// A receipt's effect on waiting pushes of one event.
 package struct PushCancellation: Sendable, Hashable {
+    /// User id of the recipient.
     package var user: String
-    /// Nil: all of the user's devices.
+    /// Device that confirmed; nil for all of the user's devices.
     package var device: String?
-    /// Pushes that go out in any case, for their policy is `both` or `push_only`, are ended as well: the notification itself arrived,
-    /// not only the event.
+    /// Whether the notification itself arrived, and not only the event. Then pushes of `both` and `push_only` end as well.
     package var isOfNotification: Bool
 
+    /// A receipt of the event for all devices unless given.
     package init(user: String, device: String? = nil, isOfNotification: Bool = false) {
         self.user = user
         self.device = device
@@ -228,12 +252,12 @@ package struct PushCancellation: Sendable, Hashable {
 }
 
 extension RecipientStore {
-    /// What one user has missed.
+    /// Events that one user has missed.
     package func missed(app: String, channel: String, user: String, now: Int64, limit: Int) async throws -> [MissedEvent] {
         try await missed(app: app, channel: channel, users: [user], now: now, limit: limit).first ?? []
     }
 
-    /// The oldest open fan-outs.
+    /// The oldest events with awaited receipts.
     package func openFanouts(limit: Int) async throws -> [OpenRecipients] {
         try await openFanouts(after: 0, limit: limit)
     }

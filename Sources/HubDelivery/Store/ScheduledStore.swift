@@ -1,29 +1,32 @@
-/// A publish that is to happen later.
+/// A publish for later.
 package struct ScheduledPublish: Sendable, Equatable {
-    /// Everything but `waiting` is an end.
+    /// State of a publish. All states except `waiting` are final.
     package enum State: String, Sendable, CaseIterable {
         case waiting, published, cancelled
-        /// Its time came, and it was refused then; `outcome` says why.
+        /// Refused when its time came; `outcome` has the reason.
         case failed
     }
 
     /// Lower-case UUID.
     package var id: String
+    /// Id of the app.
     package var app: String
-    /// Milliseconds since 1970.
+    /// Time of the publish, in milliseconds since 1970.
     package var deliverAt: Int64
-    /// What is needed to publish it, as the caller wrote it down; empty after the end.
+    /// The request as the caller encoded it; empty after the end.
     package var request: [UInt8]
-    /// Of the request that scheduled it.
+    /// Key of the scheduling request; nil for none.
     package var idempotencyKey: String?
-    /// Milliseconds since 1970.
+    /// Time of the scheduling request, in milliseconds since 1970.
     package var createdAt: Int64
+    /// State of the publish.
     package var state: State
-    /// Milliseconds since 1970; nil while it waits.
+    /// Time of the end, in milliseconds since 1970; nil while it waits.
     package var endedAt: Int64?
-    /// Of a published one the ids of its events, with commas between; of a failed one the reason.
+    /// Comma-separated ids of the events of a published one; the reason of a failed one; nil otherwise.
     package var outcome: String?
 
+    /// A waiting publish unless given.
     package init(
         id: String, app: String, deliverAt: Int64, request: [UInt8], idempotencyKey: String? = nil, createdAt: Int64,
         state: State = .waiting, endedAt: Int64? = nil, outcome: String? = nil
@@ -39,18 +42,20 @@ package struct ScheduledPublish: Sendable, Equatable {
         self.outcome = outcome
     }
 
-    /// Publishes of one app that may wait at the same time; one more is refused.
+    /// Most waiting publishes of one app; one more is refused.
     package static let waitingMax = 10_000
 }
 
 /// A scheduled publish whose time has come, ended by the transaction that commits its events.
 package struct ScheduledTake: Sendable, Equatable {
+    /// Id of the publish.
     package var id: String
-    /// Milliseconds since 1970.
+    /// Time of the end, in milliseconds since 1970.
     package var at: Int64
-    /// Ids of the events that it became; none for one that no definition has a policy for.
+    /// Ids of its events; empty if no definition has a policy for them.
     package var events: [String]
 
+    /// An end for `DeliveryStore.commit`.
     package init(id: String, at: Int64, events: [String]) {
         self.id = id
         self.at = at
@@ -58,39 +63,41 @@ package struct ScheduledTake: Sendable, Equatable {
     }
 }
 
-/// What a store refuses about scheduled publishes. Nothing of the call was written then.
+/// Refusals of scheduled publishes. Nothing of the call was written.
 package enum ScheduleError: Error, Equatable {
-    /// The app has as many waiting as may wait.
+    /// The app has as many waiting publishes as may wait.
     case full(app: String)
-    /// These have ended, or are not there: whoever took them has published them, or they were cancelled.
+    /// These publishes have ended, or do not exist: they were published or cancelled.
     case notWaiting([String])
 }
 
 /// Publishes that wait for their time. Callable from any thread.
 ///
-/// Published exactly once, whatever crashes: `DeliveryStore.commit` ends the row in the transaction that commits the events, so
-/// afterwards there are either the events, or a row that is due again and no events. An event without a policy is not stored;
-/// its row is ended by a commit of its own before the frames go out, which makes such a publish happen at most once.
+/// `DeliveryStore.commit` ends the row in the transaction that commits the events, so each is published exactly once, whatever crashes.
+/// Afterwards there are either the events, or a row that is due again.
+///
+/// Events without a policy are not stored. Their row ends in a commit of its own before the frames go out, so such a publish happens at
+/// most once.
 package protocol ScheduledStore: Sendable {
-    /// Writes publishes, and the answers that tell of them, in one transaction.
+    /// Stores publishes and their answers, in one transaction.
     /// - Throws: `ScheduleError.full`.
     func schedule(_ publishes: [ScheduledPublish], answers: [AnswerRecord]) async throws
-    /// Those that wait and are due at `now` (milliseconds since 1970), the earliest first, at most `limit`. They stay until a
-    /// commit takes them or they end otherwise.
+    /// At most `limit` waiting publishes that are due at `now` (milliseconds since 1970), the earliest first. They stay until they end, for
+    /// example by a commit.
     func dueScheduled(now: Int64, limit: Int) async throws -> [ScheduledPublish]
-    /// When the next one is due; milliseconds since 1970. Nil: none waits.
+    /// Time of the next due publish, in milliseconds since 1970; nil if none waits.
     func nextScheduledAt() async throws -> Int64?
-    /// The app's waiting ones, the earliest first, at most `limit`, from behind another one of them.
+    /// At most `limit` of the app's waiting publishes after another one, the earliest first.
     func scheduled(app: String, after other: (deliverAt: Int64, id: String)?, limit: Int) async throws -> [ScheduledPublish]
-    /// The app's failed ones, the latest first, at most `limit`, until they are pruned.
+    /// At most `limit` of the app's failed publishes, the latest first, until pruned.
     func failedScheduled(app: String, limit: Int) async throws -> [ScheduledPublish]
-    /// One in any state, until it is pruned.
+    /// A publish in any state, until pruned; nil if unknown.
     func scheduled(app: String, id: String) async throws -> ScheduledPublish?
-    /// Cancels one that waits.
+    /// Cancels a waiting publish.
     /// - Parameter now: milliseconds since 1970.
-    /// - Returns: the state it was in: `waiting` means that it is cancelled now, another that it had ended. Nil: not there.
+    /// - Returns: the state before the call: after `waiting` it is cancelled, any other had ended. Nil if unknown.
     func cancelScheduled(app: String, id: String, now: Int64) async throws -> ScheduledPublish.State?
-    /// Ends one that waits as `failed`. One that has ended stays as it is.
+    /// Ends a waiting publish as `failed`; one that has ended stays.
     /// - Parameter outcome: the reason, a sentence.
     func failScheduled(id: String, outcome: String, now: Int64) async throws
 }

@@ -2,6 +2,7 @@
 package struct WebhookBatch: Sendable, Equatable {
     /// The app's id.
     package var app: String
+    /// Address of the endpoint.
     package var url: String
     /// The header `X-Pusher-Key`.
     package var key: String
@@ -9,8 +10,10 @@ package struct WebhookBatch: Sendable, Equatable {
     package var signature: String
     /// Time of creation, as in the body: milliseconds since 1970.
     package var timeMilliseconds: Int64
+    /// Body as sent, byte for byte.
     package var body: [UInt8]
 
+    /// A request that is already signed.
     package init(app: String, url: String, key: String, signature: String, timeMilliseconds: Int64, body: [UInt8]) {
         self.app = app
         self.url = url

@@ -2,8 +2,10 @@
 package struct StoredWebhook: Sendable, Equatable {
     /// Row number: grows with every batch, and is never reused.
     package var row: Int64
+    /// The request.
     package var batch: WebhookBatch
 
+    /// A batch as stored.
     package init(row: Int64, batch: WebhookBatch) {
         self.row = row
         self.batch = batch
@@ -12,9 +14,10 @@ package struct StoredWebhook: Sendable, Equatable {
 
 /// The durable side of webhooks: a contract for every store. Callable from any thread.
 package protocol WebhookStore: Sendable {
-    /// Adds batches and deletes the rows of ended ones, all or nothing. Missing rows are ignored. Returns the rows of the added batches, in
-    /// their order. On return all of it survives a crash of the process.
+    /// Adds batches and deletes the rows of ended ones, all or nothing. Missing rows are ignored. On return all of it survives a crash of
+    /// the process.
+    /// - Returns: the rows of the added batches, in their order.
     func updateWebhooks(adding batches: [WebhookBatch], removing rows: [Int64]) async throws -> [Int64]
-    /// The batches with higher row numbers than `row`, in row order, at most `limit`. For start-up.
+    /// At most `limit` batches with higher row numbers than `row`, in row order. For start-up.
     func webhooks(after row: Int64, limit: Int) async throws -> [StoredWebhook]
 }

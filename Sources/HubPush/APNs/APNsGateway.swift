@@ -13,42 +13,47 @@ package final class APNsGateway: ClosablePushGateway {
     /// Twice today's longest tokens; Apple warns against assuming a length.
     static let tokenDigitsMax = 200
 
-    /// State of this app in one environment.
+    /// This app's way to one environment.
     final class Side: Sendable {
-        let lane: APNsLane
-        /// Gate for mistakes in the topic alone.
-        let gate: GateKeeper
-        let court: TokenCourt
-        /// Lane name in alarms.
+        /// Shared by all apps with the key.
+        let lane: PushLane
+        let providerToken: APNsProviderToken
+        /// Stops this app alone, after mistakes in its topic.
+        private let gate = Guarded(LaneGate())
+        let tokens: DeadTokenWatch
+        /// Lane and topic in alarms.
         let name: String
+        private let time: any TimeSource
 
-        init(_ lane: APNsLane, topic: String, time: any TimeSource, reports: PushReports) {
-            let name = "\(lane.name) topic \(topic)"
-            let gate = GateKeeper(time: time)
+        init(_ lane: PushLane, providerToken: APNsProviderToken, topic: String, time: any TimeSource, reports: PushReports) {
+            let name = "\(lane.title) topic \(topic)"
             self.lane = lane
-            self.gate = gate
+            self.providerToken = providerToken
             self.name = name
-            court = TokenCourt(.apns, provider: .apns, time: time, reports: reports) {
-                gate.stop(APNsGateway.tooManyBadTokens)
+            self.time = time
+            tokens = DeadTokenWatch(.apns, provider: .apns, time: time, reports: reports) { [gate] in
+                gate.withLock(at: time) { _ = $0.stop(APNsGateway.tooManyBadTokens, now: $1) }
                 reports.raise(.apnsBadTokens, lane: name, APNsGateway.tooManyBadTokens)
             }
         }
 
-        /// Nil if a push may go out; otherwise its outcome without sending.
-        func refusal() -> PushOutcome? { gate.refusal() ?? lane.lane.refusal() }
+        func room(isUnproven: Bool) -> PushRoom { lane.room(isUnproven: isUnproven, topic: topicStop) }
 
-        func room(isUnproven: Bool) -> PushRoom {
-            let room = lane.lane.room(isUnproven: isUnproven)
-            guard let stop = gate.wait() else { return room }
-            if stop.wait > .zero { return PushRoom(count: 0, urgent: 0, again: stop.isProbing ? nil : stop.wait) }
-            return PushRoom(count: min(1, room.count), urgent: min(1, room.urgent), again: room.again)
-        }
+        func admit(_ candidates: [PushCandidate]) -> [PushAdmission] { lane.admit(candidates, topic: topicStop) }
 
-        func admit(_ candidates: [PushCandidate]) -> [PushAdmission] {
-            guard let stop = gate.wait() else { return lane.lane.admit(candidates) }
-            if stop.wait > .zero { return candidates.map { _ in .wait(again: stop.isProbing ? nil : stop.wait) } }
-            // The first one is the probe.
-            return lane.lane.admit(Array(candidates.prefix(1))) + candidates.dropFirst().map { _ in .wait(again: nil) }
+        /// Nil if a push may go out; otherwise its outcome without sending. For pushes sent without admission, too.
+        func refusal() -> PushOutcome? { gate.withLock(at: time) { $0.refusal(now: $1) } ?? lane.refusal() }
+
+        private var topicStop: LaneStop? { gate.withLock(at: time) { $0.stop(now: $1) } }
+
+        /// Reason why the app's pushes are stopped on this lane; nil while they are sent.
+        var stoppedReason: String? { gate.withLock { $0.reason } }
+
+        func stop(_ reason: String) { gate.withLock(at: time) { _ = $0.stop(reason, now: $1) } }
+
+        /// Notes an accepted push, which ends a stop if it was the probe.
+        func accepted() {
+            if gate.withLock({ $0.accepted() }) { tokens.reset() }
         }
     }
 
@@ -75,14 +80,14 @@ package final class APNsGateway: ClosablePushGateway {
     ) throws(PushConfigurationError) {
         let lanes = PushLanes(time: time, logger: logger, reports: reports ?? PushReports(time: time))
         self.init(
-            topic: configuration.topic, production: try lanes.lane(configuration, .production),
-            sandbox: try lanes.lane(configuration, .sandbox), time: time, logger: logger, reports: lanes.reports)
+            topic: configuration.topic, production: try lanes.side(configuration, .production),
+            sandbox: try lanes.side(configuration, .sandbox), time: time, logger: logger, reports: lanes.reports)
     }
 
-    init(topic: String, production: APNsLane, sandbox: APNsLane, time: any TimeSource, logger: Logger, reports: PushReports) {
+    init(topic: String, production: Side, sandbox: Side, time: any TimeSource, logger: Logger, reports: PushReports) {
         self.topic = topic
-        self.production = Side(production, topic: topic, time: time, reports: reports)
-        self.sandbox = Side(sandbox, topic: topic, time: time, reports: reports)
+        self.production = production
+        self.sandbox = sandbox
         self.time = time
         self.logger = logger
         self.reports = reports
@@ -118,7 +123,7 @@ package final class APNsGateway: ClosablePushGateway {
             case .token(let token):
                 let request = Request(
                     payload: payload, path: path, target: target, environment: target.environment,
-                    wasUnproven: side.lane.lane.entered(target), log: log, departs: departs, completion: completion)
+                    wasUnproven: side.lane.entered(target), log: log, departs: departs, completion: completion)
                 submit(request, token: token, isResend: false)
             case .wait(let wait):
                 Self.later(
@@ -132,7 +137,9 @@ package final class APNsGateway: ClosablePushGateway {
     package func room(on route: PushRoute) -> PushRoom { side(route.environment).room(isUnproven: route.isUnproven) }
 
     package func admit(_ candidates: [PushCandidate]) -> [PushAdmission] {
-        AdmissionGroups.admit(candidates, by: \.environment) { side($0).admit($1) }
+        guard let environment = candidates.first?.target.environment else { return [] }
+        precondition(candidates.allSatisfy { $0.target.environment == environment }, "a batch for two environments of APNs")
+        return side(environment).admit(candidates)
     }
 
     /// Request path of a device token; nil for other text, which must not become part of a path.
@@ -152,7 +159,7 @@ package final class APNsGateway: ClosablePushGateway {
 
     private func token(of side: Side) throws(PayloadFault) -> APNsProviderToken.Token {
         do throws(CryptoError) {
-            return try side.lane.providerToken.current()
+            return try side.providerToken.current()
         } catch {
             throw PayloadFault(reason: "the provider token cannot be signed: \(error)")
         }
@@ -168,17 +175,17 @@ package final class APNsGateway: ClosablePushGateway {
     }
 
     package func shutdown(grace: Duration) {
-        production.lane.lane.multi.shutdown(grace: grace)
-        sandbox.lane.lane.multi.shutdown(grace: grace)
+        production.lane.multi.shutdown(grace: grace)
+        sandbox.lane.multi.shutdown(grace: grace)
     }
 
     /// The transport's numbers for metrics.
-    package func counters(_ environment: APNsEnvironment) -> CurlCounters { side(environment).lane.lane.multi.counters }
+    package func counters(_ environment: APNsEnvironment) -> CurlCounters { side(environment).lane.multi.counters }
 
     /// Reason why the lane sends nothing; nil while it sends.
     package func stoppedReason(_ environment: APNsEnvironment) -> String? {
         let side = side(environment)
-        return side.lane.lane.stoppedReason ?? side.gate.reason
+        return side.lane.stoppedReason ?? side.stoppedReason
     }
 }
 
@@ -203,7 +210,7 @@ extension APNsGateway {
     }
 
     private func submit(_ request: Request, token: String, isResend: Bool) {
-        let lane = side(request.environment).lane.lane
+        let lane = side(request.environment).lane
         var headers = request.payload.common
         headers.reserveCapacity(headers.count + 2)
         headers.append(("apns-id", request.payload.requestID))
@@ -218,7 +225,7 @@ extension APNsGateway {
     ) {
         var request = request
         let side = side(request.environment)
-        let lane = side.lane.lane
+        let lane = side.lane
         var verdict: GatewayVerdict
         switch result {
         case .failure(let error): verdict = GatewayVerdict(error)
@@ -231,9 +238,9 @@ extension APNsGateway {
         switch verdict.action {
         case .none, .replaceAccessToken, .judgeTokenOfKnownShape, .markForeign: break
         case .newConnection: lane.multi.renewConnections()
-        case .keepOlderProviderToken: side.lane.providerToken.tooManyUpdates()
+        case .keepOlderProviderToken: side.providerToken.tooManyUpdates()
         case .stopLane: lane.stop(verdict.outcome.reason ?? "")
-        case .stopTopic: side.gate.stop(verdict.outcome.reason ?? "")
+        case .stopTopic: side.stop(verdict.outcome.reason ?? "")
         case .resendOnNewConnection:
             lane.multi.renewConnections()
             if !isResend { return submit(request, token: token, isResend: true) }
@@ -275,11 +282,11 @@ extension APNsGateway {
     private func judged(_ verdict: GatewayVerdict, _ request: Request) -> GatewayVerdict {
         let home = side(request.target.environment)
         let word = PushReason.word(of: verdict.outcome)
-        switch home.court.bad(request.target.token, app: request.target.app, isProven: !request.wasUnproven) {
+        switch home.tokens.bad(request.target.token, app: request.target.app, isProven: !request.wasUnproven) {
         case .open: return verdict
         case .tooMany where request.wasUnproven: return .retry(.lane, "\(word): \(Self.tooManyBadTokens)")
         case .tooMany:
-            home.gate.stop(Self.tooManyBadTokens)
+            home.stop(Self.tooManyBadTokens)
             return .rejected("\(word): \(Self.tooManyBadTokens)")
         // These block no other push: each waits by itself until the setting is corrected.
         case .doubtful: return .retry(.lane, "\(word): \(Self.noneAccepted)").raising(.apnsBadTokens)
@@ -290,20 +297,20 @@ extension APNsGateway {
         let side = side(request.environment)
         var outcome = verdict.outcome
         let isAccepted = if case .accepted = outcome { true } else { false }
-        self.side(request.target.environment).lane.lane.left(
+        self.side(request.target.environment).lane.left(
             wasUnproven: request.wasUnproven, isBad: request.isCalledBad ? true : isAccepted ? false : nil)
-        side.lane.lane.note(outcome, request.target)
+        side.lane.note(outcome, request.target)
         switch outcome {
         case .accepted(let providerID, _):
-            if side.gate.accepted() { side.court.reset() }
-            side.court.good(request.target.token, isProven: !request.wasUnproven)
+            side.accepted()
+            side.tokens.good(request.target.token, isProven: !request.wasUnproven)
             if !hasAccepted.load(ordering: .relaxed), !hasAccepted.exchange(true, ordering: .relaxed) {
-                production.court.works()
-                sandbox.court.works()
+                production.tokens.works()
+                sandbox.tokens.works()
             }
             if request.isCrossed { outcome = .accepted(providerID: providerID, environment: request.environment) }
         // A token that APNs itself reports as dead says nothing against the lane.
-        case .dead(_, _, isCertain: true): side.court.good(request.target.token, isProven: !request.wasUnproven)
+        case .dead(_, _, isCertain: true): side.tokens.good(request.target.token, isProven: !request.wasUnproven)
         default: break
         }
         if let alarm = verdict.alarm { reports.raise(alarm, lane: side.name, outcome.reason ?? "") }
@@ -314,7 +321,7 @@ extension APNsGateway {
     /// Nil if signing fails, which the key's check at start makes all but impossible.
     private func replacement(for token: String, _ side: Side) -> APNsProviderToken.Token? {
         do throws(CryptoError) {
-            return try side.lane.providerToken.replacement(for: token)
+            return try side.providerToken.replacement(for: token)
         } catch {
             logger.info("provider token cannot be signed", metadata: ["push.reason": .string(error.message)])
             return nil
@@ -329,7 +336,7 @@ extension APNsGateway {
     /// No phone gets it, and neither gates nor judges count it.
     package func probe(_ environment: APNsEnvironment, completion: @escaping @Sendable (CredentialCheck) -> Void) {
         let side = side(environment)
-        let lane = side.lane.lane
+        let lane = side.lane
         let asked = "a push to a device token that cannot exist (\(side.name))"
         let token: String
         do throws(PayloadFault) {

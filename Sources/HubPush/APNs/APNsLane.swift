@@ -4,9 +4,9 @@ internal import HubDelivery
 internal import HubHTTPClient
 internal import Logging
 
-/// One environment of APNs for one key: its connections and their provider token. Apps with the same key share the lane regardless
-/// of their topics, because APNs binds a connection to a team and key.
-final class APNsLane: Sendable {
+/// Lanes to APNs: one per environment and key. Apps with the same key share a lane regardless of their topics, because APNs binds
+/// a connection to a team and key.
+enum APNsLane {
     /// More streams than this gain nothing: a push takes tens of milliseconds.
     static let inFlightMax = 200
     static let totalTimeout = Duration.seconds(10)
@@ -31,31 +31,25 @@ final class APNsLane: Sendable {
         }
     }
 
-    let lane: PushLane
-    let providerToken: APNsProviderToken
-    /// Name in alarms; no secrets.
-    let name: String
-
-    init(
-        _ identity: Identity, providerToken: APNsProviderToken, time: any TimeSource, logger: Logger, reports: PushReports
-    ) throws(PushConfigurationError) {
+    /// Starts the lane's thread; connections open with the first push.
+    static func open(
+        _ identity: Identity, time: any TimeSource, logger: Logger, reports: PushReports
+    ) throws(PushConfigurationError) -> PushLane {
         var options = CurlOptions(name: "apns-\(identity.environment.rawValue)")
-        options.inFlightMax = Self.inFlightMax
+        options.inFlightMax = inFlightMax
         options.inFlightMaxHTTP1 = 1
         options.primesConnections = true
         options.clearTextHTTP2 = true
         options.connectionsPerHostMax = 1
-        options.totalTimeout = Self.totalTimeout
+        options.totalTimeout = totalTimeout
         options.connectionLifetimeMax = PushLane.connectionLifetime()
         options.caFile = identity.caFile
         options.answerHeaders = ["retry-after", "apns-id"]
         // APNs' 429 concerns one device, or the provider token.
         options.is429OfOneRecipient = true
-        let name = "\(options.name) team \(identity.credential.teamID) key \(identity.credential.keyID)"
-        let habits = PushLane.Habits { reports.raise(.apnsOutage, lane: name, $0) }
-        lane = try PushLane(options, baseURL: identity.url, habits: habits, time: time, logger: logger)
-        self.providerToken = providerToken
-        self.name = name
+        let title = "\(options.name) team \(identity.credential.teamID) key \(identity.credential.keyID)"
+        return try PushLane(
+            options, baseURL: identity.url, traits: .init(provider: .apns, title: title), time: time, logger: logger, reports: reports)
     }
 
     static func host(_ environment: APNsEnvironment) -> String {

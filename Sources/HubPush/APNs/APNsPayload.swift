@@ -1,4 +1,5 @@
 internal import HubCore
+internal import HubDefinitions
 internal import HubDelivery
 
 /// A notification in APNs' form: headers and body of the request (Apple, "Generating a remote notification").
@@ -6,7 +7,7 @@ struct APNsPayload: Equatable {
     /// Apple's limit for everything but VoIP.
     static let bytesMax = APNsPushType.alert.payloadBytesMax
 
-    /// By name; without `apns-id`, which belongs to the push, and `authorization`, which belongs to the lane.
+    /// Headers by name, without `apns-id`, which belongs to the push, and `authorization`, which belongs to the lane.
     let common: [(name: String, value: String)]
     /// `apns-id`.
     let requestID: String

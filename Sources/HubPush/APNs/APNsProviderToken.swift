@@ -1,11 +1,10 @@
 internal import HubCore
 internal import HubCrypto
-internal import Synchronization
 
 /// Schedule for signing and using provider tokens: a pure state machine over the monotonic clock.
 ///
-/// APNs refuses tokens older than an hour and, on one connection, more than one new token in 20 minutes (Apple,
-/// "Establishing a token-based connection to APNs"). All times are nanoseconds.
+/// APNs refuses tokens older than an hour, and more than one new token per connection in 20 minutes (Apple, "Establishing a token-based
+/// connection to APNs"). All times are nanoseconds.
 struct APNsTokenSchedule: Equatable {
     static let refreshAge: UInt64 = 45 * 60 * nanosecondsPerSecond
     static let signingFloor: UInt64 = 20 * 60 * nanosecondsPerSecond
@@ -61,7 +60,7 @@ final class APNsProviderToken: Sendable {
     private let teamID: String
     private let time: any TimeSource
     /// Signing happens under the lock: it takes about 50 microseconds, and waiting threads need the result.
-    private let schedule = Mutex(APNsTokenSchedule())
+    private let schedule = Guarded(APNsTokenSchedule())
 
     init(key: ES256PrivateKey, keyID: String, teamID: String, time: any TimeSource) {
         self.key = key
@@ -82,16 +81,12 @@ final class APNsProviderToken: Sendable {
         try resolve { schedule, now in schedule.expired(token, now: now) }
     }
 
-    func tooManyUpdates() {
-        let now = time.monotonicNanoseconds
-        schedule.withLock { $0.tooManyUpdates(now: now) }
-    }
+    func tooManyUpdates() { schedule.withLock(at: time) { $0.tooManyUpdates(now: $1) } }
 
     private func resolve(
         _ decide: (inout APNsTokenSchedule, UInt64) -> APNsTokenSchedule.Decision
     ) throws(CryptoError) -> Token {
-        try schedule.withLock { schedule throws(CryptoError) in
-            let now = time.monotonicNanoseconds
+        try schedule.withLock(at: time) { schedule, now throws(CryptoError) in
             switch decide(&schedule, now) {
             case .use(let token): return .token(token)
             case .wait(let remaining): return .wait(.nanoseconds(Int64(clamping: remaining)))

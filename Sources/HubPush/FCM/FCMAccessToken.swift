@@ -2,7 +2,6 @@ internal import HubCore
 internal import HubCrypto
 internal import HubHTTPClient
 internal import HubJSON
-internal import Synchronization
 
 /// Reason for a missing access token.
 struct AccessTokenFault: Error, Equatable {
@@ -100,7 +99,7 @@ final class FCMAccessToken: Sendable {
     private let account: ServiceAccount
     private let time: any TimeSource
     private let post: Post
-    private let state = Mutex(State())
+    private let state = Guarded(State())
 
     init(account: ServiceAccount, time: any TimeSource, post: @escaping Post) {
         self.account = account
@@ -113,8 +112,7 @@ final class FCMAccessToken: Sendable {
 
     /// Passes a token to `completion`: at once if there is one, otherwise after the fetch, on the HTTP client's thread.
     func withToken(_ completion: @escaping Completion) {
-        let now = time.monotonicNanoseconds
-        let decision: AccessTokenCache.Decision = state.withLock { state in
+        let decision: AccessTokenCache.Decision = state.withLock(at: time) { state, now in
             var decision = state.cache.decide(now: now)
             if case .wait(let fetch) = decision {
                 if state.waiters.count < Self.waitersMax {
@@ -150,8 +148,7 @@ final class FCMAccessToken: Sendable {
     }
 
     private func ended(_ result: Result<(token: String, lifetime: UInt64), AccessTokenFault>) {
-        let now = time.monotonicNanoseconds
-        let waiters = state.withLock { state in
+        let waiters = state.withLock(at: time) { state, now in
             switch result {
             case .success(let fresh): state.cache.arrived(fresh.token, lifetime: fresh.lifetime, now: now)
             case .failure(let fault): state.cache.failed(fault, now: now)

@@ -1,4 +1,5 @@
 internal import HubCore
+internal import HubDefinitions
 internal import HubDelivery
 
 /// FCM's AndroidConfig and AndroidConfigV2 of a notification.

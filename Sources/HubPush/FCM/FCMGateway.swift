@@ -2,7 +2,6 @@ package import HubCore
 package import HubDelivery
 package import HubHTTPClient
 package import Logging
-internal import Synchronization
 
 /// Sends to FCM HTTP v1: one lane for messages, and a small client for access tokens, which must not queue after messages.
 package final class FCMGateway: ClosablePushGateway {
@@ -20,15 +19,13 @@ package final class FCMGateway: ClosablePushGateway {
     private let time: any TimeSource
     private let logger: Logger
     private let reports: PushReports
-    /// Lane name in alarms.
-    private let name: String
-    private let court: TokenCourt
+    private let tokens: DeadTokenWatch
 
     private struct Memory {
         var foreign = ForeignTokens()
         var shapes = AcceptedShapes()
     }
-    private let memory = Mutex(Memory())
+    private let memory = Guarded(Memory())
 
     static let noneAccepted =
         "no token was accepted since the start, and several are called dead: all are kept; check that the apps and the service account are of one Firebase project"
@@ -40,16 +37,16 @@ package final class FCMGateway: ClosablePushGateway {
     package convenience init(
         _ configuration: FCMConfiguration, time: any TimeSource, logger: Logger, reports: PushReports? = nil
     ) throws(PushConfigurationError) {
-        let quota = LaneQuota(perMinute: configuration.messagesPerMinute)
+        let quota = Guarded(LaneRate(perMinute: configuration.messagesPerMinute))
         try self.init(configuration, quota: quota, time: time, logger: logger, reports: reports)
     }
 
     /// - Parameter quota: the project's, shared with its other gateways.
     init(
-        _ configuration: FCMConfiguration, quota: LaneQuota, time: any TimeSource, logger: Logger, reports: PushReports?
+        _ configuration: FCMConfiguration, quota: Guarded<LaneRate>, time: any TimeSource, logger: Logger, reports: PushReports?
     ) throws(PushConfigurationError) {
         let reports = reports ?? PushReports(time: time)
-        let name = "fcm project \(configuration.account.projectID)"
+        let title = "fcm project \(configuration.account.projectID)"
         var options = CurlOptions(name: "fcm")
         options.inFlightMax = Self.inFlightMax
         options.inFlightMaxHTTP1 = Self.connectionsMax
@@ -57,10 +54,9 @@ package final class FCMGateway: ClosablePushGateway {
         options.totalTimeout = Self.totalTimeout
         options.connectionLifetimeMax = PushLane.connectionLifetime()
         options.caFile = configuration.caFile
-        let habits = PushLane.Habits(quota: quota, hasDeviceBuckets: true, unproven: .fcm) { detail in
-            reports.raise(.fcmOutage, lane: name, detail)
-        }
-        lane = try PushLane(options, baseURL: configuration.url ?? Self.host, habits: habits, time: time, logger: logger)
+        let traits = PushLane.Traits(provider: .fcm, title: title, quota: quota, hasDeviceBuckets: true, unproven: .fcm)
+        lane = try PushLane(
+            options, baseURL: configuration.url ?? Self.host, traits: traits, time: time, logger: logger, reports: reports)
         url = lane.baseURL + "/v1/projects/\(configuration.account.projectID)/messages:send"
 
         var tokenOptions = CurlOptions(name: "fcm-token")
@@ -80,9 +76,8 @@ package final class FCMGateway: ClosablePushGateway {
         self.time = time
         self.logger = logger
         self.reports = reports
-        self.name = name
-        court = TokenCourt(.fcm, provider: .fcm, time: time, reports: reports) {
-            reports.raise(.fcmUnregistered, lane: name, Self.tooManyUnregistered)
+        tokens = DeadTokenWatch(.fcm, provider: .fcm, time: time, reports: reports) {
+            reports.raise(.fcmUnregistered, lane: title, Self.tooManyUnregistered)
         }
     }
 
@@ -139,7 +134,7 @@ package final class FCMGateway: ClosablePushGateway {
         lane.multi.shutdown(grace: grace)
     }
 
-    var figures: LaneCounters { lane.figures(name: name, provider: .fcm) }
+    var figures: LaneCounters { lane.figures }
 
     /// The transport's numbers for metrics.
     package var counters: CurlCounters { lane.multi.counters }
@@ -226,9 +221,9 @@ extension FCMGateway {
                     "INVALID_ARGUMENT: not a valid registration token, or a wrong payload: nobody has accepted this event yet")
             }
         case .markForeign:
-            let now = time.monotonicNanoseconds
             isCalledBad = true
-            if memory.withLock({ $0.foreign.mark(request.target.token, now: now) }) { verdict = verdict.raising(.fcmSenderMismatch) }
+            let areMany = memory.withLock(at: time) { $0.foreign.mark(request.target.token, now: $1) }
+            if areMany { verdict = verdict.raising(.fcmSenderMismatch) }
         default: break
         }
         finish(request, verdict, isCalledBad: isCalledBad)
@@ -239,7 +234,7 @@ extension FCMGateway {
         guard request.target.form.isOfDevice else {
             return .rejected(verdict.outcome.reason ?? PushReason.other)
         }
-        switch court.bad(request.target.token, app: request.target.app, isProven: !request.wasUnproven) {
+        switch tokens.bad(request.target.token, app: request.target.app, isProven: !request.wasUnproven) {
         case .open: return verdict
         case .tooMany: return .rejected("\(PushReason.word(of: verdict.outcome)): \(Self.tooManyUnregistered)")
         case .doubtful: return .rejected("\(PushReason.word(of: verdict.outcome)): \(Self.noneAccepted)").raising(.fcmUnregistered)
@@ -257,16 +252,16 @@ extension FCMGateway {
         lane.note(verdict.outcome, request.target, sentAt: request.sentAt)
         if isAccepted {
             // A topic is accepted in any project.
-            if request.target.form.isOfDevice { court.good(request.target.token, isProven: !request.wasUnproven) }
+            if request.target.form.isOfDevice { tokens.good(request.target.token, isProven: !request.wasUnproven) }
             memory.withLock { $0.shapes.note(request.shape) }
         }
-        if let alarm = verdict.alarm { reports.raise(alarm, lane: name, verdict.outcome.reason ?? "") }
+        if let alarm = verdict.alarm { reports.raise(alarm, lane: lane.title, verdict.outcome.reason ?? "") }
         logger.debug("push", metadata: request.log.metadata(verdict.outcome))
         request.completion(verdict.outcome)
     }
 
     /// Decides about held tokens after the passage of time.
-    func sweep() { court.sweep() }
+    func sweep() { tokens.sweep() }
 }
 
 // MARK: Asking whether the credentials work
@@ -275,7 +270,7 @@ extension FCMGateway {
     /// Validates a message to a topic without subscribers, without sending it. This checks account, role, API and project.
     /// No gate counts it.
     package func probe(completion: @escaping @Sendable (CredentialCheck) -> Void) {
-        let asked = "a message that is only checked, not sent (\(name))"
+        let asked = "a message that is only checked, not sent (\(lane.title))"
         let body = Array(#"{"validate_only":true,"message":{"topic":"tandem-check","data":{"check":"live"}}}"#.utf8)
         let now = time.wallMilliseconds
         accessToken.withToken { [self] token in

@@ -1,4 +1,5 @@
 internal import HubCore
+internal import HubDefinitions
 internal import HubDelivery
 
 /// A notification in FCM's form: the body of `messages:send` (FCM HTTP v1, resource `projects.messages`).

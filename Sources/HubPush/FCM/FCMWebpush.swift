@@ -1,4 +1,5 @@
 internal import HubCore
+internal import HubDefinitions
 internal import HubDelivery
 
 /// FCM's WebpushConfig of a notification.

@@ -24,8 +24,12 @@ struct LaneBreaker: Equatable {
         return .nanoseconds(Int64(clamping: until > now ? until - now : 0))
     }
 
+    /// Nil: closed.
+    func stop(now: UInt64) -> LaneStop? { wait(now: now).map { LaneStop(wait: $0, isProbing: isProbing) } }
+
     /// Notes that a probe is sent. Other pushes wait for its result, or for the next hold if there is none.
     mutating func probe(now: UInt64) {
+        assert(isOpen, "a probe of a lane without an outage")
         isProbing = true
         until = now + hold
     }

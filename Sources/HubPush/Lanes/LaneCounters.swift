@@ -45,8 +45,8 @@ package struct LaneCounters: Sendable {
 }
 
 extension PushLane {
-    func figures(name: String, provider: PushProvider) -> LaneCounters {
-        var figures = pace(name: name, provider: provider)
+    var figures: LaneCounters {
+        var figures = admissionFigures()
         let client = multi.counters
         figures.queued = client.queued
         figures.window = client.window
@@ -59,7 +59,7 @@ extension PushLane {
     }
 }
 
-extension LanePace {
+extension LaneAdmission {
     /// - Parameter now: nanoseconds of the monotonic clock.
     func figures(name: String, provider: PushProvider, now: UInt64) -> LaneCounters {
         let state: LaneCounters.State = gate.reason != nil ? .stopped : breaker.isOpen ? .outage : .open
@@ -75,7 +75,7 @@ extension PushLanes {
     /// Numbers of all lanes, in no particular order.
     var figures: [LaneCounters] {
         let apns = apnsLanes.values.map { lane in
-            var figures = lane.lane.figures(name: lane.name, provider: .apns)
+            var figures = lane.figures
             figures.stoppedTopics = apnsGateways.values.reduce(0) { $0 + $1.stoppedTopics(on: lane) }
             return figures
         }
@@ -85,7 +85,7 @@ extension PushLanes {
 
 extension APNsGateway {
     /// Number of this app's stopped topics on the lane: 0 or 1.
-    fileprivate func stoppedTopics(on lane: APNsLane) -> Int {
-        [APNsEnvironment.production, .sandbox].map(side).contains { $0.lane === lane && $0.gate.reason != nil } ? 1 : 0
+    fileprivate func stoppedTopics(on lane: PushLane) -> Int {
+        [APNsEnvironment.production, .sandbox].map(side).contains { $0.lane === lane && $0.stoppedReason != nil } ? 1 : 0
     }
 }

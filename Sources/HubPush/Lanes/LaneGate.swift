@@ -1,3 +1,5 @@
+internal import HubDelivery
+
 /// Keeps a lane from sending with wrong credentials or configuration: a pure state machine. For outages of the gateway
 /// see `LaneBreaker`.
 ///
@@ -15,6 +17,14 @@ struct LaneGate: Equatable {
     /// Time until the next probe. Nil: open; zero: the next push is the probe.
     func wait(now: UInt64) -> Duration? {
         reason.map { _ in .nanoseconds(Int64(clamping: until > now ? until - now : 0)) }
+    }
+
+    /// Nil: open.
+    func stop(now: UInt64) -> LaneStop? { wait(now: now).map { LaneStop(wait: $0, isProbing: isProbing) } }
+
+    /// Nil if a push may go out; otherwise its outcome without sending.
+    mutating func refusal(now: UInt64) -> PushOutcome? {
+        admit(now: now).map { .retry(after: $0.wait, reason: RetryCause.lane.reason("stopped: \($0.reason)")) }
     }
 
     /// Nil if a push may go out; otherwise the reason and the wait.
@@ -35,6 +45,7 @@ struct LaneGate: Equatable {
         let wasOpen = self.reason == nil
         // Only a failed probe extends the stop, not pushes that were in flight at the first refusal.
         guard wasOpen || isProbing else { return false }
+        assert(!(wasOpen && isProbing), "a probe of an open lane")
         hold = wasOpen ? Self.holdFirst : min(Self.holdMax, hold * 2)
         isProbing = false
         self.reason = reason

@@ -1,4 +1,5 @@
 internal import HubCore
+internal import HubDelivery
 
 /// Push rate of a lane: a token bucket with a ramp. A pure state machine over a clock.
 ///

@@ -2,7 +2,6 @@ internal import HubCore
 package import HubDelivery
 internal import HubHTTPClient
 internal import Logging
-internal import Synchronization
 
 /// A gateway that owns threads and connections.
 package protocol ClosablePushGateway: PushGateway {
@@ -10,36 +9,43 @@ package protocol ClosablePushGateway: PushGateway {
     func shutdown(grace: Duration)
 }
 
-/// One multi handle for one provider, credential and environment, with its admission control.
+/// The way to one gateway with one credential and environment: its HTTP client, and the admission of pushes. Any thread.
+///
+/// `LaneAdmission` decides; this is the one place that locks it.
 final class PushLane: Sendable {
-    /// Pace of a lane, and its outage handler.
-    struct Habits {
+    /// Traits that differ between gateways.
+    struct Traits {
+        let provider: PushProvider
+        /// Name in alarms and metrics: gateway, environment and ids; no secret.
+        let title: String
         /// The quota shared by all lanes of the project; by default the lane's own, without a limit.
-        var quota = LaneQuota(perMinute: nil)
+        var quota = Guarded(LaneRate(perMinute: nil))
         /// Whether the gateway has a quota for each device.
         var hasDeviceBuckets = false
         /// Share for unproven tokens.
         var unproven = Quarantine.Share.apns
-        /// Called with details at the beginning of an outage.
-        var outage: @Sendable (_ detail: String) -> Void = { _ in }
     }
 
     let multi: CurlMulti
     /// Scheme, host and port; no trailing slash.
     let baseURL: String
+    /// Name in alarms and metrics: gateway, environment and ids; no secret.
+    let title: String
+    let provider: PushProvider
+    /// Name in log lines.
     private let name: String
     private let time: any TimeSource
     private let logger: Logger
+    private let reports: PushReports
 
     private struct State {
-        var pace: LanePace
+        var admission: LaneAdmission
         var hasReportedHTTP1 = false
     }
-    private let state: Mutex<State>
-    private let outage: @Sendable (_ detail: String) -> Void
+    private let state: Guarded<State>
 
     init(
-        _ options: CurlOptions, baseURL: String, habits: Habits = Habits(), time: any TimeSource, logger: Logger
+        _ options: CurlOptions, baseURL: String, traits: Traits, time: any TimeSource, logger: Logger, reports: PushReports
     ) throws(PushConfigurationError) {
         do throws(HTTPClientError) {
             multi = try CurlMulti(options)
@@ -49,54 +55,66 @@ final class PushLane: Sendable {
         self.baseURL = baseURL
         self.time = time
         self.logger = logger
+        self.reports = reports
+        title = traits.title
+        provider = traits.provider
         name = options.name
-        outage = habits.outage
-        state = Mutex(State(pace: LanePace(quota: habits.quota, hasDeviceBuckets: habits.hasDeviceBuckets, unproven: habits.unproven)))
+        let admission = LaneAdmission(quota: traits.quota, hasDeviceBuckets: traits.hasDeviceBuckets, unproven: traits.unproven)
+        state = Guarded(State(admission: admission))
     }
 
-    // MARK: Pace
+    // MARK: Asking
 
-    func room(isUnproven: Bool) -> PushRoom {
-        let (window, now) = (multi.counters.window, time.monotonicNanoseconds)
-        return state.withLock { $0.pace.room(isUnproven: isUnproven, window: window, now: now) }
+    /// - Parameter topic: stop of the app's topic; nil: open.
+    func room(isUnproven: Bool, topic: LaneStop? = nil) -> PushRoom {
+        let window = multi.counters.window
+        return state.withLock(at: time) { $0.admission.room(isUnproven: isUnproven, topic: topic, window: window, now: $1) }
     }
 
-    func admit(_ candidates: [PushCandidate]) -> [PushAdmission] {
-        let (window, now) = (multi.counters.window, time.monotonicNanoseconds)
-        return state.withLock { $0.pace.admit(candidates, window: window, now: now) }
+    /// - Parameter topic: stop of the app's topic; nil: open.
+    func admit(_ candidates: [PushCandidate], topic: LaneStop? = nil) -> [PushAdmission] {
+        let window = multi.counters.window
+        return state.withLock(at: time) { $0.admission.admit(candidates, topic: topic, window: window, now: $1) }
     }
+
+    /// Nil if a push may go out; otherwise its outcome without sending. For pushes sent without admission, too.
+    func refusal() -> PushOutcome? { state.withLock(at: time) { $0.admission.gate.refusal(now: $1) } }
+
+    // MARK: What becomes of pushes
 
     /// Notes a push before its submission.
     /// - Returns: whether it counts as unproven; pass this to `left`.
-    func entered(_ target: PushTarget) -> Bool { state.withLock { $0.pace.entered(target) } }
+    func entered(_ target: PushTarget) -> Bool { state.withLock { $0.admission.entered(target) } }
 
-    /// Notes the end of an entered push.
+    /// Notes the end of an entered push. Call once per `entered`.
     /// - Parameter isBad: whether the gateway called its token bad; nil: not mentioned.
-    func left(wasUnproven: Bool, isBad: Bool? = nil) { state.withLock { $0.pace.left(wasUnproven: wasUnproven, isBad: isBad) } }
+    func left(wasUnproven: Bool, isBad: Bool? = nil) { state.withLock { $0.admission.left(wasUnproven: wasUnproven, isBad: isBad) } }
 
     /// Applies an outcome to the lane.
     /// - Parameter sentAt: when it was handed over, in nanoseconds of the monotonic clock; nil: just now.
     func note(_ outcome: PushOutcome, _ target: PushTarget, sentAt: UInt64? = nil) {
-        let now = time.monotonicNanoseconds
-        let (turn, isReopened) = state.withLock { state in
+        let (turn, isReopened) = state.withLock(at: time) { state, now in
             let isAccepted = if case .accepted = outcome { true } else { false }
-            return (state.pace.note(outcome, target, sentAt: sentAt, now: now), isAccepted && state.pace.gate.accepted())
+            return (state.admission.note(outcome, target, sentAt: sentAt, now: now), isAccepted && state.admission.gate.accepted())
         }
         tell(turn, outcome.reason ?? "")
         if isReopened { logger.info("push lane works again", metadata: ["push.lane": .string(name)]) }
     }
 
     /// Notes that the lane lacks something that every push needs.
-    func noteFailed(_ reason: String) {
-        let now = time.monotonicNanoseconds
-        tell(state.withLock { $0.pace.failed(now: now) }, reason)
-    }
+    func noteFailed(_ reason: String) { tell(state.withLock(at: time) { $0.admission.failed(now: $1) }, reason) }
 
-    private func tell(_ turn: LanePace.Turn?, _ reason: String) {
+    private func tell(_ turn: LaneAdmission.Turn?, _ reason: String) {
         switch turn {
         case .outage:
             logger.info("push lane waits for the end of an outage", metadata: ["push.lane": .string(name), "push.reason": .string(reason)])
-            outage(
+            let alarm: PushAlarm =
+                switch provider {
+                case .apns: .apnsOutage
+                case .fcm: .fcmOutage
+                }
+            reports.raise(
+                alarm, lane: title,
                 "\(LaneBreaker.failuresMax) pushes in a row failed, the last one with \(reason): the others wait while single ones are tried"
             )
         case .recovered: logger.info("push lane works again", metadata: ["push.lane": .string(name)])
@@ -109,27 +127,17 @@ final class PushLane: Sendable {
     }
 
     /// Numbers for metrics, without the client's counters.
-    func pace(name: String, provider: PushProvider) -> LaneCounters {
-        let now = time.monotonicNanoseconds
-        return state.withLock { $0.pace.figures(name: name, provider: provider, now: now) }
+    func admissionFigures() -> LaneCounters {
+        state.withLock(at: time) { $0.admission.figures(name: title, provider: provider, now: $1) }
     }
 
-    // MARK: Gate
-
-    /// Nil if a push may go out; otherwise its outcome without sending.
-    func refusal() -> PushOutcome? {
-        let now = time.monotonicNanoseconds
-        return state.withLock { $0.pace.gate.admit(now: now) }.map { stopped in
-            .retry(after: stopped.wait, reason: RetryCause.lane.reason("stopped: \(stopped.reason)"))
-        }
-    }
+    // MARK: Stopping
 
     /// Reason why the lane sends nothing; nil while it sends.
-    var stoppedReason: String? { state.withLock { $0.pace.gate.reason } }
+    var stoppedReason: String? { state.withLock { $0.admission.gate.reason } }
 
     func stop(_ reason: String) {
-        let now = time.monotonicNanoseconds
-        if state.withLock({ $0.pace.gate.stop(reason, now: now) }) {
+        if state.withLock(at: time, { $0.admission.gate.stop(reason, now: $1) }) {
             logger.info("push lane stopped", metadata: ["push.lane": .string(name), "push.reason": .string(reason)])
         }
     }

@@ -4,7 +4,6 @@ internal import HubCrypto
 internal import HubDelivery
 internal import HubHTTPClient
 internal import Logging
-internal import Synchronization
 
 /// Credentials of one app; a provider without any has its pushes logged and not sent.
 package struct PushCredentials: Sendable {
@@ -21,7 +20,7 @@ package struct PushCredentials: Sendable {
 package struct PushCredentialSet: Sendable {
     /// Credentials of apps without their own.
     package var common: PushCredentials
-    /// By app id. Complete: parts that an app leaves to the common credentials are included.
+    /// Credentials by app id. Complete: parts that an app leaves to the common credentials are included.
     package var apps: [String: PushCredentials]
 
     package init(common: PushCredentials, apps: [String: PushCredentials] = [:]) {
@@ -57,10 +56,10 @@ final class PushLanes {
     private let time: any TimeSource
     private let logger: Logger
     private var providerTokens: [APNsLane.Credential: APNsProviderToken] = [:]
-    private(set) var apnsLanes: [APNsLane.Identity: APNsLane] = [:]
+    private(set) var apnsLanes: [APNsLane.Identity: PushLane] = [:]
     private(set) var apnsGateways: [APNsApp: APNsGateway] = [:]
     private(set) var fcmGateways: [FCMIdentity: FCMGateway] = [:]
-    private var fcmQuotas: [FCMProject: LaneQuota] = [:]
+    private var fcmQuotas: [FCMProject: Guarded<LaneRate>] = [:]
 
     init(time: any TimeSource, logger: Logger, reports: PushReports) {
         self.time = time
@@ -68,13 +67,18 @@ final class PushLanes {
         self.reports = reports
     }
 
-    func lane(_ configuration: APNsConfiguration, _ environment: APNsEnvironment) throws(PushConfigurationError) -> APNsLane {
+    /// An app's way to one environment, over the lane of its key.
+    func side(_ configuration: APNsConfiguration, _ environment: APNsEnvironment) throws(PushConfigurationError) -> APNsGateway.Side {
+        let token = try providerToken(configuration, environment)
         let identity = configuration.identity(environment)
-        if let lane = apnsLanes[identity] { return lane }
-        let lane = try APNsLane(
-            identity, providerToken: try providerToken(configuration, environment), time: time, logger: logger, reports: reports)
-        apnsLanes[identity] = lane
-        return lane
+        let lane: PushLane
+        if let known = apnsLanes[identity] {
+            lane = known
+        } else {
+            lane = try APNsLane.open(identity, time: time, logger: logger, reports: reports)
+            apnsLanes[identity] = lane
+        }
+        return APNsGateway.Side(lane, providerToken: token, topic: configuration.topic, time: time, reports: reports)
     }
 
     private func providerToken(
@@ -98,7 +102,7 @@ final class PushLanes {
             production: configuration.identity(.production), sandbox: configuration.identity(.sandbox), topic: configuration.topic)
         if let gateway = apnsGateways[app] { return gateway }
         let gateway = APNsGateway(
-            topic: configuration.topic, production: try lane(configuration, .production), sandbox: try lane(configuration, .sandbox),
+            topic: configuration.topic, production: try side(configuration, .production), sandbox: try side(configuration, .sandbox),
             time: time, logger: logger, reports: reports)
         apnsGateways[app] = gateway
         return gateway
@@ -107,7 +111,7 @@ final class PushLanes {
     func gateway(_ configuration: FCMConfiguration) throws(PushConfigurationError) -> FCMGateway {
         let identity = configuration.identity
         if let gateway = fcmGateways[identity] { return gateway }
-        let quota = fcmQuotas[configuration.project] ?? LaneQuota(perMinute: configuration.messagesPerMinute)
+        let quota = fcmQuotas[configuration.project] ?? Guarded(LaneRate(perMinute: configuration.messagesPerMinute))
         fcmQuotas[configuration.project] = quota
         let gateway = try FCMGateway(configuration, quota: quota, time: time, logger: logger, reports: reports)
         fcmGateways[identity] = gateway
@@ -118,7 +122,7 @@ final class PushLanes {
     private func settleQuotas(_ configurations: [FCMConfiguration]) {
         let least = Dictionary(configurations.map { ($0.project, $0.messagesPerMinute) }, uniquingKeysWith: min)
         fcmQuotas = fcmQuotas.filter { least[$0.key] != nil }
-        for (project, quota) in fcmQuotas { quota.withRate { $0.adopt(perMinute: least[project]) } }
+        for (project, quota) in fcmQuotas { quota.withLock { $0.adopt(perMinute: least[project]) } }
     }
 
     /// Forgets lanes that these credentials do not use, and returns closures that close them. Provider tokens of removed keys are forgotten
@@ -131,7 +135,7 @@ final class PushLanes {
         let projects = Set(credentials.compactMap { $0.fcm?.identity })
         var closers: [@Sendable (Duration) -> Void] = []
         for (identity, lane) in apnsLanes where !identities.contains(identity) {
-            closers.append { lane.lane.multi.shutdown(grace: $0) }
+            closers.append { lane.multi.shutdown(grace: $0) }
             apnsLanes[identity] = nil
         }
         for (identity, gateway) in fcmGateways where !projects.contains(identity) {

@@ -40,9 +40,11 @@ struct Quarantine {
 
     /// - Parameter isBad: whether the gateway called the token bad; nil: not mentioned.
     mutating func left(isBad: Bool?) {
+        assert(inFlight > 0, "an unproven push gave its place back twice")
         inFlight -= 1
         let isStale = stale > 0
         if isStale { stale -= 1 }
+        assert(stale <= inFlight, "more pushes of before the halving than in flight")
         switch isBad {
         case true? where !isStale:
             limit = max(share.least, limit / 2)

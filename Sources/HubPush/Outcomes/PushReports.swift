@@ -1,6 +1,5 @@
 package import HubCore
 package import HubDelivery
-internal import Synchronization
 
 /// A problem with a gateway that needs attention. Operators filter by the name, so names never change.
 package enum PushAlarm: String, Sendable, CaseIterable {
@@ -79,7 +78,7 @@ package final class PushReports: Sendable {
     }
 
     private let time: any TimeSource
-    private let state = Mutex(State())
+    private let state = Guarded(State())
 
     package init(time: any TimeSource) { self.time = time }
 
@@ -96,8 +95,7 @@ package final class PushReports: Sendable {
     ///   - lane: gateway, environment and credential, by ids without secrets.
     ///   - detail: the answer and the remedy; free of secrets and tokens.
     func raise(_ alarm: PushAlarm, lane: String, _ detail: String) {
-        let now = time.monotonicNanoseconds
-        let sink: AlarmSink? = state.withLock { state in
+        let sink: AlarmSink? = state.withLock(at: time) { state, now in
             state.counts[alarm, default: 0] += 1
             let place = Place(alarm: alarm, lane: lane)
             if let told = state.toldAt[place], now < told + Self.repeatNanoseconds { return nil }

@@ -160,6 +160,7 @@ struct TokenJudge: Equatable {
             oldest = (oldest + 1) % rules.span
         }
         if isBad { bad += 1 }
+        assert(bad >= 0 && bad <= samples.count && places.count == samples.count, "\(bad) bad answers of \(samples.count)")
         return false
     }
 

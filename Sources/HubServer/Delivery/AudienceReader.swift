@@ -1,10 +1,11 @@
 internal import HubAPI
 internal import HubChannels
+internal import HubDefinitions
 internal import HubDelivery
 
 /// Reads from the directory whom an event of a definition concerns.
 struct AudienceReader: Sendable {
-    let directory: any HubDelivery.Directory
+    let directory: any PeopleStore
 
     /// - Throws: `PublishRefusal` when the event is told to the participants of a session that does not exist.
     func audience(

@@ -1,29 +1,32 @@
 internal import HubAPI
 internal import HubChannels
+internal import HubDefinitions
 internal import HubDelivery
 
-/// What delivery has decided, heard and done since the start, for metrics: noted once for each commit and each batch of reports.
+/// Counters of delivery's decisions, receipts and effects since the start, for metrics. Updated once per commit and per batch of reports.
 struct DeliveryCounters: Sendable {
-    /// Publishes that were let out.
+    /// Publishes that went out after their commit.
     private(set) var published: UInt64 = 0
     private(set) var events: [Policy: UInt64] = [:]
-    /// Recipients of events by what was known and decided of them: by the event's policy, then by `RecipientNote.code`.
+    /// Recipients of events by policy, then by `RecipientNote.code`.
     private(set) var decisions: [Policy: [UInt64]] = [:]
     private(set) var receipts: [ReceiptSource: UInt64] = [:]
     /// Recipients who confirmed an event before they were pushed to.
     private(set) var confirmed: UInt64 = 0
-    /// Recipients, or devices that stand for themselves, who were pushed to because no receipt came: by what had been known of them.
+    /// Targets that were pushed to for want of a receipt, by their state at the commit. A target is a recipient, or a device that stands
+    /// for itself.
     private(set) var escalations: [String: UInt64] = [:]
     private(set) var replays: UInt64 = 0
     private(set) var replayedEvents: UInt64 = 0
 
-    /// Events that somebody has not confirmed, and how many that are; as of the last turn, like those below.
+    /// Events with awaited receipts, as of the last turn.
     var openEvents = 0
+    /// Targets of these events, as of the last turn.
     var openTargets = 0
-    /// Connections to channels that have a definition.
+    /// Connections to channels with a definition, as of the last turn.
     var attendedConnections = 0
 
-    /// From where a receipt came.
+    /// Origin of a receipt.
     enum ReceiptSource: String, CaseIterable {
         /// A WebSocket PONG.
         case pong
@@ -34,12 +37,12 @@ struct DeliveryCounters: Sendable {
     }
 
     static let codeCount = 256
-    /// For causes that this version does not know.
+    /// Label of states that this version does not know.
     static let otherCause = "other"
 
-    mutating func committed(_ publishes: [PreparedPublish]) {
-        for publish in publishes {
-            published += UInt64(publish.command.requests.count)
+    mutating func committed(_ batch: DeliveryBook.Batch) {
+        for publish in batch.publishes {
+            published += UInt64(publish.publish.requests.count)
             for record in publish.records {
                 let policy = record.event.policy
                 events[policy, default: 0] += 1
@@ -56,17 +59,22 @@ struct DeliveryCounters: Sendable {
 
     mutating func received(_ source: ReceiptSource) { receipts[source, default: 0] += 1 }
 
-    mutating func carriedOut(_ effects: [Escalation.Effect]) {
-        for effect in effects {
-            switch effect {
-            case .push(_, let targets, _):
-                for target in targets {
-                    escalations[DeviceState(rawValue: target.reason)?.rawValue ?? Self.otherCause, default: 0] += 1
-                }
-            case .confirmed(_, let recipients): confirmed += UInt64(recipients.count)
-            case .prove, .answered, .closed: break
+    mutating func planned(_ work: PushPlan.Work) {
+        switch work {
+        case .push(_, let targets, _):
+            for target in targets {
+                escalations[DeviceState(rawValue: target.reason)?.rawValue ?? Self.otherCause, default: 0] += 1
             }
+        case .confirmed(_, let recipients, _): confirmed += UInt64(recipients.count)
+        case .opened, .confirmedLate, .replayed, .late, .closed: break
         }
+    }
+
+    /// Notes the state at a turn's end.
+    mutating func note(_ book: DeliveryBook) {
+        openEvents = book.escalation.eventCount
+        openTargets = book.escalation.targetCount
+        attendedConnections = book.attendance.connectionCount
     }
 
     mutating func replayed(events: Int) {

@@ -1,22 +1,22 @@
-internal import HubAPI
 internal import HubChannels
+internal import HubOutbox
 internal import HubPush
 internal import HubStorage
 internal import HubTransport
 internal import HubWebhooks
 internal import Synchronization
 
-/// A copy of one loop's numbers.
+/// A copy of one loop's counters.
 struct LoopReading: Sendable {
     let loop: LoopCounters
     let engine: EngineCounters
 }
 
-/// Gathers what every part has counted, and writes it out for Prometheus.
+/// Gathers the counters of all parts, and writes them for Prometheus.
 ///
-/// Each part keeps plain numbers where it works: a loop on its own thread, added to once for a fan-out and never for a subscriber. A
-/// reading asks each loop by its mailbox for a copy, takes the others' under their own locks, and adds up. So being counted costs a
-/// delivery nothing, and being read costs a loop a message.
+/// Each part keeps plain numbers where it works. A loop counts on its own thread, once per fan-out and never per subscriber. A reading asks
+/// each loop by mailbox for a copy, takes all others under their own locks, and adds up. So counting costs a delivery nothing, and a
+/// reading costs a loop one message.
 final class MetricsCollector: Sendable {
     private let ports: EnginePorts
     private let accepted: Acceptor.Counts
@@ -27,7 +27,7 @@ final class MetricsCollector: Sendable {
     private let store: SQLiteStore
     private let webhooks: WebhookService?
 
-    /// - Parameter webhooks: nil when no app has any.
+    /// - Parameter webhooks: nil if no app has webhooks.
     init(
         ports: EnginePorts, accepted: Acceptor.Counts, delivery: DeliveryService, outbox: Outbox, gateway: PushRouter,
         pushReports: PushReports, store: SQLiteStore, webhooks: WebhookService?
@@ -42,14 +42,14 @@ final class MetricsCollector: Sendable {
         self.webhooks = webhooks
     }
 
-    /// Hands over the whole text once, from a thread of its own. Not before every loop has come to the end of what it is doing.
+    /// Hands over the whole text once, from a task of its own, after every loop has finished its present work.
     func read(done: @escaping @Sendable (String) -> Void) {
         let readings = LoopReadings(count: ports.count)
         for loop in 0..<ports.count {
             ports.post(
                 .measure { [self] reading in
                     guard let all = readings.add(reading, of: loop) else { return }
-                    // Off the loop: the rest waits for actors, and writing it all down takes a while.
+                    // The rest waits for actors and formats the text, which takes too long for a loop.
                     Task { done(await text(all)) }
                 }, to: loop)
         }
@@ -58,9 +58,9 @@ final class MetricsCollector: Sendable {
     private func text(_ loops: [LoopReading]) async -> String {
         var text = MetricsText()
         text.connections(loops, accepted: accepted)
-        text.messages(loops, stored: delivery.figures.withLock { $0.published })
+        text.messages(loops, stored: delivery.counters.withLock { $0.published })
         text.loops(loops)
-        text.delivery(delivery.figures.withLock { $0 }, waiting: delivery.waitingCount)
+        text.delivery(delivery.counters.withLock { $0 }, waiting: delivery.waitingCount)
         text.pushes(gateway.counts, alarms: pushReports.alarms)
         text.outbox(await outbox.figures)
         text.lanes(gateway.lanes)
@@ -70,7 +70,7 @@ final class MetricsCollector: Sendable {
         return text.text
     }
 
-    /// What the loops have answered so far.
+    /// Readings of the loops that have answered so far.
     private final class LoopReadings: Sendable {
         private let readings: Mutex<[Int: LoopReading]>
         private let count: Int
@@ -80,7 +80,7 @@ final class MetricsCollector: Sendable {
             readings = Mutex([:])
         }
 
-        /// - Returns: all of them, by the loops' order, once the last one is there.
+        /// - Returns: all readings in the loops' order, once the last one has come; nil before.
         func add(_ reading: LoopReading, of loop: Int) -> [LoopReading]? {
             readings.withLock { readings in
                 readings[loop] = reading

@@ -1,10 +1,9 @@
-internal import HubAPI
 internal import HubChannels
 internal import HubCore
 internal import HubTransport
 internal import PusherProtocol
 
-/// What is counted on the loops. Sums of all of them, where one loop's share tells nothing.
+/// Counters of the loops, as sums unless one loop's share is of interest.
 extension MetricsText {
     mutating func connections(_ loops: [LoopReading], accepted: Acceptor.Counts) {
         func sum(_ number: (Loop.Counters) -> UInt64) -> UInt64 { loops.reduce(0) { $0 + number($1.loop.counters) } }

@@ -1,9 +1,9 @@
-internal import HubAPI
+internal import HubDefinitions
 internal import HubDelivery
 
-/// What delivery has decided and heard.
+/// Counters of delivery's decisions and receipts.
 extension MetricsText {
-    /// - Parameter waiting: publishes, reports and the like in front of delivery's task.
+    /// - Parameter waiting: messages in delivery's inbox.
     mutating func delivery(_ figures: DeliveryCounters, waiting: Int) {
         counter(
             "tandem_events_total", "Events that were committed, by the strictest policy that applied to somebody.",
@@ -38,7 +38,7 @@ extension MetricsText {
 }
 
 extension RecipientNote.Choice {
-    /// As a label.
+    /// Label of the choice.
     var word: String {
         switch self {
         case .socketOnly: "socket_only"

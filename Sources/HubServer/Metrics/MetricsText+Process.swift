@@ -1,9 +1,8 @@
 internal import Glibc
-internal import HubAPI
 
-/// What the system tells of this process, under the names that all Prometheus clients use.
+/// The system's numbers about this process, under the names that all Prometheus clients use.
 struct ProcessFacts: Sendable, Equatable {
-    /// Seconds of all threads together.
+    /// Seconds of processor time of all threads.
     var cpuSeconds = 0.0
     var residentBytes = 0
     var virtualBytes = 0
@@ -13,11 +12,11 @@ struct ProcessFacts: Sendable, Equatable {
     var startSeconds = 0.0
     var threads = 0
 
-    /// Reads `/proc`, which takes some microseconds; on kernels before 6.2 as long as there are descriptors.
+    /// Reads `/proc` in some microseconds; on kernels before 6.2 in O(n) of the descriptors.
     static func now() -> ProcessFacts {
         var facts = ProcessFacts()
         let ticks = Double(max(1, sysconf(Int32(_SC_CLK_TCK))))
-        // The second field is the program's name in parentheses, which may itself hold some.
+        // The second field is the program's name in parentheses, which may contain parentheses itself.
         let fields = (text(of: "/proc/self/stat")?.split(separator: ")").last ?? "").split(separator: " ")
         func field(_ number: Int) -> Double { fields.indices.contains(number - 3) ? Double(fields[number - 3]) ?? 0 : 0 }
         facts.cpuSeconds = (field(14) + field(15)) / ticks
@@ -33,7 +32,7 @@ struct ProcessFacts: Sendable, Equatable {
         return facts
     }
 
-    /// When the machine came up, in seconds since 1970.
+    /// Time at which the machine started, in seconds since 1970.
     private static let bootSeconds: Double = {
         let line = text(of: "/proc/stat")?.split(separator: "\n").first { $0.hasPrefix("btime ") }
         return line.flatMap { Double($0.dropFirst("btime ".count)) } ?? 0
@@ -47,7 +46,7 @@ struct ProcessFacts: Sendable, Equatable {
         defer { unsafe closedir(folder) }
         var count = 0
         while let entry = unsafe readdir(folder) { if unsafe entry.pointee.d_name.0 != CChar(UInt8(ascii: ".")) { count += 1 } }
-        // Without the one that reads.
+        // The descriptor that reads the folder is not counted.
         return count - 1
     }
 
@@ -76,12 +75,15 @@ extension MetricsText {
     }
 }
 
-/// What is running.
+/// Version and build of the program.
 package enum BuildInfo {
+    /// Version of the release.
     package static let version = "0.1.0"
     #if DEBUG
+    /// Build configuration.
     package static let configuration = "debug"
     #else
+    /// Build configuration.
     package static let configuration = "release"
     #endif
 }

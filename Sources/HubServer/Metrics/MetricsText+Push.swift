@@ -1,10 +1,11 @@
-internal import HubAPI
+internal import HubCore
 internal import HubDelivery
+internal import HubOutbox
 internal import HubPush
 internal import HubStorage
 internal import HubWebhooks
 
-/// What leaves the hub by other ways than its sockets, and what is written down.
+/// Counters of pushes, webhooks and the store.
 extension MetricsText {
     mutating func pushes(_ counts: [PushProvider: PushCounts], alarms: [PushAlarm: Int]) {
         counter(
@@ -79,7 +80,7 @@ extension MetricsText {
             lanes.map { Sample($1.refused, $0) })
     }
 
-    /// Two accounts of one Firebase project have one name: series must differ.
+    /// Lanes with distinct labels: two accounts of one Firebase project share a name, but series must differ.
     private static func named(_ figures: [LaneCounters]) -> [(labels: [(name: String, value: String)], LaneCounters)] {
         var seen: [String: Int] = [:]
         return figures.sorted { $0.name < $1.name }.map { lane in

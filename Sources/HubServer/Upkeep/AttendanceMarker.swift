@@ -2,19 +2,19 @@ internal import HubCore
 internal import HubDelivery
 internal import Logging
 
-/// Marks in the store, every few seconds, that somebody is connected. Coarse, because a start asks it for no more than whether people
-/// were there a moment ago; and nothing is written while nobody is.
+/// Marks in the store, every few seconds, that somebody is connected; writes nothing otherwise. Coarse, because a start only asks whether
+/// people were connected a moment ago.
 struct AttendanceMarker: Sendable {
     let store: any AttendanceMarkStore
     let time: any TimeSource
-    /// Whether somebody is connected to a channel that has a definition.
+    /// Whether somebody is connected to a channel with a definition.
     let isAttended: Flag
     let logger: Logger
 
-    /// How often it looks: who comes is marked within this time.
+    /// Time between two looks, within which the first connection is marked.
     private static let lookPeriod = Duration.seconds(1)
 
-    /// Works until its task is cancelled.
+    /// Runs until the task is cancelled.
     func run() async {
         var last: Int64?
         while true {
@@ -23,9 +23,9 @@ struct AttendanceMarker: Sendable {
         }
     }
 
-    /// Marks the present, unless the last mark is young enough or nobody is there.
-    /// - Parameter last: nil: none was made.
-    /// - Returns: the time of the newest mark.
+    /// Makes a mark, unless the last one is young enough or nobody is connected.
+    /// - Parameter last: time of the last mark; nil for none.
+    /// - Returns: time of the newest mark.
     func mark(after last: Int64?) async -> Int64? {
         let now = time.wallMilliseconds
         if let last, abs(now - last) < AttendanceMark.periodMilliseconds { return last }

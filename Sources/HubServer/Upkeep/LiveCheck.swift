@@ -1,18 +1,19 @@
+package import HubConfiguration
 internal import HubDelivery
 internal import HubPush
 internal import Logging
 
-/// What the push gateways say of the credentials: `tandem check --live`.
+/// The push gateways' answers about the credentials: `tandem check --live`.
 package struct LiveCheck: Sendable, Equatable {
-    /// One line for each gateway, environment and credential: what was asked, what was answered, what to do.
+    /// One line per gateway, environment and credential: the question, the answer, the remedy.
     package var lines: [String] = []
     /// Credentials, topics or projects that a gateway refused.
     package var refused = 0
-    /// Gateways that did not answer, or not to the point.
+    /// Gateways that did not answer, or gave an unexpected answer.
     package var failed = 0
 
     /// Sends one harmless request to each gateway; no device gets anything.
-    /// - Throws: when a credential cannot be read.
+    /// - Throws: `badConfiguration` if a credential cannot be read.
     package static func run(_ configuration: Configuration) async throws(ServerError) -> LiveCheck {
         let probes: CredentialChecks
         do throws(PushConfigurationError) {
@@ -37,7 +38,7 @@ package struct LiveCheck: Sendable, Equatable {
                 failed += 1
             case .otherEnvironmentOnly
             where answers.contains(where: { $0.place == answer.place && $0.provider == .apns && $0.probe.verdict == .good }):
-                // A key for one environment is a choice, as long as there is one it works in.
+                // A key for one environment is a choice, as long as another key works in the other.
                 verdict = "unusable"
             case .refused, .otherEnvironmentOnly:
                 verdict = "refused"
@@ -49,7 +50,7 @@ package struct LiveCheck: Sendable, Equatable {
         }
     }
 
-    /// Nil when every gateway is content.
+    /// Error for the process's end; nil if every gateway accepts the credentials.
     package var error: ServerError? {
         if refused > 0 {
             return ServerError(

@@ -1,17 +1,19 @@
 internal import CMemory
 internal import Synchronization
 
-/// Gives memory back to the system after large events, and after crowds.
+/// Returns memory to the system after large events, and after crowds.
 ///
-/// glibc keeps freed memory in arenas, each shared by a few threads. Different threads decide, store and send each event, so several arenas
-/// would each keep the memory of the largest event. A TLS handshake takes 44 KB for a while, between blocks that stay as long as the
-/// connection. After a crowd has left, a few remaining blocks would hold the memory of all.
+/// glibc keeps freed memory in arenas, each shared by a few threads. Different threads decide, store and send an event, so several arenas
+/// would each keep the memory of the largest one.
+///
+/// A TLS handshake takes 44 KB for a while, between blocks that live as long as the connection. After a crowd has left, a few remaining
+/// blocks would hold the memory of all.
 final class MemoryRelief: Sendable {
-    /// Deliveries of one commit from which on it is worth the while: some megabytes.
+    /// Deliveries of one commit above which trimming pays: some megabytes.
     static let deliveriesMin = 10_000
-    /// Connections that have come or gone from which on it is worth the while: some megabytes.
+    /// Connections that came or went after which trimming pays: some megabytes.
     static let connectionsMin = 1_000
-    /// By then what was read and decided for the event, or taken by handshakes, is free.
+    /// Time after which the memory of decisions or handshakes is free.
     static let pause = Duration.seconds(2)
 
     private let wait: @Sendable () async -> Void
@@ -20,10 +22,10 @@ final class MemoryRelief: Sendable {
     private let connections = Atomic<Int>(0)
 
     /// - Parameters:
-    ///   - wait: lasts for `pause`.
-    ///   - trim: gives back what is free. Takes some milliseconds, in which threads that share an arena with it may wait.
+    ///   - wait: returns after `pause`.
+    ///   - trim: returns free memory to the system, in some milliseconds. Threads that share an arena may wait for it.
     init(
-        // The task is nobody's to cancel.
+        // Nobody cancels the task.
         wait: @escaping @Sendable () async -> Void = { try? await Task.sleep(for: pause) },
         trim: @escaping @Sendable () -> Void = { tandem_memory_trim() }
     ) {
@@ -31,12 +33,12 @@ final class MemoryRelief: Sendable {
         self.trim = trim
     }
 
-    /// So many deliveries were committed together. Callable from any thread; returns at once.
+    /// Notes that so many deliveries were committed together. Callable from any thread; returns at once.
     func committed(deliveries: Int) {
         if deliveries >= Self.deliveriesMin { plan() }
     }
 
-    /// A connection has come or gone. Callable from any thread; returns at once.
+    /// Notes that a connection came or went. Callable from any thread; returns at once.
     func connectionChanged() {
         if connections.wrappingAdd(1, ordering: .relaxed).newValue % Self.connectionsMin == 0 { plan() }
     }

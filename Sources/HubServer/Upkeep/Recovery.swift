@@ -1,13 +1,8 @@
 internal import HubAPI
 internal import HubCore
+internal import HubDefinitions
 internal import HubDelivery
 internal import HubJSON
-
-/// An event that an earlier process left open, ready to be waited for again.
-struct RecoveredEvent: Sendable {
-    var opening: Escalation.Opening
-    let context: PushContext
-}
 
 /// Takes up the events whose receipts an earlier process still awaited.
 struct Recovery: Sendable {
@@ -18,12 +13,13 @@ struct Recovery: Sendable {
     let tokenAge: TokenAge
     let time: any TimeSource
 
-    /// Fan-outs that are taken up at one start; the oldest are first.
+    /// Most events that a start recovers, the oldest first.
     static let fanoutsMax = 20_000
-    /// Read at a time: one of a large session takes tens of kilobytes.
+    /// Events read at a time: one of a large session takes tens of kilobytes.
     static let pageMax = 200
 
-    /// Everybody who is unsettled is waited for once more: for as long as people take to come back after the server was away.
+    /// Reads the open events. Every unsettled recipient is awaited once more, for as long as people take to return after the server's
+    /// absence.
     func events() async throws -> [RecoveredEvent] {
         var recovered: [RecoveredEvent] = []
         var orphans: [RecipientSettlement] = []
@@ -33,7 +29,7 @@ struct Recovery: Sendable {
                 if let event = try await recover(fanout) {
                     recovered.append(event)
                 } else {
-                    // Nobody is left, or nobody says any more what would have been pushed.
+                    // No recipient is left, or the definition or session is gone.
                     orphans.append(RecipientSettlement(event: fanout.event.id, isClosed: true))
                 }
             }
@@ -43,46 +39,24 @@ struct Recovery: Sendable {
         return recovered
     }
 
-    private func recover(_ fanout: OpenRecipients) async throws -> RecoveredEvent? {
-        let record = fanout.event
-        guard let (definition, placeholders) = definitions.match(channel: record.channel), let event = definition.events[record.name],
-            !fanout.unsettled.isEmpty, let entries = try await entries(record, definition, placeholders, event)
+    private func recover(_ open: OpenRecipients) async throws -> RecoveredEvent? {
+        let record = open.event
+        guard let (definition, placeholders) = definitions.match(channel: record.channel), let event = definition.events[record.name]
         else { return nil }
-        let data = (try? JSONValue(parsing: record.data)) ?? .null
-        // Where each device stands for itself, some of a recipient's may have been pushed to already.
+        // Where each device stands for itself, some of a recipient's devices may have a row already.
         let rows = definition.scope == .device ? try await store.deliveries(event: record.id) : []
-        let pushed = Set(rows.map { [$0.user, $0.device] })
-        let targets = fanout.unsettled.flatMap { place -> [Escalation.Target] in
-            guard let entry = entries[fanout.users[place]],
-                let variant = event.variant(user: entry.user, role: entry.participant?.role, channelUser: placeholders.user, data: data),
-                let wait = variant.policy.wait(.serverGrace, graceLeft: .seconds(DeviceState.bootGraceSeconds))
-            else { return [] }
-            let lifetime = record.committedAt + variant.ttlMilliseconds - time.wallMilliseconds
-            let devices: [String?] =
-                definition.scope == .device
-                ? Decision.usableDevices(tokenAge.worthTrying(entry.devices, for: variant.policy, now: time.wallMilliseconds)).map(\.id)
-                    .filter { !pushed.contains([entry.user, $0]) } : [nil]
-            return devices.map {
-                Escalation.Target(
-                    user: entry.user, device: $0, policy: variant.policy, wait: wait.milliseconds, lifetime: lifetime, recipient: place,
-                    reason: DeviceState.serverGrace.rawValue)
-            }
-        }
-        guard !targets.isEmpty else { return nil }
-        let opening = Escalation.Opening(
-            number: 0, event: record.id, app: record.app, channel: record.channel, attendedUpTo: Array(repeating: 0, count: loopCount),
-            targets: targets)
-        let context = PushContext(record: record, definition: definition, event: event, placeholders: placeholders, data: data)
-        return RecoveredEvent(opening: opening, context: context)
+        return RecoveredEvent(
+            open, event: event, audience: try await audience(record, definition, placeholders, event),
+            data: (try? JSONValue(parsing: record.data)) ?? .null, rows: rows, loopCount: loopCount, tokenAge: tokenAge,
+            at: time.moment)
     }
 
-    /// Nil when the event's session is gone.
-    private func entries(
+    /// Nil: the event's session is gone.
+    private func audience(
         _ record: EventRecord, _ definition: ChannelDefinition, _ placeholders: ChannelPattern.Match, _ event: EventDefinition
-    ) async throws -> [String: EventAudience.Entry]? {
+    ) async throws -> EventAudience? {
         do {
-            let audience = try await reader.audience(app: record.app, definition, placeholders, event)
-            return Dictionary(audience.entries.map { ($0.user, $0) }, uniquingKeysWith: { first, _ in first })
+            return try await reader.audience(app: record.app, definition, placeholders, event)
         } catch is PublishRefusal {
             return nil
         }

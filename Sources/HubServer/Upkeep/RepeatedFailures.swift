@@ -2,35 +2,35 @@ package import HubCore
 package import Logging
 internal import Synchronization
 
-/// How often one failure is told: the first time at once, then what came meanwhile together, every ten seconds at most.
+/// Pace of one failure's log lines: the first at once, then a count of later ones, at most one line per ten seconds.
 struct RepeatedFailure: Equatable {
     static let periodNanoseconds: UInt64 = 10_000_000_000
 
     private var toldAt: UInt64?
-    /// Since it was told last.
+    /// Failures since the last line.
     private var untold = 0
 
-    /// It happened once more.
+    /// Counts a failure.
     /// - Parameter now: nanoseconds of the monotonic clock.
-    /// - Returns: how often it happened that nobody was told of, when it is time to tell; else nil.
+    /// - Returns: number of failures to report if a line is due; nil otherwise.
     mutating func happened(now: UInt64) -> Int? {
         untold += 1
         return take(now: now)
     }
 
-    /// Failures left to tell once the ten seconds are over; nil: nothing, or not yet.
+    /// Number of failures to report once the ten seconds are over; nil if none, or not yet.
     mutating func rest(now: UInt64) -> Int? { untold == 0 ? nil : take(now: now) }
 
-    /// Failures left to tell, although the ten seconds are not over.
+    /// Number of failures to report, even within the ten seconds; nil if none.
     mutating func restAtOnce() -> Int? {
         defer { untold = 0 }
         return untold == 0 ? nil : untold
     }
 
-    /// Nothing is held back.
+    /// Whether all failures have been reported.
     var isTold: Bool { untold == 0 }
 
-    /// It has not happened for so long that it is as if it never had.
+    /// Whether the failure is so long ago that it may be forgotten.
     func isOver(now: UInt64) -> Bool { untold == 0 && toldAt.map { now - $0 >= Self.periodNanoseconds } ?? true }
 
     private mutating func take(now: UInt64) -> Int? {
@@ -41,9 +41,9 @@ struct RepeatedFailure: Equatable {
     }
 }
 
-/// Lines of the log that say the same failure again and again, as many as a full disk makes of each call: one in ten seconds with a count.
+/// Joins log lines that repeat a failure into one per ten seconds, with a count. A full disk makes one of each call.
 ///
-/// A failure is a line with an `error`; its message tells it from others. All other lines pass as they are.
+/// A failure is a line with an `error`, identified by its message. All other lines pass unchanged.
 package final class RepeatedFailures: Sendable {
     private struct Entry {
         var failure = RepeatedFailure()
@@ -51,14 +51,15 @@ package final class RepeatedFailures: Sendable {
         let handler: any LogHandler
     }
 
-    /// Messages that are told apart; more are written as they come.
+    /// Most messages that are tracked; failures with further ones are logged unchanged.
     static let messagesMax = 256
-    /// The text of a line that stands for several.
+    /// Metadata key of the count.
     static let countKey = "failures"
 
     private let entries = Mutex<[String: Entry]>([:])
     private let time: any TimeSource
 
+    /// - Parameter time: source of the monotonic clock.
     package init(time: any TimeSource) {
         self.time = time
     }
@@ -80,14 +81,14 @@ package final class RepeatedFailures: Sendable {
         }
         if let count { handler.log(event: event.counting(count)) }
         guard isHeldBack else { return }
-        // The last ones of a series are told as well, when nothing follows that would tell them.
+        // The last failures of a series are reported even if no other follows.
         Task { [weak self] in
             do { try await Task.sleep(for: .nanoseconds(RepeatedFailure.periodNanoseconds)) } catch { return }
             self?.tellRest { $0.rest(now: $1) }
         }
     }
 
-    /// Tells what was held back, at the end of the process.
+    /// Reports everything held back, at the end of the process.
     package func flush() { tellRest { failure, _ in failure.restAtOnce() } }
 
     func tellRest(_ take: (inout RepeatedFailure, UInt64) -> Int?) {
@@ -112,11 +113,12 @@ extension LogEvent {
     }
 }
 
-/// A log in which repeated failures are one line in ten seconds.
+/// A log handler that writes repeated failures as one line per ten seconds.
 package struct PacedLogHandler: LogHandler {
     private var base: any LogHandler
     private let failures: RepeatedFailures
 
+    /// A handler that writes to `base`.
     package init(_ base: any LogHandler, failures: RepeatedFailures) {
         self.base = base
         self.failures = failures

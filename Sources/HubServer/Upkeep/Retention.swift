@@ -2,35 +2,33 @@ internal import HubCore
 internal import HubDelivery
 internal import Logging
 
-/// Forgets what is kept for a time only: answers under idempotency keys, events that have ended, and devices
-/// whose tokens have expired.
+/// Removes expired data: answers under idempotency keys, ended events, and devices whose tokens have expired.
 ///
-/// In small steps with pauses between them, because each holds the store's one writer while publishers wait for it.
+/// Works in small steps with pauses, because each step holds the store's only writer while publishers wait.
 struct Retention: Sendable {
     let store: any DeliveryStore
-    let directory: any HubDelivery.Directory
+    let directory: any PeopleStore
     let clock: RetentionClock
     let logger: Logger
 
-    /// How long an event and its trail are kept after it was published, in milliseconds: 30 days. No push lives longer than
-    /// the 28 days that FCM keeps one.
+    /// Milliseconds for which an event and its trail are kept after its commit: 30 days. No push lives longer than the 28 days of FCM.
     static let eventLifeMilliseconds: Int64 = 30 * 24 * 60 * 60 * 1000
     static let period: Duration = .seconds(60)
-    /// Answers of each kind that one transaction removes.
+    /// Most answers of each kind that one transaction removes.
     static let answersStepMax = 500
-    /// Events that one transaction removes; each may have a row for every device of a full session.
+    /// Most events that one transaction removes; each may have a row per device of a full session.
     static let eventsStepMax = 50
-    /// Devices that one transaction removes.
+    /// Most devices that one transaction removes.
     static let devicesStepMax = 500
     static let pause: Duration = .milliseconds(20)
 
-    /// Works until its task is cancelled.
+    /// Runs until the task is cancelled.
     func run() async {
         while await sleep(Self.period) { await forget() }
     }
 
-    /// One round: returns when nothing is left to be forgotten, or the task is cancelled.
-    /// - Parameter answersMax: answers that stay at most, however young.
+    /// Removes everything that is old; returns early if the task is cancelled.
+    /// - Parameter answersMax: most answers that stay, however young.
     func forget(answersMax: Int = AnswerRecord.keptMax) async {
         do {
             var displaced = 0
@@ -56,7 +54,7 @@ struct Retention: Sendable {
         }
     }
 
-    /// False: cancelled.
+    /// Returns false if cancelled.
     private func sleep(_ duration: Duration) async -> Bool {
         do { try await Task.sleep(for: duration) } catch { return false }
         return true

@@ -2,13 +2,14 @@ internal import HubCore
 internal import HubDelivery
 internal import Synchronization
 
-/// Tells how old something in the store has to be called to be old for certain, whatever the wall clock did meanwhile.
+/// Computes the time before which rows are certainly old enough, whatever the wall clock did.
 ///
-/// Rows bear the wall clock's time of their making. Where the clock was set forward since, they look older than they are. So an age is
-/// measured by the slowest of the clocks that were in force during it: nothing is forgotten early, and after that age the clock
-/// as it is now counts alone. A clock that was set back makes rows look younger, and they are kept for that much longer.
+/// Rows have the wall clock's time of their creation. If the clock was set forward since, they look older than they are. So a row's age is
+/// measured by the slowest clock in force during that time, and nothing is removed early. Later, the present clock counts alone.
+///
+/// A clock that was set back makes rows look younger, so they are kept longer.
 final class RetentionClock: Sendable {
-    /// How far the wall clock was ahead of the monotonic one, until when. Both in milliseconds.
+    /// Lead of the wall clock over the monotonic one, and the end of its validity, both in milliseconds.
     private struct Lead {
         let milliseconds: Int64
         let endedAt: Int64
@@ -22,15 +23,15 @@ final class RetentionClock: Sendable {
     private let state: Mutex<State>
     private let time: any TimeSource
 
-    /// Steps that are told apart; of more the two oldest count as one.
+    /// Most steps that are kept; of more, the two oldest are joined.
     static let stepsMax = 64
-    /// Nothing is kept for a time that is longer than this.
+    /// Longest time for which anything is kept.
     private static let lifeMax = TokenAge.expiredAfterMilliseconds
-    /// From this on the store and the clock do not agree, in milliseconds: a day.
+    /// Difference between store and clock that is reported at a start, in milliseconds: a day.
     static let doubtMilliseconds: Int64 = 86_400_000
 
-    /// - Parameter newest: the latest time that the store knows, in milliseconds since 1970; nil: it is empty. How long nothing ran since
-    ///   then only the wall clock says, and it may be wrong: what is older counts as if no time had passed.
+    /// - Parameter newest: latest time in the store, in milliseconds since 1970; nil if empty. Only the wall clock, which may be wrong,
+    ///   knows how long nothing ran since. So older rows count as if no time had passed.
     init(time: any TimeSource, newest: Int64?) {
         self.time = time
         var state = State()
@@ -42,7 +43,7 @@ final class RetentionClock: Sendable {
 
     private static func milliseconds(_ time: any TimeSource) -> Int64 { Int64(clamping: time.monotonicNanoseconds / 1_000_000) }
 
-    /// The log line of a start where the store and the clock do not agree.
+    /// Log line for a start whose clock contradicts the store; nil if it does not.
     static func doubt(newest: Int64?, now: Int64) -> String? {
         guard let newest, abs(now - newest) >= doubtMilliseconds else { return nil }
         let days = abs(now - newest) / doubtMilliseconds
@@ -51,7 +52,7 @@ final class RetentionClock: Sendable {
             : "the clock is \(days) days behind what the store saw last: nothing is forgotten until it has caught up"
     }
 
-    /// Before this time, in milliseconds since 1970, everything has lived for as long, in milliseconds.
+    /// Time in milliseconds since 1970 before which every row has lived for at least `life` milliseconds.
     func cutoff(life: Int64) -> Int64 {
         state.withLock { state in
             let now = Self.milliseconds(time)

@@ -5,10 +5,10 @@ internal import HubDelivery
 internal import Logging
 internal import PusherProtocol
 
-/// Publishes what was scheduled when its time has come, by the way of every other publish.
+/// Publishes scheduled events when their time has come, on the same way as all others.
 ///
-/// What waits is in the store alone. A publish takes its row with it in the transaction of its commit, so a crash leaves either
-/// the row, which is due at the next start, or what it became. One task, which sleeps until the soonest is due.
+/// Waiting publishes are only in the store. The transaction of a publish's commit ends its row. So a crash leaves either the row, which is
+/// due at the next start, or the events. One task sleeps until the next publish is due.
 final class ScheduledPublishes: SchedulePort {
     private let inbox = Inbox<Void>()
     private let alarm = Alarm()
@@ -18,11 +18,11 @@ final class ScheduledPublishes: SchedulePort {
     private let time: any TimeSource
     private let logger: Logger
 
-    /// Publishes that are handed over together.
+    /// Most publishes that are handed over together.
     static let batchMax = 64
-    /// How long after something that may pass by itself it is tried again, in milliseconds.
+    /// Milliseconds after which a publish is tried again that failed for a temporary reason.
     static let retryMilliseconds: Int64 = 1000
-    /// The longest sleep, in milliseconds: times are those of the wall clock, which an operator may set meanwhile.
+    /// Longest sleep in milliseconds: due times are the wall clock's, which an operator may set.
     static let sleepMillisecondsMax: Int64 = 30_000
 
     init(store: any DeliveryStore, apps: AppDirectory, desk: any EventPort, time: any TimeSource, logger: Logger) {
@@ -39,14 +39,14 @@ final class ScheduledPublishes: SchedulePort {
     }
 
     private func wake() {
-        // One is enough, and one more for what comes while it is being worked off.
+        // One entry is enough; one more may arrive while it is handled.
         _ = inbox.offer((), limit: 1)
     }
 
-    /// What is being published is finished; nothing else is begun.
+    /// Stops after the publishes that are under way.
     func close() { inbox.close() }
 
-    /// Works until `close`. Call once.
+    /// Runs until `close`; called once.
     func run() async {
         wake()
         while await inbox.next() != nil {
@@ -64,7 +64,7 @@ final class ScheduledPublishes: SchedulePort {
         alarm.set(at: nil, now: time.wallMilliseconds) {}
     }
 
-    /// - Returns: whether something that is due could not be published for now.
+    /// - Returns: whether a due publish has to be tried again.
     private func publishDue() async throws -> Bool {
         while true {
             let due = try await store.dueScheduled(now: time.wallMilliseconds, limit: Self.batchMax)
@@ -72,7 +72,7 @@ final class ScheduledPublishes: SchedulePort {
             var isHeldUp = false
             for (publish, refusal) in await handOver(due) {
                 switch refusal {
-                // Cancelled in the last moment.
+                // The publish was cancelled at the last moment.
                 case nil, PublishRefusal.notWaiting: break
                 case let refusal? where refusal.status == 503: isHeldUp = true
                 case let refusal?: try await fail(publish, refusal.sentence)
@@ -82,7 +82,7 @@ final class ScheduledPublishes: SchedulePort {
         }
     }
 
-    /// In order, without waiting for one before the next, so that they are committed together.
+    /// Submits publishes in order without waiting in between, so that they are committed together.
     private func handOver(_ due: [ScheduledPublish]) async -> [(ScheduledPublish, PublishRefusal?)] {
         let (answers, continuation) = AsyncStream.makeStream(of: (Int, PublishRefusal?).self)
         for (index, publish) in due.enumerated() {
@@ -103,7 +103,7 @@ final class ScheduledPublishes: SchedulePort {
         return answered
     }
 
-    /// Everything is checked again: the app, its limits, and by delivery the session and the data, as of now.
+    /// The app and its limits are checked again, and delivery checks session and data as of now.
     private func command(
         _ publish: ScheduledPublish, answer: @escaping @Sendable (PublishRefusal?) -> Void
     ) throws(PublishRefusal) -> PublishCommand {
@@ -124,7 +124,7 @@ final class ScheduledPublishes: SchedulePort {
     }
 
     private func fail(_ publish: ScheduledPublish, _ sentence: String) async throws {
-        // The reason may quote the event's data, which has no place in a log.
+        // The reason may quote the event's data, which must not be logged.
         logger.warning(
             "a scheduled event was refused when its time came: see GET /apps/{app}/scheduled?state=failed",
             metadata: ["app": "\(publish.app)", "scheduled.id": "\(publish.id)"])

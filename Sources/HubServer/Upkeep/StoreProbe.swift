@@ -1,19 +1,19 @@
 internal import HubStorage
 internal import Logging
 
-/// Writes to a store that fails, once a second, so that the hub is ready again when the disk is, also when nobody publishes.
+/// Writes to a failing store once a second, so that the hub notices a working disk even if nobody publishes.
 struct StoreProbe: Sendable {
     let store: SQLiteStore
     let logger: Logger
 
     private static let period = Duration.seconds(1)
 
-    /// The sentence of `/ready` for a store that fails.
+    /// Message of `/ready` for a failing store; nil otherwise.
     static func refusal(_ health: StoreHealth) -> String? {
         health.isFailing ? "the store takes no writes: see whether its disk is full, and what the log says" : nil
     }
 
-    /// Works until its task is cancelled.
+    /// Runs until the task is cancelled.
     func run() async {
         var wasFailing = false
         while true {
@@ -22,6 +22,7 @@ struct StoreProbe: Sendable {
         }
     }
 
+    /// Writes to a failing store, and logs changes.
     /// - Returns: whether the store fails.
     func look(wasFailing: Bool) async -> Bool {
         let health = store.health
@@ -29,7 +30,7 @@ struct StoreProbe: Sendable {
             if !wasFailing {
                 logger.error("not ready: the store takes no writes", metadata: ["error": "\(health.error?.description ?? "")"])
             }
-            // The store's health has its error.
+            // The store's health keeps the error.
             try? await store.probe()
         }
         let isFailing = store.health.isFailing

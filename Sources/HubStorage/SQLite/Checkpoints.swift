@@ -27,7 +27,10 @@ final class Checkpoints: Sendable {
 
     /// - Parameter total: rows that the writer has changed since it was opened.
     func noteChanges(total: Int) {
-        state.withLock { $0.total = total }
+        state.withLock { state in
+            assert(total >= state.total, "\(state.total) rows had changed, and now \(total)")
+            state.total = total
+        }
     }
 
     func runIfDue() async {
@@ -36,7 +39,10 @@ final class Checkpoints: Sendable {
         do {
             // A passive checkpoint moves pages that no reader needs any more, and never blocks.
             _ = try await pool.writeWithoutTransaction { db in try db.checkpoint(.passive) }
-            state.withLock { $0.emptiedAt = total }
+            state.withLock { state in
+                assert(state.emptiedAt == emptiedAt && total <= state.total, "two checkpoints ran at once")
+                state.emptiedAt = total
+            }
         } catch {
             // The log stays, and the next transaction's checkpoint tries again. A failing disk has failed that transaction too.
         }

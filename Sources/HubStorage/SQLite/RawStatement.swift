@@ -99,6 +99,7 @@ struct RawStatement {
         }
         let place = unsafe UnsafeMutableBufferPointer(rebasing: chunks[chunks.count - 1][used..<used + count])
         used += count + 1
+        assert(unsafe used <= chunks[chunks.count - 1].count, "\(used) bytes in a chunk of \(unsafe chunks[chunks.count - 1].count)")
         text.withUTF8 { utf8 in
             if let from = utf8.baseAddress, let to = place.baseAddress {
                 unsafe UnsafeMutableRawPointer(to).copyMemory(from: from, byteCount: count)

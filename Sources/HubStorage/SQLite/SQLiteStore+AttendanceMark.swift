@@ -1,6 +1,7 @@
 import GRDB
 
 extension SQLiteStore {
+    /// `AttendanceMarkStore.markAttendance`: overwrites one row.
     package func markAttendance(at time: Int64) async throws {
         try await write { db in
             try db.cachedStatement(
@@ -19,6 +20,7 @@ extension SQLiteStore {
         }
     }
 
+    /// `AttendanceMarkStore.lastAttendance`: reads one row.
     package func lastAttendance() async throws -> Int64? {
         try await read { db in try Int64.fetchOne(db, sql: "SELECT at FROM attendance_mark WHERE id = 1") }
     }

@@ -2,6 +2,7 @@ import GRDB
 import HubDelivery
 
 extension SQLiteStore {
+    /// `OnceStore.sentOnce`: one look-up per user.
     package func sentOnce(app: String, key: String, users: [String]) async throws -> Set<String> {
         if users.isEmpty { return [] }
         return try await read { db in

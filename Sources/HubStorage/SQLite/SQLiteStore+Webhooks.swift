@@ -3,6 +3,7 @@ import GRDB
 package import HubDelivery
 
 extension SQLiteStore {
+    /// `WebhookStore.updateWebhooks`: one row per batch, all in one transaction.
     package func updateWebhooks(adding batches: [WebhookBatch], removing rows: [Int64]) async throws -> [Int64] {
         if batches.isEmpty, rows.isEmpty { return [] }
         return try await write(rows: batches.count + rows.count) { db in
@@ -15,11 +16,13 @@ extension SQLiteStore {
                 ).execute(arguments: [
                     batch.app, batch.url, batch.key, batch.signature, batch.timeMilliseconds, Data(batch.body),
                 ])
+                assert(db.changesCount == 1, "a batch of webhooks was written into \(db.changesCount) rows")
                 return db.lastInsertedRowID
             }
         }
     }
 
+    /// `WebhookStore.webhooks`: a walk along the row numbers.
     package func webhooks(after row: Int64, limit: Int) async throws -> [StoredWebhook] {
         try await read { db in
             try Row.fetchAll(

@@ -34,7 +34,11 @@ package final class StoreLock: Sendable {
         if ftruncate(descriptor, 0) == 0 { _ = unsafe pwrite(descriptor, text, text.count, 0) }
     }
 
-    deinit { if descriptor >= 0 { close(descriptor) } }
+    deinit {
+        guard descriptor >= 0 else { return }
+        let code = close(descriptor)
+        assert(code == 0 || errno != EBADF, "the lock of \(path) was released already")
+    }
 
     private static var reason: String { unsafe String(cString: strerror(errno)) }
 

@@ -59,11 +59,11 @@ package final class Acceptor: Sendable {
                         proxy: proxy,
                         counts: counts)
                     reception.run()
-                    Glibc.close(epoll)
-                    Glibc.close(wakeRead)
+                    Descriptor.close(epoll)
+                    Descriptor.close(wakeRead)
                 })
         } catch {
-            for descriptor in [epoll] + pipe where descriptor >= 0 { Glibc.close(descriptor) }
+            for descriptor in [epoll] + pipe where descriptor >= 0 { Descriptor.close(descriptor) }
             socket.close()
             throw error
         }
@@ -86,7 +86,7 @@ package final class Acceptor: Sendable {
         _ = unsafe write(wakeWrite, &byte, 1)
         thread.join()
         socket.close()
-        Glibc.close(wakeWrite)
+        Descriptor.close(wakeWrite)
     }
 
     /// Accepted connections that have sent nothing yet. Any thread.
@@ -98,6 +98,7 @@ package final class Acceptor: Sendable {
         fileprivate let refused = Atomic<UInt64>(0)
         fileprivate let waiting = Atomic<Int>(0)
 
+        /// No connections yet.
         package init() {}
 
         /// Connections accepted so far.
@@ -154,7 +155,7 @@ package final class Acceptor: Sendable {
                     let descriptor = unsafe events[index].data.fd
                     if descriptor == wake {
                         vestibule.closeAll()
-                        Glibc.close(spare)
+                        if spare >= 0 { Descriptor.close(spare) }
                         return
                     }
                     if descriptor == listener {
@@ -179,11 +180,12 @@ package final class Acceptor: Sendable {
                 let descriptor = tandem_accept(listener)
                 // The system returns the lowest free number, so no lower one is free.
                 if descriptor >= descriptorsEnd {
-                    Glibc.close(descriptor)
+                    Descriptor.close(descriptor)
                     counts.refused.add(1, ordering: .relaxed)
                     continue
                 }
                 if descriptor >= 0 {
+                    assert(!vestibule.contains(descriptor), "descriptor \(descriptor) waits, but the kernel has given it away again")
                     var on: Int32 = 1
                     unsafe setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &on, socklen_t(MemoryLayout<Int32>.size))
                     counts.accepted.add(1, ordering: .relaxed)
@@ -204,7 +206,7 @@ package final class Acceptor: Sendable {
                 switch proxy.admits(peerAddress(descriptor)) ? ProxyHeader.take(descriptor) : .invalid {
                 case .incomplete where vestibule.admit(descriptor, now: now, needsHeader: true): return
                 case .incomplete, .invalid:
-                    Glibc.close(descriptor)
+                    Descriptor.close(descriptor)
                     return
                 case .complete(_, let found): address = found
                 }
@@ -221,7 +223,7 @@ package final class Acceptor: Sendable {
                 case .incomplete where !isEnd: return
                 case .incomplete, .invalid:
                     _ = vestibule.release(descriptor)
-                    Glibc.close(descriptor)
+                    Descriptor.close(descriptor)
                     return
                 case .complete(_, let address): vestibule.tookHeader(descriptor, address)
                 }
@@ -231,18 +233,19 @@ package final class Acceptor: Sendable {
         }
 
         private mutating func place(_ descriptor: Int32, _ words: FirstWords, _ address: IPAddress?) {
+            assert(!vestibule.contains(descriptor), "descriptor \(descriptor) is placed and waits still")
             switch words {
-            case .ended: Glibc.close(descriptor)
+            case .ended: Descriptor.close(descriptor)
             case .request: loops[requests.next(loads: loops.map(\.requestLoad))].hand(over: descriptor, isRequest: true, address: address)
             case .other, .none: loops[others.next(loads: loops.map { $0.load - $0.requestLoad })].hand(over: descriptor, address: address)
             }
         }
 
         private mutating func refuse() {
-            Glibc.close(spare)
+            if spare >= 0 { Descriptor.close(spare) }
             let refused = Glibc.accept(listener, nil, nil)
             if refused >= 0 {
-                Glibc.close(refused)
+                Descriptor.close(refused)
                 counts.refused.add(1, ordering: .relaxed)
             }
             unsafe spare = open("/dev/null", O_RDONLY | O_CLOEXEC)

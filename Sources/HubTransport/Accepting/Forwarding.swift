@@ -7,6 +7,7 @@ package struct Forwarding: Sendable {
     /// Called for each untrusted peer that sends the header.
     package var noteStranger: @Sendable (_ peer: String) -> Void = { _ in }
 
+    /// No proxy is trusted.
     package init() {}
 
     /// The address that a request counts for: the right-most hop that is no trusted proxy. Entries written by the

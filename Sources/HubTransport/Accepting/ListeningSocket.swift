@@ -27,7 +27,7 @@ package final class ListeningSocket: Sendable {
 
     /// Closes the socket and resets connections that were not accepted. Safe to call again.
     package func close() {
-        if !isClosed.exchange(true, ordering: .acquiringAndReleasing) { Glibc.close(descriptor) }
+        if !isClosed.exchange(true, ordering: .acquiringAndReleasing) { Descriptor.close(descriptor) }
     }
 
     private static func listen(host: String, port: Int) throws(TransportError) -> (descriptor: Int32, port: Int) {
@@ -50,7 +50,7 @@ package final class ListeningSocket: Sendable {
         else {
             let inUse = errno == EADDRINUSE
             let error = TransportError(system: "cannot listen on \(host):\(port)")
-            Glibc.close(descriptor)
+            Descriptor.close(descriptor)
             throw inUse
                 ? TransportError(
                     "cannot listen on \(host):\(port): the port is in use; choose another with --port, or stop the program that has it")

@@ -83,12 +83,20 @@ struct Lobby: ~Copyable {
         // Edge-triggered: half a header stays in the kernel and must not be reported again.
         var event = unsafe epoll_event(events: EPOLLIN.rawValue | EPOLLRDHUP.rawValue | EPOLLET.rawValue, data: epoll_data(fd: descriptor))
         guard unsafe epoll_ctl(epoll, EPOLL_CTL_ADD, descriptor, &event) == 0 else { return false }
+        assert(serials[descriptor] == nil, "descriptor \(descriptor) waits already")
+        assert(order.last.map { $0.deadline <= now + quietMilliseconds } ?? true, "a deadline before the last one at \(now) ms")
         if needsHeader { headerless.insert(descriptor) }
         addresses[descriptor] = address
         lastSerial += 1
         serials[descriptor] = lastSerial
         order.append((descriptor, lastSerial, now + quietMilliseconds))
+        assert(isConsistent, "\(serials.count) connections wait in \(order.count - head) places")
         return true
+    }
+
+    /// Whether every waiting connection has a place in the order, and only waiting ones lack a header or have an address.
+    private var isConsistent: Bool {
+        head <= order.count && serials.count <= order.count - head && headerless.count <= serials.count && addresses.count <= serials.count
     }
 
     func contains(_ descriptor: Int32) -> Bool { serials[descriptor] != nil }
@@ -97,7 +105,8 @@ struct Lobby: ~Copyable {
 
     /// Notes a complete header. The first bytes are awaited until the same deadline.
     mutating func tookHeader(_ descriptor: Int32, _ address: IPAddress?) {
-        headerless.remove(descriptor)
+        let lacked = headerless.remove(descriptor)
+        assert(lacked != nil, "descriptor \(descriptor) had its header already")
         addresses[descriptor] = address
     }
 
@@ -109,7 +118,8 @@ struct Lobby: ~Copyable {
 
     @discardableResult
     private mutating func forget(_ descriptor: Int32) -> IPAddress? {
-        serials[descriptor] = nil
+        let serial = serials.removeValue(forKey: descriptor)
+        assert(serial != nil, "descriptor \(descriptor) leaves and does not wait")
         headerless.remove(descriptor)
         return addresses.removeValue(forKey: descriptor)
     }
@@ -121,7 +131,7 @@ struct Lobby: ~Copyable {
             if serials[descriptor] == serial {
                 if deadline > now { break }
                 forget(descriptor)
-                Glibc.close(descriptor)
+                Descriptor.close(descriptor)
             }
             head += 1
         }
@@ -130,11 +140,12 @@ struct Lobby: ~Copyable {
             order.removeFirst(head)
             head = 0
         }
+        assert(isConsistent, "\(serials.count) connections wait in \(order.count - head) places")
         return order.indices.contains(head) ? order[head].deadline : nil
     }
 
     mutating func closeAll() {
-        for descriptor in serials.keys { Glibc.close(descriptor) }
+        for descriptor in serials.keys { Descriptor.close(descriptor) }
         serials.removeAll()
         headerless.removeAll()
         addresses.removeAll()

@@ -16,6 +16,7 @@ struct Placement {
         let round = UInt64(placed / count)
         placed &+= 1
         let first = Int((round &* Self.stride).multipliedFullWidth(by: UInt64(count)).high)
+        assert((0..<count).contains(first), "loop \(first) of \(count) comes first")
         var best = first
         for step in 1..<count {
             let index = (first + step) % count

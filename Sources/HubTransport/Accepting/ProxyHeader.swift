@@ -7,6 +7,7 @@ package struct ProxyDoor: Sendable {
     /// Networks of proxies; empty allows every peer.
     package var trusted: [IPNetwork]
 
+    /// Networks of proxies; empty allows every peer.
     package init(trusted: [IPNetwork]) {
         self.trusted = trusted
     }
@@ -41,6 +42,7 @@ enum ProxyHeader: Equatable {
     static func take(_ descriptor: Int32) -> ProxyHeader {
         let header = peek(descriptor)
         guard case .complete(let count, _) = header else { return header }
+        assert(count > 0 && count <= blockBytesMax, "a header of \(count) bytes was found in \(blockBytesMax)")
         let taken = unsafe withUnsafeTemporaryAllocation(byteCount: count, alignment: 1) {
             unsafe recv(descriptor, $0.baseAddress, count, 0)
         }

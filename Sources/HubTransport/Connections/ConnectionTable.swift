@@ -1,4 +1,5 @@
 internal import CLibWebSockets
+internal import HubCore
 
 /// The loop's state of one WebSocket connection: trivial, in raw memory, found by slot.
 ///
@@ -50,7 +51,9 @@ internal import CLibWebSockets
     private var firstFree = ConnectionTable.none
     private var used = 0
 
+    /// - Parameter capacity: the most connections; 1 to `ConnectionID.slotsMax`.
     init(capacity: Int) {
+        precondition((1...ConnectionID.slotsMax).contains(capacity), "a table for \(capacity) connections")
         self.capacity = capacity
         unsafe base = .allocate(capacity: capacity)
     }
@@ -66,6 +69,7 @@ internal import CLibWebSockets
         var generation: UInt32 = 1
         if firstFree != Self.none {
             slot = firstFree
+            assert(unsafe Int(slot) < used && base[Int(slot)].condition == .free, "slot \(slot) is in the free list and in use")
             unsafe firstFree = base[Int(slot)].wheelNext
             unsafe generation = base[Int(slot)].generation &+ 1
         } else if used < capacity {
@@ -81,17 +85,32 @@ internal import CLibWebSockets
                 pingAfterTicks: 0, pongWithinTicks: 0, wheelNext: Self.none, wheelPrevious: Self.none, wheelBucket: UInt16.max,
                 peerCloseCode: 0))
         count += 1
+        assert(count <= used && used <= capacity, "\(count) connections in \(used) slots of \(capacity)")
+        assert(descriptor < 0 || isOwnedOnce(descriptor), "descriptor \(descriptor) belongs to two connections")
         return slot
     }
 
+    /// Puts the slot into the free list. Stops the program when it is there already: two connections would share it from then on, and
+    /// each would get the other's events.
     mutating func remove(_ slot: UInt32) {
+        precondition(unsafe Int(slot) < used && base[Int(slot)].condition != .free, "slot \(slot) was removed already")
+        precondition(unsafe base[Int(slot)].wheelBucket == UInt16.max, "slot \(slot) is removed and waits in the idle wheel")
         unsafe base[Int(slot)].wsi = nil
         unsafe base[Int(slot)].descriptor = -1
         unsafe base[Int(slot)].condition = .free
         unsafe base[Int(slot)].wheelNext = firstFree
         firstFree = slot
         count -= 1
+        assert(count >= 0, "\(count) connections")
     }
+
+    /// Whether no two connections have the descriptor. Looks at small tables only, so that tests of large ones stay quick.
+    private func isOwnedOnce(_ descriptor: Int32) -> Bool {
+        used > 64 || (0..<used).count { unsafe base[$0].condition != .free && base[$0].descriptor == descriptor } == 1
+    }
+
+    /// Whether as many slots are in use as were counted. Walks the table.
+    var isConsistent: Bool { (0..<used).count { unsafe base[$0].condition != .free } == count }
 
     /// The slot's state, if that generation uses the slot.
     func lookup(slot: Int, generation: UInt32) -> UnsafeMutablePointer<ConnectionState>? {

@@ -7,6 +7,9 @@ final class BodyBudget: Sendable {
     private struct Account {
         var bytes = 0
         var byPeer: [IPAddress: Int] = [:]
+
+        /// Whether the peers' bytes are the total. Walks the peers.
+        var isConsistent: Bool { byPeer.values.allSatisfy { $0 > 0 } && byPeer.values.reduce(0, +) == bytes }
     }
 
     private let bytesMax: Int
@@ -30,6 +33,7 @@ final class BodyBudget: Sendable {
             guard account.bytes + count <= bytesMax, own + count <= bytesPerPeerMax else { return false }
             account.bytes += count
             account.byPeer[peer] = own + count
+            assert(account.isConsistent, "\(account.bytes) bytes of \(account.byPeer.count) peers")
             return true
         }
     }
@@ -39,7 +43,9 @@ final class BodyBudget: Sendable {
         account.withLock { account in
             account.bytes -= count
             let left = (account.byPeer[peer] ?? 0) - count
+            assert(left >= 0, "\(peer) gives back \(-left) bytes that it never took")
             account.byPeer[peer] = left > 0 ? left : nil
+            assert(account.isConsistent, "\(account.bytes) bytes of \(account.byPeer.count) peers")
         }
     }
 }

@@ -31,6 +31,7 @@ struct HTTPConnections {
 
     mutating func insert(_ connection: HTTPConnection) -> Int {
         if let index = free.popLast() {
+            assert(entries[index] == nil, "index \(index) is free and in use")
             entries[index] = connection
             return index
         }
@@ -59,14 +60,19 @@ struct HTTPConnections {
 
     subscript(index: Int) -> HTTPConnection? { entries[index] }
 
+    /// Frees the index. Stops the program when it is free already: two connections would share it from then on, and one would get the
+    /// other's answers.
     mutating func remove(_ index: Int) {
+        precondition(entries[index] != nil, "HTTP connection \(index) was removed already")
         entries[index] = nil
         free.append(index)
+        assert(free.count <= entries.count, "\(free.count) of \(entries.count) indices are free")
     }
 
     /// The connection whose request awaits this reply.
     func connection(of reply: HTTPReply) -> HTTPConnection? {
         guard entries.indices.contains(reply.exchange), let entry = entries[reply.exchange] else { return nil }
+        assert(reply.serial < nextSerial, "request \(reply.serial) is answered, and \(nextSerial) has not come yet")
         return entry.exchange?.serial == reply.serial ? entry : nil
     }
 }

@@ -31,6 +31,9 @@ final class HTTPExchange {
     let deadline: UInt32
 
     init(serial: UInt64, _ head: RequestHead, bodyBytesMax: Int, deadline: UInt32) {
+        if case .length(let length) = head.framing {
+            assert(length > 0 && length <= bodyBytesMax, "a body of \(length) bytes was let in, of \(bodyBytesMax)")
+        }
         self.serial = serial
         self.deadline = deadline
         self.bodyBytesMax = bodyBytesMax
@@ -43,9 +46,11 @@ final class HTTPExchange {
 
     /// Takes the next bytes of the body, and leaves the bytes after the body.
     func receive(_ bytes: inout UnsafeRawBufferPointer) -> Progress {
+        assert(!isDispatched, "request \(serial) gets more of a body that is complete")
         switch framing {
         case .none: return .complete
         case .length(let length):
+            assert(request.body.count < length, "request \(serial) has \(request.body.count) of \(length) bytes and is incomplete")
             let count = min(length - request.body.count, bytes.count)
             if request.body.isEmpty { request.body.reserveCapacity(min(length, count)) }
             unsafe request.body.append(contentsOf: bytes[..<count])

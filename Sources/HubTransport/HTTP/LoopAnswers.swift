@@ -15,6 +15,7 @@ struct PendingAnswer {
 extension Loop {
     /// Begins an answer. False: the connection ends.
     func begin(_ bytes: [UInt8], _ index: Int, _ connection: HTTPConnection, _ exchange: HTTPExchange) -> Bool {
+        assert(exchange.pending == nil && connection.exchange === exchange, "request \(exchange.serial) has an answer already")
         guard let sent = unsafe writePieces(bytes, from: 0, connection.wsi) else { return false }
         if sent == bytes.count, unsafe lws_partial_buffered(connection.wsi) == 0 { return conclude(connection, exchange) }
         guard queuedMemory.bytes + bytes.count <= options.sendQueueBytesTotalMax else { return false }
@@ -28,6 +29,7 @@ extension Loop {
     func answerWritable(_ session: UnsafeMutablePointer<LoopSession>) -> Bool {
         let doorPlusOne = unsafe Int(session.pointee.doorPlusOne)
         guard doorPlusOne != 0, let connection = http[doorPlusOne - 1] else { return true }
+        assert(unsafe connection.session == session, "HTTP connection \(doorPlusOne - 1) has another session")
         guard let exchange = connection.exchange, let pending = exchange.pending else { return true }
         if unsafe lws_partial_buffered(connection.wsi) == 0 {
             guard let sent = unsafe writePieces(pending.bytes, from: pending.sent, connection.wsi) else { return false }
@@ -45,7 +47,8 @@ extension Loop {
     /// Writes pieces until the kernel takes one only in part, of which the library keeps the rest. Returns the bytes
     /// handed over; nil when the socket is dead.
     private func writePieces(_ bytes: [UInt8], from start: Int, _ wsi: OpaquePointer) -> Int? {
-        unsafe bytes.withUnsafeBytes { bytes in
+        assert(start >= 0 && start <= bytes.count, "an answer of \(bytes.count) bytes goes on at \(start)")
+        return unsafe bytes.withUnsafeBytes { bytes in
             var sent = start
             while sent < bytes.count, unsafe lws_partial_buffered(wsi) == 0 {
                 let count = min(bytes.count - sent, LoopOptions.answerPieceBytes)

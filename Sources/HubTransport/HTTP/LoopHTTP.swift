@@ -17,6 +17,9 @@ extension Loop {
         }
         let index = unsafe Int(session.pointee.doorPlusOne) - 1
         guard let connection = http[index] else { return false }
+        // Otherwise one peer's bytes would become another one's request.
+        precondition(unsafe connection.wsi == wsi, "HTTP connection \(index) belongs to another peer")
+        assert(connection.scanned <= connection.input.count, "\(connection.scanned) of \(connection.input.count) bytes were scanned")
         if connection.input.isEmpty, connection.exchange == nil { connection.deadline = bodyDeadline }
         guard connection.input.isEmpty else {
             unsafe connection.input.append(contentsOf: bytes)
@@ -52,6 +55,7 @@ extension Loop {
                     return true
                 case .refused(let refusal): return refuseHead(index, connection, refusal.response)
                 case .complete(let head, let count):
+                    assert(count > 0 && count <= rest.count, "a head of \(count) bytes in \(rest.count)")
                     connection.scanned = 0
                     unsafe rest = unsafe UnsafeRawBufferPointer(rebasing: rest[count...])
                     if let offer = head.upgrade, let key = SocketPath.key(in: head.request.path) {
@@ -111,6 +115,7 @@ extension Loop {
         case .bytes(let most): limit = most
         case .refused(let response): return refuseHead(index, connection, response)
         }
+        assert(connection.exchange == nil, "HTTP connection \(index) serves two requests at once")
         let exchange = HTTPExchange(serial: http.takeSerial(), head, bodyBytesMax: limit, deadline: bodyDeadline)
         exchange.isJudged = Self.isAskedAtOnce(head)
         connection.exchange = exchange
@@ -129,6 +134,7 @@ extension Loop {
     }
 
     private func dispatch(_ index: Int, _ connection: HTTPConnection, _ exchange: HTTPExchange) -> Bool {
+        assert(!exchange.isDispatched && connection.exchange === exchange, "request \(exchange.serial) is dispatched twice")
         exchange.isDispatched = true
         exchange.charge = nil
         guard let delegate else { return false }
@@ -141,6 +147,8 @@ extension Loop {
     /// Answers an open exchange. No effect when its connection is gone.
     package func respond(_ reply: HTTPReply, _ response: HTTPResponse) {
         assertOnThread()
+        // Serials of two loops repeat each other, so the answer would reach another peer.
+        precondition(reply.loop == index, "loop \(index) is to answer a request of loop \(reply.loop)")
         guard let connection = http.connection(of: reply), let exchange = connection.exchange, !exchange.isAnswered else { return }
         guard answer(reply.exchange, connection, exchange, response) else { return unsafe end(connection.wsi) }
         // The next request is served at the end of this turn, not inside the caller.
@@ -156,6 +164,7 @@ extension Loop {
     }
 
     private func answer(_ index: Int, _ connection: HTTPConnection, _ exchange: HTTPExchange, _ response: HTTPResponse) -> Bool {
+        assert(exchange.isDispatched && !exchange.isAnswered, "request \(exchange.serial) is answered out of its turn")
         exchange.isAnswered = true
         hasAnswersWaiting = true
         count(response)
@@ -195,6 +204,7 @@ extension Loop {
     func leave(_ session: UnsafeMutablePointer<LoopSession>) {
         let doorPlusOne = unsafe session.pointee.doorPlusOne
         guard doorPlusOne != 0, let connection = http[Int(doorPlusOne) - 1] else { return }
+        assert(unsafe connection.session == session, "HTTP connection \(doorPlusOne - 1) has another session")
         unsafe session.pointee.doorPlusOne = 0
         endExchange(connection)
         http.remove(Int(doorPlusOne) - 1)

@@ -9,7 +9,9 @@ package import HubCore
 /// listening socket: the acceptor hands over descriptors, because Debian's build cannot share a port between contexts.
 @safe package final class Loop {
     package let index: Int
+    /// The limits given at the start.
     package let options: LoopOptions
+    /// The way in for other threads.
     package let handle: LoopHandle
     /// Set right after the loop is made, before anything can call it.
     package var delegate: (any LoopDelegate)?
@@ -39,7 +41,10 @@ package import HubCore
     /// Quarter seconds since the loop began (`LoopOptions.tickMilliseconds`).
     package private(set) var tick: UInt32 = 0
     /// A copy of the counters. On the loop's thread.
-    package var counters: Counters { unsafe tally }
+    package var counters: Counters {
+        assertOnThread()
+        return unsafe tally
+    }
     // Guard: the loop's thread. Unchecked: a dynamic exclusivity check would cost as much as delivering a small frame.
     @exclusivity(unchecked) var tally = Counters()
     /// Durations of the turns; see `turnBegins`.
@@ -88,15 +93,18 @@ package import HubCore
         package var receivedBytes: UInt64 = 0
         /// WebSocket connections opened.
         package var opened: UInt64 = 0
-        /// WebSocket connections that ended this way, see `ConnectionEnd`; likewise the two below.
+        /// WebSocket connections whose peers sent their close frame first.
         package var closedByPeer: UInt64 = 0
+        /// WebSocket connections to which the server sent its close frame first.
         package var closedByServer: UInt64 = 0
+        /// WebSocket connections that ended without a close frame.
         package var lost: UInt64 = 0
         /// Answers to HTTP requests, by the hundreds of their status.
         package var responses = [UInt64](repeating: 0, count: 6)
 
         /// Counts a batch accepted for `count` connections, in one access.
         mutating func delivered(_ count: Int, queued: Int, bytes size: Int) {
+            assert(queued >= 0 && queued <= count && size >= 0, "\(queued) of \(count) deliveries of \(size) bytes wait")
             deliveries &+= UInt64(count)
             writes &+= UInt64(count - queued)
             bytes &+= UInt64(count) &* UInt64(size)
@@ -104,6 +112,7 @@ package import HubCore
     }
 
     init(index: Int, options: LoopOptions, handle: LoopHandle, native: LoopNative, bodies: BodyBudget, capacity: Int) {
+        precondition((0..<ConnectionID.loopsMax).contains(index), "loop \(index)")
         self.index = index
         self.options = options
         self.handle = handle
@@ -115,8 +124,11 @@ package import HubCore
 
     /// Stops the program when called from another thread: a race here would corrupt the library's state silently.
     func assertOnThread(_ caller: StaticString = #function) {
-        precondition(pthread_equal(thread, pthread_self()) != 0, "\(caller) called outside of loop \(index)'s thread")
+        precondition(isOnThread, "\(caller) called outside of loop \(index)'s thread")
     }
+
+    /// Whether the caller is on the loop's thread, the only one that may touch the loop's state.
+    var isOnThread: Bool { pthread_equal(thread, pthread_self()) != 0 }
 
     /// WebSocket connections open now.
     package var connectionCount: Int { table.count }
@@ -125,8 +137,11 @@ package import HubCore
         unsafe ConnectionID(loop: index, slot: Int(slot), generation: table.base[Int(slot)].generation)
     }
 
+    /// The connection's state; nil when it is gone. Stops the program for a connection of another loop: a connection of this one may have
+    /// the same slot and generation.
     func state(_ connection: ConnectionID) -> UnsafeMutablePointer<ConnectionState>? {
-        unsafe table.lookup(slot: connection.slot, generation: connection.generation)
+        precondition(connection.loop == index, "loop \(index) was asked for connection \(connection)")
+        return unsafe table.lookup(slot: connection.slot, generation: connection.generation)
     }
 
     /// Sends a PING after `pingAfter` of inbound silence, from now on. Reports the connection silent when nothing
@@ -151,6 +166,7 @@ package import HubCore
     /// Starts the clock of a turn, the loop's work between two waits. The clock starts with the first event seen here,
     /// so it leaves out bytes that the library read and decrypted before.
     @inline(__always) func turnBegins() {
+        assert(isOnThread, "a turn of loop \(index) begins on another thread")
         if unsafe turnBeganAt == 0 { unsafe turnBeganAt = uv_hrtime() }
     }
 
@@ -173,6 +189,7 @@ package import HubCore
     }
 
     func turnEnds() {
+        assert(isOnThread, "a turn of loop \(index) ends on another thread")
         resumeRequests()
         // Answers come before the fan-out. If answers were written after it, busy publishers would split into two
         // alternating halves, and only half of the frames could share a write.
@@ -192,6 +209,7 @@ package import HubCore
         recallNewcomers()
         guard unsafe turnBeganAt != 0 else { return }
         let now = uv_hrtime()
+        assert(unsafe now >= turnBeganAt, "the clock went back to \(now) ns")
         turns.note(nanoseconds: unsafe now - turnBeganAt)
         unsafe turnBeganAt = 0
         delegate?.loopTurnWritten(at: now)
@@ -206,7 +224,7 @@ package import HubCore
 
     func adopt(_ newcomer: Newcomer) {
         if isStopping {
-            Glibc.close(newcomer.descriptor)
+            Descriptor.close(newcomer.descriptor)
             handle.released(isRequest: newcomer.isRequest)
             return
         }
@@ -216,6 +234,7 @@ package import HubCore
         // taken, possibly later, when a TLS handshake fails at its first byte.
         let takenBefore = takenCount
         if let wsi = unsafe native.adopt(newcomer.descriptor) {
+            assert(takenCount == takenBefore + 1, "descriptor \(newcomer.descriptor) was reported \(takenCount - takenBefore) times")
             unsafe tandem_lws_mark_request(wsi, newcomer.isRequest)
             if let address = newcomer.address { peers[UInt(bitPattern: wsi)] = address.description }
         } else if takenCount == takenBefore {
@@ -237,6 +256,7 @@ package import HubCore
     func ticked() {
         turnBegins()
         tick &+= 1
+        assert(isConsistent, "loop \(index) has \(table.count) connections, \(queues.count) queues and \(queuedMemory.bytes) bytes")
         unsafe wheel.takeDue(at: tick, into: &due, table: table.base)
         for slot in due { unsafe probeDue(slot, table.base + Int(slot)) }
         enforceDeadlines()

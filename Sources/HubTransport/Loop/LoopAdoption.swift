@@ -1,4 +1,5 @@
 internal import Glibc
+internal import HubCore
 
 /// Adoption of the descriptors that the acceptor handed over, a few per turn.
 ///
@@ -27,7 +28,7 @@ extension Loop {
     /// Closes the waiting newcomers when the loop ends.
     func dismissNewcomers() {
         while let newcomer = newcomers.next() {
-            Glibc.close(newcomer.descriptor)
+            Descriptor.close(newcomer.descriptor)
             handle.released(isRequest: newcomer.isRequest)
         }
     }

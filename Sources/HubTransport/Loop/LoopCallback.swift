@@ -68,13 +68,15 @@ extension Loop {
     }
 
     func closed(_ wsi: OpaquePointer, _ session: UnsafeMutablePointer<LoopSession>) {
-        if unsafe session.pointee.isEnding { endings[UInt(bitPattern: wsi)] = nil }
+        let ending = endings.removeValue(forKey: UInt(bitPattern: wsi))
+        assert(unsafe session.pointee.isEnding == (ending != nil), "a connection ends with and without a deadline")
         unsafe leave(session)
         unsafe closed(session)
     }
 
     func slot(of session: UnsafeMutablePointer<LoopSession>) -> UInt32? {
         let slotPlusOne = unsafe session.pointee.slotPlusOne
+        assert(Int(slotPlusOne) <= table.capacity, "a session has slot \(slotPlusOne) of \(table.capacity), plus one")
         return slotPlusOne == 0 ? nil : slotPlusOne - 1
     }
 }

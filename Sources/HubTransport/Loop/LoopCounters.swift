@@ -4,6 +4,7 @@ package import HubCore
 
 /// Counters and gauges of one loop, copied for metrics.
 package struct LoopCounters: Sendable {
+    /// Totals since the start.
     package var counters = Loop.Counters()
     /// WebSocket connections open now.
     package var connections = 0
@@ -21,11 +22,14 @@ package struct LoopCounters: Sendable {
     package var turns = Histogram()
     /// CPU time of the loop's thread, in nanoseconds.
     package var cpuNanoseconds: UInt64 = 0
+    /// TLS handshakes; zeros without TLS.
     package var handshakes = Handshakes()
 
     /// TLS handshakes since the start. A begun handshake that is not completed has failed, or is under way.
     package struct Handshakes: Sendable {
+        /// Handshakes that a client began.
         package var begun: UInt64 = 0
+        /// Handshakes after which bytes can be exchanged.
         package var completed: UInt64 = 0
         /// Completed handshakes that resumed a session.
         package var resumed: UInt64 = 0

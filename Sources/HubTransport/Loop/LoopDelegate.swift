@@ -16,6 +16,7 @@ package struct UpgradeRequest {
 
 /// Names one HTTP exchange that is answered later. Valid on any thread; answering an ended exchange does nothing.
 package struct HTTPReply: Sendable, Hashable {
+    /// Index of the loop that answers.
     package let loop: Int
     let exchange: Int
     let serial: UInt64
@@ -76,9 +77,14 @@ package protocol LoopDelegate: AnyObject {
 }
 
 extension LoopDelegate {
+    /// Counts nothing.
     package func connectionReceivedFrame(_ connection: ConnectionID) {}
+    /// Measures nothing.
     package func loopTurnWritten(at now: UInt64) {}
+    /// Allows every body within the transport's own bound.
     package func bodyLimit(of head: HTTPRequest) -> BodyLimit { .bytes(.max) }
+    /// Admits every address.
     package func admitsConnection(from address: String) -> Bool { true }
+    /// Counts nothing.
     package func connectionLeft(_ address: String) {}
 }

@@ -12,6 +12,9 @@ struct Ending {
 extension Loop {
     /// Ends sending once the library has sent its bytes. The connection ends when the peer ends it, or at the deadline.
     func beginEnding(_ wsi: OpaquePointer, _ session: UnsafeMutablePointer<LoopSession>) {
+        assert(
+            unsafe !session.pointee.isEnding && session.pointee.slotPlusOne == 0 && session.pointee.doorPlusOne == 0,
+            "a connection ends that still has a slot, or ends already")
         unsafe session.pointee.isEnding = true
         endings[UInt(bitPattern: wsi)] = Ending(deadline: tick &+ LoopOptions.lingerTicks, latest: bodyDeadline)
         unsafe finishSending(wsi)
@@ -27,6 +30,7 @@ extension Loop {
 
     /// Extends the deadline of a peer that is still sending, at most to the time limit of a request.
     func goesOnSending(_ wsi: OpaquePointer) {
+        assert(endings[UInt(bitPattern: wsi)] != nil, "an ending connection has no deadline")
         endings[UInt(bitPattern: wsi)]?.deadline = tick &+ LoopOptions.lingerTicks
     }
 

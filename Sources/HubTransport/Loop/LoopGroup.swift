@@ -1,8 +1,10 @@
 internal import Glibc
+internal import HubCore
 internal import Synchronization
 
 /// The loops of one server and their threads: makes, starts and ends them.
 package final class LoopGroup: Sendable {
+    /// A handle for each loop, by its index.
     package let handles: [LoopHandle]
     private let natives: [LoopNative]
     private let options: LoopOptions
@@ -11,6 +13,7 @@ package final class LoopGroup: Sendable {
 
     /// Makes the loops without running them, so that other parts can be built with their handles.
     package init(count: Int, options: LoopOptions) throws(TransportError) {
+        precondition((1...ConnectionID.loopsMax).contains(count), "\(count) loops")
         var handles: [LoopHandle] = []
         var natives: [LoopNative] = []
         for index in 0..<count {
@@ -62,6 +65,7 @@ package final class LoopGroup: Sendable {
         native.run()
         handle.waker.close()
         native.close()
+        assert(loop.isEmpty, "loop \(index) ends with \(loop.table.count) connections and \(loop.queuedMemory.bytes) bytes for them")
         loop.delegate = nil
     }
 
@@ -114,7 +118,8 @@ package final class LoopGroup: Sendable {
 
     func signal(_ failure: TransportError?) {
         self.failure = failure
-        unsafe sem_post(semaphore)
+        let code = unsafe sem_post(semaphore)
+        assert(code == 0, "a thread that waits for the start was not told")
     }
 
     func wait() -> TransportError? {

@@ -3,7 +3,9 @@ internal import Synchronization
 
 /// The handle of a loop for other threads: hands over descriptors, wakes, and stops.
 package final class LoopHandle: Sendable {
+    /// The loop's place among all loops, from 0.
     package let index: Int
+    /// Wakes the loop; shared by all its mailboxes.
     package let waker: LoopWaker
     let adoptions: Mailbox<Newcomer>
     private let held = Atomic<Int>(0)
@@ -27,6 +29,7 @@ package final class LoopHandle: Sendable {
     /// Gives the loop an accepted, non-blocking descriptor; the loop owns it from here on.
     /// - Parameter address: the peer named by a proxy; nil without one.
     func hand(over descriptor: Int32, isRequest: Bool = false, address: IPAddress? = nil) {
+        assert(descriptor >= 0, "descriptor \(descriptor) is handed to loop \(index)")
         held.add(1, ordering: .relaxed)
         if isRequest { heldRequests.add(1, ordering: .relaxed) }
         adoptions.post(Newcomer(descriptor: descriptor, isRequest: isRequest, address: address))
@@ -47,8 +50,9 @@ package final class LoopHandle: Sendable {
     }
 
     func released(isRequest: Bool) {
-        held.subtract(1, ordering: .relaxed)
-        if isRequest { heldRequests.subtract(1, ordering: .relaxed) }
+        let left = held.subtract(1, ordering: .relaxed).newValue
+        let requestsLeft = isRequest ? heldRequests.subtract(1, ordering: .relaxed).newValue : 0
+        assert(left >= 0 && requestsLeft >= 0, "loop \(index) released a connection twice")
     }
 
     func stop() {

@@ -121,8 +121,14 @@ internal import Synchronization
     /// Counts of TLS handshakes; zeros without TLS.
     var handshakes: LoopCounters.Handshakes { tls?.handshakes ?? LoopCounters.Handshakes() }
 
+    /// Whether the caller is on the thread of the loop that `open` was given: this object is nobody else's from then on.
+    private var isOnThread: Bool {
+        unsafe async.pointee.data.map { unsafe Unmanaged<Loop>.fromOpaque($0).takeUnretainedValue().isOnThread } ?? false
+    }
+
     /// Makes a connection of an accepted descriptor; nil when the library failed and closed the descriptor.
     func adopt(_ descriptor: Int32) -> OpaquePointer? {
+        assert(isOnThread, "descriptor \(descriptor) is adopted on another thread")
         guard let context = unsafe context, let vhost = unsafe lws_get_vhost_by_name(context, "default") else { return nil }
         return unsafe tandem_lws_adopt(vhost, descriptor, protocols.pointee.name, tls != nil)
     }
@@ -131,11 +137,13 @@ internal import Synchronization
     /// callbacks. Otherwise a time-out set from a timer, a mailbox or the end of a turn would wait for the loop's next
     /// traffic.
     func noticeTimeouts() {
+        assert(isOnThread, "time-outs are noticed on another thread")
         if let context = unsafe context { unsafe lws_cancel_service(context) }
     }
 
     /// Begins the next turn without waiting. Called at the end of a turn.
     func hurry() {
+        assert(isOnThread, "a loop is hurried on another thread")
         unsafe uv_idle_start(idle) { handle in unsafe _ = uv_idle_stop(handle) }
     }
 
@@ -145,6 +153,7 @@ internal import Synchronization
 
     /// Leaves `run()` after the current turn.
     func leave() {
+        assert(isOnThread, "a loop is left on another thread")
         unsafe uv_stop(loop)
     }
 
@@ -154,6 +163,7 @@ internal import Synchronization
     /// close its handles, which takes turns of the loop; the second frees the rest. In between, the wake-up's
     /// descriptor, which the first call has closed, must be cleared: see `tandem_lws_forget_descriptor`.
     func close() {
+        assert(isOnThread, "a loop is closed on another thread")
         if let context = unsafe context {
             unsafe lws_context_destroy(context)
             if let wakeUp = unsafe wakeUp { unsafe tandem_lws_forget_descriptor(wakeUp) }

@@ -30,6 +30,7 @@ package struct LoopOptions: Sendable {
     /// Connections one loop has room for, HTTP included; the process's descriptor limit when nil.
     package var connectionsMax: Int?
 
+    /// The default of every limit; no TLS, and no trusted proxy.
     package init() {}
 
     /// Unit of the loop's clock and of every probe: a finer one needs more wake-ups of an idle server.

@@ -8,7 +8,7 @@ enum CertificateFile {
         // Non-blocking, because the path could be a pipe without a writer.
         let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard descriptor >= 0 else { throw unreadable(path, culprit) }
-        defer { close(descriptor) }
+        defer { Descriptor.close(descriptor) }
         var bytes: [UInt8] = []
         var buffer = [UInt8](repeating: 0, count: 16_384)
         while true {
@@ -29,6 +29,7 @@ enum CertificateFile {
 
     /// Every certificate of the file, at least one; the caller owns them.
     static func certificates(_ text: [UInt8], path: String) throws(CertificateError) -> [OpaquePointer] {
+        assert(text.count <= ServerCertificate.fileBytesMax, "\(path) was read with \(text.count) bytes")
         guard let bio = unsafe BIO_new_mem_buf(text, Int32(text.count)) else { preconditionFailure("out of memory") }
         defer { unsafe BIO_free(bio) }
         var chain: [OpaquePointer] = unsafe []

@@ -9,6 +9,7 @@ internal import Glibc
     private(set) var certificate: ServerCertificate
     /// Owned by libwebsockets; ends with the loop's context, after this object's last use of it.
     private var context: OpaquePointer?
+    private let thread = pthread_self()
 
     /// Ciphers of TLS 1.2 in order of preference: forward secrecy and authenticated encryption only. A longer AES key
     /// costs more per record, and its longer hash 200 bytes per connection. The key exchange is the weaker part, so
@@ -24,12 +25,15 @@ internal import Glibc
     /// Sets up the context for handshakes; false when OpenSSL fails. The context borrows this object, so the owner ends
     /// the context first.
     func configure(_ context: OpaquePointer) -> Bool {
+        assert(unsafe self.context == nil, "a loop has a second TLS context")
         unsafe self.context = unsafe context
         unsafe SSL_CTX_set_cert_cb(
             context,
             { session, owner in
                 guard let session = unsafe session, let owner = unsafe owner else { return 0 }
-                return unsafe Unmanaged<LoopTLS>.fromOpaque(owner).takeUnretainedValue().certificate.present(in: session) ? 1 : 0
+                let tls = unsafe Unmanaged<LoopTLS>.fromOpaque(owner).takeUnretainedValue()
+                assert(tls.isOnThread, "a handshake asks for the certificate on another thread")
+                return unsafe tls.certificate.present(in: session) ? 1 : 0
             }, Unmanaged.passUnretained(self).toOpaque())
         // Renegotiation would let a peer waste the server's CPU. TLS 1.3 has none, and no client needs it.
         unsafe SSL_CTX_set_options(context, Self.noRenegotiation)
@@ -44,8 +48,11 @@ internal import Glibc
             && SSL_CTX_set_cipher_list(context, Self.ciphers) == 1 && SSL_CTX_set_ciphersuites(context, Self.suites) == 1
     }
 
+    private var isOnThread: Bool { pthread_equal(thread, pthread_self()) != 0 }
+
     /// Sets the certificate of future handshakes.
     func use(_ certificate: ServerCertificate) {
+        assert(isOnThread, "the certificate changes on another thread")
         self.certificate = certificate
         if let context = unsafe context { unsafe certificate.setTicketKeys(of: context) }
     }

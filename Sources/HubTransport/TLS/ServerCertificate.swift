@@ -73,6 +73,7 @@ internal import HubCore
                 .pair, "the private key in \(keyPath) does not belong to the first certificate in \(certificatePath): \(advice)")
         }
         try checkStrength(certificatePath)
+        assert(unsafe OPENSSL_sk_num(intermediates) == intermediateCount, "\(intermediateCount) certificates follow the first")
     }
 
     deinit {
@@ -129,7 +130,10 @@ internal import HubCore
     /// Makes a loop's TLS context issue and accept this certificate's session tickets. On the loop's thread.
     func setTicketKeys(of context: OpaquePointer) {
         var keys = ticketKeys
-        unsafe keys.withUnsafeMutableBytes { unsafe _ = SSL_CTX_ctrl(context, SSL_CTRL_SET_TLSEXT_TICKET_KEYS, $0.count, $0.baseAddress) }
+        let isSet = unsafe keys.withUnsafeMutableBytes {
+            unsafe SSL_CTX_ctrl(context, SSL_CTRL_SET_TLSEXT_TICKET_KEYS, $0.count, $0.baseAddress) == 1
+        }
+        assert(isSet, "OpenSSL takes other ticket keys than \(keys.count) bytes")
     }
 }
 
@@ -142,6 +146,7 @@ package struct CertificateError: Error, CustomStringConvertible {
         case pair
     }
 
+    /// The setting to change.
     package let culprit: Culprit
     package let description: String
 

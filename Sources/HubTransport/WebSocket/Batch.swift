@@ -28,5 +28,7 @@ internal import HubCore
 /// Bytes of memory that wait on one loop for slow connections. Counts each batch once, the library's buffers, the
 /// queues' entries, and pending answers. Belongs to the loop.
 final class QueuedMemory {
-    var bytes = 0
+    var bytes = 0 {
+        didSet { assert(bytes >= 0, "\(bytes) bytes wait, \(oldValue) before") }
+    }
 }

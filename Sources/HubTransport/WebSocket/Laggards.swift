@@ -23,11 +23,13 @@ struct Laggards {
         let (former, rank) = (Self.rank(before), Self.rank(after))
         guard former != rank else { return }
         if former > 0 {
-            classes[former].remove(slot)
+            let place = classes[former].remove(slot)
+            assert(place != nil, "slot \(slot) was \(before) bytes behind and not in class \(former)")
             if classes[former].isEmpty { occupied[former / 64] &= ~(1 << UInt64(former % 64)) }
         }
         if rank > 0 {
-            classes[rank].insert(slot)
+            let isNew = classes[rank].insert(slot).inserted
+            assert(isNew, "slot \(slot) is \(after) bytes behind and in class \(rank) already")
             occupied[rank / 64] |= 1 << UInt64(rank % 64)
         }
     }
@@ -38,6 +40,7 @@ struct Laggards {
             looks += 1
             guard occupied[word] != 0 else { continue }
             let rank = word * 64 + 63 - occupied[word].leadingZeroBitCount
+            assert(!classes[rank].isEmpty, "class \(rank) is marked and empty")
             return classes[rank].first.map { ($0, rank) }
         }
         return nil

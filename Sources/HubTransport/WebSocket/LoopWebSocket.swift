@@ -7,6 +7,9 @@ extension Loop {
     /// Turns the connection into a WebSocket. False: the table is full.
     func upgraded(_ wsi: OpaquePointer, _ session: UnsafeMutablePointer<LoopSession>) -> Bool {
         guard let slot = unsafe table.insert(wsi, descriptor: tandem_lws_plain_descriptor(wsi), tick: tick) else { return false }
+        // A connection must not begin with its slot's former frames, which are another peer's.
+        precondition(queues[slot] == nil && !assemblies.holds(slot), "slot \(slot) begins with another connection's bytes")
+        assert(unsafe session.pointee.slotPlusOne == 0, "a connection is upgraded twice")
         unsafe session.pointee.slotPlusOne = slot + 1
         unsafe tally.opened += 1
         // The count of HTTP connections ends here; the engine counts the WebSocket from now on.
@@ -26,6 +29,7 @@ extension Loop {
     /// Takes received bytes. False: the connection ends at once.
     func receivedFrames(_ slot: UInt32, _ bytes: UnsafeMutableRawBufferPointer) -> Bool {
         let state = unsafe table.base + Int(slot)
+        assert(unsafe state.pointee.condition != .free, "slot \(slot) receives bytes and is free")
         unsafe state.pointee.lastInboundTick = tick
         guard unsafe !state.pointee.isDeaf else { return true }
         var reader = assemblies.take(slot) ?? FrameReader()
@@ -156,6 +160,9 @@ extension Loop {
     /// Removes a connection from the table and reports its end; the socket may still be ending.
     func closed(_ session: UnsafeMutablePointer<LoopSession>) {
         guard let slot = unsafe slot(of: session) else { return }
+        assert(
+            unsafe table.base[Int(slot)].wsi.flatMap { unsafe lws_wsi_user($0) } == UnsafeMutableRawPointer(session),
+            "slot \(slot) has another session")
         unsafe session.pointee.slotPlusOne = 0
         let connection = id(slot)
         unsafe wheel.disarm(slot, table: table.base)
@@ -178,6 +185,7 @@ extension Loop {
         case .lost: unsafe tally.lost += 1
         }
         delegate?.connectionClosed(connection, end: end)
+        assert(queues[slot] == nil, "something was written to connection \(connection) after its end")
         table.remove(slot)
     }
 }

@@ -19,18 +19,22 @@ extension Loop {
         latestOnly: UnsafeBufferPointer<LatestOnlyFrame> = unsafe UnsafeBufferPointer(start: nil, count: 0)
     ) {
         assertOnThread()
+        assert(unsafe Frame.areWhole(bytes), "\(bytes.count) bytes to \(slots.count) connections are not whole frames")
+        assert(unsafe Self.areInOrder(latestOnly, before: bytes.count), "marks of frames lie outside of \(bytes.count) bytes")
         let base = unsafe connections
         let start = bytes.baseAddress
         let count = bytes.count
         var delivery = unsafe Delivery(bytes: bytes, latestOnly: latestOnly)
         var queued = 0
         for unsafe slot in unsafe slots {
+            assert(unsafe Int(slot) < table.capacity && base[Int(slot)].condition != .free, "slot \(slot) gets frames and is free")
             let state = unsafe base + Int(slot)
             guard unsafe state.pointee.condition == .open else {
                 unsafe queue(&delivery, from: 0, for: slot, state)
                 queued += 1
                 continue
             }
+            assert(queues[slot] == nil, "slot \(slot) is open, and frames wait for it")
             if unsafe state.pointee.descriptor >= 0 {
                 let sent = unsafe tandem_send(state.pointee.descriptor, start, count)
                 if sent != count { unsafe goOn(&delivery, behind: sent, for: slot, state) }
@@ -39,6 +43,15 @@ extension Loop {
             }
         }
         unsafe tally.delivered(slots.count, queued: queued, bytes: count)
+    }
+
+    private static func areInOrder(_ frames: UnsafeBufferPointer<LatestOnlyFrame>, before end: Int) -> Bool {
+        var position = 0
+        for unsafe frame in unsafe frames {
+            guard frame.start >= position, frame.end <= end else { return false }
+            position = frame.end
+        }
+        return true
     }
 
     /// Writes whole frames to one connection, after everything sent to it before. No effect when the connection is
@@ -85,6 +98,7 @@ extension Loop {
         unsafe tally.cutWrites += 1
         let taken = max(0, sent)
         let end = unsafe Frame.boundary(in: bytes, atOrBehind: taken)
+        assert(end >= taken && end <= bytes.count, "\(taken) of \(bytes.count) bytes were sent, and a frame ends at \(end)")
         if end > taken { unsafe hold(Array(bytes[taken..<end]), slot, state) }
         return end
     }
@@ -93,7 +107,11 @@ extension Loop {
 
     /// Holds bytes that go before everything queued.
     private func hold(_ rest: [UInt8], _ slot: UInt32, _ state: UnsafeMutablePointer<ConnectionState>) {
-        changeQueue(slot) { $0.held = rest }
+        assert(unsafe state.pointee.descriptor >= 0, "slot \(slot) has TLS, and a rest of a write is held for it here")
+        changeQueue(slot) { queue in
+            assert(queue.held.isEmpty, "slot \(slot) loses \(queue.held.count) bytes of a cut frame")
+            queue.held = rest
+        }
         if unsafe state.pointee.condition == .open { unsafe state.pointee.condition = .behind }
         unsafe lws_callback_on_writable(state.pointee.wsi)
     }
@@ -139,6 +157,9 @@ extension Loop {
     private func makeRoom(_ needed: Int, for slot: UInt32) -> Bool {
         while queuedMemory.bytes + needed > options.sendQueueBytesTotalMax {
             guard let furthest = laggards.furthest(), furthest.rank > Laggards.rank(queues[slot]?.bytesBehind ?? 0) else { return false }
+            assert(
+                queues[furthest.slot].map { Laggards.rank($0.bytesBehind) } == furthest.rank,
+                "slot \(furthest.slot) is in class \(furthest.rank) and has another queue")
             giveUp(furthest.slot)
         }
         return true

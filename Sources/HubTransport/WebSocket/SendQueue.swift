@@ -52,6 +52,7 @@ struct SendQueue {
     /// - Returns: false if the bounds are exceeded; the caller closes the connection with 4100 and drops the queue.
     mutating func append(_ batch: Batch, from start: Int = 0, queuedBytesMax: Int, isList: Bool = false) -> Bool {
         let count = unsafe batch.bytes.count
+        assert(start >= 0 && start <= count, "a batch of \(count) bytes waits from \(start) on")
         if isList, listBytes == 0, waitingCount < Self.piecesMax {
             push(Piece(batch: batch, start: start, end: count, line: 0, isList: true))
             return true
@@ -64,6 +65,7 @@ struct SendQueue {
         }
         var position = start
         for frame in batch.latestOnly where frame.start >= start {
+            assert(frame.start >= position && frame.end <= count, "a frame from \(frame.start) to \(frame.end) follows byte \(position)")
             if frame.start > position { push(Piece(batch: batch, start: position, end: frame.start, line: 0)) }
             if let older = newest[frame.line], let piece = pieces[older] {
                 queuedBytes -= piece.end - piece.start
@@ -76,6 +78,7 @@ struct SendQueue {
         }
         if position < count { push(Piece(batch: batch, start: position, end: count, line: 0)) }
         tidy()
+        assert(isConsistent, "\(pieces.count) pieces from \(head) on, \(replaced) replaced, \(queuedBytes) bytes")
         return queuedBytes <= queuedBytesMax && waitingCount <= Self.piecesMax
     }
 
@@ -93,6 +96,7 @@ struct SendQueue {
             if piece.isList { listBytes = 0 }
             if piece.line != 0 { newest[piece.line] = nil }
             tidy()
+            assert(isConsistent, "\(pieces.count) pieces from \(head) on, \(replaced) replaced, \(queuedBytes) bytes")
             return piece
         }
         return nil
@@ -100,6 +104,8 @@ struct SendQueue {
 
     /// Puts back the unsent rest of the piece taken last.
     mutating func putBack(_ piece: Piece) {
+        assert(piece.start < piece.end, "nothing of the piece from \(piece.start) to \(piece.end) is left to put back")
+        assert(piece.line == 0 || newest[piece.line] == nil, "a newer frame of line \(piece.line) waits behind the one put back")
         if head > 0 {
             head -= 1
         } else {
@@ -110,6 +116,19 @@ struct SendQueue {
         queuedBytes += piece.end - piece.start
         if piece.isList { listBytes = piece.end - piece.start }
         if piece.line != 0 { newest[piece.line] = head }
+        assert(isConsistent, "\(pieces.count) pieces from \(head) on, \(replaced) replaced, \(queuedBytes) bytes")
+    }
+
+    /// Whether the counts are those of the pieces. Compares the pieces of short queues only, so that long ones cost linear time in all.
+    private var isConsistent: Bool {
+        guard head >= 0, head <= pieces.count, replaced >= 0, replaced <= pieces.count - head else { return false }
+        guard queuedBytes >= 0, listBytes >= 0, listBytes <= queuedBytes, newest.count <= waitingCount else { return false }
+        if pieces.count > 64 { return true }
+        let waiting = pieces[head...].compactMap { $0 }
+        return waiting.count == waitingCount && pieces[..<head].allSatisfy { $0 == nil }
+            && waiting.reduce(0) { $0 + $1.end - $1.start } == queuedBytes
+            && waiting.filter(\.isList).reduce(0) { $0 + $1.end - $1.start } == listBytes
+            && waiting.count { $0.line != 0 } == newest.count && newest.allSatisfy { pieces[$0.value]?.line == $0.key }
     }
 
     private mutating func push(_ piece: Piece) {

@@ -15,6 +15,7 @@ package struct ChunkedBody {
     /// Most bytes of extensions and trailers, which are skipped; more of them are an attack.
     package static let skippedBytesMax = 4096
 
+    /// A body of which nothing has arrived.
     package init() {}
 
     /// Takes the next bytes.
@@ -25,10 +26,23 @@ package struct ChunkedBody {
     package mutating func receive(_ bytes: inout UnsafeRawBufferPointer, into body: inout [UInt8], bodyBytesMax: Int) -> Progress {
         var index = 0
         let progress = unsafe receive(bytes, from: &index, into: &body, bodyBytesMax: bodyBytesMax)
+        assert(index <= bytes.count, "\(index) of \(bytes.count) bytes were read")
+        assert(isConsistent, "\(remaining) bytes of a chunk remain in phase \(phase)")
+        assert(
+            progress == .malformed || progress == .tooLarge || phase != .data || body.count + remaining <= bodyBytesMax,
+            "a chunk of \(remaining) more bytes behind \(body.count) was let in, of \(bodyBytesMax)")
         unsafe bytes = unsafe UnsafeRawBufferPointer(rebasing: bytes[index...])
         return progress
     }
 
+    /// Whether bytes of a chunk remain exactly while one is read. Eight digits of a size cannot overflow.
+    private var isConsistent: Bool {
+        switch phase {
+        case .size, .extensions, .sizeLineFeed: remaining >= 0 && remaining <= Int(UInt32.max) && digits <= 9
+        case .data: remaining > 0
+        case .dataReturn, .dataLineFeed, .trailer, .trailerLineFeed, .done: remaining == 0
+        }
+    }
     private mutating func receive(
         _ bytes: UnsafeRawBufferPointer, from index: inout Int, into body: inout [UInt8], bodyBytesMax: Int
     ) -> Progress {

@@ -5,6 +5,7 @@ package enum HTTPResponseBytes {
     /// Encodes one answer.
     /// - Parameter isHead: the request was a HEAD, whose answer has no body.
     package static func encode(_ response: HTTPResponse, isHead: Bool, behind: Persistence) -> [UInt8] {
+        assert(!response.contentType.utf8.contains { $0 < 0x20 }, "\(response.contentType) is no content type")
         var output: [UInt8] = []
         output.reserveCapacity(160 + response.body.count)
         // Nearly every answer begins with these bytes; all others are written piece by piece.
@@ -21,6 +22,7 @@ package enum HTTPResponseBytes {
         case .ends: output += "\r\nconnection: close".utf8
         }
         for header in response.headers {
+            assert(header.name.utf8.allSatisfy(RequestHead.isToken), "\(header.name) is no header's name")
             output += "\r\n".utf8
             output += header.name.utf8
             output += ": ".utf8

@@ -33,6 +33,7 @@ package enum CloseFrame {
 
     /// A whole close frame of a server. The reason is cut between characters to fit.
     package static func bytes(code: UInt16, reason: String) -> [UInt8] {
+        assert(isAllowed(code), "close code \(code) may not stand in a frame")
         var text = reason
         while text.utf8.count > payloadBytesMax - 2 { text.removeLast() }
         return [0x88, UInt8(2 + text.utf8.count), UInt8(code >> 8), UInt8(code & 0xFF)] + Array(text.utf8)
@@ -40,7 +41,8 @@ package enum CloseFrame {
 
     /// The answer to a valid close frame: the same code.
     package static func echo(of code: UInt16) -> [UInt8] {
-        code == noCode ? [0x88, 0] : [0x88, 2, UInt8(code >> 8), UInt8(code & 0xFF)]
+        assert(code == noCode || isAllowed(code), "close code \(code) was never judged valid")
+        return code == noCode ? [0x88, 0] : [0x88, 2, UInt8(code >> 8), UInt8(code & 0xFF)]
     }
 }
 
@@ -48,6 +50,7 @@ package enum CloseFrame {
 package struct Violation: Error, Equatable, Sendable {
     /// The close code: 1002 or 1007.
     package let code: UInt16
+    /// A sentence for the peer's developer, at most 123 bytes of UTF-8.
     package let reason: String
 
     static func protocolError(_ reason: String) -> Violation { Violation(code: 1002, reason: reason) }

@@ -53,6 +53,7 @@ package struct FrameReader {
         var isTooLong = false
     }
 
+    /// A reader in front of a frame.
     package init() {}
 
     /// Whether the reader holds nothing and equals a new one.
@@ -66,6 +67,7 @@ package struct FrameReader {
     ///   - input: the bytes received, unmasked in place; the call removes the consumed ones.
     ///   - messageBytesMax: the longest message, in bytes.
     package mutating func next(_ input: inout UnsafeMutableRawBufferPointer, messageBytesMax: Int) -> Event? {
+        assert(isConsistent, "\(header.count) bytes of a header, \(control.count) of a control frame, frame \(String(describing: frame))")
         while true {
             if frame == nil {
                 switch unsafe readHeader(&input) {
@@ -88,6 +90,17 @@ package struct FrameReader {
         }
     }
 
+    /// Whether the held pieces fit each other: half a header belongs to no frame, half a control frame to one that lacks bytes.
+    private var isConsistent: Bool {
+        let isHeaderOpen = header.isEmpty || frame == nil && header.count < Self.headerBytesMax
+        let isFrameOpen = frame.map { $0.remaining > 0 } ?? true
+        let isControlOpen =
+            control.isEmpty || frame.map { $0.opcode >= 8 && control.count + $0.remaining <= CloseFrame.payloadBytesMax } ?? false
+        return isHeaderOpen && isFrameOpen && isControlOpen && (message.map { !$0.isTooLong || $0.bytes.isEmpty } ?? true)
+    }
+
+    /// The longest header of a masked frame, in bytes.
+    private static let headerBytesMax = 14
     // MARK: Headers
 
     private enum HeaderProgress {
@@ -137,6 +150,7 @@ package struct FrameReader {
                 return (.violation(.protocolError("a frame's length has to be below 2^63 and in its shortest form")), bytes.count)
             }
         }
+        assert(end <= headerBytesMax && length <= UInt64(Int.max), "a header of \(end) bytes for \(length) bytes")
         let key = unsafe UInt32(littleEndian: bytes.loadUnaligned(fromByteOffset: end - 4, as: UInt32.self))
         return (.frame(Frame(opcode: first & 15, isFinal: first & 0x80 != 0, remaining: Int(length), key: key)), end)
     }

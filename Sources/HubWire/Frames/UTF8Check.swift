@@ -6,6 +6,7 @@ package struct UTF8Check: Sendable {
     private var least: UInt8 = 0x80
     private var most: UInt8 = 0xBF
 
+    /// No bytes yet.
     package init() {}
 
     /// Whether the bytes taken so far end between characters.
@@ -16,6 +17,7 @@ package struct UTF8Check: Sendable {
         var index = 0
         while index < bytes.count {
             if missing == 0 {
+                assert(least == 0x80 && most == 0xBF, "a character ended with the bounds \(least) and \(most)")
                 index = unsafe Self.endOfASCII(bytes, from: index)
                 guard index < bytes.count else { return true }
                 guard unsafe begin(bytes[index]) else { return false }

@@ -66,12 +66,16 @@ struct HeadFields {
     private var values: [(field: Field, value: String)] = []
 
     mutating func add(_ field: Field, _ value: String) throws(HeadRefusal) {
-        guard let index = values.firstIndex(where: { $0.field == field }) else { return values.append((field, value)) }
+        guard let index = values.firstIndex(where: { $0.field == field }) else {
+            assert(values.count < Field.allCases.count, "\(values.count) fields are known already, and \(field.name) is another one")
+            return values.append((field, value))
+        }
         if field.standsOnce { throw HeadRefusal(400, "the header \(field.name) may stand once") }
         // Several lines of one field are one list (RFC 9110, 5.3).
         values[index].value += ", " + value
     }
 
+    /// The field's value, its lines joined; nil without the field.
     subscript(field: Field) -> String? { values.first { $0.field == field }?.value }
 
     /// Whether a list holds that member, in any case.

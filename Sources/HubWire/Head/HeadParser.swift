@@ -8,6 +8,11 @@ internal import HubCore
 
     /// - Parameter bytes: the head from its first line to its last, empty one. Lines end with CR and LF.
     init(_ bytes: UnsafeRawBufferPointer) {
+        // The walk below ends by this line alone, and would go on through other peers' bytes without it.
+        precondition(
+            unsafe bytes.count > 3 && bytes[bytes.count - 3] == RequestHead.lineFeedByte
+                && bytes[bytes.count - 1] == RequestHead.lineFeedByte,
+            "a head of \(bytes.count) bytes without an empty line at its end")
         unsafe self.bytes = unsafe bytes
     }
 
@@ -27,7 +32,9 @@ internal import HubCore
     private mutating func nextLine() -> Range<Int> {
         let start = position
         var end = start
+        assert(unsafe start < bytes.count, "a line behind byte \(start) of \(unsafe bytes.count)")
         while unsafe bytes[end] != RequestHead.lineFeedByte { end += 1 }
+        assert(unsafe end > start && bytes[end - 1] == RequestHead.carriageReturn, "line of byte \(start) ends without a carriage return")
         position = end + 1
         return start..<(end - 1)
     }

@@ -12,11 +12,14 @@ package struct HeadRefusal: Error, Equatable, Sendable {
 
     /// A header by name and value.
     package struct Header: Equatable, Sendable {
+        /// As it is written.
         package let name: String
+        /// Without a line break.
         package let value: String
     }
 
     init(_ status: Int, _ sentence: String, header: String? = nil, _ value: String = "") {
+        assert((400...599).contains(status), "a refusal with status \(status)")
         self.status = status
         self.sentence = sentence
         self.header = header.map { Header(name: $0, value: value) }

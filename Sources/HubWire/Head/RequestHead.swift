@@ -5,6 +5,7 @@ package import HubCore
 package struct RequestHead: Sendable {
     /// The request as the API sees it, its body empty.
     package var request: HTTPRequest
+    /// The delimitation of the body that follows.
     package let framing: BodyFraming
     /// The connection may serve another request after this one.
     package let isPersistent: Bool
@@ -32,6 +33,7 @@ package struct RequestHead: Sendable {
     ///   - bytes: the bytes received, from the request's first byte on.
     ///   - scanned: how many of these an earlier call has scanned.
     package static func read(_ bytes: UnsafeRawBufferPointer, scanned: Int = 0) -> Progress {
+        assert(scanned >= 0 && scanned <= bytes.count, "\(scanned) of \(bytes.count) bytes were scanned")
         guard let first = unsafe bytes.first else { return .incomplete(scanned: 0) }
         guard isToken(first) || first == carriageReturn || first == lineFeedByte else {
             return .refused(
@@ -62,6 +64,7 @@ package struct RequestHead: Sendable {
             scan = lineFeed + 1
         }
         if bytes.count >= bytesMax { return .refused(HeadRefusal(431, "the request's head may have at most \(bytesMax) bytes")) }
+        assert(scan >= scanned && scan <= bytes.count, "the scan went from byte \(scanned) to \(scan) of \(bytes.count)")
         return .incomplete(scanned: scan)
     }
 

@@ -50,6 +50,7 @@ package struct RequestTarget: Sendable {
                 while index < raw.count {
                     let byte = try unsafe decode(raw, &index)
                     if byte == slash, count > 0, unsafe bytes[count - 1] == slash { continue }
+                    assert(count < bytes.count, "\(raw.count) bytes of a path were decoded into \(count + 1)")
                     unsafe bytes[count] = byte
                     count += 1
                 }
@@ -90,6 +91,7 @@ package struct RequestTarget: Sendable {
             let written = unsafe raw[index]
             let byte = try unsafe Self.decode(raw, &index)
             if written == UInt8(ascii: "="), equals == nil { equals = count }
+            assert(count < room.count, "\(raw.count) bytes of a query were decoded into \(count + 1)")
             unsafe room[count] = written == UInt8(ascii: "+") ? UInt8(ascii: " ") : byte
             count += 1
         }

@@ -8,6 +8,7 @@ package struct UpgradeOffer: Sendable, Equatable {
     /// In the client's order of preference.
     let protocols: [String]
 
+    /// The handshake's headers; nil without the header.
     package init(key: String?, version: String?, protocols: [String]) {
         self.key = key
         self.version = version
@@ -52,6 +53,8 @@ package struct UpgradeOffer: Sendable, Equatable {
     /// The value of `Sec-WebSocket-Accept` (RFC 6455, 4.2.2).
     private static func proof(of key: String) -> String {
         let digest = Digest.sha1(Array("\(key)258EAFA5-E914-47DA-95CA-C5AB0DC85B11".utf8))
-        return Base64URL.encode(digest).replacing("-", with: "+").replacing("_", with: "/") + "="
+        let proof = Base64URL.encode(digest).replacing("-", with: "+").replacing("_", with: "/") + "="
+        assert(proof.utf8.count == 28, "a digest of \(digest.count) bytes made a proof of \(proof.utf8.count)")
+        return proof
     }
 }

@@ -8,43 +8,52 @@ struct GroupSection {
     /// Percentiles of the table; the plot shows all.
     private static let tablePercents: [Double] = [50, 90, 99, 99.9, 100]
 
-    var markup: Markup {
-        .joined(
-            [isAlone && group.servers.count == 1 ? .nothing : .leaf("h2", group.scenario), figures]
-                + names(group.servers.flatMap { $0.rounds.flatMap { $0.latencies.map(\.name) } }).map(latency)
-                + names(group.servers.flatMap { $0.rounds.flatMap { $0.timelines.map(\.name) } }).map(timeline))
-    }
-
-    private func names(_ all: [String]) -> [String] {
-        ordered(all, by: { $0 }).map(\.0)
+    var blocks: [PageBlock] {
+        let rounds = group.servers.flatMap(\.rounds)
+        let latencies = ordered(rounds.flatMap { $0.latencies.map(\.name) }, by: { $0 }).map { latency($0.0) }
+        let timelines = ordered(rounds.flatMap { $0.timelines.map(\.name) }, by: { $0 }).compactMap { timeline($0.0) }
+        let heading = isAlone && group.servers.count == 1 ? [] : [PageBlock(chapter: group.scenario)]
+        return heading + figures + latencies + timelines
     }
 
     private func place(_ server: String) -> Int {
-        (servers.firstIndex(of: server) ?? 0) % PageStyle.colours
+        (servers.firstIndex(of: server) ?? 0) % PageTemplate.colours
+    }
+
+    private func titled(_ name: String, unit: String) -> String {
+        unit.isEmpty ? name : "\(name), \(NumberText.shown(unit: unit))"
     }
 
     /// A table for one run; bars for several runs to compare.
-    private var figures: Markup {
+    private var figures: [PageBlock] {
         let all = ordered(group.servers.flatMap { $0.rounds.flatMap(\.figures) }, by: \.name).compactMap { $0.1.first }
         guard group.servers.contains(where: { $0.rounds.count > 1 }) || group.servers.count > 1 else {
-            let rows = all.map { [ReportPage.Cell.text($0.name), .number(NumberText.plain($0.value, unit: $0.unit))] }
-            return rows.isEmpty ? .nothing : ReportPage.table([.text("Figure"), .number("Value")], rows)
+            let rows = all.map { [PageBlock.Cell.text($0.name), .number(NumberText.plain($0.value, unit: $0.unit))] }
+            return rows.isEmpty ? [] : [PageBlock(table: .init(head: [.text("Figure"), .number("Value")], rows: rows))]
         }
-        return .joined(
-            all.map { figure in
-                let rows = group.servers.compactMap { server in
-                    Spread(server.values(of: figure.name)).map { RangePlot.Row(name: server.name, place: place(server.name), spread: $0) }
-                }
-                let title = figure.unit.isEmpty ? figure.name : "\(figure.name), \(NumberText.shown(unit: figure.unit))"
-                // Bars of the same length show nothing.
-                if let first = rows.first?.spread.text(), rows.count > 1, rows.allSatisfy({ $0.spread.text() == first }) {
-                    return .leaf("p", "\(title): \(first) for all")
-                }
-                return .joined([.leaf("h3", title), RangePlot(title: title, unit: figure.unit, rows: rows).markup])
-            })
+        return all.map { figure in
+            let spreads = group.servers.compactMap { server in Spread(server.values(of: figure.name)).map { (server.name, $0) } }
+            let title = titled(figure.name, unit: figure.unit)
+            // Bars of the same length show nothing.
+            if let first = spreads.first?.1.text(), spreads.count > 1, spreads.allSatisfy({ $0.1.text() == first }) {
+                return PageBlock(note: "\(title): \(first) for all")
+            }
+            let axis = Axis.linear(to: spreads.map(\.1.highest).max() ?? 1) { _ in "" }
+            let rows = spreads.map { server, spread -> [PageBlock.Cell] in
+                let low = axis.share(spread.lowest)
+                let bar = PageBlock.Bar(
+                    place: place(server), median: NumberText.percentage(axis.share(spread.median)), lowest: NumberText.percentage(low),
+                    span: NumberText.percentage(axis.share(spread.highest) - low))
+                let value = spread.text() + (figure.unit.isEmpty ? "" : " \(NumberText.shown(unit: figure.unit))")
+                return [
+                    .init(text: server, kind: "server"), .init(text: "", kind: "bar", bar: bar), .init(text: value, kind: "value"),
+                ]
+            }
+            return PageBlock(heading: title, table: .init(rows: rows))
+        }
     }
 
-    private func latency(_ name: String) -> Markup {
+    private func latency(_ name: String) -> PageBlock {
         let curves = group.servers.compactMap { server in
             LatencyCurve(server.rounds.flatMap { $0.latencies.filter { $0.name == name && $0.count > 0 } }).map { (server.name, $0) }
         }
@@ -53,55 +62,48 @@ struct GroupSection {
         // Ten values have no 99th percentile.
         let most = Double(curves.map(\.1.mostInRound).max() ?? 1)
         let told = curves.flatMap { $0.1.points.map(\.percent).filter { $0 < 100 } }.max() ?? 99
-        let last = min(told, 100 - 100 / max(most, 10))
         let plot = Plot(
-            title: "\(name): percentiles", x: .percentiles(to: last),
+            title: "\(name): percentiles", x: .percentiles(to: min(told, 100 - 100 / max(most, 10))),
             y: .logarithmic(from: lowest, to: highest) { NumberText.duration(microseconds: $0) },
-            lines: curves.map { server, curve in
-                Plot.Line(
-                    name: server, place: place(server), points: curve.points.map { .init(x: $0.percent, y: $0.spread.median) },
-                    band: curve.rounds > 1 ? curve.points.map { ($0.percent, $0.spread.lowest, $0.spread.highest) } : [])
-            })
-        let rows = curves.map { server, curve -> [ReportPage.Cell] in
-            [.text(server), .number(NumberText.plain(Double(curve.count)))]
-                + Self.tablePercents.map { percent in .spread(curve.spread(at: percent)) }
+            lines: curves.map { server, curve in (server, place(server), curve.points.map { ($0.percent, $0.spread) }) })
+        let rows = curves.map { server, curve -> [PageBlock.Cell] in
+            [.text(server), .number(NumberText.plain(Double(curve.count)))] + Self.tablePercents.map { cell(curve.spread(at: $0)) }
         }
-        return .joined([
-            .leaf("h3", "\(name): percentiles, logarithmic"), key(curves.map(\.0)), plot.markup,
-            ReportPage.table(
-                [.text("Server"), .number("Count")] + Self.tablePercents.map { .number($0 == 100 ? "max" : "\(NumberText.plain($0)) %") },
-                rows),
-        ])
+        let head = Self.tablePercents.map { PageBlock.Cell.number($0 == 100 ? "max" : "\(NumberText.plain($0)) %") }
+        return PageBlock(
+            heading: "\(name): percentiles, logarithmic", plot: plot,
+            table: .init(head: [.text("Server"), .number("Count")] + head, rows: rows))
     }
 
-    /// The last of several rounds, because different runs have no common clock.
-    private func timeline(_ name: String) -> Markup {
-        let lines = group.servers.compactMap { server -> (String, LoadReport.Timeline)? in
+    /// The median, and the range below it if the rounds differ.
+    private func cell(_ spread: Spread?) -> PageBlock.Cell {
+        guard let spread else {
+            return .number("–")
+        }
+        let texts = [spread.median, spread.lowest, spread.highest].map { NumberText.duration(microseconds: $0) }
+        return PageBlock.Cell(text: texts[0], kind: "number", range: Set(texts).count == 1 ? nil : "\(texts[1]) to \(texts[2])")
+    }
+
+    /// The last of several rounds, because different runs have no common clock. Nil without points.
+    private func timeline(_ name: String) -> PageBlock? {
+        let lines = group.servers.compactMap { server in
             server.rounds.reversed().lazy.compactMap { $0.timelines.first { $0.name == name && !$0.points.isEmpty } }.first.map {
                 (server.name, $0)
             }
         }
         guard let unit = lines.first?.1.unit else {
-            return .nothing
+            return nil
         }
         let seconds = lines.map { Double($0.1.points.count) * $0.1.secondsPerPoint }.max() ?? 1
         let plot = Plot(
             title: name, x: .seconds(to: seconds),
             y: .linear(to: lines.flatMap(\.1.points).filter(\.isFinite).max() ?? 1) { NumberText.short($0) },
             lines: lines.map { server, timeline in
-                Plot.Line(
-                    name: server, place: place(server),
-                    points: timeline.points.enumerated().filter(\.element.isFinite).map {
-                        .init(x: Double($0.offset + 1) * timeline.secondsPerPoint, y: $0.element)
-                    })
+                let points = timeline.points.enumerated().compactMap { index, value in
+                    Spread([value]).map { (Double(index + 1) * timeline.secondsPerPoint, $0) }
+                }
+                return (server, place(server), points)
             })
-        let title = unit.isEmpty ? name : "\(name), \(NumberText.shown(unit: unit))"
-        return .joined([.leaf("h3", title), key(lines.map(\.0)), plot.markup])
-    }
-
-    /// Empty if only one line is drawn.
-    private func key(_ names: [String]) -> Markup {
-        names.count < 2
-            ? .nothing : .element("ul", ["class": "key"], names.map { .leaf("li", ["class": "s\(place($0))"], $0) })
+        return PageBlock(heading: titled(name, unit: unit), plot: plot)
     }
 }

@@ -49,10 +49,10 @@ package enum NumberText {
         return digits + suffix
     }
 
-    /// A coordinate of a drawing: at most two decimals, less than a pixel.
-    package static func coordinate(_ value: Double) -> String {
-        let hundredths = (value * 100).rounded() / 100
-        return hundredths == hundredths.rounded() ? String(Int(hundredths)) : String(hundredths)
+    /// The percentage of a share from 0 to 1 for a drawing: at most two decimals, less than a pixel.
+    static func percentage(_ share: Double) -> String {
+        let hundredths = (share * 10_000).rounded()
+        return hundredths.remainder(dividingBy: 100) == 0 ? String(Int(hundredths / 100)) : String(hundredths / 100)
     }
 
     private static func fixed(_ value: Double, digits: Int) -> String {

@@ -2,7 +2,9 @@
 ///
 /// The text never holds a quote, a backslash or a control character, so it stands in JSON as it is.
 package struct ChannelName: Hashable, Sendable, CustomStringConvertible {
+    /// The name as clients write it.
     package let text: String
+    /// By the prefix.
     package let kind: ChannelKind
 
     /// Most Unicode scalars of a name. Pusher's documentation says 164, but most SDKs allow 200.
@@ -115,6 +117,7 @@ package enum ChannelKind: Hashable, Sendable, CaseIterable {
         }
     }
 
+    /// Whether the subscribers are listed as members.
     package var isPresence: Bool { self == .presence || self == .presenceCache }
 
     /// Whether the last published event is kept for later subscribers.
@@ -122,6 +125,7 @@ package enum ChannelKind: Hashable, Sendable, CaseIterable {
         self == .cache || self == .privateCache || self == .encryptedCache || self == .presenceCache
     }
 
+    /// Whether publishers encrypt the data, which the hub cannot read.
     package var isEncrypted: Bool { self == .encrypted || self == .encryptedCache }
 
     /// Whether subscribers may send client events. On encrypted channels only the libraries refuse them, not the protocol.

@@ -8,6 +8,7 @@ package struct ProtocolError: Error, Equatable, CustomStringConvertible {
     package let message: String
     package var description: String { message }
 
+    /// A sentence that may quote the peer's data.
     package init(message: String) {
         self.message = message
     }
@@ -22,6 +23,7 @@ package struct UserLimits: Hashable, Sendable {
     /// Users that one connection watches.
     package var watchlistMax = 100
 
+    /// The defaults.
     package init() {}
 }
 
@@ -32,6 +34,7 @@ package struct PresenceMember: Hashable, Sendable {
     /// `user_info` as compact JSON text; nil when absent or null.
     package let userInfo: [UInt8]?
 
+    /// A member whose info is compact JSON text.
     package init(userID: String, userInfo: [UInt8]?) {
         self.userID = userID
         self.userInfo = userInfo
@@ -74,6 +77,7 @@ package struct PresenceMember: Hashable, Sendable {
 
 /// A user that a connection has signed in as, as given in `user_data`.
 package struct SignedInUser: Hashable, Sendable {
+    /// 1 to `UserLimits.userIDCharactersMax` characters.
     package let id: String
     /// `user_info` as compact JSON text; nil when absent or null.
     package let userInfo: [UInt8]?

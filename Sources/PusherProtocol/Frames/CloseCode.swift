@@ -8,6 +8,7 @@
 /// `pusher:error` event, see `ServerEvent.error`. A `pusher:error` with the same code and text precedes every close,
 /// because clients of protocol 5 and Pysher look only there.
 package struct CloseCode: Hashable, Sendable {
+    /// 4000 to 4299.
     package let code: UInt16
     /// At most `reasonBytesMax` bytes of UTF-8.
     package let reason: String
@@ -17,6 +18,7 @@ package struct CloseCode: Hashable, Sendable {
 
     /// A reason that is too long is cut between characters.
     package init(code: UInt16, reason: String) {
+        assert((4000...4299).contains(code), "close code \(code) tells clients nothing, or to stay away for good")
         self.code = code
         var reason = reason
         while reason.utf8.count > Self.reasonBytesMax { reason.removeLast() }

@@ -2,9 +2,9 @@ import HubCore
 
 /// The frames that the server sends, as JSON text in UTF-8.
 ///
-/// How `data` is encoded differs from event to event, because each form is the only one that some client understands
-/// (docs/protocol.md, 1.4): a string that holds JSON nearly everywhere, an object only in `pusher:error`. No frame holds
-/// a null member at the top and none lacks `data`; pusher-websocket-java fails on either.
+/// Encodings of `data` differ, because each form is the only one that some client understands (docs/protocol.md, 1.4). Nearly all events
+/// have a string that contains JSON, `pusher:error` has an object. No frame has a null member at the top and none lacks `data`;
+/// pusher-websocket-java fails on either.
 package enum ServerEvent {
     /// The first frame on every connection.
     /// - Parameter activityTimeoutSeconds: at least 1; pusher-js refuses 0.
@@ -19,6 +19,7 @@ package enum ServerEvent {
     ///     disconnect at codes from 4000 to 4299.
     ///   - message: for a developer; no client interprets it.
     package static func error(code: Int?, message: String) -> [UInt8] {
+        assert(code.map { (4000...4399).contains($0) } ?? true, "error code \(code ?? 0)")
         var output = Array("{\"event\":\"pusher:error\",\"data\":{\"code\":".utf8)
         output += (code.map(String.init) ?? "null").utf8
         output += ",\"message\":".utf8
@@ -46,6 +47,7 @@ package enum ServerEvent {
     /// The acknowledgement on a presence channel.
     /// - Parameter members: all of them, the joiner included, each once; `info` is compact JSON text, or nil.
     package static func presenceSucceeded(channel: ChannelName, members: [(id: String, info: [UInt8]?)]) -> [UInt8] {
+        assert(members.count > 256 || Set(members.map { ExactText($0.id) }).count == members.count, "a member is listed twice")
         var data = Array("{\"presence\":{\"count\":\(members.count),\"ids\":[".utf8)
         for (index, member) in members.enumerated() {
             if index > 0 { data.append(UInt8(ascii: ",")) }
@@ -117,6 +119,7 @@ package enum ServerEvent {
 
     /// Watched users that came online or went offline. An empty list is left out; at least one list must hold a user.
     package static func watchlistEvents(online: [String], offline: [String]) -> [UInt8] {
+        assert(!online.isEmpty || !offline.isEmpty, "the status of nobody is sent")
         var data = Array("{\"events\":[".utf8)
         var isFirst = true
         for (name, ids) in [("online", online), ("offline", offline)] where !ids.isEmpty {
@@ -158,7 +161,11 @@ package enum ServerEvent {
             let model = unsafe Frame.payload(of: frame)
             let tail = unsafe UnsafeRawBufferPointer(rebasing: model.suffix(data.bytes.count + eventTailBytes))
             let head = unsafe UnsafeRawBufferPointer(rebasing: model[..<(model.count - tail.count - first.text.utf8.count)])
-            return channels.map { unsafe ChannelFrame($0, Frame.text(head, $0.text, tail)) }
+            let frames = channels.map { unsafe ChannelFrame($0, Frame.text(head, $0.text, tail)) }
+            assert(
+                frames.last.map { $0.frame == Frame.text(event(name: name, channel: $0.channel, data: data)) } ?? false,
+                "the frame of \(first) does not fit \(channels.count) channels")
+            return frames
         }
     }
 
@@ -186,6 +193,9 @@ package enum ServerEvent {
     package static func appendEvent(
         name: String, channel: ChannelName, dataLiteral: [UInt8], userID: String? = nil, eventID: String? = nil, to output: inout [UInt8]
     ) {
+        assert(
+            dataLiteral.count >= 2 && dataLiteral.first == UInt8(ascii: "\"") && dataLiteral.last == UInt8(ascii: "\""),
+            "the data of \(dataLiteral.count) bytes is no string token")
         output.reserveCapacity(
             output.count + name.utf8.count + channel.text.utf8.count + dataLiteral.count + (userID?.utf8.count ?? 0) + eventBytesMax)
         append(literal: "{\"event\":", to: &output)

@@ -2,7 +2,9 @@
 ///
 /// Both numbers stay below 2^53, so that a client which reads them as doubles prints them unchanged.
 package struct SocketID: Hashable, Sendable, CustomStringConvertible {
+    /// The number before the dot, below `numberEnd`.
     package let first: UInt64
+    /// The number after the dot, below `numberEnd`.
     package let second: UInt64
 
     /// Both numbers are below this.

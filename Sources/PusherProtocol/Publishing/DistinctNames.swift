@@ -20,6 +20,9 @@ struct DistinctNames {
         }
         if !places.isEmpty, !isNew(name) { return }
         names.append(name)
+        assert(
+            names.count <= countMax && (places.isEmpty || 2 * names.count <= places.count),
+            "\(names.count) names, at most \(countMax), in a table of \(places.count)")
     }
 
     private mutating func makeTable() {

@@ -10,6 +10,7 @@ package struct PublishLimits: Hashable, Sendable {
     /// Events in one batch.
     package var batchMax = 10
 
+    /// The defaults.
     package init() {}
 
     /// Bytes of the largest body within the limits, for sizing buffers. Every byte of the data may be escaped as
@@ -32,7 +33,9 @@ package struct PublishError: Error, Equatable, CustomStringConvertible {
     package let message: String
     package var description: String { message }
 
+    /// 400 or 413, and a sentence.
     package init(status: Int, message: String) {
+        assert(status == 400 || status == 413, "a publish is refused with status \(status)")
         self.status = status
         self.message = message
     }
@@ -44,6 +47,7 @@ package struct PublishRequest: Hashable, Sendable {
     package let name: String
     /// In the order given, each once, at least one.
     package let channels: [ChannelName]
+    /// Passed on as sent.
     package let data: DataLiteral
     /// The connection that must not get the event.
     package let excludedSocketID: SocketID?
@@ -54,10 +58,13 @@ package struct PublishRequest: Hashable, Sendable {
     /// Time of the publish in milliseconds since 1970; nil means now.
     package let deliverAt: Int64?
 
+    /// Checked values; `parse` does the checks.
     package init(
         name: String, channels: [ChannelName], data: DataLiteral, excludedSocketID: SocketID? = nil,
         attributes: ChannelAttributes = [], idempotencyKey: String? = nil, deliverAt: Int64? = nil
     ) {
+        assert(!name.isEmpty && !EventName.isReserved(name), "the name \(name) was not checked")
+        assert(!channels.isEmpty && Set(channels).count == channels.count, "\(channels.count) channels are none, or some stand twice")
         self.name = name
         self.channels = channels
         self.data = data

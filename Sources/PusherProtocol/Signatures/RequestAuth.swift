@@ -1,14 +1,15 @@
 package import HubCore
 package import HubCrypto
 
-/// The signature of every request to the HTTP API (docs/protocol.md, 4.4): a query parameter over method, path, the
-/// other parameters and, through its MD5, the body.
+/// The signature of every request to the HTTP API (docs/protocol.md, 4.4): a query parameter. It covers method, path, all other parameters
+/// and, through its MD5, the body.
 package enum RequestAuth {
     /// Clock skew in seconds from which a request is refused, so that a recorded request cannot be replayed later.
     package static let skewSecondsEnd: Int64 = 600
 
     /// The reason for a 401, as a sentence for the sender. The sentence quotes the signed text, which holds no secret.
     package struct Refusal: Error, Equatable, CustomStringConvertible {
+        /// A sentence for the sender.
         package let message: String
         package var description: String { message }
     }

@@ -1,5 +1,6 @@
 import ArgumentParser
-import HubDelivery
+import HubConfiguration
+import HubDefinitions
 import HubServer
 
 /// `tandem check`: lists the errors of the configuration and the definitions, without starting the hub.

@@ -1,7 +1,8 @@
 import ArgumentParser
 import Foundation
 import Glibc
-import HubDelivery
+import HubConfiguration
+import HubDefinitions
 import HubServer
 import HubTransport
 import Logging
@@ -64,5 +65,9 @@ struct Serve: AsyncParsableCommand {
 /// Loads the definitions. Without a folder there are none.
 func loadDefinitions(_ configuration: Configuration) throws(ServerError) -> (DefinitionSet, folder: String?) {
     guard let folder = DefinitionFiles.folder(configured: configuration.channels.value) else { return (.empty, nil) }
-    return (try DefinitionFiles.load(folder: folder), folder)
+    do throws(DefinitionFiles.Failure) {
+        return (try DefinitionFiles.load(folder: folder), folder)
+    } catch {
+        throw ServerError(.badConfiguration, error.description)
+    }
 }

@@ -76,7 +76,7 @@ struct BulkDevicesTests {
         let changed = try await hub.call("PATCH", path, ["fid": "dXJ0_fid-1"])
         #expect(changed["form"] == "fid" && changed["provider"] == "fcm" && changed["has_token"] == true)
         #expect(try await hub.directory.device(app: "1", user: "ann", id: "phone")?.token == "dXJ0_fid-1")
-        // What does not speak of it leaves it alone.
+        // A change that does not name the token keeps it.
         #expect(try await hub.call("PATCH", path, ["locale": "de"])["form"] == "fid")
         let back = try await hub.call("PATCH", path, ["token": .string(hexToken)])
         #expect(back["form"] == "token" && back["provider"] == "apns")

@@ -1,7 +1,8 @@
 import HubChannels
 import HubCore
 import HubCrypto
-import HubDelivery
+import HubDefinitions
+import PusherProtocol
 import Testing
 
 @testable import HubAPI

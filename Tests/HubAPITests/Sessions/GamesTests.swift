@@ -4,7 +4,7 @@ import Testing
 
 @testable import HubAPI
 
-/// What the hide-and-seek app sends: joining by a code in the body, and a host's token before there is a game.
+/// Requests of the hide-and-seek app: joining by a code in the body, and a host's token before there is a game.
 @Suite("Games")
 struct GamesTests {
     static let gameFile = """

@@ -3,7 +3,7 @@ import Testing
 
 @testable import HubChannels
 
-/// What the engines count for metrics.
+/// Counters of the engines, for metrics.
 @Suite("Counters")
 struct CounterTests {
     @Test("subscriptions, channels and deliveries are those of all loops together, and a publish counts where it came in")

@@ -255,7 +255,7 @@ struct FanOutTests {
         hub.settle()
         for client in early { #expect(client.published(on: "a") == ["before", "decided", "decided-later", "after"]) }
         for client in late { #expect(client.published(on: "a") == ["before", "decided-later", "after"]) }
-        // Who leaves and comes back is late as well: it was decided without this subscription.
+        // A client that leaves and comes back is late as well: the event was decided without this subscription.
         hub.unsubscribe(early[0], "a")
         hub.subscribe(early[0], "a")
         early[0].forget()

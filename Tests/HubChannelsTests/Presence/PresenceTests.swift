@@ -107,8 +107,8 @@ struct PresenceTests {
         #expect(clients.filter { $0.named("pusher:subscription_error").isEmpty }.count == most)
     }
 
-    /// A refused join that was given up before its answer came was counted out at the channel's home although it had never
-    /// been counted in: the home then forgot loops, or the whole channel, that still had members.
+    /// A refused join given up before its answer was once counted out at the channel's home, although never counted in. The home then
+    /// forgot loops, or the whole channel, that still had members.
     @Test("who gives up a join that is about to be refused changes nothing for those inside", arguments: [true, false])
     func refusedAndGone(closes: Bool) {
         let hub = TestHub(loops: 2) { $0.presenceMembersMax = 1 }

@@ -4,7 +4,7 @@ import Testing
 
 @testable import HubChannels
 
-/// What somebody without any credential can make the hub remember.
+/// Bounds on the memory that clients without any credential can take.
 @Suite struct AnonymousTests {
     private func limits(_ change: (inout AnonymousLimits) -> Void) -> ConnectionLimits {
         var limits = ConnectionLimits()

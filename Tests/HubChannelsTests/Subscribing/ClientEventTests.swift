@@ -175,4 +175,17 @@ struct ClientEventTests {
         hub.say(clients[0], event: "client-app-state", channel: "private-a", data: ["state": "background", "keeps_working": "yes"])
         #expect(clients[0].errors.count == 1 && hub.engines[0].takeReports().isEmpty)
     }
+
+    @Test("a connection that subscribes anew brings along the state that its app declared")
+    func declaredAgain() {
+        let (hub, clients) = Self.room("private-a", watched: ["private-a"])
+        hub.say(clients[0], event: "client-app-state", channel: "private-a", data: ["state": "background", "keeps_working": true])
+        hub.unsubscribe(clients[0], "private-a")
+        hub.settle()
+        _ = hub.engines[0].takeReports()
+        hub.subscribe(clients[0], "private-a")
+        hub.settle()
+        let reports = hub.engines[0].takeReports()
+        #expect(reports.count == 2 && reports.last == .state(clients[0].id, .background, keepsWorking: true))
+    }
 }

@@ -29,7 +29,7 @@ struct OpeningTests {
             #expect(client.frames.count == 1)
             #expect(client.errors.first?["code"] == .int(Int64(code)))
             #expect(client.closeCode.map(Int.init) == code)
-            // What it says before it has read the close changes nothing.
+            // Messages of the client before it has read the close change nothing.
             hub.say(client, #"{"event":"pusher:ping"}"#)
             hub.subscribe(client, "news")
             #expect(client.frames.count == 1)

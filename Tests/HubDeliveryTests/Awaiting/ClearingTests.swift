@@ -1,4 +1,5 @@
 import HubCore
+import HubDefinitions
 import HubDelivery
 import Testing
 
@@ -44,7 +45,7 @@ struct ClearingTests {
         let found = Clearing.deliveries(after: opened, on: "tablet", among: [delivery("phone", state, dueAt: 6_000)], now: now)
         switch state {
         case .accepted: #expect(found.map(\.dueAt) == [now])
-        // Not before the attempt that is under way has ended.
+        // A clearing waits until the attempt under way has ended.
         case .leased: #expect(found.map(\.dueAt) == [6_000])
         default: #expect(found.isEmpty, "nothing stands on its screen")
         }

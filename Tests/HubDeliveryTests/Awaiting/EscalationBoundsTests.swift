@@ -44,7 +44,7 @@ struct EscalationBoundsTests {
         #expect(!stage.escalation.hasRoom(forTargets: 1))
     }
 
-    /// Each step in the number of recipients may cost a constant or a logarithm; a quadratic one takes minutes here.
+    /// Each step in the number of recipients may cost O(1) or O(log n); a quadratic one would take minutes here.
     @Test("10,000 targets with due times of their own, receipts, proofs and pushes")
     func large() {
         let began = Self.threadSeconds
@@ -74,7 +74,7 @@ struct EscalationBoundsTests {
         #expect(pushes == 10 * count / 4 && stage.escalation.eventCount == 0)
     }
 
-    /// Seconds for which this thread had a core, which other programs do not change.
+    /// Seconds for which this thread had a core; other programs do not change them.
     private static var threadSeconds: Double {
         var time = timespec()
         clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)

@@ -1,11 +1,12 @@
 import HubCore
+import HubDefinitions
 import HubDelivery
 
 extension ConnectionID {
     static func of(_ slot: Int, loop: Int = 0) -> ConnectionID { ConnectionID(loop: loop, slot: slot, generation: 1) }
 }
 
-/// The pure parts together, as the delivery task drives them: attendance and escalation of one channel `c` of app `1`.
+/// Attendance and escalation of one channel `c` of app `1`, driven together as delivery drives them.
 struct EscalationStage {
     var book = Attendance()
     var escalation = Escalation()
@@ -21,7 +22,7 @@ struct EscalationStage {
         if state != .unknown { book.setState(id, state, keepsWorking: keepsWorking) }
     }
 
-    /// Opens an event for users or `user/device`, committed at `now`; its number names it `e1`, `e2`, …
+    /// Opens an event for users or `user/device`, committed at `now`. Its id contains its number: `e1`, `e2`, …
     @discardableResult
     mutating func publish(
         _ policy: Policy = .notify, to users: [String], wait: Int64 = 5000, lifetime: Int64 = 600_000, channel: String = "c",
@@ -44,12 +45,12 @@ struct EscalationStage {
         return lastNumber
     }
 
-    /// - Parameter now: nil: at once.
+    /// - Parameter now: nil for time 0.
     mutating func pong(_ id: ConnectionID, _ cursor: UInt64, at now: Int64? = nil) {
         escalation.received(.init(connection: id, cursor: cursor), seats: book.seats(of: id), now: now ?? 0)
     }
 
-    /// What happens up to then, as words: `push e1 ann`, `prove e1 ann`, `confirmed e1 0`, `closed e1`.
+    /// Effects up to a time, as words: `push e1 ann`, `prove e1 ann`, `confirmed e1 0`, `closed e1`.
     mutating func advance(to now: Int64) -> [String] {
         escalation.advance(now: now).flatMap { effect -> [String] in
             switch effect {

@@ -1,4 +1,5 @@
 import HubCore
+import HubDefinitions
 import HubDelivery
 import Testing
 
@@ -50,7 +51,7 @@ struct EscalationTests {
         stage.attach(late, "ann", .foreground)
         stage.escalation.probed(event, loop: 0, cursor: 10)
         stage.pong(late, 11)
-        // Unsubscribed and subscribed again: the second seat was not sent the event.
+        // After an unsubscribe and a new subscribe, the second seat was not sent the event.
         stage.book.detach(phone, channel: "c")
         stage.pong(phone, 12)
         stage.attach(phone, "ann", .foreground)
@@ -132,7 +133,7 @@ struct EscalationTests {
                 if index == proof { stage.pong(phone, cursor) }
             }
             guard proof == nil else {
-                // Nothing is asked, and nothing pushed, any more.
+                // No question and no push follows.
                 #expect(stage.advance(to: 1000 + due) == ["confirmed e1 [0]", "closed e1"])
                 continue
             }
@@ -148,7 +149,7 @@ struct EscalationTests {
         let event = stage.publish(.sync, to: ["ann"], at: 1000)
         stage.escalation.probed(event, loop: 0, cursor: 3)
         stage.pong(phone, 3, at: 8500)
-        // At 21 s an app that left at 8 still answers.
+        // At 21 s an app that left the screen at 8 s still answers.
         #expect(stage.advance(to: 23_499) == [])
         #expect(stage.advance(to: 23_500) == ["prove e1 ann"])
         stage.escalation.proving(event, loop: 0, cursor: 9)
@@ -186,7 +187,8 @@ struct EscalationTests {
 
     @Test("a short-lived event is pushed before it expires, with a question only where an answer would count")
     func shortLife() {
-        // 30 s: asked at 20 s and pushed at 26 s; 20 s: pushed at 16 s unasked; 5 s: pushed at 1 s without a receipt.
+        // Lifetimes and results: 30 s asks at 20 s and pushes at 26 s, 20 s pushes at 16 s unasked. Below, 5 s pushes at 1 s without a
+        // receipt.
         for (lifetime, asked, due) in [(30_000, true, 26_000), (20_000, false, 16_000)] as [(Int64, Bool, Int64)] {
             var stage = EscalationStage()
             stage.attach(phone, "ann")
@@ -311,7 +313,7 @@ struct EscalationTests {
         stage.pong(phone, 20)
         stage.pong(.of(2), 20)
         #expect(stage.advance(to: 20_000) == ["prove e1 bob"])
-        // Bob's question is too early for ann.
+        // Bob's question is too early to prove anything for ann.
         stage.escalation.proving(event, loop: 0, cursor: 21)
         stage.pong(phone, 21)
         #expect(stage.escalation.isWaiting(event: "e1", user: "ann"))
@@ -330,7 +332,7 @@ struct EscalationTests {
         stage.attach(phone, "ann")
         stage.escalation.replayed("e1", user: "ann", to: phone, cursor: 20, now: 1000)
         stage.pong(phone, 20)
-        // Unsubscribed, and subscribed again.
+        // A new subscription replays the event.
         stage.escalation.replayed("e1", user: "ann", to: phone, cursor: 30, now: 17_000)
         stage.pong(phone, 30)
         #expect(stage.advance(to: 21_000) == ["prove e1 ann"])
@@ -365,7 +367,7 @@ struct EscalationTests {
                 guard line.hasPrefix("prove") else { continue }
                 cursor += 1
                 stage.escalation.proving(event, loop: 0, cursor: cursor)
-                // Too soon an answer counts for nothing: whoever read it there may have just left the screen.
+                // An answer too soon counts for nothing, because its sender may have just left the screen.
                 if answers || now < secondAt + 20_000 { stage.pong(.of(2), cursor) }
             }
             // A third return changes nothing any more.

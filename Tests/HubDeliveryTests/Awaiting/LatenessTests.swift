@@ -1,4 +1,5 @@
 import HubCore
+import HubDefinitions
 import Testing
 
 @testable import HubDelivery
@@ -120,7 +121,7 @@ struct BusyEscalationTests {
         #expect(book.cameAt(app: "1", channel: "c", user: "ann") == 700)
         book.attach(phone, app: "1", channel: "c", user: "ann", device: "phone", ticket: 1, now: 900)
         #expect(book.cameAt(app: "1", channel: "c", user: "ann") == 900 && book.cameAt(app: "1", channel: "d", user: "ann") == 700)
-        // Definitions that change take no new seat.
+        // A change of definitions takes no new seat.
         book.attach(phone, app: "1", channel: "c", user: "ann", device: "phone", ticket: nil, now: 5000)
         #expect(book.cameAt(app: "1", channel: "c", user: "ann") == 900)
         book.unbind(socketID: "1.1")

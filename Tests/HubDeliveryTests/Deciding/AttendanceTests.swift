@@ -60,12 +60,12 @@ struct AttendanceTests {
         #expect(state(1) == .background && state(3) == .background && state(2) == .foreground && state(4) == .unknown)
         book.setDeviceState(app: "2", user: "ann", device: "phone", .foreground)
         #expect(state(1) == .background)
-        // What comes over HTTP has no place among the receipts of the socket.
+        // A state over HTTP has no order with the receipts of the socket.
         book.setDeviceState(app: "1", user: "ann", device: "phone", .foreground)
         #expect(state(1) == .unknown && book.presence(app: "1", channel: "c", user: "ann")?.state == .foreground)
         book.setState(connection(1), .foreground)
         #expect(state(1) == .foreground)
-        // A new connection begins anew.
+        // A new connection's state is unknown.
         book.disconnected(connection(1))
         book.attach(connection(5), app: "1", channel: "c", user: "ann", device: "phone")
         #expect(state(5) == .unknown)
@@ -84,7 +84,7 @@ struct AttendanceTests {
         book.heard(connection(1), now: 90_000)
         book.heard(connection(7), now: 90_000)
         #expect(reach(book, at: 90_001) == .live)
-        // Where the transport closes silent connections early, one that is open has been heard of.
+        // If the transport closes silent connections early, an open connection has given a sign of life.
         book.attach(connection(1), app: "1", channel: "d", user: "ann", device: nil, now: 0)
         book.attach(connection(2), app: "1", channel: "c", user: "ann", device: nil, silenceMax: .seconds(25), now: 0)
         #expect(reach(book, at: 1_000_000) == .live)
@@ -99,12 +99,12 @@ struct AttendanceTests {
         book.setState(connection(1), .background, keepsWorking: true)
         #expect(reach(book, at: 0) == .backgroundCapable && book.seats(of: connection(1)).allSatisfy(\.keepsWorking))
         #expect(book.seats(of: connection(1)).map(\.state) == [.background])
-        // By HTTP it may take that back later than a receipt that it gave afterwards: receipts are provisional.
+        // A "gone to background" over HTTP may arrive after a later receipt, so receipts are provisional.
         book.setDeviceState(app: "1", user: "ann", device: "phone", .background, keepsWorking: true)
         #expect(reach(book, at: 0) == .backgroundCapable && book.seats(of: connection(1)).map(\.state) == [.unknown])
         book.setDeviceState(app: "1", user: "ann", device: "phone", .background)
         #expect(reach(book, at: 0) == .background && book.seats(of: connection(1)).map(\.state) == [.background])
-        // The best of several counts, for the participant and for the device.
+        // The best of several connections counts, for the participant and for the device.
         book.attach(connection(2), app: "1", channel: "c", user: "ann", device: "desktop", isBrowser: true)
         #expect(reach(book, at: 0) == .live && reach(book, device: "phone", at: 0) == .background)
         book.attach(connection(3), app: "1", channel: "c", user: "ann", device: nil)
@@ -120,11 +120,11 @@ struct AttendanceTests {
         #expect(reach(book, at: 15_999) == .grace && reach(book, at: 16_000) == .absent)
         #expect(reach(book, device: "phone", at: 2000) == .grace && reach(book, device: "tablet", at: 2000) == .absent)
         #expect(reach(book, "d", at: 2000) == .absent)
-        // Somebody said goodbye: nobody is waited for.
+        // After a goodbye no return is awaited.
         book.attach(connection(2), app: "1", channel: "c", user: "ann", device: "phone", now: 3000)
         book.disconnected(connection(2), now: 4000)
         #expect(reach(book, at: 4000) == .absent)
-        // Back, and unsubscribed: gone of their own will.
+        // After a return, an unsubscribe is a goodbye, too.
         book.attach(connection(3), app: "1", channel: "c", user: "ann", device: "phone", now: 5000)
         book.disconnected(connection(3), mayReturn: true, now: 5000)
         book.attach(connection(4), app: "1", channel: "c", user: "ann", device: "phone", now: 6000)
@@ -171,7 +171,7 @@ struct AttendanceTests {
         #expect(reach(book, at: 200_000) == .live)
         book.disconnected(connection(91), mayReturn: true, now: 200_001)
         #expect(reach(book, at: 200_001) == .grace)
-        // The same as slowly as networks change; six tabs closed at once; and six opened where one was closed.
+        // Slow network changes do not flap; neither do six tabs closed at once, and six opened after one was closed.
         now = flap(7, from: 1_000_000, every: 15_000)
         #expect(reach(book, at: now) == .grace)
         for slot in 0..<6 { book.attach(connection(slot), app: "1", channel: "c", user: "bob", device: nil, now: 5_000_000) }
@@ -190,7 +190,7 @@ struct AttendanceTests {
         book.attach(connection(1), app: "1", channel: "c", user: "ann", device: nil, now: 2000)
         #expect(reach(book, at: 2000) == .live)
         book.disconnected(connection(1), mayReturn: true, now: 20_000)
-        // The longer of the two.
+        // The longer grace counts.
         #expect(book.state(app: "1", channel: "c", user: "ann", now: 20_000) == (.grace, 15_000))
         #expect(book.state(app: "1", channel: "c", user: "bob", now: 20_000) == (.serverGrace, 11_000))
         #expect(book.state(app: "1", channel: "c", user: "bob", now: 31_000) == (.absent, 0))
@@ -216,7 +216,7 @@ struct AttendanceTests {
         book.setState(connection(1), .foreground)
         book.attach(connection(2), app: "1", channel: "c", user: "ann", device: "phone")
         #expect(seatCount(1) == 1 && reach(book, at: 0) == .live)
-        // Its next word will come on the newer one.
+        // The device's next state will come over the newer connection.
         #expect(book.seats(of: connection(1)).map(\.state) == [.unknown])
         book.setState(connection(2), .background)
         #expect(reach(book, at: 0) == .background && seatCount(1) == 0 && seatCount(2) == 1)

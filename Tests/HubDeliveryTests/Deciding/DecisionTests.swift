@@ -1,3 +1,4 @@
+import HubDefinitions
 import HubDelivery
 import Testing
 
@@ -20,15 +21,15 @@ private func decide(
 }
 
 extension Decision {
-    /// `device reason` of the pushes due at once.
+    /// `device reason` of each push that is due at once.
     fileprivate var pushed: [String] { pushes.map { "\($0.device) \($0.reason)" } }
-    /// `device seconds reason` of those whose receipt is awaited; `*`: all devices together.
+    /// `device seconds reason` of each awaited receipt; `*` stands for all devices together.
     fileprivate var waiting: [String] { awaited.map { "\($0.device ?? "*") \($0.wait / .seconds(1)) \($0.reason)" } }
 }
 
 @Suite("Decision")
 struct DecisionTests {
-    /// The decision table, in seconds; nil: no push at all.
+    /// The decision table, in seconds; nil for no push.
     static let table: [(DeviceState, Policy, Double?)] = [
         (.live, .realtimeOnly, nil), (.quiet, .realtimeOnly, nil), (.background, .realtimeOnly, nil),
         (.backgroundCapable, .realtimeOnly, nil),
@@ -95,7 +96,7 @@ struct DecisionTests {
                 }
                 let isLooking = [.live, .quiet, .backgroundCapable].contains(state) && policy != .pushOnly
                 if seconds > 0 {
-                    // Whether they could be told after all is known when nobody has answered.
+                    // Whether the participants can be told at all is decided when no receipt has come.
                     #expect(decision.awaited.count == 1 && decision.awaited[0].device == nil && decision.end == nil)
                 } else if isLooking {
                     #expect(decision.end == nil && decision.awaited.isEmpty)
@@ -157,7 +158,7 @@ struct DecisionTests {
             device("deaf", token: "t", notifications: false, registeredAt: 9),
         ]
         #expect(decide(.notify, [:], twins).pushes.map(\.device) == ["new", "other"])
-        // The same installation under two ids: while one is live, its token is waited for and not pushed to.
+        // One installation under two ids: while one device is live, the token is awaited and not pushed to.
         let own = decide(.notify, ["old": .live], twins, scope: .device)
         #expect(own.pushes.map(\.device) == ["other"] && own.awaited.map(\.device) == ["old"])
         let ties = [device("b"), device("a"), device("c")]

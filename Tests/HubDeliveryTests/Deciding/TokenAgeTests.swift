@@ -1,3 +1,4 @@
+import HubDefinitions
 import HubDelivery
 import Testing
 

@@ -1,3 +1,4 @@
+import HubDefinitions
 import HubDelivery
 import HubTesting
 import Testing
@@ -27,7 +28,7 @@ struct PushBudgetTests {
         #expect(budget.rule(push("5"), now: start) == .init(verdict: .wait(until: start + 10_000)))
         #expect(budget.rule(push("other", group: "h"), now: start) == .init(verdict: .wait(until: start + 10_000)))
         #expect(budget.rule(push("6"), now: start + 1000) == .init(verdict: .wait(until: start + 10_000), displaced: ["5"]))
-        // Asked about again: one of them gets the turn, the other the next one.
+        // If both ask again, one of them gets the turn, the other the next one.
         #expect(budget.rule(push("6"), now: start + 10_000) == .init(verdict: .send))
         #expect(budget.rule(push("other", group: "h"), now: start + 10_000) == .init(verdict: .wait(until: start + 20_000)))
         #expect(budget.rule(push("other", group: "h"), now: start + 20_000) == .init(verdict: .send))
@@ -50,7 +51,7 @@ struct PushBudgetTests {
             return
         }
         #expect(budget.rule(push("older", policy, device: "d", at: 1), now: start) == .init(verdict: .drop(.displaced)))
-        // One that is exempt goes out all the same, and takes no newer one's place.
+        // An exempt push goes out all the same, and replaces no newer one.
         #expect(budget.rule(push("exempt", .critical, at: 1), now: start) == .init(verdict: .send))
         #expect(budget.rule(push("newer", policy, device: "d", at: 2), now: start + 20 * minute) == .init(verdict: .send))
     }
@@ -78,7 +79,7 @@ struct PushBudgetTests {
         for id in 5..<5 + PushBudget.heldMax {
             #expect(budget.rule(push("\(id)", group: nil), now: start) == .init(verdict: .wait(until: start + 10_000)))
         }
-        // One more than may wait: the oldest gives way.
+        // If one more waits than may, the oldest gives way.
         #expect(budget.rule(push("new", group: nil), now: start).displaced == ["5"])
     }
 
@@ -86,10 +87,10 @@ struct PushBudgetTests {
     func exempt(policy: Policy) {
         var budget = PushBudget()
         for id in 0..<50 { #expect(budget.rule(push("\(id)", policy), now: start) == .init(verdict: .send)) }
-        // However many there were, the next alert is at most one burst away.
+        // However many came before, the next alert is at most one burst away.
         #expect(budget.rule(push("n"), now: start) == .init(verdict: .wait(until: start + 10_000)))
         #expect(budget.rule(push("p", .pushOnly, group: "h"), now: start) == .init(verdict: .wait(until: start + 10_000)))
-        // And when nobody asked in between, the bucket has filled again.
+        // Without a push in between the bucket has filled again.
         for id in 0..<50 { _ = budget.rule(push("\(id)", policy, user: "bob"), now: start) }
         #expect(budget.rule(push("n", user: "bob"), now: start + 40_000) == .init(verdict: .send))
     }
@@ -161,7 +162,7 @@ struct PushBudgetTests {
         #expect(budget.rule(clear("a", at: 1), now: start).verdict == .send)
         #expect(budget.rule(clear("b", at: 2), now: start) == .init(verdict: .wait(until: end)))
         #expect(budget.rule(clear("c", at: 3), now: start) == .init(verdict: .wait(until: end), displaced: ["b"]))
-        // Older than it, and yet it goes first.
+        // The push is older than the clearing, and still goes first.
         #expect(budget.rule(push("s", .sync, device: "phone", at: 0), now: start) == .init(verdict: .wait(until: end), displaced: ["c"]))
         if isRestored {
             budget = PushBudget()
@@ -201,7 +202,7 @@ struct PushBudgetTests {
 
     // MARK: Quiet hours
 
-    /// 22:00 to 08:00 in Berlin, which is an hour ahead of UTC in winter.
+    /// 22:00 to 08:00 in Berlin, one hour ahead of UTC in winter.
     private let berlin = QuietHours(from: 22 * 60, to: 8 * 60, timezone: "Europe/Berlin")
 
     @Test("in quiet hours alerts wait for their end, or are dropped", arguments: Policy.allCases)
@@ -212,7 +213,7 @@ struct PushBudgetTests {
         #expect(ruling.verdict == (waits ? .wait(until: end) : .send))
         let short = budget.rule(push("b", policy, device: "e", life: 60 * minute), quietHours: berlin, now: start)
         #expect(short.verdict == (waits ? .drop(.quietHours) : .send))
-        // Two in the night in Berlin is ten in the morning in Tokyo.
+        // Two at night in Berlin is ten in the morning in Tokyo.
         #expect(budget.rule(push("d", policy, device: "g", timezone: "Asia/Tokyo"), quietHours: berlin, now: start).verdict == .send)
         #expect(budget.rule(push("c", policy, device: "f"), quietHours: berlin, now: end).verdict == .send)
     }
@@ -223,7 +224,7 @@ struct PushBudgetTests {
         let (berlinEnd, tokyoEnd) = (start + 6 * 60 * minute, start + 22 * 60 * minute)
         budget.restore(push("b", life: 1440 * minute, at: 1), quietUntil: berlinEnd, now: start)
         budget.restore(push("t", life: 1440 * minute, at: 2), quietUntil: tokyoEnd, now: start)
-        // There it is day.
+        // In Lima it is day.
         #expect(budget.rule(push("day", at: 3, timezone: "America/Lima"), quietHours: nil, now: start) == .init(verdict: .send))
         #expect(
             budget.rule(push("b2", at: 4, timezone: "Europe/Berlin"), quietHours: berlin, now: start)
@@ -242,7 +243,7 @@ struct PushBudgetTests {
         #expect(budget.rule(push("s", .sync, device: "d"), quietHours: berlin, now: start).verdict == .send)
         #expect(budget.rule(push("b", at: 2), quietHours: berlin, now: start) == .init(verdict: .wait(until: end), displaced: ["a"]))
         #expect(budget.rule(push("late", at: 1), quietHours: berlin, now: start) == .init(verdict: .drop(.displaced)))
-        // However many there are without a group, nothing is lost before the morning.
+        // However many pushes have no group, none is lost before the morning.
         for id in 0..<100 {
             #expect(budget.rule(push("\(id)", group: nil), quietHours: berlin, now: start) == .init(verdict: .wait(until: end)))
         }
@@ -261,12 +262,12 @@ struct PushBudgetTests {
         #expect(rule("b", "Europe/Berlin", at: 2) == .init(verdict: .wait(until: end), displacedInZone: ["a"]))
         #expect(rule("a", "Asia/Tokyo", at: 1) == .init(verdict: .send))
         #expect(rule("a", "Europe/Berlin", at: 1) == .init(verdict: .drop(.displaced)))
-        // One that waits for its turn goes on waiting where there are no quiet hours, and is replaced in every zone.
+        // A push that waits for its turn still waits in zones without quiet hours, and is replaced in every zone.
         let one = AlertLimits(burst: 1, every: .seconds(3600), perDay: 0)
         #expect(rule("c", "Asia/Tokyo", at: 3, alerts: one).displaced == [])
         #expect(rule("c", "Europe/Berlin", at: 3, alerts: one) == .init(verdict: .wait(until: end), displacedInZone: ["b"]))
         #expect(rule("d", "Asia/Tokyo", at: 4, alerts: one).displaced == ["c"])
-        // What passes quiet hours replaces what they hold back everywhere.
+        // A push exempt from quiet hours replaces the held ones in every zone.
         #expect(budget.rule(push("e", .critical, at: 5), now: start).displaced.contains("c"))
     }
 
@@ -284,7 +285,7 @@ struct PushBudgetTests {
 
     @Test("the end is told by the clock that is valid then")
     func clockChange() {
-        // Berlin went to summer time on 2026-03-29 at 01:00Z: eight o'clock is 06:00Z then. On 2026-10-25 it goes back.
+        // Berlin went to summer time on 2026-03-29 at 01:00Z, so eight o'clock is 06:00Z then. On 2026-10-25 it goes back.
         let march: Int64 = 1_774_742_400_000
         #expect(berlin.end(at: march - 60 * minute) == march + 6 * 60 * minute)
         let october: Int64 = 1_792_886_400_000

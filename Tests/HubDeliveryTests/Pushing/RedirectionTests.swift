@@ -38,7 +38,7 @@ struct RedirectionTests {
         #expect(
             lost(come, [row("a"), row("gone", accepted: ["2"]), row("x", isOpen: true)])
                 == .ends(.undeliverable, outcome: "no device", successors: []))
-        // The token that x is being sent to is known, that of y is not.
+        // The token that x is being sent to is known; that of y is not.
         #expect(
             lost(come, [row("a"), row("x", isOpen: true, isLeased: true)]) == .ends(.cancelled, outcome: "replaced", successors: ["b"]))
         #expect(lost(come, [row("a"), row("y", isOpen: true, isLeased: true)]) == .waits)

@@ -1,4 +1,4 @@
-import HubServer
+import HubConfiguration
 import HubTesting
 import HubYAML
 

@@ -1,5 +1,5 @@
 import HubCore
-import HubDelivery
+import HubDefinitions
 import HubJSON
 import HubTesting
 import HubYAML

@@ -1,6 +1,7 @@
 import Foundation
+import HubConfiguration
 import HubCore
-import HubDelivery
+import HubDefinitions
 import HubServer
 import HubTesting
 import HubTransport

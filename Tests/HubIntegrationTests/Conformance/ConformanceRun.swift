@@ -1,14 +1,15 @@
 import Foundation
 import HubCore
 import HubJSON
+import HubTesting
 import Testing
 
 /// Runs the checks in `Python/conformance`, each by its name, against one hub for all of them.
 ///
-/// The Python program starts the hub, with an app for every set of settings that a check needs, and runs as many checks at a
-/// time as it likes; a test asks for one and waits. Everything ends with the program's standard input.
+/// The Python program starts the hub, with an app for every set of settings that a check needs. It runs as many checks at a time as it
+/// likes; a test asks for one and waits. Everything ends with the program's standard input.
 final class ConformanceRun: Sendable {
-    /// That of the suite around the running test.
+    /// The run of the suite around the running test.
     @TaskLocal static var current: ConformanceRun?
 
     private let process: ChildProcess
@@ -26,11 +27,17 @@ final class ConformanceRun: Sendable {
         signal(SIGPIPE, SIG_IGN)
         try await Stage.run { stage in
             let pipe = Pipe()
+            let certificate = try TestCertificate(.init(intermediates: 1))
             let process = try stage.start(
                 try await PythonEnvironment.shared.interpreter(), [Place.tests.appendingPathComponent("Python/conformance").path, "serve"],
-                environment: ["TANDEM": Place.tandem.path, "CHANNELS": Place.channels], input: pipe)
+                environment: [
+                    "TANDEM": Place.tandem.path, "CHANNELS": Place.channels, "CONFORMANCE_CERT": certificate.certificatePath,
+                    "CONFORMANCE_KEY": certificate.keyPath, "CONFORMANCE_CA": certificate.authorityPath,
+                ], input: pipe)
             let run = ConformanceRun(process: process, input: pipe.fileHandleForWriting)
             let reading = Task { await run.read() }
+            // Its files are deleted with it.
+            defer { withExtendedLifetime(certificate) {} }
             try await $current.withValue(run) { try await suite() }
             try pipe.fileHandleForWriting.close()
             let end = try await process.waitForEnd()
@@ -76,7 +83,7 @@ final class ConformanceRun: Sendable {
         }
     }
 
-    /// What is known of the checks, and who waits for one.
+    /// Outcomes of the checks, and the tests that wait for one.
     private actor Outcomes {
         private var settled: [String: String?] = [:]
         private var waiting: [String: CheckedContinuation<String?, any Error>] = [:]
@@ -123,7 +130,7 @@ struct ConformanceScope: SuiteTrait, TestScoping {
 /// The checklist of the Pusher protocol (docs/protocol.md, 10): every test's name begins with the id of its entry, C01 to C31.
 /// `docs/clients.md` says what the results mean for each library.
 ///
-/// What is checked stands in `Python/conformance`, in functions of the names used here, because the clients are third-party
+/// The checks stand in `Python/conformance`, as functions of the names used here, because the clients are third-party
 /// ones in Python. Without Swift: `TANDEM=… CHANNELS=… .build/test-venv/bin/python Tests/HubIntegrationTests/Python/conformance run`.
 @Suite(ConformanceScope()) struct ConformanceTests {
     @Suite struct Connections {}
@@ -132,6 +139,7 @@ struct ConformanceScope: SuiteTrait, TestScoping {
     @Suite struct HTTP {}
     @Suite struct Webhooks {}
     @Suite struct Libraries {}
+    @Suite struct Secure {}
 
     @Test("every check of the scripts is run by a test") func completeness() async throws {
         let checks = try await #require(ConformanceRun.current).names()

@@ -1,6 +1,6 @@
 import Testing
 
-/// What the hub tells a backend.
+/// Webhooks to a backend.
 extension ConformanceTests.Webhooks {
     @Test("C27 the signature is that of the bytes sent, and the headers are exact") func signedBytes() async throws {
         try await conformance("c27_signed_bytes")

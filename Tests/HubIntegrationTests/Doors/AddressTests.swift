@@ -7,7 +7,7 @@ import Testing
         try await Stage.run { stage in
             let file = try stage.write(configuration, to: "tandem.yaml")
             let hub = try await stage.hub(arguments: ["--config", file])
-            return try await stage.python("addresses.py", scenario, hub: hub)
+            return try await stage.python("doors/addresses.py", scenario, hub: hub)
         }
     }
 

@@ -2,12 +2,12 @@ import HubCore
 import HubJSON
 import Testing
 
-/// What one connection may say, with real sockets.
+/// Bounds on the messages of one connection, with real sockets.
 @Suite struct BoundsTests {
     private func run(_ scenario: String) async throws -> JSONValue {
         try await Stage.run { stage in
             let hub = try await stage.hub(loops: 1)
-            return try await stage.python("bounds.py", scenario, hub: hub)
+            return try await stage.python("doors/bounds.py", scenario, hub: hub)
         }
     }
 

@@ -8,7 +8,7 @@ import Testing
         try await Stage.run { stage in
             let gateways = try await stage.gateways()
             let hub = try await stage.hub(gateways: gateways)
-            return try await stage.python("doors.py", scenario, hub: hub, gateways: gateways)
+            return try await stage.python("doors/doors.py", scenario, hub: hub, gateways: gateways)
         }
     }
 

@@ -1,6 +1,6 @@
 import Testing
 
-/// What other suites prove over plain connections, through TLS: the same scripts with the same expectations.
+/// Scenarios of other suites through TLS, with the same expectations. `ConformanceTests` has its own.
 @Suite struct SecureTests {
     struct Proof: CustomTestStringConvertible, Sendable {
         let testDescription: String
@@ -15,15 +15,6 @@ import Testing
     static let proofs = [
         Proof("Pysher on every kind of channel") { try await ProtocolTests().pysherOnEveryKindOfChannel(loops: 2) },
         Proof("every call of the backend library") { try await ProtocolTests().everyCallOfTheBackendLibrary(loops: 2) },
-        Proof("presence") { try await ProtocolTests().aPersonIsAMemberOnce(loops: 2) },
-        Proof("client events") { try await ProtocolTests().clientEvents(loops: 2) },
-        Proof("order") { try await ProtocolTests().fiveHundredInOrder(loops: 2) },
-        Proof("bad requests") { try await ProtocolTests().badRequestsAreRefused() },
-        Proof("limits of publishing") { try await ProtocolTests().limitsOfPublishing() },
-        Proof("refused connections") { try await ProtocolTests().connectionsThatCannotBe(loops: 2) },
-        Proof("bad frames, big frames, PING and PONG, close frames") { try await ProtocolTests().badFramesAreAnswered(loops: 2) },
-        Proof("half handshakes") { try await ProtocolTests().halfHandshakesDisturbNobody() },
-        Proof("a slow reader") { try await ProtocolTests().aSlowReaderIsLetGo(loops: 2) },
         Proof("chunked bodies") { try await ProtocolTests().chunkedBodies() },
         Proof("pipelined requests") { try await ProtocolTests().pipelinedRequests() },
         Proof("a silent peer") { try await AppTests().aSilentPeerIsDropped() },

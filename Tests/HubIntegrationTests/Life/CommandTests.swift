@@ -4,12 +4,12 @@ import Testing
 
 /// The commands beside `serve`, as scripts use them: what they send and sign, their exit codes, and one line for every error.
 @Suite struct CommandTests {
-    /// What sysexits.h calls EX_USAGE and EX_CONFIG.
+    /// EX_USAGE and EX_CONFIG of sysexits.h.
     private static let (usage, badConfiguration): (JSONValue, JSONValue) = (64, 78)
 
     private func run(_ scenario: String) async throws -> JSONValue {
         try await Stage.run { stage in
-            try await stage.python("commands.py", scenario, hub: try await stage.hub(), environment: ["TANDEM": Place.tandem.path])
+            try await stage.python("life/commands.py", scenario, hub: try await stage.hub(), environment: ["TANDEM": Place.tandem.path])
         }
     }
 

@@ -2,7 +2,7 @@ import Foundation
 import HubCore
 import Testing
 
-/// What was accepted is not lost when the process is killed, and nothing that a gateway has taken is sent again.
+/// Accepted events survive a killed process, and no push that a gateway has taken is sent again.
 @Suite struct CrashTests {
     private struct Runs {
         var before: JSONValue
@@ -15,11 +15,11 @@ import Testing
         try await Stage.run(isLong: true) { stage in
             let gateways = try await stage.gateways()
             let first = try await stage.hub(gateways: gateways)
-            let before = try await stage.python("crash.py", scenario, hub: first, gateways: gateways)
+            let before = try await stage.python("life/crash.py", scenario, hub: first, gateways: gateways)
             #expect(try await first.process.waitForEnd() == end)
             let second = try await stage.hub(gateways: gateways)
             let after = try await stage.python(
-                "crash.py", "afterwards", hub: second, gateways: gateways, environment: ["REQUESTS": "\(requests)"])
+                "life/crash.py", "afterwards", hub: second, gateways: gateways, environment: ["REQUESTS": "\(requests)"])
             #expect(after["people"] == ["Ben", "Cleo", "Dora"])
             return Runs(before: before, after: after)
         }
@@ -61,11 +61,11 @@ import Testing
     @Test func publishedAgainUnderTheSameKeys() async throws {
         let result = try await Stage.run(isLong: true) { stage in
             let first = try await stage.hub()
-            let before = try await stage.python("crash.py", "keyed_publishes", hub: first)
+            let before = try await stage.python("life/crash.py", "keyed_publishes", hub: first)
             #expect(try await first.process.waitForEnd() == ChildProcess.End(code: 9, wasSignalled: true))
             let answered = try required(before["answered"], "answered")
             return try await stage.python(
-                "crash.py", "keyed_retries", hub: try await stage.hub(),
+                "life/crash.py", "keyed_retries", hub: try await stage.hub(),
                 environment: ["ANSWERED": answered.text, "STORE": stage.folder.appendingPathComponent("data/tandem.db").path])
         }
         #expect(result["statuses"] == [200] && result["same"] == true && result["answered_are_replayed"] == true)
@@ -88,11 +88,11 @@ import Testing
         try await Stage.run(isLong: true) { stage in
             let first = try await stage.hub()
             let store = ["STORE": stage.folder.appendingPathComponent("data/tandem.db").path]
-            let before = try await stage.python("crash.py", "attended", hub: first, environment: store)
+            let before = try await stage.python("life/crash.py", "attended", hub: first, environment: store)
             // On a first start nobody is on the way back: who is not there is not waited for.
             #expect(before["known"] == ["absent"])
             #expect(try await first.process.waitForEnd() == ChildProcess.End(code: 9, wasSignalled: true))
-            let after = try await stage.python("crash.py", "awaited", hub: try await stage.hub())
+            let after = try await stage.python("life/crash.py", "awaited", hub: try await stage.hub())
             #expect(after["known"] == ["grace_server"])
         }
     }

@@ -1,7 +1,7 @@
 import HubCore
 import Testing
 
-/// What the documents say is what the hub does.
+/// The hub does what the documents say.
 @Suite struct DocumentTests {
     /// Trying codes, and joining all the time, is no attack here.
     private static let configuration = "limits: { wrong_join_codes_per_minute: 1000000, joins_per_minute: 0 }\n"
@@ -9,7 +9,7 @@ import Testing
     private func openAPI(_ scenario: String) async throws -> JSONValue {
         try await Stage.run(isLong: true) { stage in
             let file = try stage.write(Self.configuration, to: "tandem.yaml")
-            return try await stage.python("openapi.py", scenario, hub: try await stage.hub(arguments: ["--config", file]))
+            return try await stage.python("life/openapi.py", scenario, hub: try await stage.hub(arguments: ["--config", file]))
         }
     }
 
@@ -30,7 +30,7 @@ import Testing
         let result = try await Stage.run { stage in
             let hub = try await stage.hub()
             return try await stage.python(
-                "documents.py", "http_api", hub: hub,
+                "life/documents.py", "http_api", hub: hub,
                 environment: ["DOCUMENT_SHELL": shell, "TANDEM": Place.tandem.path, "TANDEM_URL": hub.url])
         }
         let (blocks, answers) = (result["blocks"]?.intValue ?? 0, result["answers"]?.intValue ?? 0)
@@ -42,7 +42,7 @@ import Testing
         try await Stage.run { stage in
             let hub = try await stage.hub()
             let result = try await stage.python(
-                "documents.py", "readme", hub: hub, environment: ["TANDEM": Place.tandem.path, "TANDEM_URL": hub.url])
+                "life/documents.py", "readme", hub: hub, environment: ["TANDEM": Place.tandem.path, "TANDEM_URL": hub.url])
             #expect(result.at("session", "channel") == "presence-quiz-monday" && result.at("joined", "channel") == "presence-quiz-monday")
             #expect(result.at("published", "event_id")?.stringValue?.isEmpty == false)
         }

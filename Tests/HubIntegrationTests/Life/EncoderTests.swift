@@ -1,5 +1,6 @@
 import Foundation
 import HubCore
+import HubDefinitions
 import HubDelivery
 import HubJSON
 import Testing
@@ -8,9 +9,9 @@ import Testing
 
 /// Tandem's FCM messages beside those of Firebase's own encoder.
 @Suite struct EncoderTests {
-    /// What a script writes, after it has ended well.
+    /// Output of a script that has ended well.
     private func output(_ stage: Stage, _ arguments: [String]) async throws -> JSONValue {
-        let script = Place.tests.appendingPathComponent("Python/encoder.py").path
+        let script = Place.tests.appendingPathComponent("Python/life/encoder.py").path
         let process = try stage.start(try await PythonEnvironment.shared.interpreter(), [script] + arguments)
         let end = try await process.waitForEnd(within: Patience.script)
         guard end.code == 0 else { throw ScriptFailure(description: "encoder.py ended with \(end): \(process.errors)") }

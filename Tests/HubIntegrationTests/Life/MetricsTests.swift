@@ -7,7 +7,7 @@ import Testing
         let result = try await Stage.run { stage in
             let gateways = try await stage.gateways()
             let hub = try await stage.hub(loops: loops, gateways: gateways)
-            return try await stage.python("metrics.py", "traffic", hub: hub, gateways: gateways)
+            return try await stage.python("life/metrics.py", "traffic", hub: hub, gateways: gateways)
         }
         #expect((result["families"]?.intValue ?? 0) > 70)
         #expect(result["connections"] == 2 && result["opened"] == 2 && result["subscriptions"] == 3 && result["channels"] == 2)
@@ -24,7 +24,7 @@ import Testing
     }
 
     @Test("operations.md says what each metric is, and its alert rules ask for what there is") func documented() async throws {
-        let result = try await Stage.run { stage in try await stage.python("metrics.py", "documented", hub: try await stage.hub()) }
+        let result = try await Stage.run { stage in try await stage.python("life/metrics.py", "documented", hub: try await stage.hub()) }
         #expect(result["missing"] == [] && result["unknown"] == [] && result["foreign"] == [] && result["alerts"] == 8)
         if let judged = result["promtool"], judged != .null { #expect(judged[0] == 0, "\(judged[1]?.stringValue ?? "")") }
     }
@@ -33,7 +33,7 @@ import Testing
         let token = "0123456789abcdef"
         let result = try await Stage.run { stage in
             let hub = try await stage.hub(environment: ["TANDEM_METRICS_TOKEN": token])
-            let result = try await stage.python("metrics.py", "guarded", hub: hub, environment: ["METRICS_TOKEN": token])
+            let result = try await stage.python("life/metrics.py", "guarded", hub: hub, environment: ["METRICS_TOKEN": token])
             #expect(!hub.log.contains(token))
             return result
         }

@@ -12,7 +12,7 @@ import Testing
             let new = try TestCertificate(.init(rsaBits: 2048, intermediates: 1))
             let hub = try await stage.hub(certificate: certificate)
             let result = try await stage.python(
-                "reload.py", "certificate", hub: hub,
+                "life/reload.py", "certificate", hub: hub,
                 environment: [
                     "CERT": certificate.certificatePath, "KEY": certificate.keyPath, "NEW_CERT": new.certificatePath,
                     "NEW_KEY": new.keyPath,
@@ -30,7 +30,7 @@ import Testing
             let channels = stage.folder.appendingPathComponent("own-channels")
             try FileManager.default.createDirectory(at: channels, withIntermediateDirectories: true)
             let hub = try await stage.hub(loops: loops, arguments: ["--channels", channels.path])
-            let result = try await stage.python("reload.py", "definitions", hub: hub, environment: ["CHANNELS": channels.path])
+            let result = try await stage.python("life/reload.py", "definitions", hub: hub, environment: ["CHANNELS": channels.path])
             #expect(result["undefined"] == [1, 1])
             #expect(result["defined"] == [2, 1] && result["renumbered"] == [3, 1] && result["broken"] == [4, 1])
             #expect(result["gone"] == [5, 2])
@@ -70,13 +70,13 @@ import Testing
         }
     }
 
-    /// Who speaks the wrong protocol, or breaks off, is nobody's news: a scanner must not fill the log.
+    /// A peer that speaks the wrong protocol, or breaks off, is not logged: a scanner must not fill the log.
     @Test(arguments: [false, true]) func strangersDoNotFillTheLog(isSecure: Bool) async throws {
         try await Wire.$isSecure.withValue(isSecure) {
             try await Stage.run { stage in
                 let hub = try await stage.hub()
                 let known = hub.log.split(separator: "\n").count
-                let result = try await stage.python("life.py", "strangers", hub: hub)
+                let result = try await stage.python("life/life.py", "strangers", hub: hub)
                 #expect(result["served"] == true)
                 #expect(hub.log.split(separator: "\n").count - known < 10, "\(hub.log.suffix(2000))")
             }

@@ -7,7 +7,7 @@ import Testing
     private func run(_ scenario: String, loops: Int) async throws -> JSONValue {
         try await Stage.run { stage in
             let hub = try await stage.hub(loops: loops)
-            return try await stage.python("removals.py", scenario, hub: hub)
+            return try await stage.python("life/removals.py", scenario, hub: hub)
         }
     }
 

@@ -5,12 +5,12 @@ import Testing
 
 /// How a hub begins and ends.
 @Suite struct ServerLifeTests {
-    /// What sysexits.h calls EX_USAGE and EX_CONFIG.
+    /// EX_USAGE and EX_CONFIG of sysexits.h.
     private static let usage: Int32 = 64
     private static let badConfiguration: Int32 = 78
 
     @Test func probes() async throws {
-        let result = try await Stage.run { stage in try await stage.python("life.py", "probes", hub: try await stage.hub()) }
+        let result = try await Stage.run { stage in try await stage.python("life/life.py", "probes", hub: try await stage.hub()) }
         #expect(result["health"]?[0] == 200 && result["ready"] == [200, ["ready": true]])
         for refusal in result["posted"]?.arrayValue ?? [.null] { #expect(refusal[0] == 405 && refusal[2] == "GET, HEAD") }
         #expect(result["plain"]?[0] == 426 && result["plain"]?[2] == "websocket", "who comes to the WebSocket endpoint without a handshake")
@@ -20,7 +20,7 @@ import Testing
         try await Stage.run { stage in
             let hub = try await stage.hub(loops: loops)
             let began = ContinuousClock.now
-            let result = try await stage.python("life.py", "drain", hub: hub)
+            let result = try await stage.python("life/life.py", "drain", hub: hub)
             #expect(try await hub.process.waitForEnd() == ChildProcess.End(code: 0, wasSignalled: false))
             #expect(ContinuousClock.now - began < .seconds(60) * SlowBuild.factor, "ten for the hub, the rest for the script's own start")
             #expect(result["unready"]?[0] == 503)
@@ -34,7 +34,7 @@ import Testing
     func answersAtTheEnd() async throws {
         try await Stage.run { stage in
             let hub = try await stage.hub()
-            let result = try await stage.python("life.py", "half_sent", hub: hub)
+            let result = try await stage.python("life/life.py", "half_sent", hub: hub)
             #expect(result["late"]?.stringValue?.contains("shutting down") == true)
             #expect(result["slow"] == "HTTP/1.1 503 Service Unavailable")
             #expect(try await hub.process.waitForEnd() == ChildProcess.End(code: 0, wasSignalled: false))
@@ -44,7 +44,7 @@ import Testing
     @Test func aSecondSignalEndsAtOnce() async throws {
         try await Stage.run { stage in
             let hub = try await stage.hub()
-            _ = try await stage.python("life.py", "impatient", hub: hub)
+            _ = try await stage.python("life/life.py", "impatient", hub: hub)
             #expect(try await hub.process.waitForEnd() == ChildProcess.End(code: 1, wasSignalled: false))
         }
     }
@@ -102,7 +102,7 @@ import Testing
             // Without the signal that would end a process whose file has come to its limit the write fails.
             let hub = try await stage.hub(shell: "trap '' XFSZ")
             let store = ["STORE": stage.folder.appendingPathComponent("data/tandem.db").path]
-            let result = try await stage.python("life.py", "full_disk", hub: hub, environment: store)
+            let result = try await stage.python("life/life.py", "full_disk", hub: hub, environment: store)
             let refusal: JSONValue = [503, "1", true]
             #expect(result["refused"] == .array(Array(repeating: refusal, count: 40)) && result["unready"]?[0] == 503)
             #expect(result["unready"]?[1]?.stringValue?.contains("store takes no writes") == true)

@@ -4,7 +4,7 @@ import HubJSON
 import HubTesting
 import Testing
 
-/// What a comparison of servers is made of, with a small crowd at a real hub; timings do not matter here.
+/// The parts of a comparison of servers, with a small crowd at a real hub; timings do not matter here.
 @Suite("tandem-loadtest crowd and report")
 struct CrowdTests {
     private func run(_ stage: Stage, _ arguments: [String]) async throws -> (code: Int32?, output: String, errors: String) {
@@ -45,7 +45,7 @@ struct CrowdTests {
             #expect(both.code == 0, "\(both.errors)")
             #expect(both.output.hasPrefix("Both <days>\n") && both.output.contains("last delivery, ms"))
             let html = String(decoding: FileManager.default.contents(atPath: page) ?? Data(), as: UTF8.self)
-            #expect(html.contains("<h1>Both &lt;days&gt;</h1>") && html.contains("</html>"))
+            #expect(html.contains("<h1>Both &#60;days&#62;</h1>") && html.contains("</html>"))
         }
     }
 

@@ -3,8 +3,8 @@ import HubCore
 import HubJSON
 import Testing
 
-/// The promise of the hub, with real clients, the official backend library and both gateways: whoever is there hears of it
-/// over the socket, whoever is not gets one notification, and nobody gets both or neither.
+/// The hub's promise, with real clients, the official backend library and both gateways. Present people get the event over the socket,
+/// absent ones get one notification, and nobody gets both or neither.
 @Suite struct QuizSessionTests {
     private static let title = "Session Started! 🎯"
     private static let text = "The quiz session has begun. Join now to participate!"
@@ -14,7 +14,7 @@ import Testing
             let gateways = try await stage.gateways()
             let arguments = try configuration.map { ["--config", try stage.write($0, to: "tandem.yaml")] } ?? []
             let hub = try await stage.hub(loops: loops, gateways: gateways, arguments: arguments)
-            return try await stage.python("quiz.py", scenario, hub: hub, gateways: gateways)
+            return try await stage.python("load_testing/quiz.py", scenario, hub: hub, gateways: gateways)
         }
     }
 
@@ -29,14 +29,14 @@ import Testing
         #expect(result.at("pushes", "c")?.count == 1)
         #expect(result["events_c"] == 1)
         #expect(result["all_pushes"] == 2)
-        // What an app tells the hub of itself is not for others, nor echoed.
+        // An app's state is neither sent to others nor echoed.
         #expect(result["state_frames"] == 0)
         let event = try required(result.at("answer", "event_id"), "event_id").stringValue
         try checkFCM(try required(result.at("pushes", "b")?[0], "B's push"), result, event: event)
         try checkAPNs(try required(result.at("pushes", "c")?[0], "C's push"), result, event: event)
     }
 
-    /// What every notification of this event says beside its text (the quiz guide's payload).
+    /// Checks the data of this event's notifications (the quiz guide's payload).
     private func checkData(_ data: JSONValue?, _ result: JSONValue, event: String?) throws {
         #expect(data?["type"] == "session_started")
         let session = try required(result.at("session", "session_id"), "session_id").intValue
@@ -120,7 +120,7 @@ import Testing
     @Test func withoutCredentialsPushesAreLogged() async throws {
         try await Stage.run { stage in
             let hub = try await stage.hub()
-            let result = try await stage.python("quiz.py", "unconfigured", hub: hub)
+            let result = try await stage.python("load_testing/quiz.py", "unconfigured", hub: hub)
             #expect(result["events"] == 1)
             #expect(result.at("answer", "event_id")?.stringValue != nil)
             func lines(_ provider: String) -> [Substring] {

@@ -13,7 +13,7 @@ import Testing
                 URL(fileURLWithPath: try stage.write(text, to: "channels/orders.yaml")).deletingLastPathComponent().path
             }
             let hub = try await stage.hub(gateways: gateways, arguments: folder.map { ["--channels", $0] } ?? [])
-            return try await stage.python("seeds.py", scenario, hub: hub, gateways: gateways)
+            return try await stage.python("load_testing/seeds.py", scenario, hub: hub, gateways: gateways)
         }
     }
 
@@ -64,7 +64,7 @@ import Testing
         #expect(silent?.at("fcm", "notification") == nil && silent?.at("fcm", "android", "priority") == "NORMAL")
         #expect(data("endgame", "sam") == ["event_type": "phase_changed", "game_id": "old-town"])
 
-        // What was missed, in order, then the live one; nothing of what was for the hider.
+        // The seeker reads the missed events in order, then the live one, and none of the hider's.
         #expect(result["seeker_read"] == ["game_started", "phase_changed", "question_answered", "phase_changed", "question_answered"])
         #expect(
             result["fetched"]?.arrayValue?.compactMap(\.stringValue).sorted() == [
@@ -76,7 +76,7 @@ import Testing
     @Test func aGameWithoutCredentialsIsPlayedAndLogged() async throws {
         try await Stage.run { stage in
             let hub = try await stage.hub()
-            _ = try await stage.python("seeds.py", "unconfigured", hub: hub)
+            _ = try await stage.python("load_testing/seeds.py", "unconfigured", hub: hub)
             try await eventually("the push to be logged") { hub.log.contains("push.outcome=skipped_unconfigured") }
         }
     }
@@ -155,7 +155,7 @@ import Testing
                 name.contains("APNS") ? hasAPNs : name.contains("FCM") || name.contains("GOOGLE") ? hasFCM : true
             }
             let hub = try await stage.hub(gateways: gateways)
-            return try await stage.python("seeds.py", "deployment", hub: hub, gateways: gateways)
+            return try await stage.python("load_testing/seeds.py", "deployment", hub: hub, gateways: gateways)
         }
         let (fcm, apns): (JSONValue, JSONValue) = (
             hasFCM ? "accepted" : "skipped_unconfigured", hasAPNs ? "accepted" : "skipped_unconfigured"

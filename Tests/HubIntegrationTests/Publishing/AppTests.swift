@@ -21,7 +21,7 @@ import Testing
         try await Stage.run { stage in
             let file = try stage.write(Self.configuration, to: "tandem.yaml")
             let hub = try await stage.hub(loops: loops, arguments: ["--config", file])
-            return try await stage.python("apps.py", scenario, hub: hub)
+            return try await stage.python("publishing/apps.py", scenario, hub: hub)
         }
     }
 

@@ -3,11 +3,11 @@ import HubCore
 import HubJSON
 import Testing
 
-/// What is kept of events and of publishes that wait for their time, over HTTP and by the command line.
+/// Stored events and scheduled publishes, over HTTP and by the command line.
 @Suite struct EventTests {
     @Test func history() async throws {
         let result = try await Stage.run { stage in
-            try await stage.python("events.py", "history", hub: try await stage.hub())
+            try await stage.python("publishing/events.py", "history", hub: try await stage.hub())
         }
         #expect(result["same"] == true && result["sequences"] == [1, 2, 3] && result["more"] == false)
         #expect(result["page"] == [[2], true])
@@ -20,7 +20,7 @@ import Testing
         try await Stage.run(isLong: true) { stage in
             let gateways = try await stage.gateways()
             let hub = try await stage.hub(gateways: gateways)
-            let result = try await stage.python("events.py", "receipts", hub: hub, gateways: gateways)
+            let result = try await stage.python("publishing/events.py", "receipts", hub: hub, gateways: gateways)
             #expect(result["frame_names_event"] == true && result["nid"] == true)
             #expect(result["foreign"] == [404, 404] && result["opened"] == [200, true] && result["received"] == [200, true])
             #expect(result["pushed"] == ["absent", "push", .null] && result["ben_confirmed"] == true)
@@ -59,7 +59,7 @@ import Testing
 
     @Test func publishedLater() async throws {
         let result = try await Stage.run { stage in
-            try await stage.python("events.py", "later", hub: try await stage.hub())
+            try await stage.python("publishing/events.py", "later", hub: try await stage.hub())
         }
         #expect(result["due"] == true && result["listed"] == 4 && result["deletes"] == [200, 404] && result["early"] == [0, 0])
         #expect(result["not_early"] == true && (0..<5_000).contains(result["late"]?.intValue ?? -1))
@@ -73,9 +73,10 @@ import Testing
     @Test func killedAroundTheDueTime() async throws {
         let result = try await Stage.run(isLong: true) { stage in
             let first = try await stage.hub()
-            let before = try await stage.python("events.py", "later_before", hub: first)
+            let before = try await stage.python("publishing/events.py", "later_before", hub: first)
             #expect(try await first.process.waitForEnd() == ChildProcess.End(code: 9, wasSignalled: true))
-            return try await stage.python("events.py", "later_after", hub: try await stage.hub(), environment: ["BEFORE": before.text])
+            let environment = ["BEFORE": before.text]
+            return try await stage.python("publishing/events.py", "later_after", hub: try await stage.hub(), environment: environment)
         }
         // Each once, in the order of the times, by one hub or the other.
         #expect(result["numbers"] == .array((0..<60).map { .int($0) }))

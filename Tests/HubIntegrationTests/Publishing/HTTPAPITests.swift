@@ -5,7 +5,7 @@ import Testing
 @Suite struct HTTPAPITests {
     private func run(_ scenario: String) async throws -> JSONValue {
         try await Stage.run { stage in
-            try await stage.python("api.py", scenario, hub: try await stage.hub())
+            try await stage.python("publishing/api.py", scenario, hub: try await stage.hub())
         }
     }
 

@@ -13,7 +13,7 @@ import Testing
     private func run(_ scenario: String) async throws -> JSONValue {
         try await Stage.run { stage in
             let file = try stage.write(Self.configuration, to: "tandem.yaml")
-            return try await stage.python("publishing.py", scenario, hub: try await stage.hub(arguments: ["--config", file]))
+            return try await stage.python("publishing/publishing.py", scenario, hub: try await stage.hub(arguments: ["--config", file]))
         }
     }
 

@@ -26,7 +26,7 @@ import Testing
             ])
         }
         let file = try stage.write(JSONValue.array(received).text, to: "webhooks.json")
-        let result = try await stage.python("webhooks.py", "validate", hub: hub, environment: ["WEBHOOKS": file])
+        let result = try await stage.python("publishing/webhooks.py", "validate", hub: hub, environment: ["WEBHOOKS": file])
         return result["events"]?.arrayValue ?? []
     }
 
@@ -36,7 +36,7 @@ import Testing
         try await Stage.run { stage in
             let file = try stage.write(configuration(server.url), to: "tandem.yaml")
             let hub = try await stage.hub(loops: loops, arguments: ["--config", file])
-            let socketID = try await stage.python("webhooks.py", "visits", hub: hub)["socket_id"] ?? .null
+            let socketID = try await stage.python("publishing/webhooks.py", "visits", hub: hub)["socket_id"] ?? .null
             try await eventually("the last good-byes") {
                 server.requests.map(\.text).joined().components(separatedBy: "channel_vacated").count == 3
             }
@@ -64,7 +64,7 @@ import Testing
         try await Stage.run { stage in
             let file = try stage.write(configuration(server.url), to: "tandem.yaml")
             let first = try await stage.hub(arguments: ["--config", file])
-            _ = try await stage.python("webhooks.py", "occupy", hub: first)
+            _ = try await stage.python("publishing/webhooks.py", "occupy", hub: first)
             try await eventually("a first attempt") { !server.requests.isEmpty }
             await first.process.end()
             works.store(true, ordering: .relaxed)
@@ -85,7 +85,7 @@ import Testing
         try await Stage.run { stage in
             let file = try stage.write(configuration(server.url), to: "tandem.yaml")
             let hub = try await stage.hub(arguments: ["--config", file])
-            _ = try await stage.python("webhooks.py", "occupy", hub: hub)
+            _ = try await stage.python("publishing/webhooks.py", "occupy", hub: hub)
             try await eventually("the webhook of the visit") { !server.requests.isEmpty }
             hub.process.send(15)
             #expect(try await hub.process.waitForEnd() == .init(code: 0, wasSignalled: false))

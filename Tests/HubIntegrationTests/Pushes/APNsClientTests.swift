@@ -8,7 +8,7 @@ import Testing
     @Test("aioapns is understood, and its mistakes are told as Apple does") func aioapns() async throws {
         let result = try await Stage.run { stage in
             let gateways = try await stage.gateways()
-            let script = Place.tests.appendingPathComponent("Python/apns_client.py").path
+            let script = Place.tests.appendingPathComponent("Python/pushes/apns_client.py").path
             let process = try stage.start(try await PythonEnvironment.shared.interpreter(), [script], environment: gateways.settings)
             let end = try await process.waitForEnd(within: Patience.script)
             guard end.code == 0 else { throw ScriptFailure(description: "apns_client.py ended with \(end): \(process.errors)") }

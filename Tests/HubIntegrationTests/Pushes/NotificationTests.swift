@@ -2,14 +2,14 @@ import HubCore
 import HubJSON
 import Testing
 
-/// What a backend sends without channels and definitions, and what becomes of pushes that fail.
+/// Direct sends of a backend, and pushes that fail.
 @Suite struct NotificationTests {
     private func run(_ scenario: String) async throws -> JSONValue {
         try await Stage.run { stage in
             let gateways = try await stage.gateways()
             let hub = try await stage.hub(gateways: gateways)
             return try await stage.python(
-                "notifications.py", scenario, hub: hub, gateways: gateways, environment: ["TANDEM": Place.tandem.path])
+                "pushes/notifications.py", scenario, hub: hub, gateways: gateways, environment: ["TANDEM": Place.tandem.path])
         }
     }
 

@@ -56,7 +56,7 @@ import Testing
             let file = try stage.write(push(first.settings), to: "tandem.yaml")
             let hub = try await stage.hub(arguments: ["--config", file])
             let result = try await stage.python(
-                "reload.py", "push", hub: hub, gateways: first,
+                "life/reload.py", "push", hub: hub, gateways: first,
                 environment: [
                     "CONFIG": file, "NEW_CONFIG": push(second.settings), "NEW_GATEWAYS_URL": second.control,
                     "BAD_CONFIG": push(second.settings.merging(["APNS_KEY_PATH": "/nowhere.p8"]) { $1 }),

@@ -23,7 +23,9 @@ import Testing
             var results: [JSONValue] = []
             for scenario in scenarios {
                 let hub = try await stage.hub(gateways: gateways, arguments: ["--channels", String(file.dropLast("/board.yaml".count))])
-                results.append(try await stage.python("surface.py", scenario, hub: hub, gateways: gateways, environment: environment))
+                let result = try await stage.python(
+                    "pushes/surface.py", scenario, hub: hub, gateways: gateways, environment: environment)
+                results.append(result)
             }
             return results
         }
@@ -89,7 +91,7 @@ import Testing
         try await Stage.run(isLong: true) { stage in
             let gateways = try await stage.gateways()
             let hub = try await stage.hub(loops: loops, gateways: gateways)
-            let result = try await stage.python("surface.py", "half_open", hub: hub, gateways: gateways)
+            let result = try await stage.python("pushes/surface.py", "half_open", hub: hub, gateways: gateways)
             #expect(result["pushes"] == [1, 0], "nobody is missed, nobody is told twice")
             #expect(result["still_connected"] == true, "long before the socket is given up")
             #expect(result["state"] == "live" && result["confirmed"] == true && result["same"] == true)
@@ -110,7 +112,7 @@ import Testing
         try await Stage.run(isLong: true) { stage in
             let gateways = try await stage.gateways()
             let hub = try await stage.hub(loops: loops, gateways: gateways)
-            let result = try await stage.python("surface.py", "let_go", hub: hub, gateways: gateways)
+            let result = try await stage.python("pushes/surface.py", "let_go", hub: hub, gateways: gateways)
             #expect(result["absent"] == true, "from the moment of the 4100, which she has not even read")
             #expect(result["told"] == true, "what waited in her queue, and what came afterwards")
             #expect(result["pushes"] == [2, 0])
@@ -124,7 +126,7 @@ import Testing
             let gateways = try await stage.gateways()
             let hub = try await stage.hub(
                 loops: loops, gateways: gateways, arguments: ["--channels", String(file.dropLast("/board.yaml".count))])
-            let result = try await stage.python("surface.py", "returned", hub: hub, gateways: gateways)
+            let result = try await stage.python("pushes/surface.py", "returned", hub: hub, gateways: gateways)
             #expect(result["replayed"] == true && result["data"] == #"{"n": 1}"#, "all of it, in order")
             #expect(result["again"] == true, "once")
             #expect(result["pushes"] == 0)

@@ -1,7 +1,7 @@
 import Foundation
 import HubCore
 
-/// Runs scripts in `Python/`: `launcher.py` makes each a process that has the third-party packages loaded, which alone would take
+/// Runs scripts in `Python/`: `support/launcher.py` makes each a process that has the third-party packages loaded, which alone would take
 /// most of them longer than what they do. It ends with the test run.
 actor PythonLauncher {
     static let shared = PythonLauncher()
@@ -35,7 +35,7 @@ actor PythonLauncher {
     ///   - environment: all of it.
     ///   - folder: where the output goes and the script runs.
     func start(_ script: String, _ scenario: String, environment: [String: String], folder: URL) async throws -> Run {
-        let run = Run(name: "\(script) \(scenario)", files: folder.appendingPathComponent("\(script)-\(UUID().uuidString.prefix(8))"))
+        let run = Run(name: "\(script) \(scenario)", files: folder.appendingPathComponent("\(scenario)-\(UUID().uuidString.prefix(8))"))
         try await send([
             "script": .string(Place.tests.appendingPathComponent("Python/\(script)").path), "scenario": .string(scenario),
             "folder": .string(folder.path), "environment": .object(environment.mapValues { .string($0) }), "files": .string(run.files.path),
@@ -59,7 +59,7 @@ actor PythonLauncher {
         let process = Process()
         let input = Pipe()
         process.executableURL = try await PythonEnvironment.shared.interpreter()
-        process.arguments = [Place.tests.appendingPathComponent("Python/launcher.py").path]
+        process.arguments = [Place.tests.appendingPathComponent("Python/support/launcher.py").path]
         process.environment = ProcessInfo.processInfo.environment.merging(["PYTHONDONTWRITEBYTECODE": "1"]) { $1 }
         process.standardInput = input
         process.standardOutput = FileHandle.nullDevice

@@ -93,7 +93,7 @@ struct Hub {
     /// Nil: plain.
     var certificate: TestCertificate?
     var url: String { "\(certificate == nil ? "http" : "https")://127.0.0.1:\(port)" }
-    /// What it logged.
+    /// The hub's log.
     var log: String { process.errors }
 }
 
@@ -141,7 +141,7 @@ extension Stage {
 /// Running simulators of FCM and APNs.
 struct Gateways {
     let process: ChildProcess
-    /// What a hub has to be told to use them.
+    /// Environment of a hub that uses these gateways.
     var settings: [String: String]
     let control: String
 }

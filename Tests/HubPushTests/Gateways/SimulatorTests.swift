@@ -1,6 +1,7 @@
 import Foundation
 import GatewaySimulators
 import HubCore
+import HubDefinitions
 import HubDelivery
 import HubTesting
 import Logging
@@ -11,8 +12,8 @@ import Testing
 
 @Suite("APNs over TLS and HTTP/2", .timeLimit(.minutes(10 * SlowBuild.factor)))
 struct APNsSimulatorTests {
-    @Test("alerts and silent pushes are accepted as APNs wants them", arguments: [PushMessage.Kind.alert, .silent])
-    func accepted(kind: PushMessage.Kind) async throws {
+    @Test("alerts and silent pushes are accepted as APNs wants them", arguments: [PushKind.alert, .silent])
+    func accepted(kind: PushKind) async throws {
         let simulation = try Simulation()
         defer { simulation.stop() }
         let message = simulation.message(kind: kind)
@@ -119,7 +120,7 @@ struct APNsSimulatorTests {
         #expect(Set(requests.map(\.connection)).count <= 2)
         let counters = simulation.apns.counters(.sandbox)
         #expect(counters.failed == 0 && counters.answeredOverHTTP1 == 0, "\(counters)")
-        // What was on its way when the limit fell is refused without being looked at, and sent again, once.
+        // Requests under way when the limit fell are refused unread, and sent again once.
         #expect(counters.repeatedByLibcurl <= APNsLane.inFlightMax, "\(counters)")
     }
 
@@ -252,9 +253,9 @@ struct FCMSimulatorTests {
     @Test(
         "pushes to every platform pass FCM's checks",
         arguments: [
-            (DevicePlatform.android, PushMessage.Kind.alert), (.android, .silent), (.ios, .alert), (.ios, .silent), (.web, .alert),
+            (DevicePlatform.android, PushKind.alert), (.android, .silent), (.ios, .alert), (.ios, .silent), (.web, .alert),
         ])
-    func accepted(platform: DevicePlatform, kind: PushMessage.Kind) async throws {
+    func accepted(platform: DevicePlatform, kind: PushKind) async throws {
         let simulation = try Simulation()
         defer { simulation.stop() }
         let message = simulation.message(kind: kind, data: ["game_id": 7, "parameters": ["radius_m": 3000], "empty": ""])

@@ -80,8 +80,9 @@ extension Result where Success == HTTPAnswer, Failure == HTTPClientError {
 }
 
 extension Simulation {
-    /// Pushes of these messages to `apnsTarget` of their numbers, side by side; those that a lost connection took are pushed again by the
-    /// next round, as the outbox does. What is left after `rounds` is returned.
+    /// Pushes messages to `apnsTarget` of their numbers, side by side. The next round repeats those that a lost connection took, as the
+    /// outbox does.
+    /// - Returns: numbers that are left after `rounds`.
     fileprivate func push(_ numbers: some Sequence<Int>, rounds: Int = 1) async -> Set<Int> {
         let messages = Dictionary(uniqueKeysWithValues: numbers.map { ($0, message()) })
         var missing = Set(messages.keys)

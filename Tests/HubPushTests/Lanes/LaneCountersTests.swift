@@ -5,7 +5,7 @@ import Testing
 
 @testable import HubPush
 
-/// What lanes tell for metrics.
+/// Counters of lanes, for metrics.
 @Suite("Lane figures")
 struct LaneCountersTests {
     @Test("a lane tells its state, its rate and its connections, and an outage and a stop apart")
@@ -22,18 +22,18 @@ struct LaneCountersTests {
         #expect(simulation.fcm.figures.state == .outage)
 
         let lane = simulation.apns.side(.sandbox).lane
-        #expect(lane.lane.figures(name: lane.name, provider: .apns).rate == nil, "APNs has none")
+        #expect(lane.figures.rate == nil, "APNs has none")
         try simulation.gateways.setFault(.init(status: 403, reason: "InvalidProviderToken"), token: apnsTarget(1).token)
         _ = await simulation.apns.outcome(simulation.message(), apnsTarget(1))
-        #expect(lane.lane.figures(name: lane.name, provider: .apns).state == .stopped)
-        #expect(simulation.apns.side(.production).lane.lane.figures(name: "x", provider: .apns).state == .open)
+        #expect(lane.figures.state == .stopped)
+        #expect(simulation.apns.side(.production).lane.figures.state == .open)
     }
 
     @Test("no lane's name holds a secret")
     func names() throws {
         let simulation = try Simulation()
         defer { simulation.stop() }
-        for name in [simulation.fcm.figures.name, simulation.apns.side(.production).lane.name] {
+        for name in [simulation.fcm.figures.name, simulation.apns.side(.production).lane.title] {
             #expect(!name.contains("BEGIN") && !name.contains("@") && name.utf8.count < 100, "\(name)")
         }
     }

@@ -121,8 +121,8 @@ struct LaneRateQuotaTests {
     }
 }
 
-@Suite("LanePace at the end of a quota")
-struct LanePaceQuotaTests {
+@Suite("LaneAdmission at the end of a quota")
+struct LaneAdmissionQuotaTests {
     private let spent = PushOutcome.retry(after: .seconds(90), reason: RetryCause.throttled.reason("QUOTA_EXCEEDED"))
 
     private func candidates(_ count: Int) -> [PushCandidate] {
@@ -131,7 +131,7 @@ struct LanePaceQuotaTests {
 
     @Test("the project's quota holds the whole lane and is told once; a device's and a topic's hold nobody else")
     func whose() {
-        var pace = LanePace(perMinute: 600_000, hasDeviceBuckets: true)
+        var pace = LaneAdmission(perMinute: 600_000, hasDeviceBuckets: true)
         let device = PushOutcome.retry(after: .seconds(90), reason: RetryCause.deviceThrottled.reason("QUOTA_EXCEEDED"))
         #expect(pace.note(device, fcmTarget("other"), sentAt: 0, now: 0) == nil)
         for form in [TargetForm.topic, .condition] {
@@ -150,7 +150,7 @@ struct LanePaceQuotaTests {
 
     @Test("an answer that ends an outage and complains of the quota does both")
     func probe() {
-        var pace = LanePace(perMinute: 600_000, hasDeviceBuckets: true)
+        var pace = LaneAdmission(perMinute: 600_000, hasDeviceBuckets: true)
         let down = PushOutcome.retry(after: nil, reason: RetryCause.unavailable.reason("http 503"))
         for _ in 0..<LaneBreaker.failuresMax { _ = pace.note(down, fcmTarget("t"), sentAt: 0, now: 0) }
         #expect(pace.admit(candidates(1), window: 200, now: 5 * second) == [.go])

@@ -55,7 +55,8 @@ struct OutageTests {
         #expect(simulation.apns.room(on: apnsTarget().route).count == 0)
         #expect(simulation.apns.room(on: apnsTarget(environment: .production).route).count > 0)
         let both = [apnsTarget(50), apnsTarget(50, environment: .production)].map { PushCandidate(target: $0, isUrgent: true) }
-        #expect(simulation.apns.admit(both) == [.wait(again: .seconds(5)), .go])
+        let router = PushRouter(apns: simulation.apns, fcm: nil, logger: simulation.logger)
+        #expect(router.admit(both) == [.wait(again: .seconds(5)), .go])
     }
 
     @Test("bad tokens narrow the share of unproven ones, and not the lane")
@@ -67,7 +68,7 @@ struct OutageTests {
         // Warm, so that the client's window is open.
         #expect(await simulation.apns.outcome(simulation.message(), apnsTarget(1_000, isProven: true)).name == "accepted")
         let before = (simulation.apns.room(on: unproven).count, simulation.apns.room(on: proven).count)
-        #expect(before.0 == Quarantine.Share.apns.first && before.1 == 200 * LanePace.handedFactor)
+        #expect(before.0 == Quarantine.Share.apns.first && before.1 == 200 * LaneAdmission.handedFactor)
         for number in 0..<3 {
             try simulation.gateways.setFault(.init(status: 400, reason: "BadDeviceToken"), token: apnsTarget(number).token)
             _ = await simulation.apns.outcome(simulation.message(), apnsTarget(number))

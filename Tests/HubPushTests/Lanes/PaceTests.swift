@@ -267,8 +267,8 @@ extension Quarantine {
     fileprivate mutating func left(wasBad: Bool) { left(isBad: wasBad) }
 }
 
-@Suite("LanePace")
-struct LanePaceTests {
+@Suite("LaneAdmission")
+struct LaneAdmissionTests {
     private let transport = PushOutcome.retry(after: nil, reason: RetryCause.transport.reason("reset"))
     private let down = PushOutcome.retry(after: nil, reason: RetryCause.unavailable.reason("http 503"))
     private let ok = PushOutcome.accepted(providerID: "x")
@@ -287,7 +287,7 @@ struct LanePaceTests {
 
     @Test("an outage lets nothing out but one probe, the most urgent; after its answer the lane ramps up")
     func outage() {
-        var pace = LanePace(perMinute: nil, hasDeviceBuckets: false)
+        var pace = LaneAdmission(perMinute: nil, hasDeviceBuckets: false)
         for number in 1...LaneBreaker.failuresMax {
             let turn = pace.note(number % 2 == 0 ? transport : down, fcm(number).target, now: 0)
             #expect(turn == (number == LaneBreaker.failuresMax ? .outage : nil))
@@ -308,7 +308,7 @@ struct LanePaceTests {
 
     @Test("a refused push, a dead token and a throttled device are answers, and no outage")
     func answers() {
-        var pace = LanePace(perMinute: nil, hasDeviceBuckets: false)
+        var pace = LaneAdmission(perMinute: nil, hasDeviceBuckets: false)
         let outcomes: [PushOutcome] = [
             .rejected(reason: "x"), .dead(reason: "UNREGISTERED", since: nil),
             .retry(after: nil, reason: RetryCause.deviceThrottled.reason("x")),
@@ -323,14 +323,14 @@ struct LanePaceTests {
 
     @Test("a device that is throttled waits alone")
     func device() {
-        var pace = LanePace(perMinute: nil, hasDeviceBuckets: false)
+        var pace = LaneAdmission(perMinute: nil, hasDeviceBuckets: false)
         _ = pace.note(.retry(after: .seconds(30), reason: RetryCause.deviceThrottled.reason("x")), fcm(1).target, now: 0)
         #expect(pace.admit([fcm(1), fcm(2)], window: 200, now: 0) == [.deviceWait(.seconds(30)), .go])
     }
 
     @Test("a topic is no device")
     func topic() {
-        var pace = LanePace(perMinute: 600_000, hasDeviceBuckets: true)
+        var pace = LaneAdmission(perMinute: 600_000, hasDeviceBuckets: true)
         var news = fcm(1)
         news.target.form = .topic
         #expect(count(pace.admit(Array(repeating: news, count: 100), window: 200, now: 0)) == 100)
@@ -339,8 +339,8 @@ struct LanePaceTests {
 
     @Test("no more is handed over than keeps the client busy, and less while its window is narrow")
     func handed() {
-        var pace = LanePace(perMinute: nil, hasDeviceBuckets: false)
-        let most = 200 * LanePace.handedFactor
+        var pace = LaneAdmission(perMinute: nil, hasDeviceBuckets: false)
+        let most = 200 * LaneAdmission.handedFactor
         let all = (0..<most + 400).map { PushCandidate(target: fcm($0).target.proven, isUrgent: false) }
         let admitted = pace.admit(all, window: 200, now: 0)
         #expect(count(admitted) == most && admitted.last == .wait(again: nil))
@@ -353,13 +353,13 @@ struct LanePaceTests {
 
     @Test("unproven tokens have a small share, and proven ones pass them")
     func quarantine() {
-        var pace = LanePace(perMinute: nil, hasDeviceBuckets: false)
+        var pace = LaneAdmission(perMinute: nil, hasDeviceBuckets: false)
         let strangers = (0..<1_000).map { apns($0, isProven: false) }
         let admitted = pace.admit(strangers + [apns(5_000, isProven: true)], window: 200, now: 0)
         #expect(count(admitted) == Quarantine.Share.apns.first + 1 && admitted.last == .go)
         for candidate in strangers.prefix(Quarantine.Share.apns.first) { #expect(pace.entered(candidate.target) == true) }
         #expect(pace.room(isUnproven: true, window: 200, now: 0).count == 0)
-        let others = 200 * LanePace.handedFactor - Quarantine.Share.apns.first
+        let others = 200 * LaneAdmission.handedFactor - Quarantine.Share.apns.first
         #expect(pace.room(isUnproven: false, window: 200, now: 0).count == others)
         // The first is bad: the share shrinks, the others' does not.
         pace.left(wasUnproven: true, isBad: true)
@@ -369,7 +369,7 @@ struct LanePaceTests {
 
     @Test("ten thousand invented tokens leave FCM's lane to the others, too")
     func invented() {
-        var pace = LanePace(perMinute: nil, hasDeviceBuckets: false, unproven: .fcm)
+        var pace = LaneAdmission(perMinute: nil, hasDeviceBuckets: false, unproven: .fcm)
         let invented = (0..<10_000).map { fcm($0) }
         let proven = PushCandidate(target: fcm(20_000).target.proven, isUrgent: true)
         #expect(count(pace.admit(invented + [proven], window: 200, now: 0)) == Quarantine.Share.fcm.first + 1)
@@ -381,16 +381,35 @@ struct LanePaceTests {
         }
         #expect(count(pace.admit(invented, window: 200, now: 0)) == Quarantine.Share.fcm.least)
         let others = (0..<2_000).map { PushCandidate(target: fcm(30_000 + $0).target.proven, isUrgent: false) }
-        #expect(count(pace.admit(others, window: 200, now: 0)) == 200 * LanePace.handedFactor)
+        #expect(count(pace.admit(others, window: 200, now: 0)) == 200 * LaneAdmission.handedFactor)
     }
 
     @Test("a lane stopped for its credentials lets nothing out but its probe")
     func stopped() {
-        var pace = LanePace(perMinute: nil, hasDeviceBuckets: false)
+        var pace = LaneAdmission(perMinute: nil, hasDeviceBuckets: false)
         _ = pace.gate.stop("PERMISSION_DENIED", now: 0)
         #expect(pace.admit([fcm(1)], window: 200, now: 0) == [.wait(again: .seconds(60))])
         #expect(pace.admit([fcm(1), fcm(2)], window: 200, now: 60 * second) == [.go, .wait(again: nil)])
         #expect(pace.gate.admit(now: 60 * second) == nil)
         #expect(pace.admit([fcm(2)], window: 200, now: 61 * second) == [.wait(again: nil)])
+    }
+
+    @Test("a stopped topic lets nothing out but its probe, the first push, which the lane may still hold")
+    func topicStop() {
+        var pace = LaneAdmission(perMinute: nil, hasDeviceBuckets: false)
+        let two = [apns(1, isProven: true), apns(2, isProven: true)]
+        func stop(_ wait: Duration, isProbing: Bool = false) -> LaneStop { LaneStop(wait: wait, isProbing: isProbing) }
+        let wait = PushAdmission.wait(again: .seconds(4))
+        #expect(pace.admit(two, topic: stop(.seconds(4)), window: 200, now: 0) == [wait, wait])
+        #expect(pace.admit(two, topic: stop(.seconds(4), isProbing: true), window: 200, now: 0) == [.wait(again: nil), .wait(again: nil)])
+        #expect(pace.admit(two, topic: stop(.zero), window: 200, now: 0) == [.go, .wait(again: nil)])
+        #expect(
+            pace.room(isUnproven: false, topic: stop(.seconds(4)), window: 200, now: 0)
+                == PushRoom(count: 0, urgent: 0, again: .seconds(4)))
+        #expect(pace.room(isUnproven: false, topic: stop(.zero), window: 200, now: 0) == PushRoom(count: 1, urgent: 1))
+        _ = pace.gate.stop("PERMISSION_DENIED", now: 0)
+        #expect(pace.admit(two, topic: stop(.zero), window: 200, now: 0) == [.wait(again: .seconds(60)), .wait(again: nil)])
+        #expect(
+            pace.room(isUnproven: false, topic: stop(.zero), window: 200, now: 0) == PushRoom(count: 0, urgent: 0, again: .seconds(60)))
     }
 }

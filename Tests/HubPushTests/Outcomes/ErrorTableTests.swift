@@ -6,7 +6,7 @@ import Testing
 
 @testable import HubPush
 
-/// What a push's end looks like from outside.
+/// A push's end as the outbox sees it.
 enum PushEnd: Equatable {
     case accepted
     case retry(RetryCause)

@@ -1,4 +1,5 @@
 import HubCore
+import HubDefinitions
 import HubDelivery
 import HubJSON
 import Testing
@@ -228,7 +229,7 @@ import Testing
         let large = message(data: ["blob": .string(String(repeating: "x", count: 4000))])
         let problem = try #require(check.problem(large))
         #expect(problem.contains("bytes for FCM even without its text, which is more than FCM's 4096 bytes"))
-        // What passes here passes at every gateway, whatever its identity.
+        // Messages that pass here pass at every gateway, whatever their ids.
         var tight = message(data: [:])
         tight.sequence = 0
         for count in stride(from: 2500, to: 4096, by: 7) {

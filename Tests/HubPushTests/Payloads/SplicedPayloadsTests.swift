@@ -1,4 +1,5 @@
 import HubCore
+import HubDefinitions
 import HubDelivery
 import Testing
 
@@ -14,8 +15,8 @@ struct SplicedPayloadsTests {
         return message
     }
 
-    @Test("what APNs gets is what it would get if every payload were written by itself", arguments: [PushMessage.Kind.alert, .silent])
-    func apns(kind: PushMessage.Kind) throws {
+    @Test("what APNs gets is what it would get if every payload were written by itself", arguments: [PushKind.alert, .silent])
+    func apns(kind: PushKind) throws {
         let original = message(kind: kind, data: ["game_id": 7, "empty": ""], apns: ["sound": "default"], group: "g.q17")
         for number in 1...3 {
             let message = numbered(number, original)

@@ -182,7 +182,7 @@ struct BadTokenAcceptanceTests {
         #expect(simulation.gateways.requests(provider: .apns).count == 4)
         #expect(simulation.dead.isEmpty)
         simulation.clock.advance(seconds: 5)
-        simulation.apns.side(.sandbox).court.sweep()
+        simulation.apns.side(.sandbox).tokens.sweep()
         #expect(simulation.dead == [apnsTarget(1).token, apnsTarget(3).token])
         #expect(simulation.alarms.isEmpty)
     }
@@ -206,7 +206,7 @@ struct BadTokenAcceptanceTests {
         let outcomes = await simulation.apns.outcomes(known.map { (simulation.message(), $0.target) })
         #expect(outcomes.count { $0.name == "accepted" } == 150)
         simulation.clock.advance(seconds: 5)
-        simulation.apns.side(.sandbox).court.sweep()
+        simulation.apns.side(.sandbox).tokens.sweep()
         #expect(Set(simulation.dead) == Set(invented.map(\.token)))
     }
 
@@ -221,7 +221,7 @@ struct BadTokenAcceptanceTests {
         #expect(outcomes.dropFirst(2).allSatisfy { PushEnd($0) == .retry(.lane) })
         #expect(simulation.alarms == [.apnsBadTokens] && simulation.alarmDetails.contains("APNS_TOPIC"))
         simulation.clock.advance(seconds: 60)
-        simulation.apns.side(.sandbox).court.sweep()
+        simulation.apns.side(.sandbox).tokens.sweep()
         #expect(simulation.dead.isEmpty)
         // Put right: nobody has to wait for a probe.
         simulation.gateways.removeAllFaults()
@@ -237,7 +237,7 @@ struct BadTokenAcceptanceTests {
         try simulation.gateways.setFault(.init(reason: "BadDeviceToken", environment: .production), token: apnsTarget(1).token)
         #expect(PushEnd(await simulation.apns.outcome(simulation.message(), apnsTarget(1, environment: .production))) == .rejected)
         simulation.clock.advance(seconds: 60)
-        simulation.apns.side(.production).court.sweep()
+        simulation.apns.side(.production).tokens.sweep()
         #expect(simulation.dead.isEmpty)
     }
 
@@ -254,7 +254,7 @@ struct BadTokenAcceptanceTests {
         #expect(simulation.apns.stoppedReason(.sandbox)?.contains("APNS_TOPIC") == true)
         #expect(simulation.apns.stoppedReason(.production) == nil)
         simulation.clock.advance(seconds: 30)
-        simulation.apns.side(.sandbox).court.sweep()
+        simulation.apns.side(.sandbox).tokens.sweep()
         #expect(simulation.dead.isEmpty)
         #expect(PushEnd(await simulation.apns.outcome(simulation.message(), apnsTarget(1))) == .retry(.lane))
         // Put right: after the hold one push goes through, and the lane goes on.

@@ -1,9 +1,11 @@
 import HubAPI
 import HubChannels
 import HubCore
+import HubDefinitions
 import HubDelivery
 import HubTesting
 import Logging
+import OutboxTesting
 import PusherProtocol
 import Synchronization
 import Testing
@@ -266,7 +268,7 @@ struct DeliveryServiceTests {
             _ = try await test.store.commit([EventCommit(record, recipients: recipients)])
             test.clock.advance(milliseconds: 1)
         }
-        let channel = try #require(ChannelName("presence-game-7"))
+        let channel = "presence-game-7"
         let connection = ConnectionID(loop: 0, slot: 1, generation: 1)
         // The replayer comes to it when the third one was committed and is on its way to the connection.
         let cameAt = test.clock.wallMilliseconds - 2

@@ -1,10 +1,13 @@
 import HubAPI
 import HubChannels
 import HubCore
+import HubDefinitions
 import HubDelivery
+import HubOutbox
 import HubTesting
 import HubTransport
 import Logging
+import OutboxTesting
 import PusherProtocol
 import Synchronization
 import Testing

@@ -1,10 +1,13 @@
 import HubAPI
 import HubChannels
 import HubCore
+import HubDefinitions
 import HubDelivery
+import HubOutbox
 import HubTesting
 import HubTransport
 import Logging
+import OutboxTesting
 import PusherProtocol
 import Synchronization
 import Testing
@@ -12,7 +15,7 @@ import Testing
 @testable import HubServer
 
 /// One process over a store that outlives it: delivery's parts as they are wired, with the test in the place of the loops.
-private struct Life {
+private final class Life {
     static let channel = "presence-game-7"
     static let yaml = """
         channel: presence-game-{session}
@@ -30,9 +33,14 @@ private struct Life {
     let app = App(index: 0, id: "1", secrets: ["k": "s"])
     private let replays = ReplayList()
     private let tasks: [Task<Void, Never>]
-    var desk = DecisionDesk(loopCount: 1)
-    private var change: DefinitionChange?
+    private let task: DeliveryTask
+    private let loop = Mailbox<LoopMessage> {}
     private var cursor: UInt64 = 0
+    private var lastTicket: UInt64 = 0
+    private var arrived = 0
+    /// The number of the newest event, and the tokens of replays: what delivery told the loop.
+    private var number: UInt64 = 0
+    private var tokens: [ConnectionID: [UInt64]] = [:]
 
     private final class ReplayList: Sendable {
         private let items = Mutex<[Replay]>([])
@@ -56,8 +64,9 @@ private struct Life {
         replayer = Replayer(store: test.store, time: test.clock, logger: logger)
         delivery = DeliveryService(
             definitions: definitions, directory: test.store, store: test.store, apps: AppDirectory([app]), outbox: outbox,
-            escalator: escalator, replayer: replayer, ports: EnginePorts([Mailbox {}]), process: ProcessTag(random: 7), time: test.clock,
+            escalator: escalator, replayer: replayer, ports: EnginePorts([loop]), process: ProcessTag(random: 7), time: test.clock,
             logger: logger)
+        task = DeliveryTask(delivery)
         tasks = [
             Task { [escalator] in await escalator.run() },
             Task { [replayer, replays] in await replayer.run { replay, _ in replays.add(replay) } },
@@ -66,81 +75,105 @@ private struct Life {
 
     /// As after a crash: takes up what is open, and counts everybody as on the way back.
     /// - Returns: targets that are waited for again.
-    mutating func recover() async throws -> Int {
+    func recover() async throws -> Int {
         let recovered = try await Recovery(
             reader: AudienceReader(directory: test.store), store: test.store, definitions: definitions, loopCount: 1, tokenAge: .standard,
             time: test.clock
         ).events()
-        desk.attendance.booted(now: delivery.now)
-        await delivery.handle(.recovered(recovered), &desk)
+        task.book.wasAway(at: test.clock.moment)
+        for event in recovered { await turn([.book(.recovered(event))]) }
         try await outbox.resume()
         return recovered.map(\.opening.targets.count).reduce(0, +)
     }
 
     /// Subscribed, and the app says that it is on the screen.
-    mutating func attach(_ index: Int) async throws {
+    func attach(_ index: Int) async throws {
         let connection = Self.connection(index)
         let channel = try #require(ChannelName(Self.channel))
+        lastTicket += 1
+        arrived += 1
         let report = LoopReport.attached(
             connection, SocketID(first: UInt64(index), second: 1), app: 0, channel: channel, user: Self.user(index), isBrowser: false,
-            ticket: desk.attendedUpTo[0] + 1)
-        for report in [report, .state(connection, .foreground)] { await handle(report) }
+            ticket: lastTicket)
+        await turn([.reports(loop: 0, [report, .state(connection, .foreground)])])
     }
 
     /// Commits the event, and puts a PING behind it.
-    mutating func publish(_ word: String) async throws -> String {
+    func publish(_ word: String) async throws -> String {
         let pending = try PendingPublish("news", to: Self.channel, data: "{\"word\":\"\(word)\"}")
-        var prepared = [
-            try await delivery.prepare(PublishCommand(app: app, requests: [pending.request]) { pending.answer($0) }, &desk)
-        ]
-        await delivery.commit(&prepared, &desk)
+        await turn([.publish(PublishCommand(app: app, requests: [pending.request]) { pending.answer($0) })])
         cursor += 1
-        await handle(.probed(events: [desk.lastNumber], cursor: cursor))
+        await turn([.reports(loop: 0, [.probed(events: [number], cursor: cursor)])])
         return try #require(try pending.result?.get().first?.events.first?.id)
     }
 
     /// The app has read all that was written to it.
-    mutating func confirm(_ index: Int) async {
-        await handle(.receipt(Self.connection(index), cursor: cursor, byApplication: false))
+    func confirm(_ index: Int) async {
+        await turn([.reports(loop: 0, [.receipt(Self.connection(index), cursor: cursor, byApplication: false)])])
     }
 
     /// Whoever came since the last call is sent what they missed, and reads it.
     /// - Returns: how many were sent something.
-    mutating func replay() async -> Int {
-        let arrivals = desk.takeArrivals()
-        for var arrival in arrivals {
-            arrival.at = test.clock.wallMilliseconds
-            replayer.post(arrival)
-        }
-        #expect(await eventually { replays.count == arrivals.count })
+    func replay() async -> Int {
+        let expected = arrived
+        arrived = 0
+        #expect(await eventually { replays.count == expected })
         let missed = replays.take()
         for replay in missed {
             let connection = replay.arrival.connection
+            await turn([.replay(replay, frames: [])])
             cursor += 1
-            await handle(.replayed(connection, events: [desk.replays.announce(replay)].compactMap { $0 }, cursor: cursor))
-            await handle(.receipt(connection, cursor: cursor, byApplication: false))
+            await turn([
+                .reports(
+                    loop: 0,
+                    [
+                        .replayed(connection, events: tokens.removeValue(forKey: connection) ?? [], cursor: cursor),
+                        .receipt(connection, cursor: cursor, byApplication: false),
+                    ])
+            ])
         }
         return missed.count
     }
 
-    /// Carries out what is due now.
+    /// Lets a second pass, in turns that are short enough for none to count as late.
     /// - Returns: how many people fell due for a push.
-    mutating func tick() -> Int {
-        let effects = desk.escalation.advance(now: delivery.now)
-        delivery.carryOut(effects, desk)
-        return effects.reduce(0) { if case .push(_, let targets, _) = $1 { $0 + targets.count } else { $0 } }
+    func second() async -> Int {
+        let before = due
+        for _ in 0..<25 {
+            test.clock.advance(milliseconds: 40)
+            await turn([.book(.tick)])
+        }
+        return due - before
     }
 
-    /// What it has not written down is lost with it.
+    private var due: Int { delivery.counters.withLock { Int($0.escalations.values.reduce(0, +)) } }
+
+    /// One turn, and the turns that the loop's answers cause.
+    private func turn(_ items: [DeliveryService.Item]) async {
+        await task.turn(items)
+        var messages: [LoopMessage] = []
+        while true {
+            loop.drain(into: &messages)
+            if messages.isEmpty { return }
+            for message in messages {
+                switch message {
+                case .report(let answer): answer(0)
+                case .engine(.publish(let publication)): number = publication.receipt ?? number
+                case .engine(.replay(let connection, _, _, let events)): tokens[connection] = events
+                default: break
+                }
+            }
+            messages = []
+            if delivery.inbox.count > 0, let items = await delivery.inbox.next() { await task.turn(items) }
+        }
+    }
+
+    /// Ends the parts: unwritten work is lost.
     func end() async {
         escalator.close()
         replayer.close()
         for task in tasks { await task.value }
         await outbox.close()
-    }
-
-    private mutating func handle(_ report: LoopReport) async {
-        _ = await delivery.handle(report, loop: 0, &desk, &change)
     }
 
     static func user(_ index: Int) -> String { "u\(index)" }
@@ -181,11 +214,11 @@ struct RestartTests {
         try await session(of: count, in: test)
 
         let firstGateway = ScriptedGateway()
-        var first = try Life(test, firstGateway)
+        let first = try Life(test, firstGateway)
         for index in 0..<count { try await first.attach(index) }
         let before = try await first.publish("before")
         for index in 0..<confirmed { await first.confirm(index) }
-        #expect(first.tick() == 0)
+        #expect(await first.second() == 0)
         await first.end()
         #expect(firstGateway.sent.isEmpty)
         #expect(
@@ -194,22 +227,20 @@ struct RestartTests {
 
         test.clock.advance(seconds: 3)
         let gateway = ScriptedGateway()
-        var second = try Life(test, gateway)
+        let second = try Life(test, gateway)
         #expect(try await second.recover() == count - confirmed)
         // Nobody is back yet.
         let after = try await second.publish("after")
         for seconds in 1..<DeviceState.bootGraceSeconds {
-            test.clock.advance(seconds: 1)
+            #expect(await second.second() == 0, "\(seconds) s after the start")
             let back = (seconds - 1) * step..<seconds * step
             if back.upperBound <= away.lowerBound {
                 for index in back { try await second.attach(index) }
                 #expect(await second.replay() == back.count)
             }
-            #expect(second.tick() == 0, "\(seconds) s after the start")
         }
         #expect(gateway.sent.isEmpty)
-        test.clock.advance(seconds: 1)
-        #expect(second.tick() == 2 * away.count)
+        #expect(await second.second() == 2 * away.count)
         #expect(await eventually { gateway.sent.count >= 2 * away.count })
         let later = try await second.publish("later")
         #expect(await eventually { gateway.sent.count >= 3 * away.count })

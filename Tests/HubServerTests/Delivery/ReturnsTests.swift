@@ -26,7 +26,7 @@ struct ReturnsTests {
         while pushedAt == nil, elapsed < 10_000 {
             if theyKeepComing { try await comeBack(number: Int(elapsed / Self.step), stage) }
             await turn(stage)
-            if !stage.delivery.figures.withLock({ $0.escalations.isEmpty }) { pushedAt = elapsed }
+            if !stage.delivery.counters.withLock({ $0.escalations.isEmpty }) { pushedAt = elapsed }
             stage.test.clock.advance(milliseconds: Self.step)
             elapsed += Self.step
         }

@@ -1,5 +1,7 @@
 import HubDelivery
+import HubOutbox
 import HubTesting
+import OutboxTesting
 import Testing
 
 @testable import HubServer
@@ -99,7 +101,7 @@ struct SiblingTests {
             #expect(await eventually { stage.gateway.sent.count == 3 })
             await stage.delivery.received(stage.receipt(event, device: "tablet"))
             let found = try await clears(stage, event, count: 2)
-            #expect(found.map(\.dueAt) == Array(repeating: ManualClock.start + Outbox.leaseMilliseconds, count: 2))
+            #expect(found.map(\.dueAt) == Array(repeating: ManualClock.start + PushFlow.leaseMilliseconds, count: 2))
             #expect(found.map(\.state) == [.due, .due] && stage.gateway.sent.count == 3)
         }
     }

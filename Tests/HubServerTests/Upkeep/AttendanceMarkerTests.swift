@@ -2,6 +2,7 @@ import HubChannels
 import HubDelivery
 import HubTesting
 import Logging
+import OutboxTesting
 import Testing
 
 @testable import HubServer

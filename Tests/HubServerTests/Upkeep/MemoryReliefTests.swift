@@ -30,7 +30,7 @@ struct MemoryReliefTests {
         #expect(await eventually { waits.withLock { $0 } == 1 })
     }
 
-    /// Twice, each time once.
+    /// Two rounds of load; each trims once.
     private func prove(_ load: (MemoryRelief) -> Void) async throws {
         let counts = Mutex((waits: 0, trims: 0))
         let (pauses, end) = AsyncStream.makeStream(of: Void.self)

@@ -5,11 +5,11 @@ import Testing
 
 @testable import HubServer
 
-/// Keeps the lines that get through.
+/// Keeps the lines that are logged.
 private final class Lines: Sendable {
     private let lines = Mutex<[String]>([])
     var all: [String] { lines.withLock { $0 } }
-    /// Each with its error and its count, if it has them.
+    /// Adds a line, with its error and count if any.
     func add(_ event: LogEvent) {
         let words = ["error", RepeatedFailures.countKey].compactMap { event.metadata?[$0].map { "\($0)" } }
         lines.withLock { $0.append(([event.message.description] + words).joined(separator: ", ")) }

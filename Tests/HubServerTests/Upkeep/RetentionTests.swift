@@ -1,6 +1,7 @@
 import HubDelivery
 import HubTesting
 import Logging
+import OutboxTesting
 import Testing
 
 @testable import HubServer
@@ -42,7 +43,7 @@ struct RetentionTests {
         clock.advance(milliseconds: Retention.eventLifeMilliseconds - AnswerRecord.lifeMilliseconds)
         await retention.forget()
         for index in [0, Retention.answersStepMax, count - 1] { #expect(try await store.event(id: "e\(index)") == nil) }
-        // What is still to be sent stays, however old it is.
+        // An event with a waiting push stays, however old.
         #expect(try await store.deliveries(event: "open").map(\.nid) == [open.nid])
     }
 
@@ -59,7 +60,7 @@ struct RetentionTests {
 
     private static let (hour, day): (Int64, Int64) = (3_600_000, 86_400_000)
 
-    /// An event, an answer and a device, as old as they are.
+    /// Stores an event, an answer and a device of the same age.
     private func store(_ name: String, in stage: TestStore) async throws {
         let now = stage.clock.wallMilliseconds
         let event = EventRecord(id: name, app: "1", channel: "c", name: "n", data: "d", policy: .critical, committedAt: now, expiresAt: now)

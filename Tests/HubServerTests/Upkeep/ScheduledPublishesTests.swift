@@ -4,18 +4,19 @@ import HubCore
 import HubDelivery
 import HubTesting
 import Logging
+import OutboxTesting
 import PusherProtocol
 import Synchronization
 import Testing
 
 @testable import HubServer
 
-/// Takes publishes, and answers as told.
+/// Takes publishes, and answers as scripted.
 private final class AnsweringDesk: EventPort {
     enum Answer {
         case take
         case refuse(PublishRefusal)
-        /// Somebody cancels it between its being read and its commit.
+        /// The publish is cancelled between its reading and its commit.
         case cancelled
     }
 
@@ -28,7 +29,7 @@ private final class AnsweringDesk: EventPort {
     }
 
     var taken: [PublishCommand] { state.withLock { $0.taken } }
-    /// What becomes of the next commands, in order; those behind them are taken.
+    /// Answers to the next commands, in order; later commands are taken.
     func answer(_ answers: [Answer]) { state.withLock { $0.answers = answers } }
     func setFull(_ isFull: Bool) { state.withLock { $0.isFull = isFull } }
 
@@ -83,7 +84,7 @@ struct ScheduledPublishesTests {
 
         func state(_ id: String, app: String = "1") async throws -> ScheduledPublish? { try await test.store.scheduled(app: app, id: id) }
 
-        /// Waits until it has ended.
+        /// Waits until the publish has ended.
         func ended(_ id: String, app: String = "1") async throws -> ScheduledPublish? {
             let end = ContinuousClock.now + .seconds(60)
             while true {
@@ -94,7 +95,7 @@ struct ScheduledPublishesTests {
         }
     }
 
-    /// Runs the service while `body` does, and waits for its end.
+    /// Runs the service during `body`, and waits for its end.
     private func run(_ stage: Stage, _ body: () async throws -> Void) async throws {
         let scheduled = stage.scheduled
         let task = Task { await scheduled.run() }
@@ -126,7 +127,7 @@ struct ScheduledPublishesTests {
             try await stage.scheduled.schedule([stage.publish("near", in: 200)], answers: [])
             try await Task.sleep(for: .milliseconds(100))
             #expect(stage.desk.taken.isEmpty)
-            // The alarm rings by the real clock; what is due is asked of this one.
+            // The alarm uses the real clock, but due times are compared with this one.
             stage.test.clock.advance(milliseconds: 200)
             #expect(try await stage.ended("near")?.state == .published)
         }
@@ -163,7 +164,7 @@ struct ScheduledPublishesTests {
         try await run(stage) { () async throws in
             #expect(try await stage.ended("cancelled")?.state == .cancelled)
             stage.desk.setFull(true)
-            // Asks at once instead of after a second.
+            // The service asks at once instead of after a second.
             try await stage.scheduled.schedule([], answers: [])
             #expect(try await stage.state("held")?.state == .waiting)
             stage.desk.setFull(false)

@@ -1,10 +1,11 @@
 import HubCore
+import HubDefinitions
 import HubDelivery
 import Testing
 
-/// What every store must do. A store's own tests run each rule on a fresh, empty store.
+/// A rule that every store must follow. A store's own tests run each rule on a fresh, empty store.
 struct StoreContract: Sendable, CustomTestStringConvertible {
-    typealias Store = any Directory & DeliveryStore & WebhookStore
+    typealias Store = any PeopleStore & DeliveryStore & WebhookStore
 
     let name: String
     let check: @Sendable (Store) async throws -> Void
@@ -21,7 +22,7 @@ struct StoreContract: Sendable, CustomTestStringConvertible {
         + deadLetters + webhooks + concurrency
 }
 
-extension Directory {
+extension PeopleStore {
     /// A session that rules can fill.
     func makeSession(_ id: String = "game-7", app: String = "1", joinCode: String? = nil) async throws -> Session {
         try await putSession(app: app, id: id, definition: "hide-and-seek", joinCode: joinCode, attributes: [:])

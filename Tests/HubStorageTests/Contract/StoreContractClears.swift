@@ -1,8 +1,9 @@
+import HubDefinitions
 import HubDelivery
 import Testing
 
 extension StoreContract {
-    /// What takes a notification back stands beside it, in every store.
+    /// Clearing rows next to their notifications, in every store.
     static let clears = [
         StoreContract("a device's clear stands beside its notification, is inserted once, and reads back as what it is") { store in
             let alert = PushRecord.sample(event: "e", device: "phone", state: .accepted, message: .sample(event: "e"))

@@ -1,4 +1,5 @@
 import HubCore
+import HubDefinitions
 import HubDelivery
 import Testing
 
@@ -231,7 +232,7 @@ extension DeliveryStore {
         try await update([delivery])
     }
 
-    /// By device.
+    /// Times of the first attempts, by device.
     fileprivate func firstAttempts() async throws -> [String: Int64] {
         try await openDeliveries(limit: 9).reduce(into: [:]) { $0[$1.device] = $1.firstAttemptAt }
     }

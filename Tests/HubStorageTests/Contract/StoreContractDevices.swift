@@ -119,7 +119,7 @@ extension StoreContract {
             }
             #expect(try await token("bob", "new") == "token-a")
             #expect(try await token("ada", "own") == nil)
-            // What the backend registered for the same person stays.
+            // The backend's rows of the same person stay.
             #expect(try await token("bob") == "token-a")
             #expect(try await token("cy") == "token-a")
             #expect(try await token("zoe") == "token-a")
@@ -198,7 +198,7 @@ extension StoreContract {
             for id in ["b", "d", "e"] {
                 try await store.noteAccepted(token: "t-\(id)", app: "1", provider: .fcm, environment: .sandbox, at: 9)
             }
-            await #expect(throws: DirectoryError.tooManyDevices) { try await put("f", at: 6) }
+            await #expect(throws: PeopleStoreError.tooManyDevices) { try await put("f", at: 6) }
             #expect(try await ids() == ["b", "d", "e"])
             try await put("b", at: 7)
         },

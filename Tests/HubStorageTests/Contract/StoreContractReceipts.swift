@@ -2,7 +2,7 @@ import HubDelivery
 import Testing
 
 extension StoreContract {
-    /// What an app's own receipt is about, in every store.
+    /// Subjects of receipts that apps send themselves, in every store.
     static let receipts = [
         StoreContract("a receipt's recipient is found by the event, for recipients of the app only") { store in
             let opening = RecipientOpening(

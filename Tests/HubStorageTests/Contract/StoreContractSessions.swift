@@ -27,7 +27,7 @@ extension StoreContract {
         },
         StoreContract("a join code belongs to one living session of its app") { store in
             _ = try await store.makeSession("s", joinCode: "CODE")
-            await #expect(throws: DirectoryError.joinCodeTaken("CODE")) {
+            await #expect(throws: PeopleStoreError.joinCodeTaken("CODE")) {
                 _ = try await store.makeSession("t", joinCode: "code")
             }
             #expect(try await store.session(app: "1", id: "t") == nil)
@@ -51,7 +51,7 @@ extension StoreContract {
             let back = try await store.join(again, "ada@example.org")
             #expect(back.number > ada.number)
             // The old value names a session that is gone, although one of the same name lives.
-            await #expect(throws: DirectoryError.noSuchSession("game-7")) { _ = try await store.join(session, "b@example.org") }
+            await #expect(throws: PeopleStoreError.noSuchSession("game-7")) { _ = try await store.join(session, "b@example.org") }
         },
     ]
 
@@ -69,7 +69,7 @@ extension StoreContract {
             #expect(try await store.participant(app: "1", session: "game-7", user: "bob") == nil)
         },
         StoreContract("a participant of an unknown session is refused") { store in
-            await #expect(throws: DirectoryError.noSuchSession("nowhere")) {
+            await #expect(throws: PeopleStoreError.noSuchSession("nowhere")) {
                 _ = try await store.putParticipant(
                     app: "1", session: "nowhere", user: "a", name: "A", email: nil, role: nil)
             }
@@ -81,7 +81,7 @@ extension StoreContract {
                 _ = try await store.putParticipant(
                     app: "1", session: session, user: user, name: "A", email: "Ärger@example.org", role: nil)
             }
-            await #expect(throws: DirectoryError.emailTaken) {
+            await #expect(throws: PeopleStoreError.emailTaken) {
                 _ = try await store.putParticipant(
                     app: "1", session: "game-7", user: "c", name: "C", email: "äRGER@EXAMPLE.org", role: nil)
             }
@@ -123,7 +123,7 @@ extension StoreContract {
             let put = try await store.putParticipant(
                 app: "1", session: "game-7", user: "alice", name: "A", email: "alice@example.org", role: nil)
             #expect(put.joinedBy == nil)
-            await #expect(throws: DirectoryError.emailOfBackend) { _ = try await store.join(session, "Alice@example.org", name: "B") }
+            await #expect(throws: PeopleStoreError.emailOfBackend) { _ = try await store.join(session, "Alice@example.org", name: "B") }
             #expect(try await store.participants(app: "1", session: "game-7") == [put])
             let ada = try await store.join(session, "ada@example.org")
             #expect(ada.joinedBy == .email)

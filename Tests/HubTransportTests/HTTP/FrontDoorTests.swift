@@ -12,7 +12,7 @@ struct FrontDoorTests {
         let name: String
         let request: String
         var statuses: [Int]
-        /// What the answer says in these headers, in lower case; nil: the header is not there.
+        /// Expected headers of the answer, in lower case; nil for a missing header.
         var headers: [String: String?] = [:]
         /// Part of the answer's body.
         var body = ""
@@ -62,7 +62,7 @@ struct FrontDoorTests {
         let peer = try server.plain()
         let bytes = Array(row.request.utf8)
         if let piece {
-            // Who is refused early may be cut off before the last piece.
+            // A peer that is refused early may be cut off before the last piece.
             for start in stride(from: 0, to: bytes.count, by: piece) {
                 try? peer.stream.send(Array(bytes[start..<min(start + piece, bytes.count)]))
             }

@@ -66,7 +66,7 @@ struct ReplyTests {
         let turns = Turns()
         var behaviour = Behaviour()
         behaviour.turnEnded = { loop in
-            // What an engine does that writes to very many, a piece in each turn, and never gets done.
+            // An engine does so that writes to very many connections, a piece per turn, and never gets done.
             guard turns.goOn.load(ordering: .relaxed) else { return }
             turns.count.add(1, ordering: .relaxed)
             loop.comeBackAtOnce()
@@ -137,7 +137,7 @@ struct ReplyTests {
 
     @Test("a publisher gets its answer in front of the events that its turn has to send, which wait one turn and no more")
     func answersFirst() throws {
-        // By how many answers were written when the turn's events went out: of those behind a request, the first time.
+        // Answers written by the end of the first turn with a request.
         let written = Mutex<(isAsked: Bool, atTurnEnd: UInt64?)>((false, nil))
         var behaviour = Behaviour()
         behaviour.request = { _, _, _ in

@@ -120,7 +120,7 @@ struct UnfinishedBodyTests {
             try half.send(text: Self.head(10, path: "/refused") + "12345")
             #expect(try half.answer().status == 401)
             #expect(server.group.unfinishedBodiesBytes == 0)
-            // What comes whole is the delegate's to refuse.
+            // A whole body is left to the delegate to refuse.
             let whole = try server.plain()
             try whole.send(text: Self.head(10, path: "/refused") + "1234567890")
             #expect(try whole.answer().status == 200)

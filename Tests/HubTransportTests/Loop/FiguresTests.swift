@@ -5,7 +5,7 @@ import Testing
 
 @testable import HubTransport
 
-/// What loops and acceptor count for metrics.
+/// Counters of loops and acceptor, for metrics.
 @Suite("Figures", .blocking, .serialized)
 struct FiguresTests {
     @Test("messages, bytes, writes, answers and ends of connections are counted where they happen")

@@ -99,7 +99,7 @@ struct LoopGroupTests {
             precondition(setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0)
             let end = Int32(256 - Acceptor.descriptorsKeptMax)
             try withServer { server in
-                // By then every thread has opened what it opens at its start.
+                // After this answer every thread has opened its descriptors.
                 let early = try server.plain()
                 try early.send(text: "GET /x HTTP/1.1\r\nHost: h\r\n\r\n")
                 _ = try early.answer()
@@ -144,7 +144,7 @@ struct LoopGroupTests {
                 }
             }
             func openDescriptors() throws -> Int { try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count }
-            // What the libraries open once and keep.
+            // The first run opens the descriptors that the libraries keep.
             try once()
             let before = try openDescriptors()
             for _ in 0..<20 { try once() }

@@ -52,7 +52,7 @@ struct PlacementTests {
                 }
             }
             #expect(waiting.wait { $0.last(where: { $0 > 0 }) == 1 && $0.last == 0 })
-            // What was posted before this turn's drain is in it; the next turns have their share each.
+            // Messages posted before this turn's drain are in it; the next turns have their share each.
             let steps = waiting.all.filter { $0 > 0 }.reduce(into: [Int]()) { if $0.last != $1 { $0.append($1) } }
             #expect(steps == [limit * 2 + 1, limit + 1, 1])
             #expect(server.group.handles[0].load == count)

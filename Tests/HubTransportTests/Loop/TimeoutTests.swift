@@ -25,7 +25,7 @@ struct TimeoutTests {
         /// Says nothing, or stops before any TLS can be.
         var isRaw: Bool { [.silent, .halfHello, .trickledHello].contains(self) }
 
-        /// What is sent at once, and what follows in pieces.
+        /// Bytes sent at once, and bytes that follow in pieces.
         var bytes: (atOnce: [UInt8], piecemeal: [UInt8]) {
             let filler = String(repeating: "a", count: 1000)
             func text(_ atOnce: String, _ piecemeal: String = "") -> ([UInt8], [UInt8]) { (Array(atOnce.utf8), Array(piecemeal.utf8)) }

@@ -96,7 +96,7 @@ struct TableTests {
     }
 }
 
-@Suite("SendQueue and Mailbox")
+@Suite("SendQueue")
 struct QueueTests {
     /// The testing macros call nothing that mutates.
     private static func append(_ bytes: [UInt8], _ queue: inout SendQueue, bytesMax: Int = 1 << 20, lines: [LatestOnlyFrame] = []) -> Bool {
@@ -214,7 +214,7 @@ struct QueueTests {
         var copy = queue
         let all = Self.drain(&copy)
         #expect(all == [10, 20, 3, 30, 4, 40])
-        // What was taken out is on its way: the next of its line does not take it back.
+        // A frame that was taken out is under way: the next of its line does not remove it.
         let sent = (0..<5).compactMap { _ in queue.popFirst() }
         #expect(sent.count == 5)
         #expect(Self.append([5], &queue, lines: [.init(start: 0, end: 1, line: 7)]))
@@ -274,28 +274,8 @@ struct QueueTests {
                 let end = ends.first { $0 >= cut }
                 #expect(found == end, "cut at \(cut)")
             }
-            // What is not whole frames ends where the bytes end.
+            // Bytes that are no whole frames end where the bytes end.
             #expect(Frame.boundary(in: UnsafeRawBufferPointer(rebasing: frames[..<5]), atOrBehind: 4) == 5)
-        }
-    }
-
-    @Test("a mailbox keeps the order of each sender and loses nothing; offers are bounded")
-    func mailbox() throws {
-        try withServer { server in
-            let mailbox = Mailbox<Int>(waker: server.group.handles[0].waker)
-            try concurrently(4) { sender in for number in 0..<5000 { mailbox.post(sender * 10_000 + number) } }
-            var messages: [Int] = [-1]
-            mailbox.drain(into: &messages)
-            #expect(messages.count == 20_000)
-            for sender in 0..<4 { #expect(messages.filter { $0 / 10_000 == sender } == (0..<5000).map { sender * 10_000 + $0 }) }
-            mailbox.drain(into: &messages)
-            #expect(messages.isEmpty && !mailbox.isOccupied)
-            #expect((0..<5).map { mailbox.offer($0, limit: 3) } == [true, true, true, false, false] && mailbox.isOccupied)
-            mailbox.post(9)
-            #expect(!mailbox.offer(10, limit: 3))
-            mailbox.drain(into: &messages)
-            #expect(messages == [0, 1, 2, 9])
-            #expect(mailbox.offer(11, limit: 3))
         }
     }
 }

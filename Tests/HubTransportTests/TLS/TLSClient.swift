@@ -4,7 +4,7 @@ import Glibc
 
 /// A TLS client over a `RawSocket`. Trusts everybody unless it is told whom.
 final class TLSSocket: ByteStream {
-    /// What a client insists on.
+    /// Requirements of a client.
     struct Wishes {
         /// `TLS1_VERSION` and the like; nil: whatever the library speaks.
         var version: Int32?
@@ -90,7 +90,7 @@ final class TLSSocket: ByteStream {
         return String(decoding: UnsafeBufferPointer(start: name, count: Int(count)), as: UTF8.self)
     }
 
-    /// What another connection can resume; with TLS 1.3 only after something was received.
+    /// Session that another connection can resume; with TLS 1.3 only after something was received.
     var resumption: TLSSession? { SSL_get1_session(session).map(TLSSession.init) }
 
     /// Asks for new keys on the open connection, which TLS 1.2 allows; true when the server agreed.

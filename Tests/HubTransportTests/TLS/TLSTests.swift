@@ -177,7 +177,7 @@ struct TLSTests {
         }
     }
 
-    /// What OpenSSL holds of a record that was read in part is invisible to the event loop.
+    /// A partly read record is held by OpenSSL, where the event loop cannot see the rest.
     @Test(
         "bodies and messages arrive whole whatever the size of their records",
         arguments: [1, 4_000, 4_096, 10_240, 16_384, 40_000, 400_000])

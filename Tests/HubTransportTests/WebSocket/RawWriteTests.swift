@@ -5,9 +5,11 @@ import Testing
 
 @testable import HubTransport
 
-/// The write path that everything rests on: whole joined frames, written past the library where nothing is in the way, and raw over its
-/// buffering elsewhere. A short write leaves the rest of a frame in the library; if anything else got in front of it (a PONG, a later
-/// batch), the stream would be broken for good. So: small windows, writes far larger than they are, and PINGs all along.
+/// The write path of all deliveries: whole joined frames, written past the library if it has nothing waiting, and through its buffer
+/// otherwise.
+///
+/// A short write leaves the rest of a frame in the library. Anything else in front of it (a PONG, a later batch) would break the stream for
+/// good. So these tests use small windows, far larger writes, and PINGs throughout.
 @Suite("Raw writes", .blocking, .serialized)
 struct RawWriteTests {
     static let readers = 8
@@ -38,7 +40,7 @@ struct RawWriteTests {
             try concurrently(Self.readers + 1) { index in
                 if index < Self.readers {
                     let peer = try TestPeer.upgraded(RawSocket(port: port, receiveBufferBytes: 16_384, segmentBytes: 2_048))
-                    // Who reads from the beginning may keep up with a slow publisher to the end.
+                    // A client that reads from the beginning may keep up with a slow publisher to the end.
                     #expect(try eventually { try server.on { $0.counters.cutWrites > 0 } })
                     try Self.readToClose(peer, seed: seed &* 100 &+ UInt64(index))
                     return
@@ -81,8 +83,8 @@ struct RawWriteTests {
         return ends
     }
 
-    /// Reads until the close frame: every frame whole and in order, every PONG whole. What waited when the close frame was written is
-    /// left out, and nothing else.
+    /// Reads until the close frame: every frame and every PONG is whole and in order. Only frames that waited when the close frame was
+    /// written are left out.
     private static func readToClose(_ peer: TestPeer, seed: UInt64) throws {
         var random = SeededRandom(state: seed)
         var expected = 0
@@ -101,7 +103,7 @@ struct RawWriteTests {
             case 8:
                 guard isLast, frame.closeCode == 4200, frame.closeReason == "enough" else { throw StreamError("closed with \(frame)") }
                 try? peer.sendClose(4200)
-                // Behind it only data is forbidden (RFC 6455, 5.5.1); the library answers PINGs that it read before.
+                // After the close frame only data is forbidden (RFC 6455, 5.5.1); the library answers PINGs that it read before.
                 while let late = try peer.nextFrame() {
                     guard late.opcode == 10, sent[answered...].contains(late.payload) else {
                         throw StreamError("behind the close frame: \(late)")

@@ -3,7 +3,7 @@ import Testing
 
 @Suite("How the peers of a comparison are spoken to")
 struct PeerDialectTests {
-    /// What a client says on its way to being subscribed, given what the server says.
+    /// Messages that a client sends until it is subscribed, given the server's.
     private func said(_ steps: [OpeningStep], hearing messages: [String]) -> [String] {
         var messages = messages[...]
         return steps.compactMap { step in

@@ -139,7 +139,7 @@ struct WorkerTests {
         #expect(began.duration(to: .now) > .seconds(3))
     }
 
-    /// Of a socket that listened a moment ago.
+    /// Port of a socket that listened a moment ago.
     private func unusedPort() throws -> UInt16 { try OneConnection().port }
 
     @Test("uses another source address for each 25,000 connections to this machine, and none elsewhere")

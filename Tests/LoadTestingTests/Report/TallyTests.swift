@@ -8,7 +8,7 @@ struct TallyTests {
         EventMark(kind: 0, stream: stream, due: due, sequence: sequence)
     }
 
-    /// What is said of a run in which one connection heard these of two sequences of five.
+    /// Failures of a run in which one connection heard these of two sequences of five.
     private func failures(_ arrivals: [(UInt32, Int)], closed: [Int: UInt64] = [:]) -> [String] {
         var tally = Tally(kinds: [MeasuredKind("event", streams: 2)], slots: 4)
         defer { tally.free() }

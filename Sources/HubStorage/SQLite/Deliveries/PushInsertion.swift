@@ -51,6 +51,7 @@ struct PushInsertion {
         texts += record.nid.utf8
         let own = texts.count
         message?.appendOwn(to: &texts, nid: record.nid)
+        assert(!texts.isEmpty, "a delivery without an nid: its bindings would be at address null, which SQLite reads as NULL")
         let code = try unsafe texts.withUnsafeBytes { texts in
             try unsafe bind(texts, 0..<device, at: 2)
             try unsafe bind(texts, device..<nid, at: 3)
@@ -66,6 +67,7 @@ struct PushInsertion {
         // Repeats the error of the step, if any.
         _ = unsafe sqlite3_reset(handle)
         if let failure { throw failure }
+        assert((0...1).contains(db.changesCount), "one delivery was inserted into \(db.changesCount) rows")
         return db.changesCount > 0
     }
 

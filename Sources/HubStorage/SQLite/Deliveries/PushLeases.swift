@@ -24,10 +24,20 @@ final class PushLeases: Sendable {
         var leases: [Int64: Lease] = [:]
         /// Unanswered deliveries per batch.
         var left: [Int64: Int] = [:]
+        /// Number of the newest batch. Counted here, because SQLite would give the number of an undone batch to the next one, while the
+        /// undone one's deliveries are still to be forgotten.
+        var lastBatch: Int64 = 0
+
+        /// Whether each batch counts its leases. Adds up few leases only.
+        var isConsistent: Bool {
+            guard left.values.allSatisfy({ $0 > 0 }), left.values.reduce(0, +) == leases.count else { return false }
+            return leases.count > 64 || Dictionary(grouping: leases.values, by: \.batch).mapValues(\.count) == left
+        }
 
         /// - Returns: the lease, and its batch's number if this was the batch's last one; nil if nothing was leased.
         mutating func end(_ row: Int64) -> (lease: Lease, lastOf: Int64?)? {
             guard let lease = leases.removeValue(forKey: row) else { return nil }
+            assert(left[lease.batch] != nil, "row \(row) is leased by batch \(lease.batch), which is over")
             let count = (left[lease.batch] ?? 1) - 1
             left[lease.batch] = count > 0 ? count : nil
             return (lease, count > 0 ? nil : lease.batch)
@@ -53,13 +63,21 @@ final class PushLeases: Sendable {
                     check: LeaseCoding.check(nid: delivery.nid))
             }
         }
-        try db.cachedStatement(sql: "INSERT INTO lease (deliveries) VALUES (?)").execute(arguments: [Data(LeaseCoding.encode(entries))])
-        let batch = db.lastInsertedRowID
+        assert(entries.count == deliveries.count, "\(deliveries.count - entries.count) deliveries are leased without their rows")
+        assert(Set(entries.map(\.row)).count == entries.count, "a delivery is leased twice in one batch")
+        let batch = state.withLock { state in
+            state.lastBatch += 1
+            return state.lastBatch
+        }
+        try db.cachedStatement(sql: "INSERT INTO lease (number, deliveries) VALUES (?, ?)")
+            .execute(arguments: [batch, Data(LeaseCoding.encode(entries))])
         let ended = state.withLock { state in
             // A delivery that was leased already moves to this batch.
             let ended = entries.compactMap { state.end($0.row)?.lastOf }
             for entry in entries { state.leases[entry.row] = Lease(batch: batch, attempts: Int(entry.attempts), dueAt: entry.dueAt) }
+            assert(state.left[batch] == nil, "batch \(batch) begins while \(state.left[batch] ?? 0) of its deliveries are leased")
             state.left[batch] = entries.count
+            assert(state.isConsistent, "\(state.leases.count) deliveries are leased in \(state.left.count) batches")
             return ended
         }
         try Self.delete(ended, db)
@@ -75,6 +93,7 @@ final class PushLeases: Sendable {
                 ended[row] = found.lease
                 if let batch = found.lastOf { batches.append(batch) }
             }
+            assert(state.isConsistent, "\(state.leases.count) deliveries are leased in \(state.left.count) batches")
             return (ended, batches)
         }
         try Self.delete(batches, db)
@@ -101,6 +120,7 @@ final class PushLeases: Sendable {
                 state.leases[row] = lease
                 state.left[lease.batch, default: 0] += 1
             }
+            assert(state.isConsistent, "\(state.leases.count) deliveries are leased in \(state.left.count) batches")
         }
     }
 

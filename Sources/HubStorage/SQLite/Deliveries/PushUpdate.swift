@@ -75,6 +75,8 @@ struct PushUpdate {
         try outcome.bind(delivery.providerID, at: 6)
         try outcome.bind(delivery.outcome, at: 7)
         try outcome.bind(line, at: 8)
-        return try outcome.run() > 0
+        let changed = try outcome.run()
+        assert(changed <= 1, "the outcome of row \(row) was written into \(changed) rows")
+        return changed > 0
     }
 }

@@ -3,6 +3,7 @@ import GRDB
 package import HubDelivery
 
 extension SQLiteStore {
+    /// `DeliveryStore.answer`: one look-up by key.
     package func answer(app: String, key: String, since cutoff: Int64) async throws -> AnswerRecord? {
         try await read { db in
             try Row.fetchOne(
@@ -16,6 +17,7 @@ extension SQLiteStore {
         }
     }
 
+    /// `DeliveryStore.pruneAnswers`: counts all answers, in parallel with the writer.
     package func pruneAnswers(
         before cutoff: Int64, keeping countMax: Int, limit: Int
     ) async throws -> (expired: Int, displaced: Int) {
@@ -30,6 +32,7 @@ extension SQLiteStore {
                     """
             ).execute(arguments: [cutoff, limit])
             let expired = db.changesCount
+            assert(expired <= limit, "\(expired) answers were deleted, at most \(limit) were to be")
             let surplus = min(count - expired - countMax, limit)
             guard surplus > 0 else { return (expired, 0) }
             try db.cachedStatement(
@@ -48,5 +51,6 @@ extension SQLiteStore {
         ).execute(arguments: [
             answer.app, answer.key, Data(answer.requestDigest), answer.status, answer.contentType, Data(answer.body), answer.answeredAt,
         ])
+        assert(db.changesCount == 1, "an answer was written into \(db.changesCount) rows")
     }
 }

@@ -3,6 +3,7 @@ import HubCore
 package import HubDelivery
 
 extension SQLiteStore {
+    /// `DeadLetterStore.deadLetters`: a walk along the index of failed pushes.
     package func deadLetters(
         app: String, reason: String?, after place: DeadLetter.Place?, limit: Int
     ) async throws -> [DeadLetter] {
@@ -15,6 +16,7 @@ extension SQLiteStore {
         }
     }
 
+    /// `DeadLetterStore.deadLetter`: one look-up by index.
     package func deadLetter(app: String, nid: String, device: String) async throws -> DeadLetter? {
         try await read { db in
             var messages = MessageReader(db)
@@ -23,6 +25,7 @@ extension SQLiteStore {
         }
     }
 
+    /// `DeadLetterStore.replayDeadLetters`: one transaction, at most `DeadLetter.stepMax` rows.
     package func replayDeadLetters(
         _ selection: DeadLetterSelection, app: String, now: Int64, ttl: Int64?
     ) async throws -> DeadLetterReplay {
@@ -51,26 +54,33 @@ extension SQLiteStore {
                         WHERE rowid = ?3
                         """
                 ).execute(arguments: [now, expiresAt, row["row"] as Int64])
+                assert(db.changesCount == 1, "a dead letter was made due in \(db.changesCount) rows")
                 replay.due.append(delivery)
             }
             return replay
         }
     }
 
+    /// `DeadLetterStore.dismissDeadLetters`: one transaction, at most `DeadLetter.stepMax` rows.
     package func dismissDeadLetters(_ selection: DeadLetterSelection, app: String) async throws -> Int {
         try await write(rows: DeadLetter.stepMax) { db in
             let rows = try Self.selected(selection, app: app, livingAt: nil, db).map { $0["row"] as Int64 }
-            for row in rows { try db.cachedStatement(sql: Self.dismissSQL).execute(arguments: [row]) }
+            for row in rows {
+                try db.cachedStatement(sql: Self.dismissSQL).execute(arguments: [row])
+                assert(db.changesCount == 1, "dead letter \(row) was dismissed in \(db.changesCount) rows")
+            }
             return rows.count
         }
     }
 
+    /// `DeadLetterStore.dismissDeadLetter`: one row, by index.
     package func dismissDeadLetter(app: String, nid: String, device: String) async throws -> Bool {
         try await write { db in
             guard let row = try Row.fetchOne(db.cachedStatement(sql: Self.deadLetterSQL), arguments: [nid, device, app]) else {
                 return false
             }
             try db.cachedStatement(sql: Self.dismissSQL).execute(arguments: [row["row"] as Int64])
+            assert(db.changesCount == 1, "a dead letter was dismissed in \(db.changesCount) rows")
             return true
         }
     }

@@ -1,6 +1,7 @@
 import Foundation
 import GRDB
 import HubCore
+internal import HubDefinitions
 package import HubDelivery
 import HubJSON
 import Synchronization
@@ -33,6 +34,7 @@ extension SQLiteStore {
         }
     }
 
+    /// `DeliveryStore.openDeliveries`: a walk along the index of open rows. Fails the unreadable ones.
     package func openDeliveries(limit: Int) async throws -> [PushRecord] {
         let leases = leases.current
         let (open, unreadable) = try await read { db in
@@ -61,6 +63,7 @@ extension SQLiteStore {
         return open
     }
 
+    /// `DeliveryStore.lease`: one look-up per delivery, and one row for all of them.
     package func lease(_ deliveries: [PushRecord]) async throws -> [PushRecord] {
         if deliveries.isEmpty { return [] }
         // Kept outside the transaction: if it fails, these leases have to be forgotten.
@@ -118,6 +121,7 @@ extension SQLiteStore {
         try await deliveries("delivery.event = ?", [event])
     }
 
+    /// `DeliveryStore.deliveries`: a walk along the key.
     package func deliveries(event: String, user: String) async throws -> [PushRecord] {
         try await deliveries("delivery.event = ? AND delivery.user = ?", [event, user])
     }
@@ -136,10 +140,12 @@ extension SQLiteStore {
         }
     }
 
+    /// `DeliveryStore.event`: one look-up by key.
     package func event(id: String) async throws -> EventRecord? {
         try await read { db in try Self.event(db, id: id) }
     }
 
+    /// `DeliveryStore.prune`: at most `limit` events, with the rows that belong to them.
     package func prune(before cutoff: Int64, limit: Int) async throws -> Int {
         guard limit > 0 else { return 0 }
         // Counts as one row of the queue: no caller but this one waits for the deleted events.
@@ -156,7 +162,10 @@ extension SQLiteStore {
             let snapshots = try RecipientLists.numbers(ofEvents: ended, db)
             // Deliveries, texts and fan-outs are deleted by foreign key.
             let statement = try db.cachedStatement(sql: "DELETE FROM event WHERE id = ?")
-            for id in ended { try statement.execute(arguments: [id]) }
+            for id in ended {
+                try statement.execute(arguments: [id])
+                assert(db.changesCount == 1, "event \(id) was deleted from \(db.changesCount) rows")
+            }
             try RecipientLists.deleteUnused(snapshots, db)
             return max(ended.count, try Self.pruneScheduled(before: cutoff, limit: limit, db))
         }
@@ -184,6 +193,7 @@ extension SQLiteStore {
                     ON CONFLICT (app, name) DO UPDATE SET sequence = sequence + 1 RETURNING sequence
                     """), arguments: [app, channel])
         guard let next else { throw StorageError(.database, "SQLite gave no sequence") }
+        assert(next > 0, "sequence \(next) of \(channel)")
         return next
     }
 
@@ -197,6 +207,7 @@ extension SQLiteStore {
             event.id, event.app, event.channel, event.sequence, event.name, Data(event.data.utf8), event.policy.rawValue,
             event.committedAt, event.expiresAt,
         ])
+        assert(db.changesCount == 1, "event \(event.id) was written into \(db.changesCount) rows")
     }
 
     static func event(_ db: Database, id: String) throws -> EventRecord? {

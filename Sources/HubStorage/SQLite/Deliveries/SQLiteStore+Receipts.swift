@@ -6,6 +6,7 @@ extension SQLiteStore {
     /// Maximum of events that one look-up by a notification's id tries: of the user's own, and of those with a long list.
     static let receiptCandidatesMax = 1_000
 
+    /// `ReceiptStore.receiptTarget`: one look-up, and one in the event's list.
     package func receiptTarget(event: String, app: String, user: String) async throws -> ReceiptTarget? {
         try await reading { db, lists in
             let row = try Row.fetchOne(

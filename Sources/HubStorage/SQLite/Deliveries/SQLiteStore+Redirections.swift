@@ -3,9 +3,10 @@ package import HubDelivery
 import Synchronization
 
 extension SQLiteStore {
+    /// `RedirectionStore.redirect`: all rulings in one transaction, each by the rows as they are then.
     package func redirect(_ redirections: [Redirection], now: Int64) async throws -> [RedirectionOutcome] {
         if redirections.isEmpty { return [] }
-        let ended = Mutex<[Int64: PushLeases.Lease]>([:])
+        let freedLeases = Mutex<[Int64: PushLeases.Lease]>([:])
         do {
             return try await write(rows: redirections.count) { [leases] db in
                 let update = try PushUpdate(db)
@@ -19,15 +20,16 @@ extension SQLiteStore {
                     case .ends(let state, let outcome, let devices):
                         var delivery = redirection.delivery
                         (delivery.state, delivery.outcome) = (state, outcome)
-                        _ = try update.end(delivery)
+                        let ended = try update.end(delivery)
+                        assert(ended == row, "a push of row \(row) ended in row \(ended.map(String.init) ?? "none")")
                         let freed = try leases.end([row], db)
-                        ended.withLock { $0.merge(freed) { first, _ in first } }
+                        freedLeases.withLock { $0.merge(freed) { first, _ in first } }
                         return .ended(delivery, try Self.insert(devices, redirection, now: now, db))
                     }
                 }
             }
         } catch {
-            leases.restore(ended.withLock { $0 })
+            leases.restore(freedLeases.withLock { $0 })
             throw error
         }
     }

@@ -3,6 +3,7 @@ import GRDB
 package import HubDelivery
 
 extension SQLiteStore {
+    /// `ScheduledStore.schedule`: one row per publish, and a count of the app's waiting ones.
     package func schedule(_ publishes: [ScheduledPublish], answers: [AnswerRecord]) async throws {
         try await write(rows: publishes.count + answers.count) { db in
             let statement = try db.cachedStatement(
@@ -25,6 +26,7 @@ extension SQLiteStore {
         }
     }
 
+    /// `ScheduledStore.dueScheduled`: a walk along the index of due times.
     package func dueScheduled(now: Int64, limit: Int) async throws -> [ScheduledPublish] {
         guard limit > 0 else { return [] }
         return try await read { db in
@@ -34,12 +36,14 @@ extension SQLiteStore {
         }
     }
 
+    /// `ScheduledStore.nextScheduledAt`: the first entry of the index of due times.
     package func nextScheduledAt() async throws -> Int64? {
         try await read { db in
             try Int64.fetchOne(db.cachedStatement(sql: SQLiteStore.nextScheduledSQL))
         }
     }
 
+    /// `ScheduledStore.scheduled`: a walk along the app's index of due times.
     package func scheduled(
         app: String, after other: (deliverAt: Int64, id: String)?, limit: Int
     ) async throws -> [ScheduledPublish] {
@@ -52,6 +56,7 @@ extension SQLiteStore {
         }
     }
 
+    /// `ScheduledStore.failedScheduled`: a walk along the index of failed publishes.
     package func failedScheduled(app: String, limit: Int) async throws -> [ScheduledPublish] {
         guard limit > 0 else { return [] }
         return try await read { db in
@@ -63,6 +68,7 @@ extension SQLiteStore {
         }
     }
 
+    /// `ScheduledStore.scheduled`: one look-up by key.
     package func scheduled(app: String, id: String) async throws -> ScheduledPublish? {
         try await read { db in
             try Row.fetchOne(db.cachedStatement(sql: "SELECT * FROM scheduled WHERE id = ? AND app = ?"), arguments: [id, app])
@@ -70,17 +76,20 @@ extension SQLiteStore {
         }
     }
 
+    /// `ScheduledStore.cancelScheduled`: one row by key.
     package func cancelScheduled(app: String, id: String, now: Int64) async throws -> ScheduledPublish.State? {
         try await write { db in
             let row = try Row.fetchOne(
                 db.cachedStatement(sql: "SELECT * FROM scheduled WHERE id = ? AND app = ?"), arguments: [id, app])
             guard let row else { return nil }
             let state = try Self.scheduled(row: row).state
-            _ = try Self.end(id, .cancelled, outcome: nil, now: now, db)
+            let wasWaiting = try Self.end(id, .cancelled, outcome: nil, now: now, db)
+            assert(wasWaiting == (state == .waiting), "publish \(id) was \(state) and is cancelled: \(wasWaiting)")
             return state
         }
     }
 
+    /// `ScheduledStore.failScheduled`: one row by key.
     package func failScheduled(id: String, outcome: String, now: Int64) async throws {
         try await write { db in _ = try Self.end(id, .failed, outcome: outcome, now: now, db) }
     }
@@ -124,6 +133,7 @@ extension SQLiteStore {
         try db.cachedStatement(
             sql: "UPDATE scheduled SET state = ?, request = x'', ended_at = ?, outcome = ? WHERE id = ? AND state = 'waiting'"
         ).execute(arguments: [state.rawValue, now, outcome, id])
+        assert(db.changesCount <= 1, "publish \(id) ended in \(db.changesCount) rows")
         return db.changesCount > 0
     }
 

@@ -22,6 +22,7 @@ extension SQLiteStore {
                 trail.recipients.append(recipient)
             }
             if user == nil && page.upperBound < fanout.count { trail.next = page.upperBound }
+            assert(trail.recipients.count <= max(limit, 1), "a page of \(limit) has \(trail.recipients.count) recipients")
             return trail
         }
     }

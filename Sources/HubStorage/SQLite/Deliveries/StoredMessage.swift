@@ -40,6 +40,7 @@ struct WrittenPushes: Sendable {
         self.records = records
         places = records.map { record in record.message.map { writer.write($0, event: record.event) } }
         texts = writer.texts
+        assert(texts.reduce(0) { $0 + $1.uses } == places.count { $0 != nil }, "\(texts.count) texts have other uses than messages")
     }
 
     /// - Parameter ignoringKnown: true keeps existing rows as they are; false fails the call on them.

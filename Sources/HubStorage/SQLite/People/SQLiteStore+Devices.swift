@@ -2,6 +2,7 @@ import GRDB
 package import HubDelivery
 
 extension SQLiteStore {
+    /// `Directory.putDevices`: some look-ups per change, all in one transaction.
     package func putDevices(_ changes: [DeviceChange], by writer: DeviceWriter, perUserMax: Int) async throws -> [Device?] {
         if changes.isEmpty { return [] }
         return try await write(rows: changes.count) { db in
@@ -51,6 +52,7 @@ extension SQLiteStore {
             device.environment.rawValue, device.locale, device.timezone, device.appVersion, device.notifications,
             device.registeredAt, device.refreshedAt, device.lastAcceptedAt, writer.origin,
         ])
+        assert(db.changesCount == 1, "a device was written into \(db.changesCount) rows")
         return device
     }
 
@@ -80,7 +82,7 @@ extension SQLiteStore {
             try db.cachedStatement(
                 sql: "DELETE FROM device WHERE rowid IN (SELECT rowid FROM device WHERE \(own) \(choice) LIMIT ?)"
             ).execute(arguments: arguments + [count - max + 1])
-            if db.changesCount <= count - max { throw DirectoryError.tooManyDevices }
+            if db.changesCount <= count - max { throw PeopleStoreError.tooManyDevices }
         }
         if writer != .backend, device.id.hasPrefix(DeviceWriter.unnamedPrefix) {
             try makeRoom(among: DeviceWriter.unnamedPrefix, max: DeviceWriter.unnamedMax)
@@ -95,10 +97,12 @@ extension SQLiteStore {
         try db.cachedStatement(sql: dropWaitingSQL).execute(arguments: [app, count - DeviceWriter.waitingMax + 1])
     }
 
+    /// `Directory.device`: one look-up by key.
     package func device(app: String, user: String, id: String) async throws -> Device? {
         try await read { db in try Self.device(db, app: app, user: user, id: id) }
     }
 
+    /// `Directory.targets`: one look-up by key per name, and no row objects.
     package func targets(of devices: [DeviceName]) async throws -> [DeviceTarget?] {
         if devices.isEmpty { return [] }
         return try await read { db in
@@ -138,6 +142,7 @@ extension SQLiteStore {
         }
     }
 
+    /// `Directory.installation`: one look-up in the index of device ids.
     package func installation(app: String, handle: String) async throws -> Device? {
         try await read { db in
             try Row.fetchOne(
@@ -146,6 +151,7 @@ extension SQLiteStore {
         }
     }
 
+    /// `Directory.devices`: one look-up per user.
     package func devices(app: String, users: [String]) async throws -> [String: [Device]] {
         if users.isEmpty { return [:] }
         return try await read { db in
@@ -162,23 +168,28 @@ extension SQLiteStore {
         try Row.fetchAll(db.cachedStatement(sql: devicesOfUserSQL), arguments: [app, user]).map(device(row:))
     }
 
+    /// `Directory.deleteDevice`: one row by key.
     package func deleteDevice(app: String, user: String, id: String) async throws -> Bool {
         try await write { db in try Self.delete(db, app: app, user: user, id: id) }
     }
 
     private static func delete(_ db: Database, app: String, user: String, id: String) throws -> Bool {
         try db.cachedStatement(sql: "DELETE FROM device WHERE app = ? AND user = ? AND id = ?").execute(arguments: [app, user, id])
+        assert(db.changesCount <= 1, "a device was deleted from \(db.changesCount) rows")
         return db.changesCount > 0
     }
 
+    /// `Directory.pruneDevices`: a walk along the index of refreshes, at most `limit` rows long.
     package func pruneDevices(idleSince cutoff: Int64, limit: Int) async throws -> Int {
         guard limit > 0 else { return 0 }
         return try await write { db in
             try db.cachedStatement(sql: Self.pruneDevicesSQL).execute(arguments: [cutoff, cutoff, limit])
+            assert(db.changesCount <= limit, "\(db.changesCount) devices were deleted, at most \(limit) were to be")
             return db.changesCount
         }
     }
 
+    /// `Directory.removeToken`: the rows of one token, by index.
     package func removeToken(_ token: String, app: String, provider: PushProvider, deadSince: Int64?) async throws -> Bool {
         try await write { db in
             // APNs names the time at which it found the token dead. A later registration belongs to a living app.
@@ -187,6 +198,7 @@ extension SQLiteStore {
         }
     }
 
+    /// `Directory.noteAccepted`: the rows of one token, by index.
     package func noteAccepted(
         token: String, app: String, provider: PushProvider, environment: APNsEnvironment, at: Int64
     ) async throws {

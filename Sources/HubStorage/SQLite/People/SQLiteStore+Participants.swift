@@ -1,8 +1,10 @@
 import GRDB
 import HubCore
+package import HubDefinitions
 package import HubDelivery
 
 extension SQLiteStore {
+    /// `Directory.putParticipant`: some look-ups and one row, in one transaction.
     package func putParticipant(
         app: String, session: String, user: String, name: String, email: String?, role: String?
     ) async throws -> Participant {
@@ -10,7 +12,7 @@ extension SQLiteStore {
         return try await write { db in
             let known = try Row.fetchOne(
                 db.cachedStatement(sql: "SELECT 1 FROM session WHERE app = ? AND id = ?"), arguments: [app, session])
-            if known == nil { throw DirectoryError.noSuchSession(session) }
+            if known == nil { throw PeopleStoreError.noSuchSession(session) }
             let email = Email(email)
             try Self.requireFree(email, db, app: app, session: session, except: user)
             try db.cachedStatement(
@@ -22,6 +24,7 @@ extension SQLiteStore {
                       email_key = CASE WHEN joined_by = 'device' THEN NULL ELSE excluded.email_key END
                     """
             ).execute(arguments: [app, session, user, name, email?.text, email?.key, role, now])
+            assert(db.changesCount == 1, "a participant was written into \(db.changesCount) rows")
             return try Self.requireParticipant(Self.participant(db, app: app, session: session, user: user))
         }
     }
@@ -35,7 +38,7 @@ extension SQLiteStore {
             let living = try Row.fetchOne(
                 db.cachedStatement(sql: "SELECT 1 FROM session WHERE number = ? AND app = ? AND id = ?"),
                 arguments: [session.number, session.app, session.id])
-            if living == nil { throw DirectoryError.noSuchSession(session.id) }
+            if living == nil { throw PeopleStoreError.noSuchSession(session.id) }
             let email = Email(email)
             let known =
                 switch identity {
@@ -43,16 +46,17 @@ extension SQLiteStore {
                 case .device: try installation.flatMap { try Self.participant(db, session, "device", $0) }
                 }
             if var participant = known {
-                guard participant.joinedBy == identity else { throw DirectoryError.emailOfBackend }
+                guard participant.joinedBy == identity else { throw PeopleStoreError.emailOfBackend }
                 participant.name = name
                 try db.cachedStatement(sql: "UPDATE participant SET name = ? WHERE number = ?")
                     .execute(arguments: [name, participant.number])
+                assert(db.changesCount == 1, "participant \(participant.number) was renamed in \(db.changesCount) rows")
                 return participant
             }
             let count = try Int.fetchOne(
                 db.cachedStatement(sql: "SELECT COUNT(*) FROM participant WHERE app = ? AND session = ?"),
                 arguments: [session.app, session.id])
-            if let count, count >= membersMax { throw DirectoryError.sessionFull }
+            if let count, count >= membersMax { throw PeopleStoreError.sessionFull }
             let number = try Self.freeNumber(db, app: session.app)
             // An e-mail that recognises nobody is only a note with the name, and may belong to another person.
             try db.cachedStatement(
@@ -69,6 +73,7 @@ extension SQLiteStore {
         }
     }
 
+    /// `Directory.sessionCount`: counts to 2 and no further.
     package func sessionCount(app: String, user: String) async throws -> Int {
         try await read { db in
             try Int.fetchOne(
@@ -77,18 +82,22 @@ extension SQLiteStore {
         }
     }
 
+    /// `Directory.participant`: one look-up by key.
     package func participant(app: String, session: String, user: String) async throws -> Participant? {
         try await read { db in try Self.participant(db, app: app, session: session, user: user) }
     }
 
+    /// `Directory.participants`: reads and sorts the session's rows.
     package func participants(app: String, session: String) async throws -> [Participant] {
         try await read { db in try Self.participants(db, app: app, session: session) }
     }
 
+    /// `Directory.deleteParticipant`: one row by key.
     package func deleteParticipant(app: String, session: String, user: String) async throws -> Bool {
         try await write { db in
             try db.cachedStatement(sql: "DELETE FROM participant WHERE app = ? AND session = ? AND user = ?")
                 .execute(arguments: [app, session, user])
+            assert(db.changesCount <= 1, "a participant was deleted from \(db.changesCount) rows")
             return db.changesCount > 0
         }
     }
@@ -102,6 +111,7 @@ extension SQLiteStore {
         """
     }
 
+    /// `Directory.roster`: one look-up per participant, in one query.
     package func roster(app: String, session: String) async throws -> [RosterEntry] {
         try await read { db in
             // Joined from left to right, so that the app's other devices are not read. Each participant's few devices are sorted below:
@@ -116,6 +126,7 @@ extension SQLiteStore {
                 if roster.last?.participant.number == number {
                     if let device { roster[roster.count - 1].devices.append(device) }
                 } else {
+                    assert((roster.last?.participant.number ?? 0) < number, "participant \(number) comes in two places of a roster")
                     roster.append(RosterEntry(participant: Self.participant(row: row, from: first), devices: device.map { [$0] } ?? []))
                 }
             }
@@ -154,7 +165,7 @@ extension SQLiteStore {
         let owner = try String.fetchOne(
             db.cachedStatement(sql: "SELECT user FROM participant WHERE app = ? AND session = ? AND email_key = ?"),
             arguments: [app, session, email.key])
-        if let owner, owner != user { throw DirectoryError.emailTaken }
+        if let owner, owner != user { throw PeopleStoreError.emailTaken }
     }
 
     /// A participant number whose decimal text is not yet a user id in the app, neither of a participant nor of a device owner. The number
@@ -174,6 +185,7 @@ extension SQLiteStore {
                         SELECT EXISTS (SELECT 1 FROM participant WHERE app = ? AND user = ?)
                           OR EXISTS (SELECT 1 FROM device WHERE app = ? AND user = ?)
                         """), arguments: [app, user, app, user])
+            assert(number > last ?? 0, "number \(number) was given before, \(last ?? 0) was the last")
             if taken != true { return number }
             number += attempt < singleSteps ? 1 : 1 << Int64(attempt - singleSteps)
         }

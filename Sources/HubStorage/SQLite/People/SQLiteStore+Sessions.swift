@@ -1,9 +1,11 @@
 import GRDB
 package import HubCore
-package import HubDelivery
+package import HubDefinitions
+import HubDelivery
 import HubJSON
 
 extension SQLiteStore {
+    /// `Directory.putSession`: two look-ups and one row, in one transaction.
     package func putSession(
         app: String, id: String, definition: String, joinCode: String?, attributes: [String: JSONValue]
     ) async throws -> Session {
@@ -15,7 +17,7 @@ extension SQLiteStore {
                 let other = try Row.fetchOne(
                     db.cachedStatement(sql: "SELECT 1 FROM session WHERE app = ? AND join_code = ? AND id <> ?"),
                     arguments: [app, code, id])
-                if other != nil { throw DirectoryError.joinCodeTaken(code) }
+                if other != nil { throw PeopleStoreError.joinCodeTaken(code) }
             }
             try db.cachedStatement(
                 sql: """
@@ -24,6 +26,7 @@ extension SQLiteStore {
                       definition = excluded.definition, join_code = excluded.join_code, attributes = excluded.attributes
                     """
             ).execute(arguments: [app, id, definition, code, attributesText, now])
+            assert(db.changesCount == 1, "session \(id) was written into \(db.changesCount) rows")
             guard let session = try Self.session(db, app: app, id: id) else {
                 throw StorageError(.database, "a session is gone right after it was written")
             }
@@ -31,10 +34,12 @@ extension SQLiteStore {
         }
     }
 
+    /// `Directory.session`: one look-up by key.
     package func session(app: String, id: String) async throws -> Session? {
         try await read { db in try Self.session(db, app: app, id: id) }
     }
 
+    /// `Directory.sessions`: one look-up in the index of join codes.
     package func sessions(joinCode: String) async throws -> [Session] {
         let code = joinCode.uppercased()
         return try await read { db in
@@ -43,6 +48,7 @@ extension SQLiteStore {
         }
     }
 
+    /// `Directory.deleteSession`: one row by key, and the rows of its participants.
     package func deleteSession(app: String, id: String) async throws -> Bool {
         try await write { db in
             // Participants are deleted by foreign key.

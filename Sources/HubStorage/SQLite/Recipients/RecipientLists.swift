@@ -36,6 +36,7 @@ final class RecipientLists: Sendable {
         // The base must still exist: its transaction may have failed, or pruning may have deleted it.
         if let base, try Self.number(key: base.snapshot.key, db) == base.number {
             let added = Array(snapshot.encoded.dropFirst(base.snapshot.encoded.count))
+            assert(!added.isEmpty, "a list of \(snapshot.users.count) extends one of \(base.snapshot.users.count) by nobody")
             let number = try Self.insert(snapshot, users: added, base: base.number, depth: base.depth + 1, db)
             written = Written(number: number, depth: base.depth + 1, snapshot: snapshot)
         } else {
@@ -98,6 +99,7 @@ final class RecipientLists: Sendable {
     }
 
     private static func insert(_ snapshot: RecipientSnapshot, users: [UInt8], base: Int64?, depth: Int, _ db: Database) throws -> Int64 {
+        assert((base == nil) == (depth == 0) && depth <= depthMax, "a list at depth \(depth) with base \(base.map(String.init) ?? "none")")
         try db.cachedStatement(sql: "INSERT INTO snapshot (key, count, users, base, depth) VALUES (?, ?, ?, ?, ?)")
             .execute(arguments: [Data(snapshot.key), snapshot.users.count, Data(users), base, depth])
         return db.lastInsertedRowID

@@ -12,6 +12,7 @@ extension SQLiteStore {
     /// Maximum of events per page.
     static let pageMax = 1_000
 
+    /// `RecipientStore.openFanouts`: a walk along the index of open rows. Closes the unreadable ones.
     package func openFanouts(after position: Int64, limit: Int) async throws -> [OpenRecipients] {
         guard limit > 0 else { return [] }
         let (open, lost, problems) = try await read { db in
@@ -48,6 +49,7 @@ extension SQLiteStore {
         return open
     }
 
+    /// `RecipientStore.missed`: reads at most `missedCandidatesMax` rows of the channel.
     package func missed(app: String, channel: String, users: [String], now: Int64, limit: Int) async throws -> [[MissedEvent]] {
         guard limit > 0, !users.isEmpty else { return users.map { _ in [] } }
         return try await reading { db, lists in
@@ -84,10 +86,12 @@ extension SQLiteStore {
                         MissedEvent(event: event, recipient: place, note: note, isPushed: pushed?.contains(place) ?? false))
                 }
             }
+            assert(missed.allSatisfy { $0.count <= limit }, "somebody missed more than \(limit) events")
             return missed
         }
     }
 
+    /// `RecipientStore.history`: a walk along the channel's sequences.
     package func history(app: String, channel: String, after sequence: Int64, limit: Int) async throws -> [EventRecord] {
         guard limit > 0 else { return [] }
         return try await reading { db, lists in
@@ -135,6 +139,10 @@ extension SQLiteStore {
             if !isCut {
                 end = max(position, try Int64.fetchOne(db.cachedStatement(sql: "SELECT MAX(number) FROM fanout")) ?? 0)
             }
+            assert(end >= position, "the position goes back from \(position) to \(end)")
+            assert(
+                found.count <= limit && found.allSatisfy { $0.number > position && $0.number <= end },
+                "\(found.count) events, at most \(limit), from \(position) to \(end)")
             let statement = try db.cachedStatement(sql: "SELECT * FROM event WHERE id = ?")
             let entries = try found.compactMap { found in
                 try Row.fetchOne(statement, arguments: [found.event]).flatMap { lists.event($0) }
@@ -173,7 +181,7 @@ extension SQLiteStore {
         """
     }
 
-    /// CROSS JOIN and the plus sign keep SQLite from walking all events of the app: the planner does not know how few belong to a user.
+    /// CROSS JOIN and the plus sign keep SQLite from walking all of the app's events: the planner cannot know how few are the user's.
     static var ownEventsSQL: String {
         """
         SELECT fanout.number, fanout.event FROM snapshot_user CROSS JOIN fanout ON fanout.snapshot = snapshot_user.snapshot

@@ -1,12 +1,15 @@
 import Foundation
 import GRDB
+import HubDefinitions
 package import HubDelivery
 
 extension SQLiteStore {
+    /// `RecipientStore.settle`: rewrites one row per settlement that changes it.
     package func settle(_ settlements: [RecipientSettlement]) async throws {
         _ = try await escalate([], settlements)
     }
 
+    /// `RecipientStore.escalate`: one row per delivery and settlement, all in one transaction.
     package func escalate(_ deliveries: [PushRecord], _ settlements: [RecipientSettlement]) async throws -> [PushRecord] {
         if deliveries.isEmpty && settlements.isEmpty { return [] }
         let written = WrittenPushes(deliveries)
@@ -18,6 +21,7 @@ extension SQLiteStore {
         return inserted
     }
 
+    /// `RecipientStore.cancelDeliveries`: the open rows of each user, by key. Marks leased ones instead.
     package func cancelDeliveries(event: String, _ cancellations: [PushCancellation]) async throws -> [PushRecord] {
         if cancellations.isEmpty { return [] }
         return try await write(rows: cancellations.count) { [leases] db in
@@ -64,6 +68,7 @@ extension SQLiteStore {
             event.id, event.app, event.channel, event.committedAt, event.expiresAt, try lists.number(of: fanout.snapshot, db),
             fanout.snapshot.users.count, fanout.isLarge, fanout.isOpen, fanout.pushed.stored, Data(fanout.notes),
         ])
+        assert(db.changesCount == 1, "recipients of \(event.id) were written into \(db.changesCount) rows")
     }
 
     /// - Returns: the error if part of the row was unreadable and was reset.
@@ -82,6 +87,7 @@ extension SQLiteStore {
                 .execute(arguments: [
                     fanout.confirmed.stored, fanout.pushed.stored, Data(fanout.received?.bytes ?? []), row["number"] as Int64,
                 ])
+            assert(db.changesCount == 1, "recipients of \(settlement.event) were settled in \(db.changesCount) rows")
         }
         if settlement.isClosed && row["is_open"] {
             try db.cachedStatement(sql: "UPDATE fanout SET is_open = 0 WHERE number = ?").execute(arguments: [row["number"] as Int64])
@@ -103,6 +109,7 @@ struct RecipientColumns: Sendable {
     /// Nil if there are no recipients.
     init?(_ opening: RecipientOpening) {
         guard !opening.notes.isEmpty else { return nil }
+        assert(opening.notes.count <= RecipientBits.countMax, "an event with \(opening.notes.count) recipients would be read as damaged")
         snapshot = opening.snapshot
         isOpen = opening.notes.contains { $0.choice == .awaited }
         var places = PlaceSet(count: opening.notes.count)

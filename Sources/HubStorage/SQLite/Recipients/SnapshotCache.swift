@@ -26,6 +26,9 @@ final class SnapshotCache: Sendable {
         var users = 0
         var clock: UInt64 = 0
         var unreadable: Set<Int64> = []
+
+        /// Whether the users are those of the kept lists. Adds up few lists only.
+        var isConsistent: Bool { users >= 0 && (kept.count > 64 || kept.values.reduce(0) { $0 + $1.entry.users.count } == users) }
     }
 
     /// Maximum of users in all cached lists together: about 20 MB.
@@ -70,6 +73,7 @@ final class SnapshotCache: Sendable {
                 state.kept[oldest.key] = nil
                 state.users -= oldest.value.entry.users.count
             }
+            assert(state.isConsistent, "\(state.users) users in \(state.kept.count) lists")
         }
     }
 }

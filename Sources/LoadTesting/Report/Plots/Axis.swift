@@ -4,8 +4,8 @@ internal import Foundation
 struct Axis {
     struct Tick: Equatable {
         var value: Double
-        /// Empty: a line without a label.
-        var label: String
+        /// Nil: a line without a label.
+        var label: String?
     }
 
     var ticks: [Tick]
@@ -38,32 +38,17 @@ struct Axis {
         return axis
     }
 
-    /// Decades around `lowest` and `highest`, with bounds at 1, 2 or 5 within a decade; lines at every digit.
+    /// Decades around `lowest` and `highest`, with bounds at 1, 2 or 5 within a decade; lines at every digit. From 1 to 9 * 10^12.
     static func logarithmic(from lowest: Double, to highest: Double, label: (Double) -> String) -> Axis {
         let low = max(lowest, 1)
         let high = max(highest, low * 1.01)
-        let rounds = [1.0, 2, 5, 10]
-        func bound(_ value: Double, isUpper: Bool) -> Double {
-            let power = pow(10, floor(log10(value)))
-            let candidates = rounds.map { $0 * power }
-            return isUpper
-                ? candidates.first { $0 >= value * 0.9999 } ?? power * 10 : candidates.last { $0 <= value * 1.0001 } ?? power
-        }
-        let from = bound(low, isUpper: false)
-        let to = bound(high, isUpper: true)
-        let isWide = to / from > 1_000
-        var ticks: [Tick] = []
-        var power = pow(10, floor(log10(from)))
-        while power <= to * 1.0001 {
-            for digit in 1...9 {
-                let value = Double(digit) * power
-                guard value >= from * 0.9999, value <= to * 1.0001 else {
-                    continue
-                }
-                let isLabelled = digit == 1 || (!isWide && (digit == 2 || digit == 5))
-                ticks.append(Tick(value: value, label: isLabelled ? label(value) : ""))
-            }
-            power *= 10
+        let marks = (0...12).flatMap { power in (1...9).map { (digit: $0, value: Double($0) * pow(10, Double(power))) } }
+        let bounds = marks.filter { [1, 2, 5].contains($0.digit) }.map(\.value)
+        let from = bounds.last { $0 <= low } ?? 1
+        let to = bounds.first { $0 >= high } ?? high
+        let labelled: Set = to / from > 1_000 ? [1] : [1, 2, 5]
+        let ticks = marks.filter { (from...to).contains($0.value) }.map { mark in
+            Tick(value: mark.value, label: labelled.contains(mark.digit) ? label(mark.value) : nil)
         }
         return Axis(ticks: ticks, position: { log10(max($0, from)) }, from: from, to: to)
     }

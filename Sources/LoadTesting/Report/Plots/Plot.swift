@@ -1,82 +1,44 @@
-/// A drawing of lines over two axes, as inline SVG. The line's place selects a colour of the style sheet.
+/// A drawing of lines over two axes. Positions are percentages from the upper left corner. `PageTemplate` reads the fields by their names.
 struct Plot {
-    struct Point: Equatable {
-        var x: Double
-        var y: Double
+    struct Tick {
+        var at: String
+        var label: String?
     }
 
     struct Line {
         var name: String
-        /// Index of the page's colour.
+        /// Index of the colour.
         var place: Int
-        var points: [Point]
-        /// Lowest and highest of several rounds, drawn as a band behind the line.
-        var band: [(x: Double, low: Double, high: Double)] = []
+        var points: String
+        /// The area between the lowest and the highest of several rounds.
+        var band: String?
     }
 
     var title: String
-    var x: Axis
-    var y: Axis
+    var columns: [Tick]
+    var levels: [Tick]
     var lines: [Line]
 
-    private static let width = 760.0
-    private static let height = 300.0
-    private static let left = 72.0
-    private static let right = 24.0
-    private static let top = 14.0
-    private static let bottom = 34.0
     /// More points than pixels only enlarge the page.
     private static let pointsMax = 1_500
 
-    var markup: Markup {
-        .drawing(width: Self.width, height: Self.height, title: title, kind: "plot", [grid, labels] + lines.map(drawn))
-    }
-
-    private func across(_ value: Double) -> Double {
-        Self.left + x.share(value) * (Self.width - Self.left - Self.right)
-    }
-
-    private func down(_ value: Double) -> Double {
-        Self.height - Self.bottom - y.share(value) * (Self.height - Self.top - Self.bottom)
-    }
-
-    private var grid: Markup {
-        let columns = x.ticks.map { tick in
-            Markup.line(
-                from: (across(tick.value), Self.top), to: (across(tick.value), Self.height - Self.bottom), kind: Self.kind(of: tick))
+    init(title: String, x: Axis, y: Axis, lines: [(name: String, place: Int, points: [(x: Double, y: Spread)])]) {
+        func across(_ value: Double) -> String {
+            NumberText.percentage(x.share(value))
         }
-        let rows = y.ticks.map { tick in
-            Markup.line(from: (Self.left, down(tick.value)), to: (Self.width - Self.right, down(tick.value)), kind: Self.kind(of: tick))
+        func down(_ value: Double) -> String {
+            NumberText.percentage(1 - y.share(value))
         }
-        return .joined(columns + rows)
-    }
-
-    private static func kind(of tick: Axis.Tick) -> String {
-        tick.label.isEmpty ? "grid faint" : "grid"
-    }
-
-    private var labels: Markup {
-        let columns = x.ticks.filter { !$0.label.isEmpty }.map { tick in
-            Markup.label(tick.label, x: across(tick.value), y: Self.height - Self.bottom + 18, anchor: "middle")
+        self.title = title
+        columns = x.ticks.map { Tick(at: across($0.value), label: $0.label) }
+        levels = y.ticks.map { Tick(at: down($0.value), label: $0.label) }
+        self.lines = lines.map { name, place, all in
+            let points = stride(from: 0, to: all.count, by: max(1, all.count / Self.pointsMax)).map { all[$0] }
+            let above = points.map { "\(across($0.x)),\(down($0.y.highest))" }
+            let below = points.reversed().map { "\(across($0.x)),\(down($0.y.lowest))" }
+            return Line(
+                name: name, place: place, points: points.map { "\(across($0.x)),\(down($0.y.median))" }.joined(separator: " "),
+                band: points.contains { $0.y.count > 1 } ? (above + below).joined(separator: " ") : nil)
         }
-        let rows = y.ticks.filter { !$0.label.isEmpty }.map { tick in
-            Markup.label(tick.label, x: Self.left - 8, y: down(tick.value) + 4, anchor: "end")
-        }
-        return .joined(columns + rows)
-    }
-
-    private func drawn(_ line: Line) -> Markup {
-        let step = max(1, line.points.count / Self.pointsMax)
-        let points = line.points.enumerated().filter { $0.offset.isMultiple(of: step) }.map { corner($0.element.x, $0.element.y) }
-        let path = Markup.polyline(points.joined(separator: " "), title: line.name, kind: "line s\(line.place)")
-        guard !line.band.isEmpty else {
-            return path
-        }
-        let around = line.band.map { corner($0.x, $0.high) } + line.band.reversed().map { corner($0.x, $0.low) }
-        return .joined([.polygon(around.joined(separator: " "), kind: "band s\(line.place)"), path])
-    }
-
-    private func corner(_ x: Double, _ y: Double) -> String {
-        "\(NumberText.coordinate(across(x))),\(NumberText.coordinate(down(y)))"
     }
 }

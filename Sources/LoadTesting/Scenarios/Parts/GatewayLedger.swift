@@ -5,8 +5,6 @@ final class GatewayLedger {
     /// One push that a gateway accepted.
     struct Push: Sendable {
         var token: String
-        /// The mark in the notification's data.
-        var mark: EventMark?
         /// Milliseconds since 1970.
         var receivedAt: Int64
     }
@@ -46,7 +44,7 @@ final class GatewayLedger {
             else {
                 return nil
             }
-            return Push(token: token, mark: record["body"].flatMap { EventMark.find(in: $0.serialized()) }, receivedAt: at)
+            return Push(token: token, receivedAt: at)
         }
     }
 }

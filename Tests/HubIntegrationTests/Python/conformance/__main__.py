@@ -5,7 +5,7 @@
     conformance run [NAME…]      runs all checks, or those whose name begins so, and prints what they found: for people
 
 Needs the environment variables TANDEM (the executable) and CHANNELS (its channel definitions). CONFORMANCE_LOOPS sets the number
-of loops, TANDEM_TEST_PATIENCE by how much longer than usual it waits.
+of loops, TANDEM_TEST_PATIENCE by how much longer than usual it waits. A name after the word `tls` runs the check through TLS (hub.py).
 """
 
 import asyncio
@@ -19,21 +19,14 @@ import tempfile
 import time
 import traceback
 
-import caches
 import client
-import client_events
-import connections
-import delivery
 import http_api
 import hub
-import libraries
-import life
-import malformed
-import presence
-import signatures
-import subscribing
 import users
 import webhooks
+from channels import caches, client_events, delivery, presence, signatures, subscribing
+from connections import connections, life, malformed
+from libraries import libraries
 
 # No check takes this long when all is well.
 CHECK_SECONDS_MAX = 300 * hub.SLOWNESS
@@ -53,6 +46,7 @@ class Suite:
         self.root = root
         self.checks = all_checks()
         self._folders = 0
+        self._secure = None
         self._slots = asyncio.Semaphore(CHECKS_AT_A_TIME)
 
     def folder(self):
@@ -64,19 +58,31 @@ class Suite:
         self.hub = await hub.Hub.start(self.folder(), hub.apps(self.receiver.port))
         return self
 
-    async def check(self, name):
-        """Runs one check; returns what was wrong, or None."""
+    async def hub_for(self, is_secure):
+        """The hub of the checks with or without TLS; the one with TLS is started by the first of its checks."""
+        if not is_secure:
+            return self.hub
+        if self._secure is None:
+            self._secure = asyncio.ensure_future(hub.Hub.start(self.folder(), hub.apps(self.receiver.port), is_secure=True))
+        return await self._secure
+
+    async def check(self, words):
+        """Runs the check of a name, with TLS after the word `tls`; returns what was wrong, or None."""
+        name = words.removeprefix("tls ")
         function = self.checks.get(name)
         if function is None:
             return f"there is no check {name}"
+        used = None
         async with self._slots:
             try:
-                async with asyncio.timeout(CHECK_SECONDS_MAX), client.Session(self.hub, self) as session:
+                used = await self.hub_for(name != words)
+                async with asyncio.timeout(CHECK_SECONDS_MAX), client.Session(used, self) as session:
                     await function(session)
             except (hub.Failed, TimeoutError, Exception) as error:
                 place = traceback.extract_tb(error.__traceback__)
                 lines = [f"{pathlib.Path(frame.filename).name}:{frame.lineno}" for frame in place if "conformance" in frame.filename]
-                ended = f"; the hub has ended with {self.hub.process.returncode}" if self.hub.process.returncode is not None else ""
+                codes = [one.process.returncode for one in (self.hub, used) if one and one.process.returncode is not None]
+                ended = f"; a hub has ended with {codes}" if codes else ""
                 return f"{type(error).__name__}: {error} ({' '.join(lines[-4:])}){ended}"
         return None
 

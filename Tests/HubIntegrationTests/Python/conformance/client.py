@@ -74,7 +74,7 @@ class Client:
         app = hub.apps[app] if isinstance(app, str) else app
         path = path if path is not None else f"/app/{app.key}" + (f"?{query}" if query else "")
         connection = await connect(
-            f"ws://127.0.0.1:{hub.port}{path}", subprotocols=subprotocols, origin=origin, compression=None, proxy=None,
+            f"{'wss' if hub.tls else 'ws'}://127.0.0.1:{hub.port}{path}", ssl=hub.tls, subprotocols=subprotocols, origin=origin, compression=None, proxy=None,
             ping_interval=None, max_queue=None, max_size=None, open_timeout=PATIENCE, close_timeout=1)
         client = cls(hub, app, connection)
         if handshake:
@@ -284,7 +284,7 @@ class Session:
 
     async def own_hub(self, apps, folder=None, **options):
         """A hub for this check alone; in the same folder again, it goes on with what an earlier one stored."""
-        hub = await Hub.start(folder or self.suite.folder(), apps, **options)
+        hub = await Hub.start(folder or self.suite.folder(), apps, is_secure=self.hub.tls is not None, **options)
         self._stack.push_async_callback(hub.end)
         return hub
 
@@ -304,7 +304,7 @@ class Wire:
         plain.setblocking(False)
         await asyncio.get_running_loop().sock_connect(plain, ("127.0.0.1", hub.port))
         # A small limit, so that this side stops reading when nobody asks for more.
-        reader, writer = await asyncio.open_connection(sock=plain, limit=1 << 12 if receive_buffer else 1 << 20)
+        reader, writer = await hub.connect(sock=plain, limit=1 << 12 if receive_buffer else 1 << 20)
         wire = cls(reader, writer)
         wire.app = app
         writer.write((f"GET /app/{app.key}?protocol=7 HTTP/1.1\r\nHost: hub\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"

@@ -202,10 +202,12 @@ async def c24_attributes_that_do_not_apply(s):
 
 async def c24_errors(s):
     """A JSON object with a sentence, whatever went wrong."""
-    for method, path, status in (("GET", "/events", 405), ("PUT", "/events", 405), ("DELETE", "/channels", 405), ("GET", "/nothing", 404),
-                                 ("GET", "/channels/c24/nothing", 404)):
-        (await s.hub.call(method, path)).refused(status)
-    (await s.hub.request("GET", "/apps/99/channels")).refused(404)
+    for method, path, status, word in (
+        ("GET", "/events", 405, "POST"), ("PUT", "/events", 405, "POST"), ("DELETE", "/channels", 405, "GET"), ("GET", "/nothing", 404, "/nothing"),
+        ("GET", "/channels/c24/nothing", 404, "/users"),
+    ):
+        (await s.hub.call(method, path)).refused(status, word)
+    (await s.hub.request("GET", "/apps/99/channels")).refused(404, "99")
 
 
 async def c25_data_size(s):
@@ -230,6 +232,7 @@ async def c25_data_size(s):
     (await publish("x" * 1025, app="small")).refused(413, "1024")
     # An object counts in its compact form.
     equal((await publish({"a": "x" * 10232})).status, 200)
+    equal((await listener.event("sized", count=31))["data"], '{"a":"%s"}' % ("x" * 10232))
     (await publish({"a": "x" * 10233})).refused(413)
 
 
@@ -271,6 +274,7 @@ async def c25_fields(s):
         for path in ("/events", "/batch_events"):
             answer = await s.hub.post(path, raw=raw)
             equal(answer.status, 400, f"{path} {raw[:20]}: {answer.text}")
+    (await s.hub.post("/events", raw=b'{"name":"e","channel":"c","data":"' + b"x" * 1_200_000 + b'"}')).refused(413, "bytes")
     for batch in ([], {}, None, "x", [5], [None]):
         answer = await s.hub.post("/batch_events", {"batch": batch})
         equal(answer.status, 400, f"{batch}: {answer.text}")
@@ -278,7 +282,7 @@ async def c25_fields(s):
 
 async def c25_one_connection_for_many_requests(s):
     """Keep-alive, with a refusal among them."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", s.hub.port)
+    reader, writer = await s.hub.connect()
     app = s.hub.apps["main"]
     for number in range(12):
         body = json.dumps({"name": "e", "channel": "c25-alive" if number != 5 else "bad name", "data": "{}"}).encode()

@@ -1,7 +1,7 @@
 """Hubs to test, their apps, and their HTTP API by hand.
 
 The executable is named by the environment variable TANDEM, its channel definitions by CHANNELS; files go below the working
-directory.
+directory. A hub with TLS takes its certificate and key from CONFORMANCE_CERT and CONFORMANCE_KEY; CONFORMANCE_CA is their authority.
 """
 
 import asyncio
@@ -15,6 +15,7 @@ import os
 import pathlib
 import shutil
 import signal
+import ssl
 import struct
 import subprocess
 import time
@@ -144,30 +145,34 @@ def _die_with_parent():
 class Hub:
     """A running `tandem serve`."""
 
-    def __init__(self, process, port, log, apps, clock):
-        self.process, self.port, self.log, self.apps, self.clock = process, port, log, apps, clock
+    def __init__(self, process, port, log, apps, clock, tls):
+        self.process, self.port, self.log, self.apps, self.clock, self.tls = process, port, log, apps, clock, tls
 
     @classmethod
-    async def start(cls, folder, apps, loops=int(os.environ.get("CONFORMANCE_LOOPS", "2")), port=0, limits=None, clock=None):
+    async def start(cls, folder, apps, loops=int(os.environ.get("CONFORMANCE_LOOPS", "2")), port=0, limits=None, clock=None, is_secure=False):
         """Starts one on `port`, or on a free one, and waits until it is ready."""
         folder.mkdir(parents=True, exist_ok=True)
         configuration = {"apps": [app.entry() for app in apps.values()]}
         if limits:
             configuration["limits"] = limits
         (folder / "tandem.yaml").write_text(json.dumps(configuration))
+        environment = dict(os.environ, **(clock.environment if clock else {}))
+        if is_secure:
+            environment.update(TANDEM_TLS_CERT=os.environ["CONFORMANCE_CERT"], TANDEM_TLS_KEY=os.environ["CONFORMANCE_KEY"])
+        tls = ssl.create_default_context(cafile=os.environ["CONFORMANCE_CA"]) if is_secure else None
         log = folder / "hub.log"
         with open(log, "ab") as errors:
             process = await asyncio.create_subprocess_exec(
                 os.environ["TANDEM"], "serve", "--config", folder / "tandem.yaml", "--port", str(port), "--loops", str(loops),
                 "--data", folder / "data", "--channels", os.environ["CHANNELS"], "--log-level", "info",
                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, preexec_fn=_die_with_parent,
-                env={**os.environ, **(clock.environment if clock else {})})
-        prefix = b"Tandem is ready at http://127.0.0.1:"
+                env=environment)
+        prefix = b"Tandem is ready at http%s://127.0.0.1:" % (b"s" if is_secure else b"")
         async with asyncio.timeout(PATIENCE):
             banner = await process.stdout.readline()
         if not banner.startswith(prefix):
             raise Failed(f"the hub did not start: {banner!r} {log.read_text()[-2000:]}")
-        hub = cls(process, int(banner[len(prefix):]), log, apps, clock)
+        hub = cls(process, int(banner[len(prefix):]), log, apps, clock, tls)
         # Reads on, so that the hub never waits for a reader.
         hub._rest = asyncio.ensure_future(process.stdout.read())
         return hub
@@ -185,10 +190,15 @@ class Hub:
 
     # --- HTTP ---
 
+    async def connect(self, **options):
+        """A connection to read from and write to."""
+        address = {} if "sock" in options else {"host": "127.0.0.1", "port": self.port}
+        return await asyncio.open_connection(**address, **options, ssl=self.tls, server_hostname="127.0.0.1" if self.tls else None)
+
     async def request(self, method, target, body=b"", headers=None):
         """One request over a connection of its own, with the target exactly as given."""
         async with asyncio.timeout(PATIENCE):
-            reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
+            reader, writer = await self.connect()
             lines = [f"{method} {target} HTTP/1.1", f"Host: 127.0.0.1:{self.port}", "Connection: close"]
             if body or method == "POST":
                 lines.append(f"Content-Length: {len(body)}")

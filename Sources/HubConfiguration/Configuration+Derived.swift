@@ -1,0 +1,24 @@
+internal import Foundation
+internal import HubCore
+
+/// Values that follow from the settings.
+extension Configuration {
+    /// The configured number of loops, or one per core.
+    package var loopCount: Int { listen.loops.value ?? min(max(1, ProcessInfo.processInfo.activeProcessorCount), ConnectionID.loopsMax) }
+
+    /// Whether the well-known credentials are in force, which may be shown.
+    package var usesDefaultCredentials: Bool {
+        apps.count == 1 && apps.first?.credentials == [AppCredential(key: "app-key", secret: "app-secret")]
+    }
+
+    /// The largest of all apps' limits, in bytes.
+    package var eventDataBytesMax: Int { apps.map(\.eventDataBytesMax).max() ?? 0 }
+
+    /// The store without secrets of its address.
+    package var storeName: String {
+        switch store.value {
+        case .sqlite(let path): "sqlite:\(path)"
+        case .postgres: "sqlite:\(data.value)/tandem.db (PostgreSQL is not yet in force)"
+        }
+    }
+}

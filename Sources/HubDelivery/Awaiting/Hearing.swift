@@ -1,0 +1,102 @@
+/// Sees to it that what has come is heard before anything falls due, and notices when the hub is late.
+///
+/// Before the delivery task lets a push fall due it asks every loop to read what lies on its sockets and to report it: a round. The answers
+/// come behind those reports, so whose receipt was in the process is not pushed. While somebody is waited for there is a round each
+/// `beatMilliseconds`, because a round that takes long, or begins late, tells how busy the hub is. A value over a clock that is passed in.
+struct Hearing: Sendable {
+    /// Loops and delivery's own task are asked so often how late they are, in milliseconds.
+    static let beatMilliseconds: Int64 = 100
+    /// A loop that has not answered for so long is waited for no more, in milliseconds: others have a right to their push.
+    static let roundMax: Int64 = 2_000
+
+    private let loopCount: Int
+    private var round: UInt64 = 0
+    private var askedAt: Int64?
+    private var answered = 0
+    private var newcomers = 0
+    /// Until when loops had newcomers that they had not let in, as of the last round; nil: they had none.
+    private var crowdedUntil: Int64?
+    private var lastAskedAt: Int64?
+    /// Everything that had come by then was heard, in milliseconds.
+    private var heardUpTo = Int64.min
+    private var wakeAt: Int64?
+
+    /// A stretch in which the hub was late.
+    struct Delay: Equatable {
+        let from: Int64
+        let until: Int64
+        var least = Lateness.leastMilliseconds
+    }
+
+    init(loopCount: Int) { self.loopCount = loopCount }
+
+    /// The time up to which pushes may fall due.
+    /// - Parameters:
+    ///   - now: when the inbox was read.
+    ///   - isWaiting: somebody's receipt is awaited; else nothing can fall due, and only what is outdated goes.
+    func dueUpTo(now: Int64, isWaiting: Bool) -> Int64 { loopCount == 0 || !isWaiting ? now : min(now, heardUpTo) }
+
+    /// The inbox is read.
+    /// - Returns: how late that is.
+    mutating func woke(now: Int64) -> Delay? {
+        guard let wakeAt, wakeAt < now else { return nil }
+        self.wakeAt = nil
+        return Delay(from: wakeAt, until: now)
+    }
+
+    /// Whether to ask the loops now, and under which number.
+    /// - Parameters:
+    ///   - due: when the next push falls due.
+    ///   - isWaiting: somebody's receipt is awaited.
+    mutating func ask(now: Int64, due: Int64?, isWaiting: Bool) -> UInt64? {
+        guard loopCount > 0, askedAt == nil, isWaiting else { return nil }
+        let isDue = due.map { $0 <= now && heardUpTo < $0 } ?? false
+        guard isDue || now - (lastAskedAt ?? .min / 2) >= Self.beatMilliseconds else { return nil }
+        round += 1
+        (askedAt, lastAskedAt, answered, newcomers) = (now, now, 0, 0)
+        return round
+    }
+
+    /// A loop has reported all that had come when it was asked.
+    /// - Parameter newcomers: connections that the loop has not let in yet, plus people who came back from the hub's own absence since the
+    ///   last answer. As long as people keep coming back, others are on the way.
+    /// - Returns: how late the hub was, where this was the last loop to answer.
+    mutating func answered(_ number: UInt64, newcomers count: Int, now: Int64) -> Delay? {
+        guard number == round, askedAt != nil else { return nil }
+        answered += 1
+        newcomers += count
+        return answered == loopCount ? end(now: now) : nil
+    }
+
+    /// Waits for a loop no more that does not answer.
+    mutating func giveUp(now: Int64) -> Delay? {
+        guard let askedAt, now - askedAt >= Self.roundMax else { return nil }
+        return end(now: now)
+    }
+
+    private mutating func end(now: Int64) -> Delay? {
+        guard let askedAt else { return nil }
+        self.askedAt = nil
+        heardUpTo = askedAt
+        guard newcomers > 0 else {
+            crowdedUntil = nil
+            return Delay(from: askedAt, until: now)
+        }
+        defer { crowdedUntil = now }
+        return Delay(from: crowdedUntil ?? askedAt, until: now, least: 0)
+    }
+
+    /// When the delivery task has to look again; nil: nothing is waited for.
+    mutating func nextLook(due: Int64?, isWaiting: Bool) -> Int64? {
+        guard loopCount > 0, isWaiting else {
+            wakeAt = due
+            return due
+        }
+        if let askedAt {
+            wakeAt = nil
+            return askedAt + Self.roundMax
+        }
+        wakeAt = [due, lastAskedAt.map { $0 + Self.beatMilliseconds }].compactMap { $0 }.min()
+        return wakeAt
+    }
+}

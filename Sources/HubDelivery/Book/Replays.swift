@@ -1,0 +1,173 @@
+package import HubCore
+internal import HubDefinitions
+
+/// A new subscription to a channel whose definition replays missed events.
+package struct Arrival: Sendable {
+    package let connection: ConnectionID
+    package let app: String
+    package let channel: String
+    package let user: String
+    /// Time of the book's entry, in milliseconds since 1970. Later events reach the connection live.
+    package var at: Int64
+    /// Events that were decided before the entry, in the same millisecond.
+    package var decidedJustBefore: Set<String> = []
+
+    package init(connection: ConnectionID, app: String, channel: String, user: String, at: Int64 = 0) {
+        self.connection = connection
+        self.app = app
+        self.channel = channel
+        self.user = user
+        self.at = at
+    }
+
+    /// The events to send once more: decided before the arrival, not confirmed, and meant for the socket.
+    /// - Parameter missed: in the order of their commits.
+    package func replayed(_ missed: [MissedEvent]) -> [MissedEvent] {
+        missed.filter { missed in
+            let event = missed.event
+            return (event.committedAt < at || decidedJustBefore.contains(event.id)) && event.policy != .pushOnly
+                && missed.note.choice != .socketOnly
+        }
+    }
+}
+
+/// Events that are sent once more to a connection that came back.
+package struct Replay: Sendable {
+    package struct Item: Sendable, Equatable {
+        package let event: String
+        package let user: String
+        /// The user's place among the event's recipients.
+        package let recipient: Int
+
+        package init(event: String, user: String, recipient: Int) {
+            self.event = event
+            self.user = user
+            self.recipient = recipient
+        }
+    }
+
+    package let arrival: Arrival
+    package let items: [Item]
+
+    package init(arrival: Arrival, items: [Item]) {
+        self.arrival = arrival
+        self.items = items
+    }
+
+    /// Nothing to send.
+    package static func nothing(_ arrival: Arrival) -> Replay { Replay(arrival: arrival, items: []) }
+}
+
+/// The replays under way: what was written to whom, until its receipt comes.
+///
+/// A connection is read one replay at a time, and of one channel none while an earlier one is not answered: who asks again and again waits
+/// for itself, and nobody else does.
+package struct Replays: Sendable {
+    /// The replays of one connection.
+    private struct Line: Sendable {
+        /// Being read, or on its way to the loop, and then with its token.
+        var current: (channel: String, token: UInt64?)?
+        /// The newest arrival of each channel that waits after it.
+        var waiting: [Arrival] = []
+        var written: [(cursor: UInt64, replay: Replay)] = []
+        /// Read by an app that had not said yet whether anybody looks at it.
+        var unseen: [Replay] = []
+        /// When all that have begun would be paid for, at one each `everyMilliseconds`.
+        var paidAt: Int64 = 0
+
+        mutating func next(now: Int64) -> Arrival? {
+            guard current == nil, paidAt <= now + (Replays.burst - 1) * Replays.everyMilliseconds,
+                written.reduce(0, { $0 + $1.replay.items.count }) < Replays.unansweredMax
+            else { return nil }
+            let unanswered = Set(written.map(\.replay.arrival.channel))
+            guard let index = waiting.firstIndex(where: { !unanswered.contains($0.channel) }) else { return nil }
+            paidAt = max(paidAt, now) + Replays.everyMilliseconds
+            current = (waiting[index].channel, nil)
+            return waiting.remove(at: index)
+        }
+    }
+
+    private var lines: [ConnectionID: Line] = [:]
+    private var announced: [UInt64: Replay] = [:]
+    private var ready: [Arrival] = []
+    private var lastToken: UInt64 = 0
+
+    /// Replays to one connection that are remembered until its app says that it is on the screen; the oldest give way.
+    static let unseenMax = 8
+    /// Events that one connection is sent at most when it comes back; the others stay fetchable.
+    package static let eventsMax = 100
+    /// Events written to one connection and not answered, beyond which its next replay waits.
+    static let unansweredMax = 1000
+    /// Replays of one connection: so many at once, then one each so long. What is over waits for the connection's next answer.
+    static let burst: Int64 = 1000
+    static let everyMilliseconds: Int64 = 1000
+
+    /// Somebody has come to a channel that replays.
+    /// - Parameter now: milliseconds on a clock that only grows, here and below.
+    mutating func arrived(_ arrival: Arrival, now: Int64) {
+        // This one missed all that an earlier one missed, and more.
+        lines[arrival.connection, default: Line()].waiting.removeAll { $0.channel == arrival.channel }
+        lines[arrival.connection]?.waiting.append(arrival)
+        begin(arrival.connection, now: now)
+    }
+
+    /// Whose replays are to be read now; each ends with `announce` or `finished`.
+    mutating func takeReady() -> [Arrival] {
+        defer { ready = [] }
+        return ready
+    }
+
+    private mutating func begin(_ connection: ConnectionID, now: Int64) {
+        if let arrival = lines[connection]?.next(now: now) { ready.append(arrival) }
+    }
+
+    /// Nothing was missed, or it could not be read.
+    mutating func finished(_ connection: ConnectionID, now: Int64) {
+        lines[connection]?.current = nil
+        begin(connection, now: now)
+    }
+
+    /// A replay is on its way to its loop, where the token names it; nil: its connection is gone.
+    mutating func announce(_ replay: Replay) -> UInt64? {
+        guard lines[replay.arrival.connection] != nil else { return nil }
+        lastToken += 1
+        announced[lastToken] = replay
+        lines[replay.arrival.connection]?.current = (replay.arrival.channel, lastToken)
+        return lastToken
+    }
+
+    /// The loop has written it, with a PING behind it.
+    /// - Parameter cursor: 0: it has not, because the subscription had ended.
+    mutating func wrote(_ token: UInt64, cursor: UInt64, now: Int64) -> Replay? {
+        guard let replay = announced.removeValue(forKey: token) else { return nil }
+        let connection = replay.arrival.connection
+        lines[connection]?.current = nil
+        if cursor > 0 { lines[connection]?.written.append((cursor, replay)) }
+        begin(connection, now: now)
+        return cursor > 0 ? replay : nil
+    }
+
+    /// What the connection has read by now.
+    mutating func received(_ connection: ConnectionID, cursor: UInt64, now: Int64) -> [Replay] {
+        guard let waiting = lines[connection]?.written, !waiting.isEmpty else { return [] }
+        lines[connection]?.written = waiting.filter { $0.cursor > cursor }
+        begin(connection, now: now)
+        return waiting.filter { $0.cursor <= cursor }.map(\.replay)
+    }
+
+    /// A replay was read, and the app has not said yet whether anybody looks at it.
+    mutating func keepUnseen(_ replay: Replay) {
+        lines[replay.arrival.connection]?.unseen.append(replay)
+        if lines[replay.arrival.connection]?.unseen.count ?? 0 > Self.unseenMax { lines[replay.arrival.connection]?.unseen.removeFirst() }
+    }
+
+    /// The app is on the screen: what it read before is seen.
+    mutating func takeUnseen(_ connection: ConnectionID) -> [Replay] {
+        defer { lines[connection]?.unseen = [] }
+        return lines[connection]?.unseen ?? []
+    }
+
+    mutating func disconnected(_ connection: ConnectionID) {
+        if let token = lines.removeValue(forKey: connection)?.current?.token { announced[token] = nil }
+    }
+}

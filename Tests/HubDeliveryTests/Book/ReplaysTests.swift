@@ -1,0 +1,96 @@
+import HubCore
+import Testing
+
+@testable import HubDelivery
+
+/// What one connection can make the hub read and write again.
+@Suite struct ReplaysTests {
+    private let connection = ConnectionID(loop: 0, slot: 1, generation: 1)
+
+    private func arrival(_ channel: String, by connection: ConnectionID? = nil) -> Arrival {
+        Arrival(connection: connection ?? self.connection, app: "1", channel: channel, user: "u")
+    }
+
+    private func replay(_ arrival: Arrival, events: Int) -> Replay {
+        Replay(arrival: arrival, items: (0..<events).map { Replay.Item(event: "e\($0)", user: "u", recipient: 0) })
+    }
+
+    @Test("who subscribes again and again is replayed once until it has answered, and then what it missed meanwhile")
+    func again() throws {
+        var replays = Replays()
+        replays.arrived(arrival("private-a"), now: 0)
+        let first = replays.takeReady()
+        #expect(first.count == 1)
+        for _ in 0..<1000 { replays.arrived(arrival("private-a"), now: 0) }
+        var ready = replays.takeReady()
+        #expect(ready.isEmpty, "while it is read")
+        let announced = replays.announce(replay(first[0], events: 100))
+        let token = try #require(announced)
+        let written = replays.wrote(token, cursor: 5, now: 0)
+        #expect(written?.items.count == 100)
+        for _ in 0..<1000 { replays.arrived(arrival("private-a"), now: 0) }
+        ready = replays.takeReady()
+        #expect(ready.isEmpty, "while it is not answered")
+        let read = replays.received(connection, cursor: 5, now: 0)
+        ready = replays.takeReady()
+        #expect(read.count == 1 && ready.count == 1)
+        replays.finished(connection, now: 0)
+        ready = replays.takeReady()
+        #expect(ready.isEmpty)
+    }
+
+    @Test("many channels of one connection are read one after another, and other connections do not wait for them")
+    func oneAfterAnother() throws {
+        var replays = Replays()
+        for number in 0..<500 { replays.arrived(arrival("private-\(number)"), now: 0) }
+        let other = ConnectionID(loop: 0, slot: 2, generation: 1)
+        replays.arrived(arrival("private-a", by: other), now: 0)
+        var ready = replays.takeReady()
+        #expect(ready.map(\.connection) == [connection, other])
+        var count = 0
+        while let next = ready.first(where: { $0.connection == connection }) {
+            count += 1
+            #expect(next.channel == "private-\(count - 1)")
+            replays.finished(connection, now: 0)
+            ready = replays.takeReady()
+        }
+        #expect(count == 500)
+    }
+
+    @Test("who does not answer is written a bounded number of events; who has left in between is not waited for")
+    func unanswered() throws {
+        var replays = Replays()
+        for number in 0..<100 { replays.arrived(arrival("private-\(number)"), now: 0) }
+        var count = 0
+        while let next = replays.takeReady().first {
+            count += 1
+            let announced = replays.announce(replay(next, events: 100))
+            let token = try #require(announced)
+            // Of every other one the subscription has ended when it comes to the loop.
+            _ = replays.wrote(token, cursor: count % 2 == 0 ? UInt64(count) : 0, now: 0)
+        }
+        #expect(count == 20)
+        let read = replays.received(connection, cursor: 20, now: 0)
+        let ready = replays.takeReady()
+        #expect(read.count == 10 && ready.count == 1)
+        replays.disconnected(connection)
+        let late = replays.announce(replay(ready[0], events: 1))
+        #expect(late == nil)
+    }
+
+    @Test("replays of one connection are paced beyond a thousand")
+    func pace() throws {
+        var replays = Replays()
+        func cycle(_ now: Int64) -> Bool {
+            replays.arrived(arrival("private-a"), now: now)
+            let isBegun = !replays.takeReady().isEmpty
+            if isBegun { replays.finished(connection, now: now) }
+            return isBegun
+        }
+        var begun = 0
+        for _ in 0..<2000 where cycle(0) { begun += 1 }
+        #expect(begun == Int(Replays.burst))
+        for second in 1...10 where cycle(Int64(second) * 1000) { begun += 1 }
+        #expect(begun == Int(Replays.burst) + 10)
+    }
+}

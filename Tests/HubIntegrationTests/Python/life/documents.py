@@ -1,0 +1,92 @@
+"""Runs the commands that the documents print, in their order, and compares the answers printed below them."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import yaml
+
+from tandem_client import *
+
+ROOT = Path(__file__).resolve().parents[4]
+SEPARATOR = "\x1e"
+# Without its progress, and with a line end behind the answer; the page's own output is otherwise untouched.
+PREAMBLE = 'curl() { command curl -sS "$@"; echo; }\ntandem() { "$TANDEM" "$@"; }'
+MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
+
+
+def run(blocks, preamble):
+    """Runs the blocks one after the other in one shell, which keeps their variables, and returns what each printed."""
+    text = "\nprintf '\\036'\n".join([preamble] + blocks)
+    # A command that fails ends it.
+    shell = subprocess.run([os.environ.get("DOCUMENT_SHELL", "bash"), "-eu", "-c", text], capture_output=True, text=True, timeout=PATIENCE * 3)
+    check(shell.returncode == 0, shell.returncode, shell.stdout[-2000:], shell.stderr[-2000:])
+    return shell.stdout.split(SEPARATOR)[1:]
+
+
+def values(text):
+    """The JSON values that follow one another in a text, statuses among them."""
+    decoder, position, found = json.JSONDecoder(), 0, []
+    # The answers that are no JSON.
+    text = text.strip().replace("202 ACCEPTED", '"202 ACCEPTED"')
+    text = re.sub(r"^tandem_\w+ \d+$", lambda line: json.dumps(line[0]), text, flags=re.MULTILINE)
+    while position < len(text):
+        value, position = decoder.raw_decode(text, position)
+        found.append(value)
+        position = re.compile(r"\s*").match(text, position).end()
+    return found
+
+
+def fits(printed, answered):
+    """Whether an answer is the printed one, but for moments, and for what an ellipsis stands for."""
+    if isinstance(printed, dict) and isinstance(answered, dict):
+        return printed.keys() == answered.keys() and all(fits(printed[key], answered[key]) for key in printed)
+    if isinstance(printed, list) and isinstance(answered, list):
+        return len(printed) == len(answered) and all(map(fits, printed, answered))
+    if isinstance(printed, str) and isinstance(answered, str):
+        if MOMENT.fullmatch(printed):
+            return bool(MOMENT.fullmatch(answered))
+        return bool(re.fullmatch(".+".join(map(re.escape, printed.split("…"))), answered, re.DOTALL))
+    return type(printed) is type(answered) and printed == answered
+
+
+def http_api():
+    """`docs/http-api.md`: every ```sh block, and the ```json block that follows it."""
+    page = (ROOT / "docs/http-api.md").read_text()
+    blocks = re.findall(r"^```sh\n(.*?)^```\n(?:```(?:json|text)\n(.*?)^```\n)?", page, re.DOTALL | re.MULTILINE)
+    outputs = run([commands.replace("http://127.0.0.1:6001", HUB_URL) for commands, _ in blocks], PREAMBLE)
+    for (commands, printed), output in zip(blocks, outputs, strict=True):
+        check(fits(values(printed), values(output)), commands, printed, output)
+    shown = requests_in("\n".join(commands for commands, _ in blocks))
+    for path, item in yaml.safe_load((ROOT / "docs/openapi.yaml").read_text())["paths"].items():
+        shape = re.compile(re.sub(r"\\{\w+\\}", "[^/]+", re.escape(path)))
+        for method in item.keys() - {"parameters"}:
+            check(any(m == method.upper() and shape.fullmatch(p) for m, p in shown), "no curl for it in the page", method, path)
+    finish(blocks=len(blocks), answers=sum(1 for _, printed in blocks if printed))
+
+
+def requests_in(commands):
+    """Method and path of every request that the commands send."""
+    commands = commands.replace("\\\n", " ")
+    signed = re.findall(r"\$\(signed ([A-Z]+) (/[^\s)]+)", commands)
+    unsigned = [
+        (method or ("POST" if " -d " in line else "GET"), path)
+        for line in commands.splitlines() for method, path in re.findall(r"curl (?:.*?-X ([A-Z]+))?.*?\$hub(/[^\s\")]*)", line)]
+    return signed + unsigned
+
+
+def readme():
+    """The first commands that a newcomer types, with this build of `tandem` in place of the optimised one."""
+    page = (ROOT / "README.md").read_text()
+    block = next(block for block in re.findall(r"((?:^    .*\n)+)", page, re.MULTILINE) if "alias tandem=" in block)
+    commands = "\n".join(line[4:] for line in block.splitlines())
+    # Scripts expand no aliases.
+    commands = re.sub(r"alias tandem=\S+", "", commands)
+    [output] = run([commands.replace("http://127.0.0.1:6001", HUB_URL)], PREAMBLE)
+    wait_for(lambda: "push.outcome=skipped_unconfigured" in open(os.environ["HUB_LOG"]).read(), "the notification in the log")
+    session, joined, published = values(output)
+    finish(session=session, joined=joined, published=published)
+
+
+{f.__name__: f for f in (http_api, readme)}[sys.argv[1]]()
