@@ -36,7 +36,7 @@ await() { # await PID FILE TEXT WHAT
 # As many descriptors as there may be: hub and tester need one for each connection.
 ulimit -n "$(ulimit -Hn)" 2>/dev/null || true
 extra=()
-if [ "$scenario" = push ] || [ "$scenario" = one-surface ]; then
+if [ "$scenario" = push ]; then
   "$bin/tandem-gateways" --data "$folder/gateways" >"$folder/gateways.out" 2>&1 &
   gateways=$!
   await "$gateways" "$folder/gateways.out" '^ready' "tandem-gateways"

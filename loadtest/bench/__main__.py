@@ -1,6 +1,7 @@
 """`python3 loadtest/bench`: measures the hub's deterministic costs and compares them with their thresholds."""
 
 import argparse
+import functools
 import os
 import signal
 import subprocess
@@ -31,6 +32,13 @@ MEASURES = {
     "accept": measure_accept.measure,
     "loops": measure_loops.measure,
     "storm": measure_storm.measure,
+}
+# Those that no other work on the machine changes: instructions, allocations and system calls, and no CPU time.
+COUNTED = {
+    "instructions": measure_instructions.measure,
+    "rooms": functools.partial(measure_rooms.measure, is_timed=False),
+    "publish": functools.partial(measure_publish.measure, is_timed=False),
+    "writes": measure_writes.measure,
 }
 # What `--profile` prints: of each phase a title, and where its tuple has the number of units.
 PROFILES = {
@@ -66,14 +74,16 @@ def demangled(lines):
 
 def main():
     parser = argparse.ArgumentParser(prog="bench", description=__doc__)
-    parser.add_argument("measures", nargs="*", metavar="|".join(MEASURES), help="what to measure; everything when not given")
+    parser.add_argument("measures", nargs="*", metavar="counted|" + "|".join(MEASURES),
+                        help="what to measure; everything when not given; counted: what needs no quiet machine")
     parser.add_argument("--binary", default=os.path.join(ROOT, ".build", "release", "tandem"), help="the hub to measure")
     parser.add_argument("--profile", type=int, default=0, metavar="N", help="also print the N hottest functions")
     options = parser.parse_args()
     binary = os.path.abspath(options.binary)
     if not os.access(binary, os.X_OK):
         parser.error(f"there is no {binary}: run `make build` first")
-    for name in options.measures:
+    measures = COUNTED if options.measures == ["counted"] else {name: MEASURES.get(name) for name in options.measures or MEASURES}
+    for name in measures:
         if name not in MEASURES:
             parser.error(f"there is no measure {name}: choose from {', '.join(MEASURES)}")
     folder = os.path.join(ROOT, ".build", "bench")
@@ -82,9 +92,9 @@ def main():
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("bench: ended by SIGTERM"))
 
     results, profiles = {}, {}
-    for name in options.measures or MEASURES:
+    for name, measure in measures.items():
         print(f"bench: {name} ...", file=sys.stderr, flush=True)
-        measured = MEASURES[name](binary, os.path.join(folder, name))
+        measured = measure(binary, os.path.join(folder, name))
         if name in PROFILES:
             measured, profiles[name] = measured
         results.update(measured)

@@ -1,6 +1,9 @@
 // A crowd of WebSocket clients in one thread, told on standard input what to do: to come all at once, to vanish all at once, to
 // wait for being sent away. Each line it is given is answered by one line of JSON, so that who measures needs no clock of its own.
 //
+// `tandem-loadtest crowd` and `churn` cannot take its place, because they run a scenario to its end. Phases of callgrind need exact
+// numbers of clients. Idle memory, repeated resets and the drain after SIGTERM are read between two commands.
+//
 //   crowd PORT KEY SECRET CHANNEL [tls] [bare]
 //
 // CHANNEL is subscribed to by everybody; `private-` and `presence-` ones are signed here, as a backend would sign them. A `%` in

@@ -7,6 +7,7 @@ import select
 import subprocess
 
 from callgrind import compiled
+from common.certificate import make_certificate
 from common.figures import threads
 from hub_process import APP, KEY, SECRET, Hub
 
@@ -80,10 +81,7 @@ class CrowdedHub(Hub):
     def settings(self, folder):
         tls = ""
         if self.tls:
-            key, certificate = os.path.join(folder, "key.pem"), os.path.join(folder, "certificate.pem")
-            subprocess.run(
-                ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", key, "-out", certificate,
-                 "-days", "30", "-subj", "/CN=localhost"], check=True, capture_output=True)
+            certificate, key = make_certificate(folder)
             tls = f", tls: {{ cert: {certificate}, key: {key} }}"
         return CONFIGURATION.format(loops=self.loops, tls=tls, app=APP, key=KEY, secret=SECRET)
 

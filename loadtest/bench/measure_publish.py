@@ -111,8 +111,9 @@ def clocked(hub_binary, bare_binary):
     return results
 
 
-def measure(binary, folder):
+def measure(binary, folder, is_timed=True):
     bare_binary = compiled("bare_endpoint.c", os.path.join(folder, "bare-endpoint"), "libwebsockets")
     results, profiles = count(binary, bare_binary, folder)
-    results.update(clocked(binary, bare_binary))
+    if is_timed:
+        results.update(clocked(binary, bare_binary))
     return results, profiles

@@ -55,7 +55,7 @@ def cpu(binary):
     }
 
 
-def measure(binary, folder):
+def measure(binary, folder, is_timed=True):
     raise_descriptor_limit(ROOMS * (SIZE + 1) + BIG_CHANNELS * WIDTH * SIZE + 200)
     publishes = ROUNDS_LONG - ROUNDS_SHORT
     deliveries = publishes * WIDTH * SIZE
@@ -73,5 +73,6 @@ def measure(binary, folder):
     }
     for name, functions in (("allocations", ALLOCATIONS), ("retains", RETAINS), ("releases", RELEASES)):
         results[f"rooms_{name}_in_fan_out"] = (rooms.calls_into(functions) - nobody.calls_into(functions)) / deliveries
-    results.update(cpu(binary))
+    if is_timed:
+        results.update(cpu(binary))
     return results, {"rooms": (rooms, publishes, deliveries), "empty": (nobody, publishes, 0)}

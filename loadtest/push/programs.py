@@ -9,6 +9,7 @@ import subprocess
 import time
 
 from common import figures, hub
+from common.certificate import make_certificate
 from common.programs import fail, run, wait_for
 
 APP, KEY, SECRET = "1", "push-key", "push-secret"
@@ -122,16 +123,9 @@ def credentials(folder, sink_port):
 
 def make_keys(folder):
     """Keys that no gateway knows, made for this run; returns the sink's certificate and its key."""
-    openssl = ["openssl"]
-    certificate, key = os.path.join(folder, "tls.pem"), os.path.join(folder, "tls.key")
-    # The kind of key that Google's and Apple's certificates have.
-    run(openssl + ["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-keyout", key,
-                   "-out", certificate, "-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"], "making a certificate")
-    run(openssl + ["genpkey", "-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-out", os.path.join(folder, "apns.p8")],
-        "making the APNs key")
-    run(openssl + ["genpkey", "-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:2048", "-out", os.path.join(folder, "fcm.pem")],
-        "making the service account's key")
-    return certificate, key
+    for kind, option, name in (("EC", "ec_paramgen_curve:prime256v1", "apns.p8"), ("RSA", "rsa_keygen_bits:2048", "fcm.pem")):
+        run(["openssl", "genpkey", "-algorithm", kind, "-pkeyopt", option, "-out", os.path.join(folder, name)], f"making {name}")
+    return make_certificate(folder)
 
 
 def write_account(folder, port):

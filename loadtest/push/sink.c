@@ -4,7 +4,10 @@
  *
  * One thread, TLS, any port of 127.0.0.1, told on standard output. Answers like FCM, APNs and Google's token endpoint by the
  * path alone. STATS is a file of `struct stats`, mapped, so that reading it costs the sink nothing; while its `recording` is
- * set, every request is appended to RECORD (see `record`). Ends when standard input does. */
+ * set, every request is appended to RECORD (see `record`). Ends when standard input does.
+ *
+ * `tandem-gateways` cannot take its place: checking and keeping each request takes CPU time from the measured hub, and bare.c needs the
+ * recorded requests. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
