@@ -107,6 +107,8 @@ def main():
             print(f"\n{title}")
             print("\n".join(demangled(report.hottest(profiles[name][phase][0], profiles[name][phase][unit], options.profile))))
     if not passed:
+        # Once more at the end, where whoever sees only the last lines finds them.
+        print("\n".join(line for line in lines if report.WORSE in line), file=sys.stderr)
         print("bench: a number is worse than its gate; loadtest/README.md says how to find out why", file=sys.stderr)
     return 0 if passed else 1
 

@@ -6,6 +6,7 @@ import statistics
 
 # Counts solved from two runs carry some background work (timers, the other threads); one call in two hundred deliveries is none.
 NOTHING = 0.005
+WORSE = "WORSE THAN THE GATE"
 
 THRESHOLDS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "thresholds.json")
 
@@ -43,7 +44,7 @@ def judge(row, value):
     if row["gate"] is None:
         return "measured"
     if not is_within(value, row["gate"]):
-        return "WORSE THAN THE GATE"
+        return WORSE
     if row["goal"] is not None and not is_within(value, row["goal"]):
         return "goal not met yet"
     return "ok"
@@ -57,7 +58,7 @@ def table(results, thresholds):
         if name not in results:
             continue
         verdict = judge(row, results[name])
-        passed = passed and not verdict.startswith("WORSE")
+        passed = passed and not verdict.startswith(WORSE)
         if isinstance(results[name], Spread):
             verdict += f" ({number(results[name].lowest)} to {number(results[name].highest)})"
         lines.append(
