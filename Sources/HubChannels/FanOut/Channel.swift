@@ -8,7 +8,8 @@ final class Channel {
     // Unchecked: one thread, and no write calls back into a channel. A dynamic exclusivity check is a function call,
     // which would be a noticeable cost per event in a channel of ten.
     /// The subscribers' slots, contiguous for the fan-out loop. `subscriptions` runs parallel.
-    @exclusivity(unchecked) private var slotList: ContiguousArray<UInt32> = []
+    /// Memory of its own, because reading an array costs a retain and a release at each step of the fan-out.
+    @exclusivity(unchecked) private var slotList = Scratch<UInt32>(capacity: 4)
     private(set) var subscriptions: ContiguousArray<Subscription> = []
     /// Number of pages, which come first among the subscribers. Pages are asked for receipts by `pusher:ping`, all others by PING.
     private(set) var pageCount = 0
@@ -47,13 +48,10 @@ final class Channel {
         self.isWatched = isWatched
     }
 
-    /// Number of subscribers. Reads the list itself, because `slots` would be a retained copy.
+    /// Number of subscribers.
     var count: Int { unsafe slotList.count }
-    var slots: ContiguousArray<UInt32> { unsafe slotList }
-
-    func withSlots(_ body: (UnsafeBufferPointer<UInt32>) -> Void) {
-        unsafe slotList.withUnsafeBufferPointer { unsafe body($0) }
-    }
+    /// The subscribers' slots; valid until the next change of the subscribers.
+    var slots: UnsafeBufferPointer<UInt32> { unsafe slotList.buffer }
 
     var waiting: Waiting {
         get { unsafe waitingFrames }
@@ -74,9 +72,14 @@ final class Channel {
         assert(parts.map { !$0.pages.isInTurn && !$0.others.isInTurn } ?? true, "the parts of \(name) change while their frames wait")
         let parts = parts ?? (Channel(app: app, name: name, isWatched: false), Channel(app: app, name: name, isWatched: false))
         self.parts = parts
-        unsafe parts.pages.slotList.replaceSubrange(0..., with: slotList[..<pageCount])
-        unsafe parts.others.slotList.replaceSubrange(0..., with: slotList[pageCount...])
+        parts.pages.copySlots(0..<pageCount, of: self)
+        parts.others.copySlots(pageCount..<count, of: self)
         return parts
+    }
+
+    private func copySlots(_ range: Range<Int>, of channel: Channel) {
+        unsafe slotList.count = 0
+        unsafe slotList.append(from: channel.slotList.base + range.lowerBound, count: range.count)
     }
 
     func add(_ subscription: Subscription, isPage: Bool) {
@@ -112,7 +115,7 @@ final class Channel {
             swap(subscription.position, pageCount)
         }
         unsafe swap(subscription.position, slotList.count - 1)
-        unsafe slotList.removeLast()
+        unsafe slotList.count -= 1
         subscriptions.removeLast()
         assert(isConsistent, "\(name) has \(count) slots, \(subscriptions.count) subscriptions and \(pageCount) pages")
     }
@@ -123,9 +126,9 @@ final class Channel {
         if count > 64 { return true }
         let isParallel = subscriptions.indices.allSatisfy { place in
             let subscription = subscriptions[place]
-            return unsafe subscription.position == place && Int(slotList[place]) == subscription.connection.slot
+            return unsafe subscription.position == place && Int(slots[place]) == subscription.connection.slot
         }
-        return isParallel && Set(slots).count == count
+        return unsafe isParallel && Set(slots).count == count
     }
 
     private func swap(_ one: Int, _ other: Int) {

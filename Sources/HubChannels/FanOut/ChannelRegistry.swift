@@ -29,6 +29,6 @@ struct ChannelRegistry {
 
     mutating func removeIfEmpty(_ channel: Channel) {
         assert(channels[ChannelKey(app: channel.app, name: channel.name)] === channel, "\(channel.name) is not the loop's channel")
-        if channel.slots.isEmpty { channels[ChannelKey(app: channel.app, name: channel.name)] = nil }
+        if channel.count == 0 { channels[ChannelKey(app: channel.app, name: channel.name)] = nil }
     }
 }

@@ -156,7 +156,7 @@ struct FanOut: ~Copyable {
     private mutating func gather() {
         gathering.begin()
         for place in 0..<outgoing.channels.count {
-            outgoing.channels.with(place) { unsafe $0.withSlots { unsafe gathering.divide(by: place, $0) } }
+            outgoing.channels.with(place) { unsafe gathering.divide(by: place, $0.slots) }
         }
         if outgoing.hasExclusions {
             for index in 0..<outgoing.frames.count {
@@ -166,7 +166,7 @@ struct FanOut: ~Copyable {
         }
         if gathering.layOut(subscribers: { outgoing.channels.with($0) { $0.count } }) == 0 { return }
         for place in 0..<outgoing.channels.count {
-            outgoing.channels.with(place) { unsafe $0.withSlots { unsafe gathering.list(place, $0) } }
+            outgoing.channels.with(place) { unsafe gathering.list(place, $0.slots) }
         }
     }
 
@@ -242,7 +242,7 @@ struct FanOut: ~Copyable {
             }
         } else if group.start == Gathering.nobody {
             outgoing.channels.with(Int(group.channel)) {
-                unsafe $0.withSlots { unsafe sink.deliver(frames, to: UnsafeBufferPointer(rebasing: $0[members]), latestOnly: lines) }
+                unsafe sink.deliver(frames, to: UnsafeBufferPointer(rebasing: $0.slots[members]), latestOnly: lines)
             }
         } else {
             let slots = unsafe UnsafeBufferPointer(
@@ -261,11 +261,11 @@ struct FanOut: ~Copyable {
         flushAll(sink: sink)
         assert(isEmpty && !isWriting, "frames for \(channel.name) overtake others")
         chosen.removeAll(keepingCapacity: true)
-        for (slot, subscription) in zip(channel.slots, channel.subscriptions)
+        for (position, subscription) in channel.subscriptions.enumerated()
         where subscription.connection != publication.excluded && subscription.ticket <= cutoff
             && !publication.audience.isDisjoint(with: subscription.audience)
         {
-            chosen.append(slot)
+            chosen.append(unsafe channel.slots[position])
         }
         if chosen.isEmpty { return 0 }
         unsafe frame.withUnsafeBytes { frames in

@@ -45,6 +45,12 @@
         count += added
     }
 
+    /// Exchanges two of the existing elements.
+    mutating func swapAt(_ one: Int, _ other: Int) {
+        assert(one < count && other < count, "elements \(one) and \(other) of \(count)")
+        (unsafe base[one], unsafe base[other]) = unsafe (base[other], base[one])
+    }
+
     /// Grows to a total of `needed` elements, the new ones with this value.
     mutating func extend(to needed: Int, with element: Element) {
         if needed <= count { return }
