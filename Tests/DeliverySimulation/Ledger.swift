@@ -153,10 +153,6 @@ extension Simulation {
             report.excused["push dropped: \(reason)", default: 0] += 1
         } else if cells.contains(where: { $0.ranUnseen }) {
             report.excused["a stock client ran on unseen and answered", default: 0] += 1
-        } else if let decidedAt = cells.compactMap(\.pushDecidedAt).min(),
-            clockSteps.contains(where: { $0 >= decidedAt && $0 <= decidedAt + 1_500 })
-        {
-            report.excused["the clock was set while its push was written", default: 0] += 1
         } else if stops.contains(where: { $0.from < event.expiresAt && $0.until > event.expiresAt - Self.lastWay }) {
             report.excused["expired while the lanes stood still", default: 0] += 1
         } else if people[person].devices.contains(where: { isRepeated(event, $0) }) {

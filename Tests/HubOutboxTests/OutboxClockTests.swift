@@ -89,6 +89,22 @@ struct OutboxClockTests {
         await outbox.close()
     }
 
+    @Test("what is made before the clock is set, and comes after the step was noticed, lives as long as before", arguments: [-2, 3])
+    func comesLate(hours: Int64) async throws {
+        let test = try TestStore()
+        try await test.device()
+        let gateway = ScriptedGateway()
+        let outbox = test.outbox(gateway)
+        await outbox.enqueue([])
+        let push = try await test.commitPush(lifeMilliseconds: 60_000)
+        test.clock.setWall(by: hours * hour)
+        await outbox.enqueue([])
+        #expect(await eventually { await outbox.flow.clock.shift == hours * hour })
+        await outbox.enqueue([push])
+        #expect(try await test.row { ![.due, .leased].contains($0.state) }?.state == .accepted)
+        await outbox.close()
+    }
+
     @Test("the end of quiet hours is a time of day: it is asked for again", arguments: [3, -2])
     func quietHours(hours: Int64) async throws {
         let yaml = """

@@ -30,22 +30,30 @@ struct OutboxClock: Sendable {
         return step
     }
 
-    /// A push that was committed by the wall clock as it is set, in the time of this clock: `follow` moves it with the others.
+    /// A push that was just made, in the time of this clock.
+    ///
+    /// The maker of the push and this clock notice a step one after the other, in any order. A new push is due about now, so it is moved by
+    /// those of the latest steps that bring it nearest to the present.
     func inTime(_ push: PushRecord, at now: Moment) -> PushRecord {
         let time = time(at: now)
         let ahead = now.wall - time
-        guard abs(ahead) >= ClockSteps.leastMilliseconds, let timing = push.timing,
-            abs(timing.committedAt - now.wall) < abs(timing.committedAt - time)
-        else { return push }
-        return push.shifted(by: -ahead)
+        if steps.isEmpty, abs(ahead) < ClockSteps.leastMilliseconds { return push }
+        var candidates = abs(ahead) < ClockSteps.leastMilliseconds ? [0] : [0, -ahead]
+        var sum: Int64 = 0
+        for step in steps.reversed() {
+            sum += step.milliseconds
+            candidates.append(sum)
+        }
+        return push.shifted(by: candidates.min { abs(push.dueAt + $0 - time) < abs(push.dueAt + $1 - time) } ?? 0)
     }
 
-    /// Milliseconds by which a stored push has to be moved that was committed before the wall clock was set.
-    /// - Parameter time: milliseconds since 1970, on this clock.
-    func missedShift(of push: PushRecord, time: Int64) -> Int64 {
-        guard let committedAt = push.timing?.committedAt else { return 0 }
-        return steps.reduce(0) { shift, step in
-            let isBefore = step.milliseconds > 0 ? committedAt + shift <= step.from : committedAt + shift > time
+    /// Milliseconds by which a push has to be moved that was made before the wall clock was set.
+    /// - Parameters:
+    ///   - madeAt: when, in milliseconds since 1970.
+    ///   - time: milliseconds since 1970, on this clock.
+    func missedShift(of madeAt: Int64, time: Int64) -> Int64 {
+        steps.reduce(0) { shift, step in
+            let isBefore = step.milliseconds > 0 ? madeAt + shift <= step.from : madeAt + shift > time
             return isBefore ? shift + step.milliseconds : shift
         }
     }

@@ -189,7 +189,7 @@ package struct PushFlow: Sendable {
                 hasOverflowed = true
                 return
             }
-            let push = push.shifted(by: clock.missedShift(of: push, time: time))
+            let push = push.shifted(by: push.timing.map { clock.missedShift(of: $0.committedAt, time: time) } ?? 0)
             rules.restore(push, now: time)
             queue.insert(push)
         }
