@@ -11,7 +11,7 @@ package final class CredentialChecks {
         package var provider: PushProvider
         /// Nil for FCM.
         package var environment: APNsEnvironment?
-        package var probe: CredentialCheck
+        package var check: CredentialCheck
     }
 
     private typealias Question = @Sendable () async -> Answer
@@ -31,10 +31,10 @@ package final class CredentialChecks {
                 if asked.insert(ObjectIdentifier(gateway)).inserted {
                     for environment in [APNsEnvironment.production, .sandbox] {
                         questions.append {
-                            let probe = await withCheckedContinuation { answer in
-                                gateway.probe(environment) { answer.resume(returning: $0) }
+                            let check = await withCheckedContinuation { answer in
+                                gateway.checkCredentials(environment) { answer.resume(returning: $0) }
                             }
-                            return Answer(place: place, provider: .apns, environment: environment, probe: probe)
+                            return Answer(place: place, provider: .apns, environment: environment, check: check)
                         }
                     }
                 }
@@ -43,8 +43,8 @@ package final class CredentialChecks {
                 let gateway = try lanes.gateway(configuration)
                 if asked.insert(ObjectIdentifier(gateway)).inserted {
                     questions.append {
-                        let probe = await withCheckedContinuation { answer in gateway.probe { answer.resume(returning: $0) } }
-                        return Answer(place: place, provider: .fcm, environment: nil, probe: probe)
+                        let check = await withCheckedContinuation { answer in gateway.checkCredentials { answer.resume(returning: $0) } }
+                        return Answer(place: place, provider: .fcm, environment: nil, check: check)
                     }
                 }
             }

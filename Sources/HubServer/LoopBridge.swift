@@ -173,8 +173,8 @@ internal import PusherProtocol
     func send(_ frames: [UInt8], to connection: ConnectionID) { loop.send(frames, to: connection) }
     func send(list: [UInt8], to connection: ConnectionID) { loop.send(list, to: connection, isList: true) }
     func close(_ connection: ConnectionID, code: UInt16, reason: String) { loop.close(connection, code: code, reason: reason) }
-    func probe(_ connection: ConnectionID, pingAfter: Duration, pongWithin: Duration) {
-        loop.probe(connection, pingAfter: pingAfter, pongWithin: pongWithin)
+    func watchSilence(_ connection: ConnectionID, pingAfter: Duration, pongWithin: Duration) {
+        loop.watchSilence(connection, pingAfter: pingAfter, pongWithin: pongWithin)
     }
 }
 

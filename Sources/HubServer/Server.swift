@@ -84,9 +84,9 @@ package final class Server: Sendable {
                 definitions: definitions, directory: store, store: store, apps: apps, outbox: outbox, escalator: escalator,
                 replayer: replayer,
                 ports: ports, process: process, tokenAge: tokenAge, time: time, logger: logger)
-            let scheduled = ScheduledPublishes(store: store, apps: apps, desk: delivery, time: time, logger: logger)
+            let scheduled = ScheduledPublishes(store: store, apps: apps, delivery: delivery, time: time, logger: logger)
             let participants = ParticipantAPI(
-                directory: store, store: store, apps: apps, desk: delivery, time: time, definitions: { delivery.currentDefinitions },
+                directory: store, store: store, apps: apps, delivery: delivery, time: time, definitions: { delivery.currentDefinitions },
                 defaultEnvironment: configuration.push.apnsSandboxByDefault ? .sandbox : .production,
                 limits: Self.joinLimits(configuration))
             // A clock that was set forward makes no answer too old to be repeated.
@@ -94,7 +94,7 @@ package final class Server: Sendable {
                 try await store.answer(app: app, key: key, since: min(since, ages.cutoff(life: AnswerRecord.lifeMilliseconds)))
             }
             let backend = BackendAPI(
-                directory: store, store: store, desk: delivery, pushes: outbox, answers: answers, time: time,
+                directory: store, store: store, delivery: delivery, pushes: outbox, answers: answers, time: time,
                 definitions: { delivery.currentDefinitions },
                 defaultEnvironment: configuration.push.apnsSandboxByDefault ? .sandbox : .production, tokenAge: tokenAge)
             let webhooks = try Self.webhooks(configuration, store: store, time: time, logger: logger)
@@ -114,7 +114,7 @@ package final class Server: Sendable {
                     loop: loop.index, loopCount: ports.count, directory: apps, process: process, sink: engineOfLoop, time: time,
                     traits: delivery.traits, post: { loop, message in ports.post(message, to: loop) })
                 let router = Router(
-                    engine: engine, desk: delivery, schedule: scheduled, answers: answers,
+                    engine: engine, delivery: delivery, schedule: scheduled, answers: answers,
                     survey: ChannelSurvey(loopCount: ports.count) { ports.post($1, to: $0) },
                     backend: backend, participants: participants, metrics: metrics, time: time, bodyBytesMax: configuration.bodyBytesMax,
                     corsOrigins: configuration.corsOrigins, readiness: readiness)
@@ -208,6 +208,7 @@ package final class Server: Sendable {
         guard total > 0 else { return }
         let seconds = min(Double(total) / Double(Self.drainedPerSecond), Self.drainSecondsMax)
         let steps = max(1, Int(seconds * 1000) / Self.drainStepMilliseconds)
+        let began = ContinuousClock.now
         for step in 0..<steps {
             for (loop, load) in loads.enumerated() {
                 let share = load * (step + 1) / steps - load * step / steps
@@ -216,6 +217,9 @@ package final class Server: Sendable {
             // Steps have random lengths, so that the clients do not return in beats.
             await pause(milliseconds: Int.random(in: Self.drainStepMilliseconds / 2...Self.drainStepMilliseconds * 3 / 2))
         }
+        logger.info(
+            "clients were told to reconnect",
+            metadata: ["clients": "\(total)", "milliseconds": "\((ContinuousClock.now - began).milliseconds)", "steps": "\(steps)"])
         // Connections that arrived meanwhile are closed, too, with time for the close handshakes.
         for loop in loads.indices { ports.post(.drain(count: .max), to: loop) }
         for _ in 0..<20 where loops.handles.contains(where: { $0.load > 0 }) { await pause(milliseconds: 50) }

@@ -14,7 +14,7 @@ package final class Simulation {
         case again(Int)
         case publication(life: Int, loop: Int, DeliveryBook.Release)
         case loop(life: Int, loop: Int, LoopWord)
-        case probe(life: Int, loop: Int, channel: Int)
+        case receiptPing(life: Int, loop: Int, channel: Int)
         case down(Int, Downstream)
         case up(Int, Upstream)
         case deviceState(Int, AppState)
@@ -161,7 +161,7 @@ package final class Simulation {
         case .again(let event): if isUp, unanswered.contains(event), !events[event].isCommitted { post(.publish(event)) }
         case .publication(let life, let loop, let release) where life == self.life && isUp: fanOut(release, loop: loop)
         case .loop(let life, let loop, let word) where life == self.life && isUp: receive(word, loop: loop)
-        case .probe(let life, let loop, let channel) where life == self.life && isUp: probe(loop: loop, channel: channel)
+        case .receiptPing(let life, let loop, let channel) where life == self.life && isUp: receiptPing(loop: loop, channel: channel)
         case .down(let connection, let message): arrived(message, at: connections[connection], connection)
         case .up(let connection, let message): received(message, from: connections[connection], connection)
         case .deviceState(let device, let state): if isUp { post(.deviceState(device, state)) }

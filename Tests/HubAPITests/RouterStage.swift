@@ -12,7 +12,7 @@ import Testing
 /// b occupy `presence-room`. Channels that begin with `defined` have a definition.
 final class RouterStage {
     let clock = ManualClock()
-    let desk = ScriptedDesk()
+    let delivery = ScriptedDelivery()
     let engine: ChannelEngine
     let schedule: StoringSchedule
     /// Its folder goes with it.
@@ -35,12 +35,12 @@ final class RouterStage {
         let survey = ChannelSurvey(loopCount: 1) { _, message in
             if case .query(let question) = message { question(Self.home()) }
         }
-        let desk = desk
+        let delivery = delivery
         events = hub.events
         schedule = StoringSchedule(store: hub.events.store)
         router = Router(
-            engine: engine, desk: desk, schedule: schedule,
-            answers: AnswerBook(time: clock) { try desk.recall(app: $0, key: $1, since: $2) }, survey: survey,
+            engine: engine, delivery: delivery, schedule: schedule,
+            answers: AnswerBook(time: clock) { try delivery.recall(app: $0, key: $1, since: $2) }, survey: survey,
             backend: hub.backend, participants: hub.open,
             metrics: MetricsResource(access: .everybody) { $0("figures") }, time: clock, bodyBytesMax: Router.bodyBytesMin,
             corsOrigins: origins,
@@ -60,7 +60,7 @@ final class RouterStage {
         return home
     }
 
-    /// Events that went to the loops without the desk.
+    /// Events that went to the loops without the delivery task.
     var publications: UInt64 { engine.counters.publications }
 
     /// Sends a request, signed as an SDK signs it, and returns what becomes of it.
@@ -132,7 +132,7 @@ extension HTTPResponse {
 }
 
 /// Takes publishes as delivery does, keeps their answers, and answers at once or when told.
-final class ScriptedDesk: EventPort {
+final class ScriptedDelivery: EventPort {
     private struct State {
         var holds = false
         var isFull = false
@@ -232,5 +232,5 @@ private final class SilentSink: DeliverySink {
     {}
     func send(_ frames: [UInt8], to connection: ConnectionID) {}
     func close(_ connection: ConnectionID, code: UInt16, reason: String) {}
-    func probe(_ connection: ConnectionID, pingAfter: Duration, pongWithin: Duration) {}
+    func watchSilence(_ connection: ConnectionID, pingAfter: Duration, pongWithin: Duration) {}
 }

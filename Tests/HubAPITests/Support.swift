@@ -22,7 +22,7 @@ final class ManualClock: TimeSource {
 }
 
 /// Writes down what it is told.
-final class RecordingDesk: AttendancePort {
+final class RecordingDelivery: AttendancePort {
     enum Call: Equatable {
         case bind(socketID: String, app: String, user: String, device: String, channel: String? = nil)
         case removed(session: String, user: String)
@@ -72,7 +72,7 @@ struct Hub {
     let clock: ManualClock
     let directory: TestPeopleStore
     let events: TestEvents
-    let desk = RecordingDesk()
+    let delivery = RecordingDelivery()
     let pushes: RecordingQueue
     let apps: AppDirectory
     let backend: BackendAPI
@@ -122,12 +122,12 @@ struct Hub {
         let (store, queue) = (events.store, RecordingQueue())
         pushes = queue
         backend = BackendAPI(
-            directory: self.directory, store: store, desk: desk, pushes: queue,
+            directory: self.directory, store: store, delivery: delivery, pushes: queue,
             answers: AnswerBook(time: clock) { try await store.answer(app: $0, key: $1, since: $2) }, time: clock,
             definitions: { definitions },
             defaultEnvironment: environment)
         open = ParticipantAPI(
-            directory: self.directory, store: events.store, apps: apps, desk: desk, time: clock, definitions: { definitions },
+            directory: self.directory, store: events.store, apps: apps, delivery: delivery, time: clock, definitions: { definitions },
             defaultEnvironment: environment, limits: Hub.limits(wrongCodes, joinsPerMinute), pause: pauses.note)
     }
 

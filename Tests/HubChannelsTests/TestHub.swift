@@ -16,7 +16,7 @@ final class TestClient {
     private(set) var texts: [String] = []
     private(set) var frames: [JSONValue] = []
     private(set) var closeCode: UInt16?
-    private(set) var probes = 0
+    private(set) var silenceWatches = 0
     /// Channels it has an acknowledgement of, and the members it believes to be there.
     private(set) var members: [String: Set<String>] = [:]
     /// Frames that break a rule of docs/protocol.md, in words.
@@ -67,7 +67,7 @@ final class TestClient {
         members[channel] = nil
     }
 
-    func probed() { probes += 1 }
+    func silenceWatchBegan() { silenceWatches += 1 }
 
     /// Payloads of the PINGs it was sent, and what it had been sent before each.
     private(set) var pings: [(payload: [UInt8], after: Int)] = []
@@ -170,8 +170,8 @@ final class RecordingSink: DeliverySink {
         client.closed(code)
     }
 
-    func probe(_ connection: ConnectionID, pingAfter: Duration, pongWithin: Duration) {
-        clients[UInt32(connection.slot)]?.probed()
+    func watchSilence(_ connection: ConnectionID, pingAfter: Duration, pongWithin: Duration) {
+        clients[UInt32(connection.slot)]?.silenceWatchBegan()
     }
 
     private enum Unit {

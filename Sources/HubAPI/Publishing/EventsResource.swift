@@ -8,10 +8,10 @@ internal import PusherProtocol
 /// deprecated `POST /apps/{app}/channels/{channel}/events` (docs/protocol.md, 5.8).
 ///
 /// A publish to channels without a definition is framed once and handed to every loop at once. Its answer comes before the fan-out.
-/// Channels with a definition go to the event desk. So does a publish with an idempotency key, because its answer is committed first.
+/// Channels with a definition go to the delivery task. So does a publish with an idempotency key, because its answer is committed first.
 struct EventsResource {
     let engine: ChannelEngine
-    let desk: any EventPort
+    let delivery: any EventPort
     let survey: ChannelSurvey
     let answers: AnswerBook
     let laterPublishes: LaterPublishes
@@ -74,7 +74,7 @@ struct EventsResource {
             publishOnce(requests, key, digest: IdempotencyKey.digest(of: request), app: app, form, later: later)
             return nil
         }
-        if requests.contains(where: { $0.channels.contains(where: desk.isDefined) }) {
+        if requests.contains(where: { $0.channels.contains(where: delivery.isDefined) }) {
             return submit(requests, app: app, form, later: later)
         }
         for request in requests { engine.publish(Self.publication(request, app: app, engine: engine)) }
@@ -96,7 +96,7 @@ struct EventsResource {
         _ requests: [PublishRequest], app: App, _ form: Form, later: @escaping @Sendable (HTTPResponse) -> Void
     ) -> HTTPResponse? {
         let survey = survey
-        let taken = desk.submit(
+        let taken = delivery.submit(
             PublishCommand(app: app, requests: requests, arrivedAt: engine.arrivedAt) { result in
                 switch result {
                 case .success(let outcomes):
@@ -114,7 +114,7 @@ struct EventsResource {
         _ requests: [PublishRequest], _ key: IdempotencyKey, digest: [UInt8], app: App, _ form: Form,
         later: @escaping @Sendable (HTTPResponse) -> Void
     ) {
-        let (desk, survey, arrivedAt) = (desk, survey, engine.arrivedAt)
+        let (delivery, survey, arrivedAt) = (delivery, survey, engine.arrivedAt)
         answers.once(key, digest: digest, later: later) { claim in
             Self.count(requests, app: app, survey: survey) { counts in
                 let command = PublishCommand(app: app, requests: requests, arrivedAt: arrivedAt) { outcomes in
@@ -125,7 +125,7 @@ struct EventsResource {
                     case .failure(let refusal): claim.finish(.error(refusal.status, refusal.sentence))
                     }
                 }
-                if !desk.submit(command) { claim.finish(Self.tooMany) }
+                if !delivery.submit(command) { claim.finish(Self.tooMany) }
             }
         }
     }

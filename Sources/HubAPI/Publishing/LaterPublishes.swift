@@ -5,7 +5,7 @@ internal import PusherProtocol
 
 /// Events with `deliver_at`: checked now, stored, and published when due. Any thread.
 struct LaterPublishes: Sendable {
-    let desk: any EventPort
+    let delivery: any EventPort
     let schedule: any SchedulePort
     let answers: AnswerBook
     let time: any TimeSource
@@ -76,7 +76,7 @@ struct LaterPublishes: Sendable {
                 }
             }
         }
-        if !desk.submit(trial) { later(EventsResource.tooMany) }
+        if !delivery.submit(trial) { later(EventsResource.tooMany) }
     }
 
     private static func response(_ publishes: [ScheduledPublish], isBatch: Bool) -> HTTPResponse {

@@ -19,13 +19,13 @@ package struct BackendAPI: Sendable {
     ///   - definitions: returns the definitions in force.
     ///   - defaultEnvironment: of APNs tokens without an environment.
     package init(
-        directory: any PeopleStore, store: any DeliveryStore, desk: any AttendancePort, pushes: any PushQueue, answers: AnswerBook,
+        directory: any PeopleStore, store: any DeliveryStore, delivery: any AttendancePort, pushes: any PushQueue, answers: AnswerBook,
         time: any TimeSource, definitions: @escaping @Sendable () -> DefinitionSet, defaultEnvironment: APNsEnvironment,
         tokenAge: TokenAge = .standard
     ) {
         let shelf = DeviceRegistry(directory: directory, time: time, defaultEnvironment: defaultEnvironment)
-        sessions = SessionsResource(directory: directory, desk: desk, definitions: definitions)
-        participants = ParticipantsResource(directory: directory, desk: desk, time: time, definitions: definitions)
+        sessions = SessionsResource(directory: directory, delivery: delivery, definitions: definitions)
+        participants = ParticipantsResource(directory: directory, delivery: delivery, time: time, definitions: definitions)
         devices = DevicesResource(shelf: shelf)
         bulk = BulkDevicesResource(shelf: shelf)
         notifications = NotificationsResource(

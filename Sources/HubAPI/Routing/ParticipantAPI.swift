@@ -17,21 +17,21 @@ package struct ParticipantAPI: Sendable {
     ///   - limits: of joins.
     ///   - pause: waits until a join's turn.
     package init(
-        directory: any PeopleStore, store: any DeliveryStore, apps: AppDirectory, desk: any AttendancePort, time: any TimeSource,
+        directory: any PeopleStore, store: any DeliveryStore, apps: AppDirectory, delivery: any AttendancePort, time: any TimeSource,
         definitions: @escaping @Sendable () -> DefinitionSet, defaultEnvironment: APNsEnvironment, limits: JoinLimits,
         pause: @escaping Pause = { try? await Task.sleep(for: .nanoseconds(Int64(clamping: $0))) }
     ) {
         let shelf = DeviceRegistry(directory: directory, time: time, defaultEnvironment: defaultEnvironment)
         let bearers = BearerCheck(apps: apps, directory: directory, time: time)
         joining = JoinResource(
-            directory: directory, desk: desk, apps: apps, devices: JoiningDevices(shelf: shelf),
+            directory: directory, delivery: delivery, apps: apps, devices: JoiningDevices(shelf: shelf),
             gates: JoinGates(limits, time: time, pause: pause), time: time, definitions: definitions)
         waiting = WaitingDevices(
             apps: apps, shelf: shelf, gate: limits.pace().map { PaceGate("devices registered from this address", $0) }, time: time)
-        auth = PusherAuthResource(bearers: bearers, directory: directory, desk: desk, time: time, definitions: definitions)
+        auth = PusherAuthResource(bearers: bearers, directory: directory, delivery: delivery, time: time, definitions: definitions)
         me = MeResource(
-            bearers: bearers, desk: desk, shelf: shelf, history: HistoryResource(store: store),
-            receipts: ReceiptsResource(store: store, directory: directory, desk: desk, definitions: definitions), time: time)
+            bearers: bearers, delivery: delivery, shelf: shelf, history: HistoryResource(store: store),
+            receipts: ReceiptsResource(store: store, directory: directory, delivery: delivery, definitions: definitions), time: time)
     }
 
     /// Nil if the path is none of these routes. The path is percent-decoded; a trailing slash is ignored.

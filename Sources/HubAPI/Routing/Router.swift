@@ -34,7 +34,7 @@ package final class Router {
     ///   - bodyBytesMax: bytes of the largest body; capacity of the JSON parser.
     ///   - corsOrigins: origins of browser apps; `*`: every origin.
     package init(
-        engine: ChannelEngine, desk: any EventPort, schedule: any SchedulePort, answers: AnswerBook, survey: ChannelSurvey,
+        engine: ChannelEngine, delivery: any EventPort, schedule: any SchedulePort, answers: AnswerBook, survey: ChannelSurvey,
         backend: BackendAPI, participants: ParticipantAPI,
         metrics: MetricsResource, time: any TimeSource, bodyBytesMax: Int, corsOrigins: [String], readiness: Readiness
     ) {
@@ -43,8 +43,8 @@ package final class Router {
         directory = engine.directory
         signers = engine.directory.apps.map { $0.secrets.mapValues { HMACKey($0) } }
         events = EventsResource(
-            engine: engine, desk: desk, survey: survey, answers: answers,
-            laterPublishes: LaterPublishes(desk: desk, schedule: schedule, answers: answers, time: time))
+            engine: engine, delivery: delivery, survey: survey, answers: answers,
+            laterPublishes: LaterPublishes(delivery: delivery, schedule: schedule, answers: answers, time: time))
         channels = ChannelsResource(engine: engine, survey: survey)
         users = UsersResource(engine: engine)
         self.backend = backend
@@ -68,7 +68,7 @@ package final class Router {
         if let id = Self.publisher(request.path) { return app(request, id: id, Self.eventsPath, later: later) }
         if request.path.utf8.count <= Self.operatorPathBytesMax {
             switch request.path {
-            case "/health", "/ready": return probe(request)
+            case "/health", "/ready": return health(request)
             case "/metrics": return metrics.respond(to: request, later: later)
             default: break
             }
@@ -112,7 +112,7 @@ package final class Router {
         }
     }
 
-    private func probe(_ request: HTTPRequest) -> HTTPResponse {
+    private func health(_ request: HTTPRequest) -> HTTPResponse {
         guard request.method == "GET" || request.method == "HEAD" else { return methodNotAllowed(request, "GET, HEAD") }
         if request.path == "/health" { return .json(["health": "OK"]) }
         return readiness.refusal().map { .error(503, $0) } ?? .json(["ready": true])

@@ -8,7 +8,7 @@ internal import PusherProtocol
 /// participant token.
 struct JoinResource: Sendable {
     let directory: any PeopleStore
-    let desk: any AttendancePort
+    let delivery: any AttendancePort
     let apps: AppDirectory
     let devices: JoiningDevices
     let gates: JoinGates
@@ -53,7 +53,7 @@ struct JoinResource: Sendable {
             // The session ended after the look-up. Its code is free again, and as wrong as any other.
             throw Self.wrongCode
         }
-        await desk.rosterChanged(app: app.id, session: session.id, user: participant.user)
+        await delivery.rosterChanged(app: app.id, session: session.id, user: participant.user)
         let device = try await devices.register(body, id: id, installation, participant)
         let token = ParticipantToken.issue(
             app: app, participant: participant, device: device, scope: .join, nowSeconds: time.wallSeconds)

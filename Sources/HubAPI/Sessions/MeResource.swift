@@ -8,7 +8,7 @@ internal import PusherProtocol
 /// An app speaks for the device that its participant token was issued to.
 struct MeResource: Sendable {
     let bearers: BearerCheck
-    let desk: any AttendancePort
+    let delivery: any AttendancePort
     let shelf: DeviceRegistry
     let history: HistoryResource
     let receipts: ReceiptsResource
@@ -20,11 +20,11 @@ struct MeResource: Sendable {
     private let eventsPace = PaceGate("pages of events for this participant")
 
     init(
-        bearers: BearerCheck, desk: any AttendancePort, shelf: DeviceRegistry, history: HistoryResource, receipts: ReceiptsResource,
+        bearers: BearerCheck, delivery: any AttendancePort, shelf: DeviceRegistry, history: HistoryResource, receipts: ReceiptsResource,
         time: any TimeSource
     ) {
         self.bearers = bearers
-        self.desk = desk
+        self.delivery = delivery
         self.shelf = shelf
         self.history = history
         self.receipts = receipts
@@ -42,7 +42,7 @@ struct MeResource: Sendable {
         }
         // `keeps_working` has no meaning on the screen.
         let keepsWorking = try body.bool("keeps_working") == true && state == .background
-        await desk.setDeviceState(
+        await delivery.setDeviceState(
             app: bearer.app.id, user: bearer.participant.user, device: bearer.device, state, keepsWorking: keepsWorking)
         return .json(["state": .string(state.rawValue), "keeps_working": .bool(keepsWorking)])
     }

@@ -7,7 +7,7 @@ internal import PusherProtocol
 /// `GET /apps/{app}/sessions/{session}/participants` and `PUT|DELETE …/participants/{user}`: the roster, kept by the backend.
 struct ParticipantsResource: Sendable {
     let directory: any PeopleStore
-    let desk: any AttendancePort
+    let delivery: any AttendancePort
     let time: any TimeSource
     let definitions: @Sendable () -> DefinitionSet
 
@@ -18,7 +18,7 @@ struct ParticipantsResource: Sendable {
         guard request.method == "GET" else { throw APIError.methodNotAllowed(request.method, allowed: ["GET"]) }
         guard let session = try await directory.session(app: app, id: try Field.sessionID(id)) else { throw APIError.noSuchSession(id) }
         let roster = try await directory.roster(app: app, session: id).sorted { $0.participant.number < $1.participant.number }
-        let presence = await desk.presence(app: app, session: session, users: roster.map(\.participant.user))
+        let presence = await delivery.presence(app: app, session: session, users: roster.map(\.participant.user))
         let entries = roster.map { entry in
             var members = Self.members(entry.participant)
             let present = presence[entry.participant.user]
@@ -60,7 +60,7 @@ struct ParticipantsResource: Sendable {
             let found = try await directory.session(app: app, id: session)
             _ = try await directory.deleteParticipant(app: app, session: session, user: user)
             // Also for a user off the roster: an earlier request may have ended half-way.
-            if let found { await desk.removed(found, user: user) }
+            if let found { await delivery.removed(found, user: user) }
             return .json([:])
         default: throw APIError.methodNotAllowed(request.method, allowed: ["PUT", "DELETE"])
         }
@@ -76,7 +76,7 @@ struct ParticipantsResource: Sendable {
         try channels.check(user: user, session: session, definition: definition)
         let role = try Self.role(body, definition)
         let participant = try await directory.putParticipant(app: app, session: id, user: user, name: name, email: email, role: role)
-        await desk.rosterChanged(app: app, session: id, user: user)
+        await delivery.rosterChanged(app: app, session: id, user: user)
         return .json(.object(Self.members(participant)))
     }
 

@@ -8,19 +8,19 @@ internal import PusherProtocol
 struct PusherAuthResource: Sendable {
     let bearers: BearerCheck
     let directory: any PeopleStore
-    let desk: any AttendancePort
+    let delivery: any AttendancePort
     let time: any TimeSource
     let definitions: @Sendable () -> DefinitionSet
     private let channelPace = PaceGate("channel authorizations of this participant", .authorizations)
     private let userPace = PaceGate("sign-ins of this participant")
 
     init(
-        bearers: BearerCheck, directory: any PeopleStore, desk: any AttendancePort, time: any TimeSource,
+        bearers: BearerCheck, directory: any PeopleStore, delivery: any AttendancePort, time: any TimeSource,
         definitions: @escaping @Sendable () -> DefinitionSet
     ) {
         self.bearers = bearers
         self.directory = directory
-        self.desk = desk
+        self.delivery = delivery
         self.time = time
         self.definitions = definitions
     }
@@ -48,7 +48,7 @@ struct PusherAuthResource: Sendable {
         await bind(socketID, bearer, to: channel)
         // Removed in the meantime: revokes the binding.
         guard try await directory.participant(app: bearer.app.id, session: session.id, user: participant.user) != nil else {
-            await desk.removed(session, user: participant.user)
+            await delivery.removed(session, user: participant.user)
             throw APIError.unauthorized("the participant was removed from the session: join again")
         }
         let auth = SubscriptionAuth.sign(
@@ -83,7 +83,7 @@ struct PusherAuthResource: Sendable {
 
     /// Before the answer goes out, because the client subscribes as soon as it arrives.
     private func bind(_ socketID: SocketID, _ bearer: Bearer, to channel: ChannelName?) async {
-        await desk.bind(
+        await delivery.bind(
             socketID, app: bearer.app.id, user: bearer.participant.user, device: bearer.device, channel: channel)
     }
 

@@ -7,7 +7,7 @@ internal import PusherProtocol
 struct ReceiptsResource: Sendable {
     let store: any DeliveryStore
     let directory: any PeopleStore
-    let desk: any AttendancePort
+    let delivery: any AttendancePort
     let definitions: @Sendable () -> DefinitionSet
 
     /// Both settle the recipient, because an opened notification has arrived.
@@ -31,7 +31,7 @@ struct ReceiptsResource: Sendable {
             // The same answer for an unknown id and for another person's.
             throw APIError(404, "no event of yours has this id: send the nid of a notification, or the event_id of an event, as it came")
         }
-        await desk.received(
+        await delivery.received(
             AppReceipt(
                 event: event, app: app, channel: target.event.channel, user: user, device: bearer.device, recipient: target.recipient,
                 isOfNotification: isOfNotification))

@@ -6,7 +6,7 @@ internal import HubJSON
 /// `PUT|GET|DELETE /apps/{app}/sessions/{session}`: sessions, made and ended by the backend.
 struct SessionsResource: Sendable {
     let directory: any PeopleStore
-    let desk: any AttendancePort
+    let delivery: any AttendancePort
     let definitions: @Sendable () -> DefinitionSet
 
     /// Bytes of `attributes` as compact JSON: every event reads its session.
@@ -47,7 +47,7 @@ struct SessionsResource: Sendable {
         guard let session = try await directory.session(app: app, id: id) else { return .json([:]) }
         let participants = try await directory.participants(app: app, session: id)
         guard try await directory.deleteSession(app: app, id: id) else { return .json([:]) }
-        await desk.sessionEnded(session, users: participants.map(\.user))
+        await delivery.sessionEnded(session, users: participants.map(\.user))
         return .json([:])
     }
 

@@ -40,7 +40,7 @@ package final class ChannelEngine {
     var users = UserRegistry()
     var receiptCursor = ReceiptCursor()
     /// Channels with events whose PING has not been sent yet.
-    var unprobedChannels: [Channel] = []
+    var unpingedChannels: [Channel] = []
     private var cache = EventCache()
     let facts: FactLog
     /// Reports of this turn for delivery, until `takeReports`.
@@ -147,7 +147,7 @@ package final class ChannelEngine {
         connections[UInt32(connection.slot)] = Connection(
             id: connection, app: app, socketID: socketID, isBrowser: client == "js", address: address)
         send(ServerEvent.connectionEstablished(socketID: socketID, activityTimeoutSeconds: app.activityTimeoutSeconds), to: connection)
-        sink.probe(connection, pingAfter: app.pingInterval, pongWithin: app.pongTimeout)
+        sink.watchSilence(connection, pingAfter: app.pingInterval, pongWithin: app.pongTimeout)
     }
 
     /// Sends a fatal error and closes with the same code. Old clients read the error, new clients the close frame.
@@ -308,7 +308,7 @@ package final class ChannelEngine {
         if !isBehind {
             announcePresence()
             announceCounts()
-            sendProbes()
+            sendReceiptPings()
             latency.goOut()
         }
         unsafe fanOut.flush(writesMax: writesPerPieceMax, sink: sink)

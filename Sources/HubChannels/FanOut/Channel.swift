@@ -23,9 +23,9 @@ final class Channel {
     /// The channel has a definition: delivery receives reports about its subscribers.
     var isWatched: Bool
     /// Events whose PING has not been sent yet.
-    var unprobed: [UInt64] = []
+    var unpinged: [UInt64] = []
     /// Earliest time of the next PING.
-    var probePace = ReceiptPingPace()
+    var pingPace = ReceiptPingPace()
     /// Highest ticket of all subscribers so far.
     private(set) var newestTicket: UInt64 = 0
 

@@ -14,7 +14,7 @@ package protocol DeliverySink: AnyObject {
     /// Sends a close frame and ends the connection.
     func close(_ connection: ConnectionID, code: UInt16, reason: String)
     /// Begins to watch the connection for silence.
-    func probe(_ connection: ConnectionID, pingAfter: Duration, pongWithin: Duration)
+    func watchSilence(_ connection: ConnectionID, pingAfter: Duration, pongWithin: Duration)
 }
 
 extension DeliverySink {

@@ -60,25 +60,25 @@ extension ChannelEngine {
 
     /// Requests a PING after this event: at the end of the turn, or later while events stream.
     func wantReceipt(_ event: UInt64, on channel: Channel) {
-        if channel.unprobed.isEmpty { unprobedChannels.append(channel) }
-        channel.unprobed.append(event)
+        if channel.unpinged.isEmpty { unpingedChannels.append(channel) }
+        channel.unpinged.append(event)
     }
 
     /// Appends due PINGs to the same write as their events.
-    func sendProbes() {
-        guard !unprobedChannels.isEmpty else { return }
+    func sendReceiptPings() {
+        guard !unpingedChannels.isEmpty else { return }
         let now = time.monotonicNanoseconds
-        unprobedChannels.removeAll { channel in
-            guard channel.probePace.take(now: now) else { return false }
+        unpingedChannels.removeAll { channel in
+            guard channel.pingPace.take(now: now) else { return false }
             let (cursor, ping) = receiptCursor.next()
-            probe(channel, cursor, ping)
-            reports.append(.probed(events: channel.unprobed, cursor: cursor))
-            channel.unprobed.removeAll(keepingCapacity: true)
+            sendReceiptPing(channel, cursor, ping)
+            reports.append(.pinged(events: channel.unpinged, cursor: cursor))
+            channel.unpinged.removeAll(keepingCapacity: true)
             return true
         }
     }
 
-    private func probe(_ channel: Channel, _ cursor: UInt64, _ ping: [UInt8]) {
+    private func sendReceiptPing(_ channel: Channel, _ cursor: UInt64, _ ping: [UInt8]) {
         if channel.count == 0 { return }
         if channel.pageCount == 0 { return unsafe fanOut.append(ping, to: channel, sink: sink) }
         channel.pings.append(cursor)

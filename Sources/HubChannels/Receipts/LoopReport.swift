@@ -18,7 +18,7 @@ package enum LoopReport: Sendable, Equatable {
     case state(ConnectionID, DeclaredAppState, keepsWorking: Bool = false)
     case disconnected(ConnectionID, Departure)
     /// A PING with this cursor went to every subscriber on this loop after these events; pages got a `pusher:ping`.
-    case probed(events: [UInt64], cursor: UInt64)
+    case pinged(events: [UInt64], cursor: UInt64)
     /// A PING with this cursor went to the connections of `EngineMessage.prove`.
     case proving(event: UInt64, cursor: UInt64)
     /// These missed events and a PING with this cursor went to the connection. Cursor 0: nothing went, because the subscription had ended.

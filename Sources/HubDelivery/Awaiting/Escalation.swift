@@ -175,7 +175,7 @@ package struct Escalation {
     }
 
     /// Notes the cursor of the PING that followed the event on a loop.
-    package mutating func probed(_ number: UInt64, loop: Int, cursor: UInt64) {
+    package mutating func pinged(_ number: UInt64, loop: Int, cursor: UInt64) {
         open[number]?.cursors[loop] = cursor
     }
 

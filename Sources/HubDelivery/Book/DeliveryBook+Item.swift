@@ -40,7 +40,7 @@ extension DeliveryBook {
         /// `mayReturn`: the end was no goodbye, so the device counts as on its way back.
         case disconnected(ConnectionID, socket: String, mayReturn: Bool)
         /// A PING with this cursor went to every subscriber after these events.
-        case probed(events: [UInt64], cursor: UInt64)
+        case pinged(events: [UInt64], cursor: UInt64)
         /// A PING with this cursor went to the connections of `Effect.prove`.
         case proving(event: UInt64, cursor: UInt64)
         /// Replays went out with a PING after them. Cursor 0: the subscription had ended.

@@ -22,7 +22,7 @@ extension DeliveryBook {
             attendance.setState(connection, state, keepsWorking: keepsWorking)
             // An app's first word often follows its answer to the replay.
             if state == .foreground { return stop(replays.takeUnseen(connection), at: now) }
-        case .probed(let events, let cursor): for event in events { escalation.probed(event, loop: loop, cursor: cursor) }
+        case .pinged(let events, let cursor): for event in events { escalation.pinged(event, loop: loop, cursor: cursor) }
         case .proving(let event, let cursor): escalation.proving(event, loop: loop, cursor: cursor)
         case .replayed(let connection, let tokens, let cursor):
             for replay in tokens.compactMap({ replays.wrote($0, cursor: cursor, now: now.monotonic) }) {

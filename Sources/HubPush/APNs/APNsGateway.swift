@@ -51,7 +51,7 @@ package final class APNsGateway: ClosablePushGateway {
 
         func stop(_ reason: String) { gate.withLock(at: time) { _ = $0.stop(reason, now: $1) } }
 
-        /// Notes an accepted push, which ends a stop if it was the probe.
+        /// Notes an accepted push, which ends a stop if it was the trial.
         func accepted() {
             if gate.withLock({ $0.accepted() }) { tokens.reset() }
         }
@@ -334,7 +334,7 @@ extension APNsGateway {
 extension APNsGateway {
     /// Sends a notification to a non-existent device. If APNs complains of the token only, then key, team and topic are right.
     /// No phone gets it, and neither gates nor judges count it.
-    package func probe(_ environment: APNsEnvironment, completion: @escaping @Sendable (CredentialCheck) -> Void) {
+    package func checkCredentials(_ environment: APNsEnvironment, completion: @escaping @Sendable (CredentialCheck) -> Void) {
         let side = side(environment)
         let lane = side.lane
         let asked = "a push to a device token that cannot exist (\(side.name))"

@@ -269,7 +269,7 @@ extension FCMGateway {
 extension FCMGateway {
     /// Validates a message to a topic without subscribers, without sending it. This checks account, role, API and project.
     /// No gate counts it.
-    package func probe(completion: @escaping @Sendable (CredentialCheck) -> Void) {
+    package func checkCredentials(completion: @escaping @Sendable (CredentialCheck) -> Void) {
         let asked = "a message that is only checked, not sent (\(lane.title))"
         let body = Array(#"{"validate_only":true,"message":{"topic":"tandem-check","data":{"check":"live"}}}"#.utf8)
         let now = time.wallMilliseconds

@@ -54,11 +54,11 @@ struct LaneAdmission {
     private struct Places {
         var free: Int
         var freeUnproven: Int
-        /// A push of this batch is a probe, so the others wait for its end.
-        var hasProbe = false
+        /// A push of this batch is a trial, so the others wait for its end.
+        var hasTrial = false
     }
 
-    /// Takes rate tokens and probes for the pushes. `entered` takes their places among those in flight.
+    /// Takes rate tokens and trials for the pushes. `entered` takes their places among those in flight.
     /// - Parameters:
     ///   - topic: stop of the app's topic; nil: open.
     ///   - window: calls that the client allows at once at present.
@@ -72,17 +72,17 @@ struct LaneAdmission {
     private mutating func admit(
         _ candidate: PushCandidate, _ places: inout Places, topic: LaneStop?, rate: inout LaneRate, now: UInt64
     ) -> PushAdmission {
-        if places.hasProbe { return .wait(again: nil) }
+        if places.hasTrial { return .wait(again: nil) }
         // 1. The topic.
         if let topic {
-            guard topic.isProbeDue else { return .wait(again: topic.again) }
-            places.hasProbe = true
+            guard topic.isTrialDue else { return .wait(again: topic.again) }
+            places.hasTrial = true
         }
         // 2. The lane's gate, and 3. the breaker.
         if let stop = stop(now: now) {
-            guard stop.isProbeDue else { return .wait(again: stop.again) }
-            if breaker.isOpen { breaker.probe(now: now) }
-            places.hasProbe = true
+            guard stop.isTrialDue else { return .wait(again: stop.again) }
+            if breaker.isOpen { breaker.beginTrial(now: now) }
+            places.hasTrial = true
             return .go
         }
         // 4. Room in the lane, and in the share of unproven tokens.
@@ -105,12 +105,12 @@ struct LaneAdmission {
     /// The same questions for a whole route, without those about a single device. Reserves nothing.
     mutating func room(isUnproven: Bool, topic: LaneStop? = nil, window: Int, now: UInt64) -> PushRoom {
         if let topic {
-            guard topic.isProbeDue else { return PushRoom(count: 0, urgent: 0, again: topic.again) }
+            guard topic.isTrialDue else { return PushRoom(count: 0, urgent: 0, again: topic.again) }
             let room = room(isUnproven: isUnproven, window: window, now: now)
             return PushRoom(count: min(1, room.count), urgent: min(1, room.urgent), again: room.again)
         }
         if let stop = stop(now: now) {
-            return stop.isProbeDue ? PushRoom(count: 1, urgent: 1) : PushRoom(count: 0, urgent: 0, again: stop.again)
+            return stop.isTrialDue ? PushRoom(count: 1, urgent: 1) : PushRoom(count: 0, urgent: 0, again: stop.again)
         }
         let free = free(isUnproven: isUnproven, window: window)
         guard free > 0 else { return PushRoom(count: 0, urgent: 0) }
@@ -193,18 +193,18 @@ struct LaneAdmission {
 
 /// A stop of a lane or topic at one moment.
 struct LaneStop: Equatable {
-    /// Time until the next probe; zero: the next push is the probe.
+    /// Time until the next trial; zero: the next push is the trial.
     var wait: Duration
-    /// A probe is in flight.
-    var isProbing: Bool
+    /// A trial is in flight.
+    var isOnTrial: Bool
 
-    var isProbeDue: Bool { wait <= .zero }
+    var isTrialDue: Bool { wait <= .zero }
 
-    /// Wait of a push before it asks again; nil: until the probe's end.
-    var again: Duration? { isProbing ? nil : wait }
+    /// Wait of a push before it asks again; nil: until the trial's end.
+    var again: Duration? { isOnTrial ? nil : wait }
 
     /// Both stops together.
     func joined(_ other: LaneStop) -> LaneStop {
-        LaneStop(wait: max(wait, other.wait), isProbing: isProbing || other.isProbing)
+        LaneStop(wait: max(wait, other.wait), isOnTrial: isOnTrial || other.isOnTrial)
     }
 }

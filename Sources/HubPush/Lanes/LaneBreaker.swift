@@ -1,6 +1,6 @@
 /// Keeps a lane from sending into an outage: a pure state machine alongside `LaneGate`, which handles wrong credentials.
 ///
-/// A closed breaker counts consecutive failures. An open one admits one probe after each hold; an answer to the probe closes it,
+/// A closed breaker counts consecutive failures. An open one admits one trial after each hold; an answer to the trial closes it,
 /// and the lane then ramps up. Waiting pushes count no attempt.
 struct LaneBreaker: Equatable {
     /// Consecutive pushes without an answer, or with a 5xx, that make an outage.
@@ -14,10 +14,10 @@ struct LaneBreaker: Equatable {
     private var failures = 0
     private var until: UInt64 = 0
     private var hold: UInt64 = 0
-    private(set) var isProbing = false
+    private(set) var isOnTrial = false
     private var closedAt: UInt64?
 
-    /// Nil: closed. Zero: a probe is due.
+    /// Nil: closed. Zero: a trial is due.
     /// - Parameter now: nanoseconds of the monotonic clock, like all times here.
     func wait(now: UInt64) -> Duration? {
         guard isOpen else { return nil }
@@ -25,12 +25,12 @@ struct LaneBreaker: Equatable {
     }
 
     /// Nil: closed.
-    func stop(now: UInt64) -> LaneStop? { wait(now: now).map { LaneStop(wait: $0, isProbing: isProbing) } }
+    func stop(now: UInt64) -> LaneStop? { wait(now: now).map { LaneStop(wait: $0, isOnTrial: isOnTrial) } }
 
-    /// Notes that a probe is sent. Other pushes wait for its result, or for the next hold if there is none.
-    mutating func probe(now: UInt64) {
-        assert(isOpen, "a probe of a lane without an outage")
-        isProbing = true
+    /// Notes that a trial is sent. Other pushes wait for its result, or for the next hold if there is none.
+    mutating func beginTrial(now: UInt64) {
+        assert(isOpen, "a trial of a lane without an outage")
+        isOnTrial = true
         until = now + hold
     }
 
@@ -38,11 +38,11 @@ struct LaneBreaker: Equatable {
     /// - Returns: whether the breaker opens.
     mutating func failed(now: UInt64) -> Bool {
         if isOpen {
-            // Only a failed probe extends the hold, not pushes that were in flight when the breaker opened.
-            if isProbing {
+            // Only a failed trial extends the hold, not pushes that were in flight when the breaker opened.
+            if isOnTrial {
                 hold = min(Self.holdMax, hold * 2)
                 until = now + hold
-                isProbing = false
+                isOnTrial = false
             }
             return false
         }
@@ -50,7 +50,7 @@ struct LaneBreaker: Equatable {
         guard failures >= Self.failuresMax else { return false }
         let isRelapse = closedAt.map { now < $0 + Self.relapse } ?? false
         hold = isRelapse ? min(Self.holdMax, hold * 2) : Self.holdFirst
-        (isOpen, isProbing, failures, until) = (true, false, 0, now + hold)
+        (isOpen, isOnTrial, failures, until) = (true, false, 0, now + hold)
         return true
     }
 
@@ -58,8 +58,8 @@ struct LaneBreaker: Equatable {
     /// - Returns: whether the breaker closes.
     mutating func answered(now: UInt64) -> Bool {
         failures = 0
-        guard isOpen, isProbing else { return false }
-        (isOpen, isProbing, closedAt) = (false, false, now)
+        guard isOpen, isOnTrial else { return false }
+        (isOpen, isOnTrial, closedAt) = (false, false, now)
         return true
     }
 }

@@ -8,7 +8,7 @@ package struct LaneCounters: Sendable {
         case open
         /// Stopped by wrong credentials or configuration.
         case stopped
-        /// The gateway does not answer; single pushes probe it.
+        /// The gateway does not answer; single pushes try it.
         case outage
     }
 

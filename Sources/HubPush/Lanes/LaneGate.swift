@@ -3,7 +3,7 @@ internal import HubDelivery
 /// Keeps a lane from sending with wrong credentials or configuration: a pure state machine. For outages of the gateway
 /// see `LaneBreaker`.
 ///
-/// A stopped lane admits one probe after a while. Each further refusal doubles the wait. Other pushes wait meanwhile,
+/// A stopped lane admits one trial after a while. Each further refusal doubles the wait. Other pushes wait meanwhile,
 /// or get a retry outcome if sent without admission, so they are lost only by expiring.
 struct LaneGate: Equatable {
     static let holdFirst: UInt64 = 60 * nanosecondsPerSecond
@@ -12,15 +12,15 @@ struct LaneGate: Equatable {
     private(set) var reason: String?
     private var until: UInt64 = 0
     private var hold: UInt64 = 0
-    private(set) var isProbing = false
+    private(set) var isOnTrial = false
 
-    /// Time until the next probe. Nil: open; zero: the next push is the probe.
+    /// Time until the next trial. Nil: open; zero: the next push is the trial.
     func wait(now: UInt64) -> Duration? {
         reason.map { _ in .nanoseconds(Int64(clamping: until > now ? until - now : 0)) }
     }
 
     /// Nil: open.
-    func stop(now: UInt64) -> LaneStop? { wait(now: now).map { LaneStop(wait: $0, isProbing: isProbing) } }
+    func stop(now: UInt64) -> LaneStop? { wait(now: now).map { LaneStop(wait: $0, isOnTrial: isOnTrial) } }
 
     /// Nil if a push may go out; otherwise its outcome without sending.
     mutating func refusal(now: UInt64) -> PushOutcome? {
@@ -32,9 +32,9 @@ struct LaneGate: Equatable {
     mutating func admit(now: UInt64) -> (reason: String, wait: Duration)? {
         guard let reason else { return nil }
         guard now < until else {
-            // This push is the probe; others wait for its result.
+            // This push is the trial; others wait for its result.
             until = now + hold
-            isProbing = true
+            isOnTrial = true
             return nil
         }
         return (reason, .nanoseconds(Int64(clamping: until - now)))
@@ -43,19 +43,19 @@ struct LaneGate: Equatable {
     /// - Returns: true if the lane was open before, so that one report covers all pushes in flight.
     mutating func stop(_ reason: String, now: UInt64) -> Bool {
         let wasOpen = self.reason == nil
-        // Only a failed probe extends the stop, not pushes that were in flight at the first refusal.
-        guard wasOpen || isProbing else { return false }
-        assert(!(wasOpen && isProbing), "a probe of an open lane")
+        // Only a failed trial extends the stop, not pushes that were in flight at the first refusal.
+        guard wasOpen || isOnTrial else { return false }
+        assert(!(wasOpen && isOnTrial), "a trial of an open lane")
         hold = wasOpen ? Self.holdFirst : min(Self.holdMax, hold * 2)
-        isProbing = false
+        isOnTrial = false
         self.reason = reason
         until = now + hold
         return wasOpen
     }
 
-    /// - Returns: true if this ends a stop. Only a probe does, not pushes that were in flight when the lane stopped.
+    /// - Returns: true if this ends a stop. Only a trial does, not pushes that were in flight when the lane stopped.
     mutating func accepted() -> Bool {
-        guard reason != nil, isProbing else { return false }
+        guard reason != nil, isOnTrial else { return false }
         self = LaneGate()
         return true
     }

@@ -118,7 +118,7 @@ final class DeliveryTask {
             .disconnected(
                 connection, socket: service.process.socketID(of: connection).description,
                 mayReturn: departure == .abnormal || departure == .server)
-        case .probed(let events, let cursor): .probed(events: events, cursor: cursor)
+        case .pinged(let events, let cursor): .pinged(events: events, cursor: cursor)
         case .proving(let event, let cursor): .proving(event: event, cursor: cursor)
         case .replayed(let connection, let tokens, let cursor): .replayed(connection, tokens: tokens, cursor: cursor)
         case .receipt(let connection, let cursor, _): .receipt(connection, cursor: cursor)

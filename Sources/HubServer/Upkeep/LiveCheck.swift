@@ -15,37 +15,37 @@ package struct LiveCheck: Sendable, Equatable {
     /// Sends one harmless request to each gateway; no device gets anything.
     /// - Throws: `badConfiguration` if a credential cannot be read.
     package static func run(_ configuration: Configuration) async throws(ServerError) -> LiveCheck {
-        let probes: CredentialChecks
+        let checks: CredentialChecks
         do throws(PushConfigurationError) {
-            probes = try CredentialChecks(
+            checks = try CredentialChecks(
                 try Server.credentials(configuration), time: SystemTime(),
                 logger: Logger(label: "tandem.check") { _ in SwiftLogNoOpLogHandler() })
         } catch {
             throw ServerError(.badConfiguration, "\(error)")
         }
-        return LiveCheck(await probes.run())
+        return LiveCheck(await checks.run())
     }
 
     init(_ answers: [CredentialChecks.Answer]) {
         for answer in answers {
             let name = [answer.provider == .apns ? "APNs" : "FCM", answer.environment?.rawValue].compactMap { $0 }.joined(separator: " ")
-            let probe = answer.probe
+            let check = answer.check
             var verdict: String
-            switch probe.verdict {
+            switch check.verdict {
             case .good: verdict = "good"
             case .failed:
                 verdict = "failed"
                 failed += 1
             case .otherEnvironmentOnly
-            where answers.contains(where: { $0.place == answer.place && $0.provider == .apns && $0.probe.verdict == .good }):
+            where answers.contains(where: { $0.place == answer.place && $0.provider == .apns && $0.check.verdict == .good }):
                 // A key for one environment is a choice, as long as another key works in the other.
                 verdict = "unusable"
             case .refused, .otherEnvironmentOnly:
                 verdict = "refused"
                 refused += 1
             }
-            verdict += ": \(name) (\(answer.place)): asked \(probe.asked); answered \(probe.answered)"
-            if let advice = probe.advice { verdict += "; \(advice)" }
+            verdict += ": \(name) (\(answer.place)): asked \(check.asked); answered \(check.answered)"
+            if let advice = check.advice { verdict += "; \(advice)" }
             lines.append(verdict)
         }
     }

@@ -14,7 +14,7 @@ final class ScheduledPublishes: SchedulePort {
     private let alarm = Alarm()
     private let store: any DeliveryStore
     private let apps: AppDirectory
-    private let desk: any EventPort
+    private let delivery: any EventPort
     private let time: any TimeSource
     private let logger: Logger
 
@@ -25,10 +25,10 @@ final class ScheduledPublishes: SchedulePort {
     /// Longest sleep in milliseconds: due times are the wall clock's, which an operator may set.
     static let sleepMillisecondsMax: Int64 = 30_000
 
-    init(store: any DeliveryStore, apps: AppDirectory, desk: any EventPort, time: any TimeSource, logger: Logger) {
+    init(store: any DeliveryStore, apps: AppDirectory, delivery: any EventPort, time: any TimeSource, logger: Logger) {
         self.store = store
         self.apps = apps
-        self.desk = desk
+        self.delivery = delivery
         self.time = time
         self.logger = logger
     }
@@ -88,7 +88,7 @@ final class ScheduledPublishes: SchedulePort {
         for (index, publish) in due.enumerated() {
             do throws(PublishRefusal) {
                 let command = try command(publish) { continuation.yield((index, $0)) }
-                if !desk.submit(command) {
+                if !delivery.submit(command) {
                     continuation.yield((index, PublishRefusal(status: 503, sentence: "too many publishes are waiting to be stored")))
                 }
             } catch {

@@ -69,9 +69,9 @@ package import HubCore
     private var stoppingTicks = 0
 
     /// An unmasked PING (RFC 6455, 5.5.2). A PONG has the payload of its PING.
-    private static let ping: [UInt8] = [0x89, 0x01, probeMark]
-    /// The first byte of a probe's payload; other payloads are the delegate's.
-    package static let probeMark = UInt8(ascii: "t")
+    private static let ping: [UInt8] = [0x89, 0x01, silenceMark]
+    /// The first byte of the silence watch's payload; other payloads are the delegate's.
+    package static let silenceMark = UInt8(ascii: "t")
 
     /// Counters of a loop since its start. Plain numbers, read on the loop's thread.
     package struct Counters: Sendable {
@@ -85,7 +85,7 @@ package import HubCore
         package var bytes: UInt64 = 0
         /// Connections closed because they did not read fast enough.
         package var slowConsumers: UInt64 = 0
-        /// PINGs sent by probes.
+        /// PINGs of the silence watch.
         package var pings: UInt64 = 0
         /// Messages received, whole or in pieces.
         package var received: UInt64 = 0
@@ -147,7 +147,7 @@ package import HubCore
     /// Sends a PING after `pingAfter` of inbound silence, from now on. Reports the connection silent when nothing
     /// arrives for `pongWithin` more. Both are rounded up to ticks. Anything inbound proves life, PINGs and PONGs
     /// included.
-    package func probe(_ connection: ConnectionID, pingAfter: Duration, pongWithin: Duration) {
+    package func watchSilence(_ connection: ConnectionID, pingAfter: Duration, pongWithin: Duration) {
         assertOnThread()
         guard let state = unsafe state(connection) else { return }
         unsafe state.pointee.pingAfterTicks = ticks(pingAfter)
@@ -258,7 +258,7 @@ package import HubCore
         tick &+= 1
         assert(isConsistent, "loop \(index) has \(table.count) connections, \(queues.count) queues and \(queuedMemory.bytes) bytes")
         unsafe wheel.takeDue(at: tick, into: &due, table: table.base)
-        for slot in due { unsafe probeDue(slot, table.base + Int(slot)) }
+        for slot in due { unsafe silenceDue(slot, table.base + Int(slot)) }
         enforceDeadlines()
         if isStopping {
             stoppingTicks += 1
@@ -272,7 +272,7 @@ package import HubCore
         return milliseconds < 0 ? nil : UInt32(clamping: milliseconds / Int(LoopOptions.tickMilliseconds))
     }
 
-    private func probeDue(_ slot: UInt32, _ state: UnsafeMutablePointer<ConnectionState>) {
+    private func silenceDue(_ slot: UInt32, _ state: UnsafeMutablePointer<ConnectionState>) {
         if unsafe state.pointee.condition == .closing { return unsafe closingDue(slot, state) }
         guard unsafe state.pointee.condition == .open || state.pointee.condition == .behind else { return }
         let silence = unsafe tick &- state.pointee.lastInboundTick

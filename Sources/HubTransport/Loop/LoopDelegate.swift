@@ -40,17 +40,17 @@ package protocol LoopDelegate: AnyObject {
     func connection(_ connection: ConnectionID, received text: UnsafeRawBufferPointer)
     /// A whole binary message. The bytes are valid during the call only.
     func connection(_ connection: ConnectionID, receivedBinary bytes: UnsafeRawBufferPointer)
-    /// A frame that no other call reports: a fragment of an unfinished message, a PING, or a probe's PONG without a
+    /// A frame that no other call reports: a fragment of an unfinished message, a PING, or a PONG of the silence watch without a
     /// PING.
     func connectionReceivedFrame(_ connection: ConnectionID)
     /// A message grew past `LoopOptions.messageBytesMax`; it is dropped, and the delegate is expected to close.
     func connectionReceivedTooMuch(_ connection: ConnectionID)
-    /// No PONG came in the time given to `Loop.probe`; the delegate is expected to close with 4201.
+    /// No PONG came in the time given to `Loop.watchSilence`; the delegate is expected to close with 4201.
     func connectionIsSilent(_ connection: ConnectionID)
     /// The send queue's bound was exceeded; the queue is about to be dropped. The delegate is expected to close with
     /// 4100; otherwise the transport does.
     func connectionIsSlow(_ connection: ConnectionID)
-    /// A PONG arrived; those of the loop's own probes are not reported. The bytes are valid during the call only.
+    /// A PONG arrived; those of the silence watch are not reported. The bytes are valid during the call only.
     func connection(_ connection: ConnectionID, receivedPong payload: UnsafeRawBufferPointer)
     /// The connection is gone; its id will never be valid again.
     func connectionClosed(_ connection: ConnectionID, end: ConnectionEnd)

@@ -33,7 +33,7 @@ package struct LoopOptions: Sendable {
     /// The default of every limit; no TLS, and no trusted proxy.
     package init() {}
 
-    /// Unit of the loop's clock and of every probe: a finer one needs more wake-ups of an idle server.
+    /// Unit of the loop's clock and of the silence watch: a finer one needs more wake-ups of an idle server.
     package static let tickMilliseconds: UInt64 = 250
     /// The most bytes libwebsockets hands to the kernel in one go: a whole flushed batch.
     static let writeBytesMax = 1 << 17

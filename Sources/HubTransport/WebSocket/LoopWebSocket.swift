@@ -83,7 +83,7 @@ extension Loop {
     }
 
     private func receivedPong(_ slot: UInt32, _ state: UnsafeMutablePointer<ConnectionState>, _ payload: UnsafeRawBufferPointer) {
-        if unsafe payload.first == Self.probeMark {
+        if unsafe payload.first == Self.silenceMark {
             // Each PING of the loop counts one PONG; further ones are reported as plain frames.
             if unsafe state.pointee.pingTick == 0 { delegate?.connectionReceivedFrame(id(slot)) }
             unsafe state.pointee.pingTick = 0

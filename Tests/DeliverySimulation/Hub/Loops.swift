@@ -18,10 +18,10 @@ struct SimLoops {
 
     struct LoopChannel {
         var subscribers: [Int] = []
-        var unprobed: [UInt64] = []
+        var unpinged: [UInt64] = []
         /// As the loops' pace of PINGs: when all that were sent would have gone out at one for each interval.
-        var probesPaidAt: Int64 = 0
-        var isProbePlanned = false
+        var pingsPaidAt: Int64 = 0
+        var isPingPlanned = false
     }
 
     /// A loop's long turn.
@@ -33,8 +33,8 @@ struct SimLoops {
 
 extension Simulation {
     /// A hub's pace of PINGs after events of one channel; shorter bursts, so that many events have to wait for theirs.
-    private static let probeInterval: Int64 = 250
-    private static let probeBurst: Int64 = 2
+    private static let pingInterval: Int64 = 250
+    private static let pingBurst: Int64 = 2
 
     /// One event reaches a loop.
     func fanOut(_ release: DeliveryBook.Release, loop: Int) {
@@ -54,27 +54,27 @@ extension Simulation {
             write(.frame(event.index, replay: 0), to: index)
         }
         guard let number = release.receipt else { return event.cursors[loop] = 0 }
-        loopsState.channels[loop][event.channel].unprobed.append(number)
+        loopsState.channels[loop][event.channel].unpinged.append(number)
         let channel = loopsState.channels[loop][event.channel]
-        let late = channel.probesPaidAt - Self.probeInterval * (Self.probeBurst - 1) - now
+        let late = channel.pingsPaidAt - Self.pingInterval * (Self.pingBurst - 1) - now
         if late <= 0 {
-            probe(loop: loop, channel: event.channel)
-        } else if !channel.isProbePlanned {
-            loopsState.channels[loop][event.channel].isProbePlanned = true
-            schedule(late, .probe(life: life, loop: loop, channel: event.channel))
+            receiptPing(loop: loop, channel: event.channel)
+        } else if !channel.isPingPlanned {
+            loopsState.channels[loop][event.channel].isPingPlanned = true
+            schedule(late, .receiptPing(life: life, loop: loop, channel: event.channel))
         }
     }
 
-    func probe(loop: Int, channel: Int) {
-        loopsState.channels[loop][channel].isProbePlanned = false
-        let numbers = loopsState.channels[loop][channel].unprobed
+    func receiptPing(loop: Int, channel: Int) {
+        loopsState.channels[loop][channel].isPingPlanned = false
+        let numbers = loopsState.channels[loop][channel].unpinged
         guard !numbers.isEmpty else { return }
-        loopsState.channels[loop][channel].unprobed = []
-        loopsState.channels[loop][channel].probesPaidAt = max(loopsState.channels[loop][channel].probesPaidAt, now) + Self.probeInterval
+        loopsState.channels[loop][channel].unpinged = []
+        loopsState.channels[loop][channel].pingsPaidAt = max(loopsState.channels[loop][channel].pingsPaidAt, now) + Self.pingInterval
         let cursor = nextCursor(loop)
         for connection in loopsState.channels[loop][channel].subscribers { ask(connection, cursor) }
         for number in numbers { if let event = hub.numbers[number] { events[event].cursors[loop] = cursor } }
-        report(.probed(events: numbers, cursor: cursor), loop: loop)
+        report(.pinged(events: numbers, cursor: cursor), loop: loop)
     }
 
     /// A browser's network process answers PINGs for a page.

@@ -34,7 +34,7 @@ extension Simulation {
         case .loop(_, _, .hear) where settings.broken == .dueBeforeLoops: return false
         case .publication(let life, let its, _) where life == self.life: loop = its
         case .loop(let life, let its, _) where life == self.life: loop = its
-        case .probe(let life, let its, _) where life == self.life: loop = its
+        case .receiptPing(let life, let its, _) where life == self.life: loop = its
         case .up(let index, let message) where connections[index].life == life:
             loop = connections[index].id.loop
             if isUp, loopsState.stalls[loop] != nil { noteWaiting(message, of: connections[index], index) }

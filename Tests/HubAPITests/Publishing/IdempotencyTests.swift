@@ -26,9 +26,9 @@ struct IdempotencyTests {
                 let again = try await stage.send("POST", path, body, headers: Self.key)
                 #expect(again.status == 200 && again.body == first.body && again[header: "Idempotency-Replayed"] == "true")
             }
-            #expect(stage.desk.taken == 1 && stage.publications == 0)
+            #expect(stage.delivery.taken == 1 && stage.publications == 0)
             #expect(try await stage.send("POST", path, body, headers: ["idempotency-key": "order-18"]).status == 200)
-            #expect(stage.desk.taken == 2)
+            #expect(stage.delivery.taken == 2)
         }
     }
 
@@ -38,12 +38,12 @@ struct IdempotencyTests {
         let body = #"{"name":"n","channel":"room","data":"d","idempotency_key":"order-17"}"#
         _ = try await stage.send("POST", "/events", body)
         #expect(try await stage.send("POST", "/events", body)[header: "Idempotency-Replayed"] == "true")
-        #expect(stage.desk.taken == 1)
+        #expect(stage.delivery.taken == 1)
         #expect(try await stage.send("POST", "/events", body, headers: ["idempotency-key": "other"])[header: "Idempotency-Replayed"] == nil)
-        #expect(stage.desk.taken == 2)
+        #expect(stage.delivery.taken == 2)
         // Other routes do not look into what they are given.
         #expect(try await stage.send("POST", "/events", #"{"name":"n","channel":"room","data":"d","idempotency_key":null}"#).status == 200)
-        #expect(stage.desk.taken == 2 && stage.publications == 1)
+        #expect(stage.delivery.taken == 2 && stage.publications == 1)
     }
 
     @Test("belongs to one request: another one is refused")
@@ -60,57 +60,57 @@ struct IdempotencyTests {
             #expect(response.status == 422 && response.error.contains("different request"), "\(path) \(body): \(response.text)")
             #expect(response[header: "Idempotency-Replayed"] == nil)
         }
-        #expect(stage.desk.taken == 1)
+        #expect(stage.delivery.taken == 1)
     }
 
     @Test("makes whoever comes while it is under way wait for the one answer, up to a bound")
     func underWay() async throws {
         let stage = try RouterStage()
-        stage.desk.hold()
+        stage.delivery.hold()
         let first = stage.start("POST", "/events", Self.event, headers: Self.key)
-        #expect(await eventually { stage.desk.taken == 1 })
+        #expect(await eventually { stage.delivery.taken == 1 })
         let waiting = (0..<AnswerBook.waitingMax).map { _ in stage.start("POST", "/events", Self.event, headers: Self.key) }
         let tooMany = try await stage.send("POST", "/events", Self.event, headers: Self.key)
         #expect(tooMany.status == 409 && tooMany.error.contains("wait"))
         let other = try await stage.send("POST", "/events", #"{"name":"n","channel":"room","data":"D"}"#, headers: Self.key)
         #expect(other.status == 422)
         #expect(first.response == nil && waiting.allSatisfy { $0.response == nil })
-        stage.desk.release()
+        stage.delivery.release()
         #expect(await eventually { first.response != nil && waiting.allSatisfy { $0.response != nil } })
         #expect(first.response?.status == 200 && first.response?[header: "Idempotency-Replayed"] == nil)
         for waiter in waiting {
             #expect(waiter.response?.body == first.response?.body && waiter.response?[header: "Idempotency-Replayed"] == "true")
         }
-        #expect(stage.desk.taken == 1)
+        #expect(stage.delivery.taken == 1)
     }
 
     @Test("does not remember a refusal: a corrected retry works")
     func refusals() async throws {
         let stage = try RouterStage()
         #expect(try await stage.send("POST", "/events", #"{"name":"n","channel":"room"}"#, headers: Self.key).status == 400)
-        stage.desk.refuse(PublishRefusal(status: 404, sentence: "there is no session"))
-        stage.desk.hold()
+        stage.delivery.refuse(PublishRefusal(status: 404, sentence: "there is no session"))
+        stage.delivery.hold()
         let first = stage.start("POST", "/events", Self.event, headers: Self.key)
-        #expect(await eventually { stage.desk.taken == 1 })
+        #expect(await eventually { stage.delivery.taken == 1 })
         let waiter = stage.start("POST", "/events", Self.event, headers: Self.key)
-        stage.desk.release()
+        stage.delivery.release()
         #expect(await eventually { first.response != nil && waiter.response != nil })
         for response in [first.response, waiter.response] {
             #expect(response?.status == 404 && response?.error == "there is no session" && response?[header: "Idempotency-Replayed"] == nil)
         }
-        stage.desk.refuse(nil)
-        stage.desk.setFull(true)
+        stage.delivery.refuse(nil)
+        stage.delivery.setFull(true)
         #expect(try await stage.send("POST", "/events", Self.event, headers: Self.key).status == 503)
-        stage.desk.setFull(false)
-        stage.desk.setBroken(true)
+        stage.delivery.setFull(false)
+        stage.delivery.setBroken(true)
         let broken = try await stage.send("POST", "/events", Self.event, headers: Self.key)
         #expect(broken.status == 503 && broken.error.contains("nothing was sent"))
-        stage.desk.setBroken(false)
+        stage.delivery.setBroken(false)
         // Another body under the key is no different request, because none was accepted.
         let corrected = #"{"name":"n","channel":"room","data":"corrected"}"#
         let accepted = try await stage.send("POST", "/events", corrected, headers: Self.key)
         #expect(accepted.status == 200 && accepted[header: "Idempotency-Replayed"] == nil)
-        #expect(stage.desk.taken == 2)
+        #expect(stage.delivery.taken == 2)
     }
 
     @Test("has 1 to 255 printable characters")
@@ -122,7 +122,7 @@ struct IdempotencyTests {
         }
         #expect(try await stage.send("POST", "/events", #"{"name":"n","channel":"room","data":"d","idempotency_key":""}"#).status == 400)
         #expect(try await stage.send("POST", "/events", #"{"name":"n","channel":"room","data":"d","idempotency_key":7}"#).status == 400)
-        #expect(stage.desk.taken == 0 && stage.publications == 0)
+        #expect(stage.delivery.taken == 0 && stage.publications == 0)
         for key in ["k", String(repeating: "k", count: 255), "order 17: \"~\""] {
             #expect(try await stage.send("POST", "/events", Self.event, headers: ["idempotency-key": key]).status == 200)
         }
@@ -145,7 +145,7 @@ struct IdempotencyTests {
             let response = try await stage.send("POST", "/events", Self.event, headers: Self.key, app: app)
             #expect(response.status == 200 && response[header: "Idempotency-Replayed"] == nil)
         }
-        #expect(stage.desk.taken == 2)
+        #expect(stage.delivery.taken == 2)
     }
 
     @Test("is forgotten after 24 hours")
@@ -156,7 +156,7 @@ struct IdempotencyTests {
         #expect(try await stage.send("POST", "/events", Self.event, headers: Self.key)[header: "Idempotency-Replayed"] == "true")
         stage.clock.advance(seconds: 1)
         #expect(try await stage.send("POST", "/events", Self.event, headers: Self.key)[header: "Idempotency-Replayed"] == nil)
-        #expect(stage.desk.taken == 2)
+        #expect(stage.delivery.taken == 2)
     }
 
     @Test("costs a publish without one nothing: it goes to the loops at once and asks nobody")
@@ -164,7 +164,7 @@ struct IdempotencyTests {
         let stage = try RouterStage()
         #expect(stage.start("POST", "/events", Self.event).response?.text == "{}")
         #expect(stage.start("POST", "/batch_events", #"{"batch":[{"name":"n","channel":"room","data":"d"}]}"#).response?.text == "{}")
-        #expect(stage.publications == 2 && stage.desk.taken == 0 && stage.desk.recalls == 0)
+        #expect(stage.publications == 2 && stage.delivery.taken == 0 && stage.delivery.recalls == 0)
     }
 
     @Test("is refused when too many others are under way")

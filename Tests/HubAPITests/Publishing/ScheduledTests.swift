@@ -28,7 +28,7 @@ struct ScheduledTests {
                 String(decoding: kept.request, as: UTF8.self)
                     == #"{"name":"n","channels":["\#(channel)"],"data":"a\u0041\/","socket_id":"1.2"}"#)
         }
-        #expect(stage.desk.trials == 2 && stage.desk.taken == 0 && stage.publications == 0)
+        #expect(stage.delivery.trials == 2 && stage.delivery.taken == 0 && stage.publications == 0)
     }
 
     @Test("whose time has passed is published at once")
@@ -38,7 +38,7 @@ struct ScheduledTests {
             #expect(try await stage.send("POST", "/events", body(time)).json["event_id"] != nil)
             #expect(try await stage.send("POST", "/events", body(time, channel: "room")).text == "{}")
         }
-        #expect(stage.desk.taken == 3 && stage.publications == 3 && stage.desk.trials == 0)
+        #expect(stage.delivery.taken == 3 && stage.publications == 3 && stage.delivery.trials == 0)
         #expect(try await stage.schedule.store.nextScheduledAt() == nil)
     }
 
@@ -56,17 +56,17 @@ struct ScheduledTests {
             let answer = try await stage.send("POST", "/events", body)
             #expect(answer.status == 400 && answer.error.contains(text), "\(answer.text)")
         }
-        stage.desk.refuse(PublishRefusal(status: 404, sentence: "there is no session"))
+        stage.delivery.refuse(PublishRefusal(status: 404, sentence: "there is no session"))
         let answer = try await stage.send("POST", "/events", body())
         #expect(answer.status == 404 && answer.error == "there is no session")
-        stage.desk.refuse(nil)
-        stage.desk.setFull(true)
+        stage.delivery.refuse(nil)
+        stage.delivery.setFull(true)
         #expect(try await stage.send("POST", "/events", body()).status == 503)
-        stage.desk.setFull(false)
+        stage.delivery.setFull(false)
         stage.schedule.fail(ScheduleError.full(app: "1"))
         let full = try await stage.send("POST", "/events", body())
         #expect(full.status == 429 && full.error.contains("10000 events that wait"), "\(full.text)")
-        stage.schedule.fail(ScriptedDesk.BrokenStore())
+        stage.schedule.fail(ScriptedDelivery.BrokenStore())
         #expect(try await stage.send("POST", "/events", body()).status == 503)
         #expect(try await stage.schedule.store.scheduled(app: "1", after: nil, limit: 10).count == 1)
     }
@@ -80,14 +80,14 @@ struct ScheduledTests {
         let kept = try #require(try await stage.schedule.store.answer(app: "1", key: "k", since: 0))
         #expect(kept.body == first.body && kept.status == 200)
         #expect(try await stage.schedule.store.scheduled(app: "1", after: nil, limit: 10).first?.idempotencyKey == "k")
-        stage.desk.keep(kept)
+        stage.delivery.keep(kept)
         for seconds in [5, 100] as [Int64] {
             stage.clock.advance(seconds: seconds)
             let again = try await stage.send("POST", "/events", body(), headers: key)
             #expect(again.body == first.body && again[header: "Idempotency-Replayed"] == "true")
         }
         #expect(try await stage.send("POST", "/events", body(channel: "room"), headers: key).status == 422)
-        #expect(stage.desk.trials == 1 && stage.desk.taken == 0)
+        #expect(stage.delivery.trials == 1 && stage.delivery.taken == 0)
     }
 
     @Test("may stand in the query, and in every item of a batch")

@@ -33,7 +33,7 @@ struct PaceGateTests {
         let (token, user) = try await hub.participant(["device_id": "phone"])
         let other = try await hub.token(email: "bob@example.com")
         try await hub.events.commit("e1", to: [user])
-        hub.desk.forget()
+        hub.delivery.forget()
         let receipt: JSONValue = ["event_id": "e1", "status": "received"]
         let state: JSONValue = ["state": "foreground"]
         for _ in 0..<Pace.usual.burst {
@@ -43,7 +43,7 @@ struct PaceGateTests {
         #expect(refused.status == 429 && refused.headers["Retry-After"] == "1" && refused.error.contains("too many receipts"))
         for _ in 0..<Pace.usual.burst { #expect(try await hub.send("PUT", "/me/state", state, token: token).status == 200) }
         #expect(try await hub.send("PUT", "/me/state", state, token: token).status == 429)
-        #expect(hub.desk.calls.count == 2 * Int(Pace.usual.burst), "nobody is told of what was refused")
+        #expect(hub.delivery.calls.count == 2 * Int(Pace.usual.burst), "nobody is told of what was refused")
         #expect(try await hub.send("PUT", "/me/state", state, token: other).status == 200)
         hub.clock.advance(seconds: 1)
         #expect(try await hub.send("POST", "/me/receipts", receipt, token: token).status == 200)

@@ -176,10 +176,10 @@ struct RouterTests {
     func parameters() async throws {
         let stage = try RouterStage()
         func publish(_ body: String, _ query: [(name: String, value: String)]) async throws -> (HTTPResponse, PublishRequest?) {
-            // A key sends it to the desk, which remembers what it was given.
+            // A key sends it to the delivery task, which remembers what it was given.
             let response = try await stage.send(
                 "POST", "/events", body, query: query, headers: ["idempotency-key": "\(body) \(query)".filter(\.isASCII)])
-            return (response, stage.desk.lastRequest)
+            return (response, stage.delivery.lastRequest)
         }
         let (_, all) = try await publish(
             "", [("name", "n"), ("channels[]", "a"), ("channels[]", "b"), ("data", "{\"x\":\"\u{e4}\"}"), ("socket_id", "1.2")])
@@ -192,12 +192,12 @@ struct RouterTests {
         let (counted, own) = try await publish(
             #"{"name":"n","data":"d","channel":"room"}"#, [("channels[]", "b"), ("info", "subscription_count")])
         #expect(own?.channels.map(\.text) == ["room"] && counted.text == #"{"channels":{"room":{"subscription_count":2}}}"#)
-        let taken = stage.desk.taken
+        let taken = stage.delivery.taken
         for (body, query) in [("", [("name", "n"), ("data", "d")]), ("[]", [("name", "n")]), ("{", [("name", "n")])] {
             #expect(try await publish(body, query.map { (name: $0.0, value: $0.1) }).0.status == 400)
         }
         #expect(try await publish("", [("name", "n"), ("channel", "c"), ("data", String(repeating: "x", count: 10_241))]).0.status == 413)
-        #expect(stage.desk.taken == taken)
+        #expect(stage.delivery.taken == taken)
     }
 
     @Test("publishes and counts on the deprecated routes")
@@ -209,7 +209,7 @@ struct RouterTests {
         let defined = try await stage.send(
             "POST", "/channels/defined-1/events", "\"x\u{e4}\"\n", query: [("name", "n"), ("socket_id", "1.2")])
         #expect(defined.status == 202)
-        let request = stage.desk.lastRequest
+        let request = stage.delivery.lastRequest
         #expect(request?.name == "n" && request?.data.content == "\"x\u{e4}\"\n" && request?.excludedSocketID == SocketID("1.2"))
         for (body, query, status, word) in [
             ("d", [], 400, "name is missing"), ("d", [("name", "pusher:x")], 400, "reserved"),

@@ -37,7 +37,7 @@ struct JoinTests {
         #expect(second.status == 200 && same["token"] != members["token"])
         same["token"] = nil
         #expect(same == rest)
-        #expect(hub.desk.calls == [.roster(app: "1", session: "s1", user: "1"), .roster(app: "1", session: "s1", user: "1")])
+        #expect(hub.delivery.calls == [.roster(app: "1", session: "s1", user: "1"), .roster(app: "1", session: "s1", user: "1")])
         #expect(try await hub.directory.participant(app: "1", session: "s1", user: "1")?.role == "player")
     }
 
@@ -305,7 +305,7 @@ struct JoinTests {
         let gates = JoinGates(Hub.limits(1), time: clock, pause: hub.pauses.note)
         let definitions = try DefinitionSet.load([(file: "quiz.yaml", text: Hub.quizFile)])
         let joining = JoinResource(
-            directory: hub.directory, desk: hub.desk, apps: hub.apps,
+            directory: hub.directory, delivery: hub.delivery, apps: hub.apps,
             devices: JoiningDevices(shelf: DeviceRegistry(directory: hub.directory, time: clock, defaultEnvironment: .production)),
             gates: gates,
             time: clock,

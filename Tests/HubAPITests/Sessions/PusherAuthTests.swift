@@ -20,7 +20,7 @@ struct PusherAuthTests {
         let hub = try Hub()
         try await hub.makeSession()
         let token = try await hub.token(["device_id": "phone"])
-        hub.desk.forget()
+        hub.delivery.forget()
         let answer = try await hub.send("POST", "/pusher/auth", form: "socket_id=1234.5678&channel_name=presence-quiz-s1", token: token)
         #expect(answer.status == 200 && answer.json.objectValue?.keys.sorted() == ["auth", "channel_data"])
         let data = try #require(answer["channel_data"]?.stringValue)
@@ -33,7 +33,7 @@ struct PusherAuthTests {
         #expect(throws: Never.self) {
             try SubscriptionAuth.verify(auth: auth, socketID: socketID, channel: channel, channelData: data, secret: secret)
         }
-        #expect(hub.desk.calls == [.bind(socketID: "1234.5678", app: "1", user: "1", device: "phone", channel: "presence-quiz-s1")])
+        #expect(hub.delivery.calls == [.bind(socketID: "1234.5678", app: "1", user: "1", device: "phone", channel: "presence-quiz-s1")])
     }
 
     @Test("the vectors of docs/protocol.md, 4.2, come out of the endpoints")
@@ -95,10 +95,10 @@ struct PusherAuthTests {
         try await hub.makeSession()
         try await hub.makeSession("s2", code: "OTHER")
         let token = try await hub.token()
-        hub.desk.forget()
+        hub.delivery.forget()
         let answer = try await hub.send("POST", "/pusher/auth", form: "socket_id=1.2&channel_name=\(channel)", token: token)
         #expect(answer.status == 403 && answer.error.contains("presence-quiz-s1"))
-        #expect(hub.desk.calls.isEmpty)
+        #expect(hub.delivery.calls.isEmpty)
     }
 
     @Test("a definition of more particular pattern takes its channels away")
@@ -134,7 +134,7 @@ struct PusherAuthTests {
         let hub = try Hub()
         try await hub.makeSession()
         let token = try await hub.token(["device_id": "phone"])
-        hub.desk.forget()
+        hub.delivery.forget()
         let answer = try await hub.send("POST", "/pusher/user-auth", form: "socket_id=1.2", token: token)
         let data = try #require(answer["user_data"]?.stringValue)
         #expect(data == #"{"id":"1","user_info":{"name":"Ann","role":"player"}}"#)
@@ -142,7 +142,7 @@ struct PusherAuthTests {
         #expect(throws: Never.self) {
             try SubscriptionAuth.verifyUser(auth: auth, socketID: SocketID(first: 1, second: 2), userData: data, secret: secret)
         }
-        #expect(hub.desk.calls == [.bind(socketID: "1.2", app: "1", user: "1", device: "phone")])
+        #expect(hub.delivery.calls == [.bind(socketID: "1.2", app: "1", user: "1", device: "phone")])
         #expect(try await hub.send("POST", "/pusher/user-auth", form: "socket_id=x", token: token).status == 400)
     }
 
@@ -156,7 +156,7 @@ struct PusherAuthTests {
         try await hub.makeSession()
         let token = try await hub.token()
         let body: JSONValue = ["socket_id": "1.2", "channel_name": "presence-quiz-s1", "state": "background", "token": "t"]
-        hub.desk.forget()
+        hub.delivery.forget()
         for header in [nil, "", "Bearer", "Bearer ", "Basic \(token)", "Bearer x\(token)", token, "Bearer \(token) x"] as [String?] {
             var headers: [String: String] = [:]
             headers["authorization"] = header
@@ -165,7 +165,7 @@ struct PusherAuthTests {
             #expect(!answer.error.contains(token))
         }
         #expect(try await hub.send(method, path, body, headers: ["authorization": "bearer  \(token)"]).status == 200)
-        hub.desk.forget()
+        hub.delivery.forget()
 
         hub.clock.advance(seconds: 86_400)
         #expect(try await hub.send(method, path, body, token: token).error.contains("expired"))
@@ -173,7 +173,7 @@ struct PusherAuthTests {
         _ = try await hub.call("DELETE", "sessions/s1/participants/1")
         let removed = try await hub.send(method, path, body, token: token)
         #expect(removed.status == 401 && removed.error.contains("removed"))
-        #expect(hub.desk.calls == [.removed(session: "s1", user: "1")])
+        #expect(hub.delivery.calls == [.removed(session: "s1", user: "1")])
     }
 
     @Test("an older token stays good when its participant joins again")
@@ -201,14 +201,14 @@ struct PusherAuthTests {
         let hub = try Hub()
         try await hub.makeSession()
         let token = try await hub.token(["device_id": "phone"])
-        hub.desk.forget()
+        hub.delivery.forget()
         let answer = try await hub.send("PUT", "/me/state", ["state": .string(word)], token: token)
         #expect(answer.status == 200 && answer["state"] == .string(word))
-        #expect(hub.desk.calls == [.state(app: "1", user: "1", device: "phone", state)])
+        #expect(hub.delivery.calls == [.state(app: "1", user: "1", device: "phone", state)])
         for wrong in [["state": "unknown"], ["state": 1], [:]] as [JSONValue] {
             #expect(try await hub.send("PUT", "/me/state", wrong, token: token).status == 400)
         }
-        #expect(hub.desk.calls.count == 1)
+        #expect(hub.delivery.calls.count == 1)
     }
 
     @Test("an app says that it keeps working in the background; on the screen that means nothing")
@@ -216,7 +216,7 @@ struct PusherAuthTests {
         let hub = try Hub()
         try await hub.makeSession()
         let token = try await hub.token(["device_id": "phone"])
-        hub.desk.forget()
+        hub.delivery.forget()
         let cases: [(JSONValue, AppState, Bool)] = [
             (["state": "background", "keeps_working": true], .background, true), (["state": "background"], .background, false),
             (["state": "background", "keeps_working": .null], .background, false),
@@ -226,12 +226,12 @@ struct PusherAuthTests {
             let answer = try await hub.send("PUT", "/me/state", body, token: token)
             #expect(answer.status == 200 && answer["keeps_working"] == .bool(isKept), "\(answer)")
         }
-        #expect(hub.desk.calls == cases.map { .state(app: "1", user: "1", device: "phone", $0.1, keepsWorking: $0.2) })
+        #expect(hub.delivery.calls == cases.map { .state(app: "1", user: "1", device: "phone", $0.1, keepsWorking: $0.2) })
         for wrong in ["yes", 1, [true]] as [JSONValue] {
             let answer = try await hub.send("PUT", "/me/state", ["state": "background", "keeps_working": wrong], token: token)
             #expect(answer.status == 400 && answer.error.contains("keeps_working"))
         }
-        #expect(hub.desk.calls.count == cases.count)
+        #expect(hub.delivery.calls.count == cases.count)
     }
 
     @Test("an app registers, changes and removes the device of its token, and no other")

@@ -13,7 +13,7 @@ struct ReceiptTests {
         let (token, user) = try await hub.participant(["device_id": "phone"])
         try await hub.events.commit("e1", to: ["somebody", user])
         let nid = NotificationID.make(event: "e1", app: "1", user: user)
-        hub.desk.forget()
+        hub.delivery.forget()
         for body in [
             ["nid": .string(nid), "status": "received"], ["nid": .string(nid.uppercased()), "status": "opened"],
             ["event_id": "e1", "status": "opened"],
@@ -25,7 +25,7 @@ struct ReceiptTests {
         let receipt = AppReceipt(event: "e1", app: "1", channel: "presence-quiz-s1", user: user, device: "phone", recipient: 1)
         var notification = receipt
         notification.isOfNotification = true
-        #expect(hub.desk.calls == [.received(notification), .received(notification), .received(receipt)])
+        #expect(hub.delivery.calls == [.received(notification), .received(notification), .received(receipt)])
     }
 
     @Test("of somebody else, of another app, or of nothing known is a 404, and nobody is told")
@@ -35,7 +35,7 @@ struct ReceiptTests {
         let (token, user) = try await hub.participant()
         try await hub.events.commit("e1", to: ["somebody"])
         try await hub.events.commit("e2", to: [user], app: "2")
-        hub.desk.forget()
+        hub.delivery.forget()
         let theirs = NotificationID.make(event: "e1", app: "1", user: "somebody")
         for id in [
             ("nid", theirs), ("event_id", "e1"), ("event_id", "e2"), ("nid", NotificationID.make(event: "e2", app: "2", user: user)),
@@ -44,7 +44,7 @@ struct ReceiptTests {
             let answer = try await hub.send("POST", "/me/receipts", [id.0: .string(id.1), "status": "received"], token: token)
             #expect(answer.status == 404 && answer.error.contains("no event of yours"), "\(id)")
         }
-        #expect(hub.desk.calls == [])
+        #expect(hub.delivery.calls == [])
     }
 
     @Test("without an id, with a wrong status or without a token is refused")

@@ -93,9 +93,10 @@ struct SessionsTests {
         #expect(ann.status == 200 && ann.json == .object(shape))
         #expect(try await hub.call("PUT", "sessions/s1/participants/bob", ["name": "Bob"]).json["role"] == .null)
         _ = try await hub.call("PUT", "users/ann/devices/d1", ["token": .string(fcmToken), "platform": "android"])
-        #expect(hub.desk.calls == [.roster(app: "1", session: "s1", user: "ann"), .roster(app: "1", session: "s1", user: "bob")])
+        #expect(hub.delivery.calls == [.roster(app: "1", session: "s1", user: "ann"), .roster(app: "1", session: "s1", user: "bob")])
 
-        hub.desk.setPresent(["ann": ParticipantPresence(connections: 2, state: .background), "eve": .init(connections: 1, state: .unknown)])
+        hub.delivery.setPresent(
+            ["ann": ParticipantPresence(connections: 2, state: .background), "eve": .init(connections: 1, state: .unknown)])
         let list = try await hub.call("GET", "sessions/s1/participants")
         let entries = try #require(list["participants"]?.arrayValue)
         let annPresent: [String: JSONValue] = ["present": true, "connections": 2, "app_state": "background", "devices": 1]
@@ -103,12 +104,12 @@ struct SessionsTests {
         #expect(entries[1]["user"] == "bob" && entries[1]["present"] == false && entries[1]["app_state"] == .null)
         #expect(entries[1]["connections"] == 0 && entries[1]["devices"] == 0)
 
-        hub.desk.forget()
+        hub.delivery.forget()
         #expect(try await hub.call("DELETE", "sessions/s1/participants/bob").json == [:])
         #expect(try await hub.call("DELETE", "sessions/s1/participants/bob").status == 200)
-        #expect(hub.desk.calls == Array(repeating: .removed(session: "s1", user: "bob"), count: 2))
+        #expect(hub.delivery.calls == Array(repeating: .removed(session: "s1", user: "bob"), count: 2))
         _ = try await hub.call("DELETE", "sessions/s1")
-        #expect(hub.desk.calls.last == .ended(session: "s1", users: ["ann"]))
+        #expect(hub.delivery.calls.last == .ended(session: "s1", users: ["ann"]))
     }
 
     @Test(
@@ -127,11 +128,11 @@ struct SessionsTests {
         let hub = try Hub()
         try await hub.makeSession()
         _ = try await hub.call("PUT", "sessions/s1/participants/other", ["name": "Other", "email": "taken@example.com"])
-        hub.desk.forget()
+        hub.delivery.forget()
         let answer = try await hub.call("PUT", "sessions/s1/participants/ann", body)
         #expect(answer.status == status && answer.error.contains(mentions), "\(answer.error)")
         #expect(!answer.error.contains("@") || answer.error.contains("a single @"))
-        #expect(hub.desk.calls.isEmpty)
+        #expect(hub.delivery.calls.isEmpty)
     }
 
     @Test("user ids have 1 to 128 characters, and fit the channel where it names the user")

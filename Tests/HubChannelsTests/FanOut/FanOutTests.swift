@@ -120,7 +120,7 @@ struct FanOutTests {
     }
 
     @Test("the PINGs of several channels go out in the same write as their events, behind them")
-    func probesAreGathered() {
+    func pingsAreGathered() {
         let hub = TestHub(watched: ["a", "b"])
         let clients = [hub.open(), hub.open()]
         for name in ["a", "b"] { hub.subscribe(clients[0], name) }

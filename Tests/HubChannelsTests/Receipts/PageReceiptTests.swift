@@ -266,7 +266,7 @@ struct PageReceiptTests {
             for (loop, engine) in hub.engines.enumerated() {
                 for report in engine.takeReports() {
                     switch report {
-                    case .probed(let events, let cursor): for event in events { cursors[["\(loop)", "e\(event)"]] = cursor }
+                    case .pinged(let events, let cursor): for event in events { cursors[["\(loop)", "e\(event)"]] = cursor }
                     case .replayed(_, let events, let cursor): for event in events { cursors[["\(loop)", "e\(event)"]] = cursor }
                     case .receipt(let id, let cursor, _): told[id, default: []].append((cursor, read[id] ?? 0))
                     default: break

@@ -11,7 +11,7 @@ struct ReceiptTests {
     private func reports(_ hub: TestHub, loop: Int = 0) -> [LoopReport] {
         hub.engines[loop].takeReports().filter {
             switch $0 {
-            case .probed, .proving, .replayed, .receipt: true
+            case .pinged, .proving, .replayed, .receipt: true
             default: false
             }
         }
@@ -28,7 +28,7 @@ struct ReceiptTests {
         #expect(hub.sinks[0].deliveries.map(\.frames) == [2], "one write with event and PING")
         let ping = try #require(client.pings.first)
         #expect(client.pings.count == 1 && client.frames.count == ping.after, "the PING is behind the event")
-        #expect(reports(hub) == [.probed(events: [7], cursor: 1)])
+        #expect(reports(hub) == [.pinged(events: [7], cursor: 1)])
         hub.pong(client, ping.payload)
         #expect(reports(hub) == [.receipt(client.id, cursor: 1, byApplication: false)])
         #expect(hub.violations.isEmpty)
@@ -52,13 +52,13 @@ struct ReceiptTests {
         hub.sinks[0].forgetDeliveries()
         for event in 1...3 { hub.publish("e", on: ["private-a"], receipt: UInt64(event)) }
         hub.settle()
-        #expect(reports(hub) == [.probed(events: [1, 2, 3], cursor: 1)])
+        #expect(reports(hub) == [.pinged(events: [1, 2, 3], cursor: 1)])
         for event in 4...6 {
             hub.clock.advance(milliseconds: 20)
             hub.publish("e", on: ["private-a"], receipt: UInt64(event))
             hub.settle()
         }
-        #expect(reports(hub) == (2...4).map { .probed(events: [$0 + 2], cursor: $0) })
+        #expect(reports(hub) == (2...4).map { .pinged(events: [$0 + 2], cursor: $0) })
         #expect(hub.sinks[0].deliveries.map(\.frames) == [4, 2, 2, 2], "no write without an event")
     }
 
@@ -75,8 +75,8 @@ struct ReceiptTests {
         #expect(client.pings.count == 8 + 15, "4 s of events, the first PING at 0 and the last of these at 3,990 ms")
         hub.clock.advance(milliseconds: 250)
         hub.settle()
-        let probed = reports(hub).flatMap { report -> [UInt64] in if case .probed(let events, _) = report { events } else { [] } }
-        #expect(probed == (1...400).map { UInt64($0) }, "each once, in order")
+        let pinged = reports(hub).flatMap { report -> [UInt64] in if case .pinged(let events, _) = report { events } else { [] } }
+        #expect(pinged == (1...400).map { UInt64($0) }, "each once, in order")
         let count = client.pings.count
         hub.clock.advance(seconds: 10)
         hub.settle()

@@ -17,7 +17,7 @@ struct OpeningTests {
         #expect(data["activity_timeout"] == 90)
         let socketID = try #require(SocketID(client.socketID))
         #expect(hub.engines[0].connection(socketID: socketID) == client.id)
-        #expect(client.probes == 1)
+        #expect(client.silenceWatches == 1)
         #expect(hub.violations.isEmpty)
     }
 

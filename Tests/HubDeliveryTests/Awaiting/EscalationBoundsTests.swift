@@ -26,7 +26,7 @@ struct EscalationBoundsTests {
         for round in 0..<10_000 {
             let now = Int64(round)
             let event = stage.publish(to: ["ann"], at: now)
-            stage.escalation.probed(event, loop: 0, cursor: event)
+            stage.escalation.pinged(event, loop: 0, cursor: event)
             stage.pong(phone, event)
             _ = stage.advance(to: now)
             #expect(stage.escalation.eventCount == 0 && stage.escalation.targetCount == 0)
@@ -60,7 +60,7 @@ struct EscalationBoundsTests {
             let opening = Escalation.Opening(
                 number: number, event: "e\(number)", app: "1", channel: "c", attendedUpTo: [UInt64(count)], targets: targets)
             stage.escalation.open(opening, now: 0)
-            stage.escalation.probed(number, loop: 0, cursor: number)
+            stage.escalation.pinged(number, loop: 0, cursor: number)
         }
         for slot in 0..<count where slot % 2 == 0 { stage.pong(.of(slot), 10) }
         var pushes = 0

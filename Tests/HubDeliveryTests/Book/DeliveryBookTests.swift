@@ -147,7 +147,7 @@ struct DeliveryBookTests {
         let released = stage.commit()
         let release = try #require(released.compactMap { if case .letOut(let release) = $0 { release } else { nil } }.first)
         let (number, event) = (try #require(release.receipt), try #require(release.eventID))
-        _ = stage.take(.report(loop: 0, .probed(events: [number], cursor: 1)))
+        _ = stage.take(.report(loop: 0, .pinged(events: [number], cursor: 1)))
         var pushed: [String?] = []
         for case .push(_, let targets, let settled) in work(stage.pass(5_200)) {
             pushed += targets.map(\.device)

@@ -176,7 +176,7 @@ final class EngineRig {
                 case .disconnected(let id, _): attached = attached.filter { !$0.hasPrefix("\(id.rawValue) ") }
                 case .stillAttached(let id, _, _, let channel, _):
                     if !attached.contains("\(id.rawValue) \(channel)") { fail("still attached, but never before") }
-                case .probed(let events, let cursor):
+                case .pinged(let events, let cursor):
                     if events.isEmpty { fail("a PING behind nothing") }
                     if cursor <= lastCursors[loop] { fail("cursor \(cursor) after \(lastCursors[loop])") }
                     lastCursors[loop] = cursor

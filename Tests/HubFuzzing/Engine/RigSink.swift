@@ -40,5 +40,5 @@ final class RigSink: DeliverySink {
         client.closed()
     }
 
-    func probe(_ connection: ConnectionID, pingAfter: Duration, pongWithin: Duration) {}
+    func watchSilence(_ connection: ConnectionID, pingAfter: Duration, pongWithin: Duration) {}
 }

@@ -300,8 +300,8 @@ struct CredentialCheckTests {
         let answers = try await ask(simulation)
         #expect(answers.map(\.provider) == [.apns, .apns, .fcm])
         #expect(answers.map(\.environment) == [.production, .sandbox, nil])
-        #expect(answers.map(\.probe.verdict) == [.good, .good, .good], "\(answers)")
-        #expect(answers.allSatisfy { $0.probe.advice == nil })
+        #expect(answers.map(\.check.verdict) == [.good, .good, .good], "\(answers)")
+        #expect(answers.allSatisfy { $0.check.advice == nil })
         #expect(simulation.gateways.requests(provider: .apns).allSatisfy { $0.reason == "BadDeviceToken" })
         let message = try #require(simulation.gateways.requests(provider: .fcm).first)
         #expect(message.json?["validate_only"] == true && message.status == 200)
@@ -323,10 +323,10 @@ struct CredentialCheckTests {
         }
         let answers = try await ask(simulation, apns: configuration)
         for answer in answers.prefix(2) {
-            #expect(answer.probe.verdict == .refused)
-            #expect(answer.probe.advice?.contains(advice) == true, "\(answer)")
+            #expect(answer.check.verdict == .refused)
+            #expect(answer.check.advice?.contains(advice) == true, "\(answer)")
         }
-        #expect(answers.last?.probe.verdict == .good)
+        #expect(answers.last?.check.verdict == .good)
     }
 
     @Test("a key for one environment says so for the other")
@@ -334,9 +334,9 @@ struct CredentialCheckTests {
         let simulation = try Simulation()
         defer { simulation.stop() }
         try simulation.gateways.setFault(.init(reason: "BadEnvironmentKeyIdInToken"), token: "*", provider: .apns)
-        let probe = CredentialCheck.apns(
+        let check = CredentialCheck.apns(
             asked: "x", APNsOutcome.verdict(status: 403, reason: "BadEnvironmentKeyIdInToken", timestamp: nil, after: nil).outcome)
-        #expect(probe.verdict == .otherEnvironmentOnly)
+        #expect(check.verdict == .otherEnvironmentOnly)
     }
 
     @Test("a disabled API, another project and a revoked account are refused with what to do")
@@ -344,8 +344,8 @@ struct CredentialCheckTests {
         let simulation = try Simulation()
         defer { simulation.stop() }
         try simulation.gateways.setFault(.init(reason: "PERMISSION_DENIED"), token: "*", provider: .fcm)
-        var probe = try #require(try await ask(simulation).last?.probe)
-        #expect(probe.verdict == .refused && probe.advice?.contains("enable the Firebase Cloud Messaging API") == true, "\(probe)")
+        var check = try #require(try await ask(simulation).last?.check)
+        #expect(check.verdict == .refused && check.advice?.contains("enable the Firebase Cloud Messaging API") == true, "\(check)")
         simulation.gateways.removeAllFaults()
 
         let account = try json(simulation.fcmConfiguration.serviceAccount)
@@ -356,13 +356,13 @@ struct CredentialCheckTests {
                 serviceAccount: JSONValue.object(members).serialized(), url: simulation.fcmConfiguration.url,
                 caFile: simulation.fcmConfiguration.caFile)
         }
-        probe = try #require(try await ask(simulation, fcm: changed("project_id", "another-project")).last?.probe)
-        #expect(probe.verdict == .refused && probe.advice?.contains("project_id") == true, "\(probe)")
-        probe = try #require(try await ask(simulation, fcm: changed("private_key", rsaKey.pem)).last?.probe)
-        #expect(probe.verdict == .refused && probe.advice?.contains("clock") == true, "\(probe)")
+        check = try #require(try await ask(simulation, fcm: changed("project_id", "another-project")).last?.check)
+        #expect(check.verdict == .refused && check.advice?.contains("project_id") == true, "\(check)")
+        check = try #require(try await ask(simulation, fcm: changed("private_key", rsaKey.pem)).last?.check)
+        #expect(check.verdict == .refused && check.advice?.contains("clock") == true, "\(check)")
         try simulation.gateways.setFault(.init(status: 503, reason: "x"), token: "oauth")
-        probe = try #require(try await ask(simulation).last?.probe)
-        #expect(probe.verdict == .failed && probe.advice?.contains("token_uri") == true, "\(probe)")
+        check = try #require(try await ask(simulation).last?.check)
+        #expect(check.verdict == .failed && check.advice?.contains("token_uri") == true, "\(check)")
     }
 
     @Test("a host that cannot be reached is told as such")
@@ -370,8 +370,8 @@ struct CredentialCheckTests {
         let simulation = try Simulation()
         simulation.stop()
         let answers = try await ask(simulation)
-        #expect(answers.map(\.probe.verdict) == [.failed, .failed, .failed])
-        #expect(answers.allSatisfy { $0.probe.advice?.contains("reaches") == true }, "\(answers)")
+        #expect(answers.map(\.check.verdict) == [.failed, .failed, .failed])
+        #expect(answers.allSatisfy { $0.check.advice?.contains("reaches") == true }, "\(answers)")
     }
 
     @Test("apps with equal credentials are asked about once")
@@ -384,6 +384,6 @@ struct CredentialCheckTests {
         let set = PushCredentialSet(common: credentials, apps: ["2": credentials, "3": other])
         let answers = try await CredentialChecks(set, time: simulation.clock, logger: simulation.logger).run()
         #expect(answers.map(\.place) == ["push", "push", "push", "app 3", "app 3"])
-        #expect(answers.map(\.probe.verdict) == [.good, .good, .good, .refused, .refused])
+        #expect(answers.map(\.check.verdict) == [.good, .good, .good, .refused, .refused])
     }
 }

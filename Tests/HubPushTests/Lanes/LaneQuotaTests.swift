@@ -149,7 +149,7 @@ struct LaneAdmissionQuotaTests {
     }
 
     @Test("an answer that ends an outage and complains of the quota does both")
-    func probe() {
+    func trial() {
         var pace = LaneAdmission(perMinute: 600_000, hasDeviceBuckets: true)
         let down = PushOutcome.retry(after: nil, reason: RetryCause.unavailable.reason("http 503"))
         for _ in 0..<LaneBreaker.failuresMax { _ = pace.note(down, fcmTarget("t"), sentAt: 0, now: 0) }

@@ -24,40 +24,40 @@ struct LaneBreakerTests {
         #expect(breaker.wait(now: 0) == .seconds(5))
     }
 
-    @Test("one probe after each hold; failed probes double it up to its bound, what was in flight adds nothing")
-    func probes() {
+    @Test("one trial after each hold; failed trials double it up to its bound, what was in flight adds nothing")
+    func trials() {
         var breaker = opened()
         for _ in 0..<200 { #expect(breaker.failed(now: second) == false) }
         var now = 5 * second
         for hold in [10, 20, 40, 80, 120, 120] {
             #expect(breaker.wait(now: now) == .zero)
-            breaker.probe(now: now)
-            #expect(breaker.wait(now: now) ?? .zero > .zero && breaker.isProbing)
+            breaker.beginTrial(now: now)
+            #expect(breaker.wait(now: now) ?? .zero > .zero && breaker.isOnTrial)
             #expect(breaker.failed(now: now) == false)
             #expect(breaker.wait(now: now) == .seconds(hold))
             now += UInt64(hold) * second
         }
         #expect(breaker.answered(now: now) == false)
-        breaker.probe(now: now)
+        breaker.beginTrial(now: now)
         #expect(breaker.answered(now: now) == true)
         #expect(breaker.wait(now: now) == nil)
     }
 
-    @Test("a probe that nobody answers is followed by another one after the hold")
-    func lostProbe() {
+    @Test("a trial that nobody answers is followed by another one after the hold")
+    func lostTrial() {
         var breaker = opened()
-        breaker.probe(now: 5 * second)
+        breaker.beginTrial(now: 5 * second)
         #expect(breaker.wait(now: 10 * second) == .zero)
     }
 
     @Test("an outage that is back within a minute goes on where it was")
     func relapse() {
         var breaker = opened()
-        breaker.probe(now: 5 * second)
+        breaker.beginTrial(now: 5 * second)
         _ = breaker.answered(now: 5 * second)
         for _ in 0..<LaneBreaker.failuresMax { _ = breaker.failed(now: 20 * second) }
         #expect(breaker.wait(now: 20 * second) == .seconds(10))
-        breaker.probe(now: 30 * second)
+        breaker.beginTrial(now: 30 * second)
         _ = breaker.answered(now: 30 * second)
         for _ in 0..<LaneBreaker.failuresMax { _ = breaker.failed(now: 90 * second) }
         #expect(breaker.wait(now: 90 * second) == .seconds(5))
@@ -285,7 +285,7 @@ struct LaneAdmissionTests {
 
     private func count(_ admissions: [PushAdmission]) -> Int { admissions.count { $0 == .go } }
 
-    @Test("an outage lets nothing out but one probe, the most urgent; after its answer the lane ramps up")
+    @Test("an outage lets nothing out but one trial, the most urgent; after its answer the lane ramps up")
     func outage() {
         var pace = LaneAdmission(perMinute: nil, hasDeviceBuckets: false)
         for number in 1...LaneBreaker.failuresMax {
@@ -297,7 +297,7 @@ struct LaneAdmissionTests {
 
         #expect(pace.room(isUnproven: false, window: 200, now: 5 * second) == PushRoom(count: 1, urgent: 1))
         #expect(pace.admit([fcm(1), fcm(2)], window: 200, now: 5 * second) == [.go, .wait(again: nil)])
-        // Whoever waits now is called by the probe's end.
+        // Whoever waits now is called by the trial's end.
         #expect(pace.admit([fcm(3)], window: 200, now: 6 * second) == [.wait(again: nil)])
 
         #expect(pace.note(ok, fcm(1).target, now: 6 * second) == .recovered)
@@ -384,7 +384,7 @@ struct LaneAdmissionTests {
         #expect(count(pace.admit(others, window: 200, now: 0)) == 200 * LaneAdmission.handedFactor)
     }
 
-    @Test("a lane stopped for its credentials lets nothing out but its probe")
+    @Test("a lane stopped for its credentials lets nothing out but its trial")
     func stopped() {
         var pace = LaneAdmission(perMinute: nil, hasDeviceBuckets: false)
         _ = pace.gate.stop("PERMISSION_DENIED", now: 0)
@@ -394,14 +394,14 @@ struct LaneAdmissionTests {
         #expect(pace.admit([fcm(2)], window: 200, now: 61 * second) == [.wait(again: nil)])
     }
 
-    @Test("a stopped topic lets nothing out but its probe, the first push, which the lane may still hold")
+    @Test("a stopped topic lets nothing out but its trial, the first push, which the lane may still hold")
     func topicStop() {
         var pace = LaneAdmission(perMinute: nil, hasDeviceBuckets: false)
         let two = [apns(1, isProven: true), apns(2, isProven: true)]
-        func stop(_ wait: Duration, isProbing: Bool = false) -> LaneStop { LaneStop(wait: wait, isProbing: isProbing) }
+        func stop(_ wait: Duration, isOnTrial: Bool = false) -> LaneStop { LaneStop(wait: wait, isOnTrial: isOnTrial) }
         let wait = PushAdmission.wait(again: .seconds(4))
         #expect(pace.admit(two, topic: stop(.seconds(4)), window: 200, now: 0) == [wait, wait])
-        #expect(pace.admit(two, topic: stop(.seconds(4), isProbing: true), window: 200, now: 0) == [.wait(again: nil), .wait(again: nil)])
+        #expect(pace.admit(two, topic: stop(.seconds(4), isOnTrial: true), window: 200, now: 0) == [.wait(again: nil), .wait(again: nil)])
         #expect(pace.admit(two, topic: stop(.zero), window: 200, now: 0) == [.go, .wait(again: nil)])
         #expect(
             pace.room(isUnproven: false, topic: stop(.seconds(4)), window: 200, now: 0)

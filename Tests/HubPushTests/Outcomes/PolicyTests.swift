@@ -26,7 +26,7 @@ struct RetryAfterTests {
 struct LaneGateTests {
     private let second = nanosecondsPerSecond
 
-    @Test("a stopped lane lets one push through after the hold, and each failed probe doubles it")
+    @Test("a stopped lane lets one push through after the hold, and each failed trial doubles it")
     func holds() {
         var gate = LaneGate()
         #expect(gate.admit(now: 0) == nil)
@@ -44,8 +44,8 @@ struct LaneGateTests {
         #expect(gate.reason == nil)
     }
 
-    @Test("a probe nobody answers does not stop the lane for ever")
-    func lostProbe() {
+    @Test("a trial nobody answers does not stop the lane for ever")
+    func lostTrial() {
         var gate = LaneGate()
         _ = gate.stop("r", now: 0)
         #expect(gate.admit(now: 60 * second) == nil)

@@ -110,7 +110,7 @@ struct CredentialAcceptanceTests {
         #expect(simulation.gateways.requests(provider: .oauth).count == 1)
         #expect(simulation.fcm.stoppedReason?.contains("invalid_grant") == true)
         #expect(simulation.alarms == [.fcmAccountRefused])
-        // Put right: the next probe gets through.
+        // Put right: the next trial gets through.
         simulation.gateways.removeAllFaults()
         simulation.clock.advance(seconds: 600)
         #expect(await simulation.fcm.outcome(simulation.message(), fcmTarget("d")).name == "accepted")
@@ -223,7 +223,7 @@ struct BadTokenAcceptanceTests {
         simulation.clock.advance(seconds: 60)
         simulation.apns.side(.sandbox).tokens.sweep()
         #expect(simulation.dead.isEmpty)
-        // Put right: nobody has to wait for a probe.
+        // Put right: nobody has to wait for a trial.
         simulation.gateways.removeAllFaults()
         #expect(await simulation.apns.outcomes(newcomers.map { (simulation.message(), $0) }).allSatisfy { $0.name == "accepted" })
     }

@@ -16,7 +16,7 @@ struct DeliveryHearingTests {
         let connection = try stage.report()
         stage.delivery.report([.state(connection, .foreground)], loop: 0)
         let event = try #require(try await stage.publish(PendingPublish()).first?.events.first?.id)
-        stage.delivery.report([.probed(events: [1], cursor: 2)], loop: 0)
+        stage.delivery.report([.pinged(events: [1], cursor: 2)], loop: 0)
         stage.test.clock.advance(milliseconds: 2500)
         stage.delivery.report([], loop: 0)
         // The loop is asked, and has the receipt on its socket.

@@ -103,7 +103,7 @@ private final class Life {
         let pending = try PendingPublish("news", to: Self.channel, data: "{\"word\":\"\(word)\"}")
         await turn([.publish(PublishCommand(app: app, requests: [pending.request]) { pending.answer($0) })])
         cursor += 1
-        await turn([.reports(loop: 0, [.probed(events: [number], cursor: cursor)])])
+        await turn([.reports(loop: 0, [.pinged(events: [number], cursor: cursor)])])
         return try #require(try pending.result?.get().first?.events.first?.id)
     }
 

@@ -29,7 +29,7 @@ struct MetricsTests {
         let event = try #require(try await stage.publish(try PendingPublish()).first?.events.first?.id)
         _ = try await stage.publish(try PendingPublish("unheard-of"))
         // The user u looks at the app and answers; v is away and is pushed to at once.
-        stage.delivery.report([.state(connection, .foreground, keepsWorking: false), .probed(events: [1], cursor: 1)], loop: 0)
+        stage.delivery.report([.state(connection, .foreground, keepsWorking: false), .pinged(events: [1], cursor: 1)], loop: 0)
         stage.delivery.report([.receipt(connection, cursor: 1, byApplication: false)], loop: 0)
         _ = try await stage.recipient(of: event) { $0.confirmedAt != nil }
         await stage.stop()

@@ -12,7 +12,7 @@ import Testing
 @testable import HubServer
 
 /// Takes publishes, and answers as scripted.
-private final class AnsweringDesk: EventPort {
+private final class AnsweringDelivery: EventPort {
     enum Answer {
         case take
         case refuse(PublishRefusal)
@@ -62,16 +62,16 @@ private final class AnsweringDesk: EventPort {
 struct ScheduledPublishesTests {
     private struct Stage {
         let test: TestStore
-        let desk: AnsweringDesk
+        let delivery: AnsweringDelivery
         let scheduled: ScheduledPublishes
 
         init() throws {
             test = try TestStore()
-            desk = AnsweringDesk(store: test.store, clock: test.clock)
+            delivery = AnsweringDelivery(store: test.store, clock: test.clock)
             var disabled = App(index: 1, id: "2", secrets: ["l": "s"])
             disabled.isEnabled = false
             scheduled = ScheduledPublishes(
-                store: test.store, apps: AppDirectory([App(index: 0, id: "1", secrets: ["k": "s"]), disabled]), desk: desk,
+                store: test.store, apps: AppDirectory([App(index: 0, id: "1", secrets: ["k": "s"]), disabled]), delivery: delivery,
                 time: test.clock,
                 logger: Logger(label: "test"))
         }
@@ -114,8 +114,8 @@ struct ScheduledPublishesTests {
             #expect(try await stage.ended("a")?.state == .published)
             #expect(try await stage.ended("b")?.state == .published)
         }
-        #expect(stage.desk.taken.map(\.purpose) == [.scheduled(id: "a"), .scheduled(id: "b")])
-        #expect(stage.desk.taken.first?.requests.first?.channels.map(\.text) == ["c"])
+        #expect(stage.delivery.taken.map(\.purpose) == [.scheduled(id: "a"), .scheduled(id: "b")])
+        #expect(stage.delivery.taken.first?.requests.first?.channels.map(\.text) == ["c"])
         #expect(try await stage.state("later")?.state == .waiting)
     }
 
@@ -126,18 +126,18 @@ struct ScheduledPublishesTests {
             try await stage.scheduled.schedule([stage.publish("far", in: 3_600_000)], answers: [])
             try await stage.scheduled.schedule([stage.publish("near", in: 200)], answers: [])
             try await Task.sleep(for: .milliseconds(100))
-            #expect(stage.desk.taken.isEmpty)
+            #expect(stage.delivery.taken.isEmpty)
             // The alarm uses the real clock, but due times are compared with this one.
             stage.test.clock.advance(milliseconds: 200)
             #expect(try await stage.ended("near")?.state == .published)
         }
-        #expect(stage.desk.taken.count == 1)
+        #expect(stage.delivery.taken.count == 1)
     }
 
     @Test("one that is refused at its time has failed, and says why")
     func refused() async throws {
         let stage = try Stage()
-        stage.desk.answer([.refuse(PublishRefusal(status: 404, sentence: "there is no session"))])
+        stage.delivery.answer([.refuse(PublishRefusal(status: 404, sentence: "there is no session"))])
         try await stage.test.store.schedule(
             [
                 stage.publish("gone", in: -9), stage.publish("good", in: -8), stage.publish("disabled", in: -7, app: "2"),
@@ -153,24 +153,24 @@ struct ScheduledPublishesTests {
                 #expect(found.state == .failed && found.outcome?.contains(reason) == true, "\(id): \(found.outcome ?? "")")
             }
         }
-        #expect(stage.desk.taken.count == 2)
+        #expect(stage.delivery.taken.count == 2)
     }
 
     @Test("what could not be taken for the moment is tried again; what was cancelled is not")
     func heldUp() async throws {
         let stage = try Stage()
-        stage.desk.answer([.refuse(PublishRefusal(status: 503, sentence: "the store is away")), .cancelled])
+        stage.delivery.answer([.refuse(PublishRefusal(status: 503, sentence: "the store is away")), .cancelled])
         try await stage.test.store.schedule([stage.publish("held", in: -9), stage.publish("cancelled", in: -8)], answers: [])
         try await run(stage) { () async throws in
             #expect(try await stage.ended("cancelled")?.state == .cancelled)
-            stage.desk.setFull(true)
+            stage.delivery.setFull(true)
             // The service asks at once instead of after a second.
             try await stage.scheduled.schedule([], answers: [])
             #expect(try await stage.state("held")?.state == .waiting)
-            stage.desk.setFull(false)
+            stage.delivery.setFull(false)
             #expect(try await stage.ended("held")?.state == .published)
         }
-        #expect(stage.desk.taken.filter { $0.purpose == .scheduled(id: "cancelled") }.count == 1)
+        #expect(stage.delivery.taken.filter { $0.purpose == .scheduled(id: "cancelled") }.count == 1)
     }
 
     @Test("more than a batch is due: all are published, each once")
@@ -179,6 +179,6 @@ struct ScheduledPublishesTests {
         let count = 2 * ScheduledPublishes.batchMax + 3
         try await stage.test.store.schedule((0..<count).map { stage.publish("s\($0)", in: Int64($0) - 1_000) }, answers: [])
         try await run(stage) { () async throws in #expect(try await stage.ended("s\(count - 1)")?.state == .published) }
-        #expect(stage.desk.taken.map(\.purpose) == (0..<count).map { .scheduled(id: "s\($0)") })
+        #expect(stage.delivery.taken.map(\.purpose) == (0..<count).map { .scheduled(id: "s\($0)") })
     }
 }

@@ -117,7 +117,7 @@ struct CloseTests {
             try server.on { loop in
                 loop.send(Frame.text(Array("for the dead".utf8)), to: connection)
                 loop.close(connection, code: 4000, reason: "for the dead")
-                loop.probe(connection, pingAfter: .milliseconds(1), pongWithin: .milliseconds(1))
+                loop.watchSilence(connection, pingAfter: .milliseconds(1), pongWithin: .milliseconds(1))
                 loop.send(Frame.text(Array("for the living".utf8)), to: next)
             }
             #expect(try second.frame().text == "for the living")

@@ -47,10 +47,10 @@ struct MessageTests {
         }
     }
 
-    @Test("every fragment of a message that goes on is told, also an empty one, and so is a PONG to no probe")
+    @Test("every fragment of a message that goes on is told, also an empty one, and so is a PONG nobody asked for")
     func countedFrames() throws {
         var behaviour = Behaviour()
-        behaviour.opened = { loop, connection, _ in loop.probe(connection, pingAfter: .milliseconds(250), pongWithin: .seconds(20)) }
+        behaviour.opened = { loop, connection, _ in loop.watchSilence(connection, pingAfter: .milliseconds(250), pongWithin: .seconds(20)) }
         try withServer(behaviour) { server in
             let peer = try server.client()
             let long = [UInt8](repeating: UInt8(ascii: "x"), count: 800)

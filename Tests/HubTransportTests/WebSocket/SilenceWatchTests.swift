@@ -4,18 +4,18 @@ import Testing
 
 @testable import HubTransport
 
-@Suite("Probing", .blocking)
-struct ProbeTests {
-    /// Probes every connection as soon as it is open; the durations come with the query.
-    private static func probing(pingAfter: Duration = .milliseconds(250), pongWithin: Duration = .milliseconds(500)) -> Behaviour {
+@Suite("Silence watch", .blocking)
+struct SilenceWatchTests {
+    /// Watches every connection as soon as it is open; the durations come with the query.
+    private static func watching(pingAfter: Duration = .milliseconds(250), pongWithin: Duration = .milliseconds(500)) -> Behaviour {
         var behaviour = Behaviour()
-        behaviour.opened = { loop, connection, _ in loop.probe(connection, pingAfter: pingAfter, pongWithin: pongWithin) }
+        behaviour.opened = { loop, connection, _ in loop.watchSilence(connection, pingAfter: pingAfter, pongWithin: pongWithin) }
         return behaviour
     }
 
     @Test("a silent peer is sent one PING and reported when nothing answers it")
     func silent() throws {
-        try withServer(Self.probing()) { server in
+        try withServer(Self.watching()) { server in
             let peer = try server.client()
             #expect(try peer.frame().opcode == 9)
             let close = try peer.frame()
@@ -30,7 +30,7 @@ struct ProbeTests {
     func onlyPongs() throws {
         // Three seconds for an answer, so that a machine that stands still for a moment fails no test. The next PING comes
         // after them, however early the answer is.
-        try withServer(Self.probing(pongWithin: .seconds(3))) { server in
+        try withServer(Self.watching(pongWithin: .seconds(3))) { server in
             let peer = try server.client()
             for _ in 0..<3 {
                 let ping = try peer.frame()
@@ -49,7 +49,7 @@ struct ProbeTests {
         "a PONG nobody asked for, a PONG with a payload and any message are signs of life",
         arguments: ["pong", "text", "binary", "fragment"])
     func life(kind: String) throws {
-        try withServer(Self.probing(pongWithin: .seconds(2))) { server in
+        try withServer(Self.watching(pongWithin: .seconds(2))) { server in
             let peer = try server.client()
             let connection = try server.waitOpened(1)[0]
             var isFirst = true
@@ -71,7 +71,7 @@ struct ProbeTests {
 
     @Test("a peer's own PINGs are signs of life, though the library answers them by itself")
     func ownPings() throws {
-        try withServer(Self.probing(pingAfter: .seconds(1), pongWithin: .seconds(1))) { server in
+        try withServer(Self.watching(pingAfter: .seconds(1), pongWithin: .seconds(1))) { server in
             let peer = try server.client()
             let connection = try server.waitOpened(1)[0]
             for _ in 0..<3 {
@@ -87,7 +87,7 @@ struct ProbeTests {
 
     @Test("a peer that talks is not sent PINGs, and one that stops talking is")
     func talking() throws {
-        try withServer(Self.probing(pingAfter: .milliseconds(1500), pongWithin: .seconds(10))) { server in
+        try withServer(Self.watching(pingAfter: .milliseconds(1500), pongWithin: .seconds(10))) { server in
             let peer = try server.client()
             let connection = try server.waitOpened(1)[0]
             let firstTick = try server.on { $0.tick }
@@ -110,18 +110,18 @@ struct ProbeTests {
 
     @Test("asking again changes the durations")
     func rearmed() throws {
-        try withServer(Self.probing(pingAfter: .seconds(1000))) { server in
+        try withServer(Self.watching(pingAfter: .seconds(1000))) { server in
             let peer = try server.client()
             let connection = try server.waitOpened(1)[0]
-            try server.on { $0.probe(connection, pingAfter: .milliseconds(250), pongWithin: .milliseconds(250)) }
+            try server.on { $0.watchSilence(connection, pingAfter: .milliseconds(250), pongWithin: .milliseconds(250)) }
             #expect(try peer.frame().opcode == 9)
             #expect(try peer.frame().closeCode == 4201)
         }
     }
 
-    @Test("a connection that closes takes its probe along")
+    @Test("a connection that closes takes its watch along")
     func closedWhileArmed() throws {
-        try withServer(Self.probing(pingAfter: .milliseconds(500))) { server in
+        try withServer(Self.watching(pingAfter: .milliseconds(500))) { server in
             let first = try server.client()
             let connection = try server.waitOpened(1)[0]
             try first.sendClose(1000)
@@ -133,7 +133,7 @@ struct ProbeTests {
         }
     }
 
-    @Test("a PONG is reported with its payload, that of a probe is not")
+    @Test("a PONG is reported with its payload, that of the silence watch is not")
     func pongs() throws {
         try withServer { server in
             let peer = try server.client()
@@ -141,7 +141,7 @@ struct ProbeTests {
             try server.on { $0.send([0x89, 0x03] + Array("r17".utf8), to: connection) }
             let ping = try peer.frame()
             #expect(ping.opcode == 9 && ping.payload == Array("r17".utf8))
-            try peer.sendFrame(10, [Loop.probeMark])
+            try peer.sendFrame(10, [Loop.silenceMark])
             try peer.sendFrame(10, ping.payload)
             try peer.sendFrame(10, Array(repeating: 0x72, count: 125))
             #expect(server.seen.wait { $0.contains(.pong(connection, Array(repeating: 0x72, count: 125))) })
