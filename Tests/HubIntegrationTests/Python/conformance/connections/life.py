@@ -1,6 +1,7 @@
 """Slow readers and restarts (C28, C29; docs/protocol.md, 1.7 and 2.11)."""
 
 import asyncio
+import re
 import signal
 import time
 
@@ -65,31 +66,15 @@ async def c29_restart(s):
     clients = await asyncio.gather(*(join(hub, number) for number in range(count)))
     began = time.monotonic()
     ending = asyncio.ensure_future(hub.end(signal.SIGTERM))
-    closed = {}
-
-    async def wait(client):
-        code = await client.closed()
-        closed[client] = time.monotonic() - began
-        return code
-
-    async def longest_stall():
-        """Seconds for which this process did not get to run: what came meanwhile seems to have come at once."""
-        longest = 0
-        while len(closed) < count:
-            before = time.monotonic()
-            await asyncio.sleep(0.01)
-            longest = max(longest, time.monotonic() - before)
-        return longest
-
-    stall = asyncio.ensure_future(longest_stall())
-    codes = await asyncio.gather(*(wait(client) for client in clients))
-    equal(set(codes), {4200})
+    equal({await client.closed() for client in clients}, {4200})
     equal({tuple(client.errors()) for client in clients}, {(4200,)})
-    moments = sorted(closed.values())
-    spread = moments[-1] - moments[0]
-    expect(spread > 0.15 or await stall > 0.25, f"all within {spread} s")
     equal(await ending, 0)
     expect(time.monotonic() - began < PATIENCE, "the end took too long")
+    # By the hub's own clock: a busy machine lets this process see everything at once.
+    told = re.search(r"clients=(\d+) milliseconds=(\d+) steps=(\d+) .*clients were told", hub.log.read_text())
+    expect(told, "the log does not tell how the clients were sent away")
+    clients_told, milliseconds, steps = map(int, told.groups())
+    expect(clients_told == count and milliseconds > 250 and steps > 10, told[0])
     again = await s.own_hub({"main": s.hub.apps["main"]}, port=hub.port)
     back = await asyncio.gather(*(join(again, number) for number in range(count)))
     equal(len({client.socket_id for client in back} & {client.socket_id for client in clients}), 0)
