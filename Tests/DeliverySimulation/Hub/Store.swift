@@ -85,7 +85,7 @@ extension Simulation {
                 else { continue }
                 let policy = events[rows[row].event].policy
                 guard cancellation.isOfNotification || policy != .both && policy != .pushOnly else { continue }
-                guard rows[row].record.state != .leased else {
+                guard rows[row].record.state != .leased || rows[row].sentInLife != life else {
                     rows[row].isWithdrawn = true
                     continue
                 }

@@ -115,14 +115,18 @@ extension StoreContract {
             #expect(try await store.openFanouts(limit: 1).first?.unsettled == [0])
         },
         StoreContract("a receipt cancels what waits to be sent, and nothing that is being sent or has ended") { store in
-            let states: [PushState] = [.waiting, .due, .retry, .leased, .accepted, .undeliverable]
+            let states: [PushState] = [.waiting, .due, .retry, .accepted, .undeliverable]
             _ = try await store.commit([
                 .init(
                     .sample("e"),
                     states.map { .sample(event: "e", user: "a", device: $0.rawValue, state: $0, message: .sample(event: "e")) }
+                        + [.sample(event: "e", user: "a", device: "leased", message: .sample(event: "e"))]
                         + [.sample(event: "e", user: "b"), .sample(event: "e", user: "c")]),
                 .init(.sample("other"), [.sample(event: "other", user: "a")]),
             ])
+            var lease = PushRecord.sample(event: "e", user: "a", device: "leased", message: .sample(event: "e"))
+            (lease.state, lease.attempts) = (.leased, 1)
+            #expect(try await store.lease([lease]).count == 1)
             let cancelled = try await store.cancelDeliveries(event: "e", ["a", "c", "nobody"].map { PushCancellation(user: $0) })
             #expect(cancelled.map(\.user) == ["a", "a", "a", "c"])
             #expect(Set(cancelled.map(\.device)) == ["waiting", "due", "retry", "d1"])

@@ -21,13 +21,15 @@ extension SQLiteStore {
         return inserted
     }
 
-    /// `RecipientStore.cancelDeliveries`: the open rows of each user, by key. Marks leased ones instead.
+    /// `RecipientStore.cancelDeliveries`: the open rows of each user, by key. Marks those under way instead.
+    ///
+    /// A push leased by an earlier process is not under way any more. It waits to be sent again, and ends.
     package func cancelDeliveries(event: String, _ cancellations: [PushCancellation]) async throws -> [PushRecord] {
         if cancellations.isEmpty { return [] }
         return try await write(rows: cancellations.count) { [leases] db in
             let find = try db.cachedStatement(
                 sql: """
-                    SELECT rowid, state FROM delivery
+                    SELECT rowid FROM delivery
                     WHERE event = ? AND user = ? AND device = ifnull(?, device) AND NOT \(DeviceColumn.isClear)
                       AND \(SQLiteStore.isOpen)
                       AND (? OR reason NOT IN ('\(Policy.both.rawValue)', '\(Policy.pushOnly.rawValue)'))
@@ -45,7 +47,7 @@ extension SQLiteStore {
                 let rows = try Row.fetchAll(find, arguments: [event, wanted.user, wanted.device, wanted.isOfNotification])
                 return try rows.compactMap { row -> PushRecord? in
                     let number: Int64 = row["rowid"]
-                    if leased[number] != nil || row["state"] as String == PushState.leased.rawValue {
+                    if leased[number] != nil {
                         try mark.execute(arguments: [number])
                         return nil
                     }
