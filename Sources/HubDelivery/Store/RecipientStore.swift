@@ -217,8 +217,9 @@ package protocol RecipientStore: Sendable {
     ///   - position: of the last event of the previous page; 0 for the first page.
     ///   - limit: an event takes two bytes of memory or more per recipient.
     func openFanouts(after position: Int64, limit: Int) async throws -> [OpenRecipients]
-    /// Ends notifications that wait to be sent (`waiting`, `due`, `retry`) as `cancelled` with the outcome `receipt`. A leased one is being
-    /// sent, and stays; if its attempt ends in `retry`, `update` or the next process ends it. Clearing pushes stay.
+    /// Ends notifications that wait to be sent (`waiting`, `due`, `retry`) as `cancelled` with the outcome `receipt`. A push that
+    /// this process has leased is being sent, and stays; if its attempt ends in `retry`, `update` or the next process ends it. A push that
+    /// an earlier process had leased waits to be sent again, and ends. Clearing pushes stay.
     /// - Returns: the ended rows, without their messages.
     func cancelDeliveries(event: String, _ cancellations: [PushCancellation]) async throws -> [PushRecord]
     /// Per user, the channel's unexpired events that have the user among their recipients and lack a confirmation, in order. Left out are
