@@ -189,8 +189,9 @@ extension Simulation {
         }
     }
 
-    /// Notes a receipt that waits for its loop, and the app's word before it.
+    /// Notes a receipt that waits for its loop, and the app's word before it. A word behind the end of its connection is lost.
     func noteWaiting(_ message: Upstream, of connection: SimConnection, _ index: Int) {
+        if connection.endWaits { return }
         switch message {
         case .pong(let cursor, let read): noteArrival(connection, index, cursor: cursor, read: read)
         case .state(let state, _): connection.loopState = state

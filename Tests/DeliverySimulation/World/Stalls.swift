@@ -40,6 +40,7 @@ extension Simulation {
             if isUp, loopsState.stalls[loop] != nil { noteWaiting(message, of: connections[index], index) }
         case .silence(let index) where connections[index].life == life, .lost(let index) where connections[index].life == life:
             loop = connections[index].id.loop
+            if isUp, loopsState.stalls[loop] != nil { connections[index].endWaits = true }
         default: return false
         }
         guard isUp, loopsState.stalls[loop] != nil else { return false }

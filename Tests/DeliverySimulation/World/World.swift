@@ -101,6 +101,8 @@ final class SimConnection {
     var isOpenAtServer = true
     var isOpenAtClient = true
     var isCut = false
+    /// The connection's end lies before a loop that is late.
+    var endWaits = false
     var ticket: UInt64 = 0
     /// The loop's word on the roles that it stands for.
     var roles = RoleSet.unmatched
