@@ -148,7 +148,9 @@ extension Loop {
     /// Ends a closing connection whose time is up. A connection that has no room even for the close frame is cut off.
     func closingDue(_ slot: UInt32, _ state: UnsafeMutablePointer<ConnectionState>) {
         let waited = unsafe tick &- state.pointee.pingTick
-        if queues[slot] != nil, waited < options.closeTicksMax {
+        // A slow reader's last batch may lie with the library, which would drop it with the connection.
+        let isLeftInLibrary = unsafe state.pointee.wsi.map { unsafe lws_partial_buffered($0) != 0 } ?? false
+        if queues[slot] != nil || isLeftInLibrary, waited < options.closeTicksMax {
             unsafe wheel.arm(slot, in: LoopOptions.closeAnswerTicks, now: tick, table: table.base)
         } else if queues[slot] != nil, let wsi = unsafe state.pointee.wsi {
             unsafe end(wsi)
