@@ -18,7 +18,8 @@ package final class GroupCommit<Transaction>: Sendable {
 
     /// One caller's work.
     package struct Call: Sendable {
-        fileprivate let rows: Int
+        /// Rows that the call announced.
+        let rows: Int
         /// Writes inside the transaction. Run it exactly once.
         package let perform: @Sendable (Transaction) throws -> Void
         fileprivate let settle: @Sendable (Result<Void, any Error>) -> Void

@@ -7,7 +7,7 @@ import HubDelivery
 /// One writer, with several readers in parallel (WAL). Every write goes through one `GroupCommit`, so concurrent calls share a transaction
 /// and one wait for the disk. Decisions that depend on stored rows (a joining participant, the next sequence) are made inside the
 /// transaction. Reads see the effects of every call that has returned.
-package final class SQLiteStore: PeopleStore, DeliveryStore, WebhookStore, Sendable {
+package final class SQLiteStore: HubStore, Sendable {
     /// Failures that a returned write survives.
     package enum Synchronous: String, Sendable {
         /// A crash of the process and a power loss: every commit waits for the disk.
@@ -58,6 +58,9 @@ package final class SQLiteStore: PeopleStore, DeliveryStore, WebhookStore, Senda
 
     /// Whether commits reach the disk.
     package var health: StoreHealth { commits.health }
+
+    /// Nobody else writes to the file.
+    package func listen(_ wake: @escaping @Sendable () -> Void) async {}
 
     /// Tests the disk: writes more than a few publishes need, then removes it.
     package func probe() async throws {

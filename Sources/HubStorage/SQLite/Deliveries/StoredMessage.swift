@@ -14,7 +14,7 @@ struct StoredMessage {
     /// Number of the row of `message`; nil if the delivery's row holds the text.
     let number: Int64?
 
-    fileprivate init(_ text: PushMessageCoding.Text, nid: String, number: Int64?) {
+    init(_ text: PushMessageCoding.Text, nid: String, number: Int64?) {
         self.text = text
         self.nid = nid
         self.number = number

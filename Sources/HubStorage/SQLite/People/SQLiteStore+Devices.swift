@@ -282,7 +282,7 @@ extension SQLiteStore {
 
 extension DeviceWriter {
     /// The column `origin` of rows first written by this writer.
-    fileprivate var origin: String {
+    var origin: String {
         switch self {
         case .backend: "backend"
         case .participant: "app"

@@ -22,7 +22,7 @@ extension SQLiteStore {
             let rows = try Row.fetchCursor(db.cachedStatement(sql: SQLiteStore.openFanoutsSQL), arguments: [position])
             while open.count < limit, let row = try rows.next() {
                 let id: String = row["event"]
-                do throws(StorageError) {
+                do {
                     let event = try Self.event(row: row)
                     let bits = RecipientBits(row: row)
                     guard let list = try lists.list(row["snapshot"], ofEvent: id, count: bits.count) else {
@@ -34,9 +34,9 @@ extension SQLiteStore {
                     open.append(
                         OpenRecipients(
                             position: row["number"], event: event, users: list.users,
-                            notes: notes ?? Array(repeating: Self.unknownNote, count: bits.count), confirmed: bits.confirmed,
+                            notes: notes ?? Array(repeating: RecipientBits.unknownNote, count: bits.count), confirmed: bits.confirmed,
                             pushed: bits.pushed))
-                } catch {
+                } catch let error as StorageError {
                     lists.problems.append(error)
                     lost.append(RecipientSettlement(event: id, isClosed: true))
                 }
@@ -80,7 +80,7 @@ extension SQLiteStore {
                 let notes = [UInt8](row["notes"] as Data)
                 let pushed = PlaceSet(bytes: [UInt8](row["pushed"] as Data), count: count)
                 for (index, place) in people {
-                    let note = NoteCoding.note(place, in: notes, count: count) ?? Self.unknownNote
+                    let note = NoteCoding.note(place, in: notes, count: count) ?? RecipientBits.unknownNote
                     guard note.choice != .actor else { continue }
                     missed[index].append(
                         MissedEvent(event: event, recipient: place, note: note, isPushed: pushed?.contains(place) ?? false))
@@ -164,9 +164,6 @@ extension SQLiteStore {
 }
 
 extension SQLiteStore {
-    /// Stand-in for an unreadable note: nobody is missed for it.
-    static var unknownNote: RecipientNote { RecipientNote(state: nil, choice: .awaited) }
-
     static var openFanoutsSQL: String {
         """
         SELECT fanout.*, event.id, event.sequence, event.name, event.data, event.policy
@@ -194,54 +191,14 @@ extension SQLiteStore {
     }
 }
 
-/// The recipient lists of one read, each looked up once, and the errors of unreadable rows.
-struct Lists {
-    let cache: SnapshotCache
-    let db: Database
-    /// Number of lists that were not in memory.
-    private(set) var readCount = 0
-    var problems: [StorageError] = []
-    private var met: [Int64: SnapshotCache.Entry?] = [:]
-
+extension Lists {
+    /// The lists of one read of this database.
     init(cache: SnapshotCache, db: Database) {
-        self.cache = cache
-        self.db = db
-    }
-
-    /// Nil if the list cannot be read.
-    mutating func list(_ number: Int64) throws(StorageError) -> SnapshotCache.Entry? {
-        if let known = met[number] { return known }
-        var entry = cache.entry(number)
-        if entry == nil {
-            readCount += 1
-            var problem: StorageError?
-            do {
-                entry = try cache.load(number, db, problem: &problem)
-            } catch {
-                throw (error as? DatabaseError).map(StorageError.init) ?? StorageError(.database, "a list of recipients: \(error)")
-            }
-            if let problem { problems.append(problem) }
-        }
-        met[number] = .some(entry)
-        return entry
-    }
-
-    /// The list of one event; nil also if its length differs from the event's count.
-    mutating func list(_ number: Int64, ofEvent event: String, count: Int) throws(StorageError) -> SnapshotCache.Entry? {
-        guard let list = try list(number) else { return nil }
-        if list.users.count == count { return list }
-        problems.append(
-            StorageError(.unreadableRow, "a list of recipients does not fit its event; who was told is unknown (event \(event))"))
-        return nil
+        self.init(cache: cache) { try RecipientLists.read($0, db) }
     }
 
     /// The event in the row's event columns; nil if it cannot be read.
     mutating func event(_ row: Row) -> EventRecord? {
-        do throws(StorageError) {
-            return try SQLiteStore.event(row: row)
-        } catch {
-            problems.append(error)
-            return nil
-        }
+        event { () throws(StorageError) in try SQLiteStore.event(row: row) }
     }
 }

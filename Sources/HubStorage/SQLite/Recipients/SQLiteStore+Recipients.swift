@@ -98,79 +98,14 @@ extension SQLiteStore {
     }
 }
 
-/// The values of a fan-out's row, encoded on the caller's thread.
-struct RecipientColumns: Sendable {
-    let snapshot: RecipientSnapshot
-    let isOpen: Bool
-    let pushed: PlaceSet
-    let notes: [UInt8]
-
-    /// Longest list whose users `snapshot_user` names one by one: bounds the rows of the list's first commit.
-    static let smallUsersMax = 64
-
-    /// Nil if there are no recipients.
-    init?(_ opening: RecipientOpening) {
-        guard !opening.notes.isEmpty else { return nil }
-        assert(opening.notes.count <= RecipientBits.countMax, "an event with \(opening.notes.count) recipients would be read as damaged")
-        snapshot = opening.snapshot
-        isOpen = opening.notes.contains { $0.choice == .awaited }
-        var places = PlaceSet(count: opening.notes.count)
-        for (place, note) in opening.notes.enumerated() where note.choice == .pushed { places.insert(place) }
-        pushed = places
-        notes = NoteCoding.encode(opening.notes)
-    }
-
-    static func isLarge(_ snapshot: RecipientSnapshot) -> Bool { snapshot.users.count > smallUsersMax }
-    var isLarge: Bool { Self.isLarge(snapshot) }
-}
-
-/// The recipients' state in a fan-out's row.
-struct RecipientBits: Equatable {
-    let count: Int
-    let committedAt: Int64
-    var confirmed: PlaceSet
-    var pushed: PlaceSet
-    /// Nil if no receipt was stored.
-    var received: ReceiptTimes?
-    /// Part of the row was unreadable and counts as empty.
-    let isUnreadable: Bool
-
-    /// More recipients than an event can have. A row with a higher count is damaged, and must not make the process reserve memory.
-    static let countMax = 1 << 24
-
+extension RecipientBits {
     init(row: Row) {
-        count = Self.count(row)
-        committedAt = row["committed_at"]
-        let confirmed = PlaceSet(bytes: [UInt8](row["confirmed"] as Data), count: count)
-        let pushed = PlaceSet(bytes: [UInt8](row["pushed"] as Data), count: count)
-        let times = [UInt8](row["received"] as Data)
-        received = times.isEmpty ? nil : ReceiptTimes(bytes: times, count: count)
-        isUnreadable = confirmed == nil || pushed == nil || received == nil && !times.isEmpty
-        self.confirmed = confirmed ?? PlaceSet(count: count)
-        self.pushed = pushed ?? PlaceSet(count: count)
+        self.init(
+            count: row["count"], committedAt: row["committed_at"], confirmed: [UInt8](row["confirmed"] as Data),
+            pushed: [UInt8](row["pushed"] as Data), received: [UInt8](row["received"] as Data))
     }
 
-    mutating func apply(_ settlement: RecipientSettlement) {
-        for confirmation in settlement.confirmed {
-            let place = confirmation.recipient
-            guard (0..<count).contains(place), !confirmed.contains(place) else { continue }
-            confirmed.insert(place)
-            if received == nil { received = ReceiptTimes(count: count) }
-            received?.set(place, milliseconds: confirmation.at - committedAt)
-        }
-        for place in settlement.pushed where (0..<count).contains(place) { pushed.insert(place) }
-    }
-
-    /// The row's number of recipients; 0 if the value is impossible.
-    static func count(_ row: Row) -> Int {
-        let count: Int = row["count"]
-        return (0...countMax).contains(count) ? count : 0
-    }
-
-    static func unreadable(event: String) -> StorageError {
-        StorageError(
-            .unreadableRow, "who was told of an event cannot be read entirely; some may be told again (event \(event))")
-    }
+    static func count(_ row: Row) -> Int { count(row["count"] as Int) }
 }
 
 extension PlaceSet {

@@ -1,4 +1,3 @@
-import GRDB
 import HubCore
 import HubDelivery
 import Synchronization
@@ -47,8 +46,10 @@ final class SnapshotCache: Sendable {
 
     /// Reads a list that is not cached, and caches it if long.
     /// - Returns: nil if it cannot be read; `problem` is set the first time.
-    func load(_ number: Int64, _ db: Database, problem: inout StorageError?) throws -> Entry? {
-        guard let snapshot = try RecipientLists.read(number, db) else {
+    func load(
+        _ number: Int64, problem: inout StorageError?, read: (Int64) throws -> RecipientSnapshot?
+    ) throws -> Entry? {
+        guard let snapshot = try read(number) else {
             let isNew = state.withLock { state in
                 state.unreadable.count < Self.unreadableMax && state.unreadable.insert(number).inserted
             }
