@@ -3,8 +3,10 @@
 SWIFT ?= swift
 # What the sources link against, and what the tests and measurements use.
 DEPS := libwebsockets-dev libwebsockets-evlib-uv libuv1-dev libcurl4-openssl-dev libssl-dev libsimdjson-dev \
-	libsqlite3-dev libnghttp2-dev libstdc++-12-dev pkg-config
+	libsqlite3-dev libpq-dev libnghttp2-dev libstdc++-12-dev pkg-config
 TEST_DEPS := libxml2 python3 python3-venv curl openssl
+# The servers that the stores' tests start for themselves.
+STORE_DEPS := postgresql pgbouncer
 BENCH_DEPS := valgrind strace binutils
 # The servers that the hub is compared with; uWebSockets comes from PyPI.
 COMPARE_DEPS := nginx-light libnginx-mod-nchan nats-server gcc libc6-dev
@@ -14,8 +16,8 @@ SANITIZER :=
 FUZZ_SANITIZER = $(if $(SANITIZER),--sanitize=$(SANITIZER))
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
-.PHONY: help deps test-deps test-python bench-deps build run style check test test-sanitizers fuzz simulate bench bench-counted soak loadtest \
-	one-surface frozen-tab push-bench compare gateways pictures clean
+.PHONY: help deps test-deps test-python bench-deps build run style check test test-stores test-sanitizers fuzz simulate bench bench-counted \
+	soak loadtest one-surface frozen-tab push-bench compare gateways pictures clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 24
@@ -49,6 +51,11 @@ check: deps style ## check style, and run the tests that need no socket and no o
 test: test-deps test-python ## run all tests
 	$(SWIFT) build --build-tests
 	SWIFT='$(SWIFT)' Tests/stages.sh all
+
+test-stores: deps ## try SQLite, and PostgreSQL with and without PgBouncer, against the contract of the stores
+	@$(call install,$(STORE_DEPS))
+	$(SWIFT) build --build-tests
+	Tests/StoreTests/postgres.sh $(SWIFT) test --skip-build --disable-xctest --filter '^StoreTests\.'
 
 test-sanitizers: test-deps test-python ## run all tests under the address and the thread sanitizer
 	Tests/Sanitizers/sanitizers.sh address

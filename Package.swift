@@ -49,6 +49,7 @@ let package = Package(
         .systemLibrary(name: "CLibCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
         .systemLibrary(name: "COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
         .systemLibrary(name: "CNGHTTP2", pkgConfig: "libnghttp2", providers: [.apt(["libnghttp2-dev"])]),
+        .systemLibrary(name: "CPostgreSQL", pkgConfig: "libpq", providers: [.apt(["libpq-dev"])]),
         .target(name: "CSQLiteSettings", linkerSettings: [.linkedLibrary("sqlite3")]),
         .target(name: "CMemory"),
         .target(name: "CLoadSockets"),
@@ -74,7 +75,7 @@ let package = Package(
             name: "HubWebhooks", dependencies: ["HubCore", "HubCrypto", "PusherProtocol", "HubDelivery", "HubHTTPClient", logging],
             swiftSettings: strict),
         .target(
-            name: "HubStorage", dependencies: ["CSQLiteSettings", "HubCore", "HubJSON", "HubDefinitions", "HubDelivery", grdb],
+            name: "HubStorage", dependencies: ["CSQLiteSettings", "CPostgreSQL", "HubCore", "HubJSON", "HubDefinitions", "HubDelivery", grdb],
             swiftSettings: strict),
         .target(
             name: "HubAPI",
@@ -131,9 +132,17 @@ let package = Package(
         .testTarget(
             name: "HubConfigurationTests", dependencies: ["HubTesting", "HubCore", "HubYAML", "HubConfiguration"],
             swiftSettings: strictTests),
+        // The rules that every store keeps, and what tests of stores share.
+        .target(
+            name: "StoreTesting", dependencies: ["HubCore", "HubDefinitions", "HubDelivery"], path: "Tests/StoreTesting",
+            swiftSettings: strictTests),
         .testTarget(
             name: "HubStorageTests",
-            dependencies: ["HubTesting", "HubCore", "HubJSON", "HubDefinitions", "HubDelivery", "HubStorage", grdb],
+            dependencies: ["HubTesting", "StoreTesting", "HubCore", "HubJSON", "HubDefinitions", "HubDelivery", "HubStorage", grdb],
+            swiftSettings: strictTests),
+        // Every store by these rules: SQLite with `make test`, PostgreSQL as well with `make test-stores`.
+        .testTarget(
+            name: "StoreTests", dependencies: ["HubTesting", "StoreTesting", "HubStorage"], exclude: ["postgres.sh"],
             swiftSettings: strictTests),
         .testTarget(
             name: "HubAPITests",

@@ -22,6 +22,10 @@ package struct StorageError: Error, Equatable, CustomStringConvertible {
         package static let inUse = Code(rawValue: "in_use")
         /// The write queue is full. Nothing of this call was written; the caller may repeat it.
         package static let queueFull = Code(rawValue: "queue_full")
+        /// PostgreSQL does not answer, or takes no writes for now. The writes of the call are taken back; the caller may repeat it.
+        package static let unavailable = Code(rawValue: "unavailable")
+        /// A text holds a character that the store cannot hold.
+        package static let badText = Code(rawValue: "bad_text")
         /// A stored row cannot be read by this version.
         package static let unreadableRow = Code(rawValue: "unreadable_row")
         /// Any other database error. Nothing of this call was written.

@@ -1,6 +1,7 @@
 import HubDelivery
 import HubStorage
 import HubTesting
+import StoreTesting
 import Testing
 
 @Suite("FanoutCoding")

@@ -2,6 +2,7 @@ import Foundation
 import GRDB
 import HubDelivery
 import HubTesting
+import StoreTesting
 import Testing
 
 @testable import HubStorage

@@ -1,5 +1,6 @@
 import GRDB
 import HubDelivery
+import StoreTesting
 import Testing
 
 @testable import HubStorage

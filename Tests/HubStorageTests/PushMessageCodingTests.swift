@@ -3,6 +3,7 @@ import HubDefinitions
 import HubDelivery
 import HubJSON
 import HubStorage
+import StoreTesting
 import Testing
 
 @Suite("PushMessageCoding")

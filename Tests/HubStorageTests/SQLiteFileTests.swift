@@ -3,6 +3,7 @@ import GRDB
 import HubDelivery
 import HubStorage
 import HubTesting
+import StoreTesting
 import Testing
 
 /// Tests may run as root, whom no permission stops: places are used that nobody can write.

@@ -3,6 +3,7 @@ import GRDB
 import HubCore
 import HubDelivery
 import HubStorage
+import StoreTesting
 import Synchronization
 import Testing
 
@@ -31,6 +32,16 @@ struct SQLiteFanoutTests {
 
     private func count(_ table: String) async throws -> Int {
         try await DatabaseQueue(path: folder.file()).read { db in try Int.fetchOne(db, sql: "SELECT COUNT(*) FROM \(table)") ?? -1 }
+    }
+
+    @Test("recipients are read as they were committed, also with a NUL character in an id")
+    func zeros() async throws {
+        let store = try open()
+        let users = ["zoe", "ü🎯\u{0}\n"]
+        _ = try await store.commit([
+            .init(.sample("e1"), recipients: RecipientOpening(snapshot: RecipientSnapshot(users: users), note: .awaited))
+        ])
+        #expect(try await store.openFanouts(limit: 1).first?.users == users)
     }
 
     @Test("events with the same recipients share one list, which goes with the last of them")

@@ -3,6 +3,7 @@ import GRDB
 import HubCore
 import HubDelivery
 import HubStorage
+import StoreTesting
 import Synchronization
 import Testing
 
@@ -17,13 +18,6 @@ struct SQLiteStoreTests {
 
     private func open(_ name: String = "tandem.db") throws -> SQLiteStore {
         try SQLiteStore(path: folder.file(name), time: clock)
-    }
-
-    @Test("keeps the store contract", arguments: StoreContract.all)
-    func contract(rule: StoreContract) async throws {
-        let store = try open()
-        try await rule.check(store)
-        try await store.close()
     }
 
     @Test("waits for the disk at every commit by default, and only then")
@@ -319,6 +313,45 @@ struct SQLiteStoreTests {
                 precondition(stored == event, event.id)
             }
         }
+    }
+
+    @Test("prunes ended events to the millisecond, oldest first and in steps, and keeps the channel's count")
+    func pruning() async throws {
+        let store = try open()
+        _ = try await store.commit([
+            .init(.sample("open", committedAt: 1), [.sample(event: "open"), .sample(event: "open", device: "x", state: .socket)]),
+            .init(.sample("a", committedAt: 2), [.sample(event: "a", state: .accepted)]),
+            .init(.sample("b", committedAt: 3)),
+            .init(.sample("c", committedAt: 4), [.sample(event: "c", state: .failed)]),
+            .init(.sample("edge", committedAt: 10)),
+        ])
+        #expect(try await store.prune(before: 10, limit: 0) == 0)
+        #expect(try await store.prune(before: 10, limit: 2) == 2)
+        #expect(try await store.event(id: "b") == nil)
+        #expect(try await store.event(id: "c") != nil)
+        #expect(try await store.prune(before: 10, limit: .max) == 1)
+        #expect(try await store.prune(before: 10, limit: 2) == 0)
+        #expect(try await store.deliveries(event: "a") == [])
+        #expect(try await store.deliveries(event: "open").count == 2)
+        #expect(try await store.event(id: "edge") != nil)
+        try await store.update([.sample(event: "open", state: .expired)])
+        #expect(try await store.prune(before: 11, limit: 5) == 2)
+        #expect(try await store.commit([.init(.sample("d"))]).map(\.sequence) == [6])
+    }
+
+    @Test("prunes expired answers to the millisecond, then the oldest beyond the count, in steps")
+    func pruningAnswers() async throws {
+        let store = try open()
+        _ = try await store.commit([], answers: (1...8).map { .sample("k\($0)", answeredAt: Int64($0)) })
+        #expect(try await store.pruneAnswers(before: 4, keeping: 5, limit: 0) == (0, 0))
+        #expect(try await store.pruneAnswers(before: 4, keeping: 5, limit: 2) == (2, 1))
+        #expect(try await store.answer(app: "1", key: "k3", since: 0) == nil)
+        #expect(try await store.answer(app: "1", key: "k4", since: 0) != nil)
+        #expect(try await store.pruneAnswers(before: 5, keeping: 2, limit: 100) == (1, 2))
+        for (key, isKept) in [("k6", false), ("k7", true), ("k8", true)] {
+            #expect((try await store.answer(app: "1", key: key, since: 0) != nil) == isKept, "\(key)")
+        }
+        #expect(try await store.pruneAnswers(before: 5, keeping: 2, limit: 100) == (0, 0))
     }
 
     @Test("a full write queue is refused by name")

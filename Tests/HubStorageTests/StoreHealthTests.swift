@@ -1,6 +1,7 @@
 import GRDB
 import HubDelivery
 import HubTesting
+import StoreTesting
 import Testing
 
 @testable import HubStorage

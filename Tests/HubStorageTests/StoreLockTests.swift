@@ -1,6 +1,7 @@
 import Foundation
 import HubStorage
 import HubTesting
+import StoreTesting
 import Synchronization
 import Testing
 

@@ -139,26 +139,29 @@ extension StoreContract {
             try await store.attempted(1, at: 6_000, .retry)
             #expect(try await store.firstAttempts() == ["d1": 6_000])
         },
-        StoreContract("pruning removes old ended events, oldest first, and keeps the channel's count") { store in
+        StoreContract("pruning removes old ended events with what belongs to them, and keeps the channel's count") { store in
             _ = try await store.commit([
                 .init(.sample("open", committedAt: 1), [.sample(event: "open"), .sample(event: "open", device: "x", state: .socket)]),
-                .init(.sample("a", committedAt: 2), [.sample(event: "a", state: .accepted)]),
-                .init(.sample("b", committedAt: 3)),
-                .init(.sample("c", committedAt: 4), [.sample(event: "c", state: .failed)]),
-                .init(.sample("edge", committedAt: 10)),
+                .init(.sample("a", committedAt: 4 * day), [.sample(event: "a", state: .accepted)]),
+                .init(.sample("b", committedAt: 4 * day + 1)),
+                .init(.sample("c", committedAt: 4 * day + 2), [.sample(event: "c", state: .failed, message: .sample(event: "c"))]),
+                .init(.sample("edge", committedAt: 8 * day)),
             ])
-            #expect(try await store.prune(before: 10, limit: 0) == 0)
-            #expect(try await store.prune(before: 10, limit: 2) == 2)
-            #expect(try await store.event(id: "b") == nil)
-            #expect(try await store.event(id: "c") != nil)
-            #expect(try await store.prune(before: 10, limit: .max) == 1)
-            #expect(try await store.prune(before: 10, limit: 2) == 0)
-            #expect(try await store.deliveries(event: "a") == [])
+            #expect(try await store.prune(before: 8 * day, limit: 0) == 0)
+            #expect(try await store.event(id: "a") != nil)
+            try await store.pruneAll(before: 8 * day)
+            for id in ["a", "b", "c"] {
+                #expect(try await store.event(id: id) == nil, "\(id)")
+                #expect(try await store.deliveries(event: id) == [], "\(id)")
+            }
             #expect(try await store.deliveries(event: "open").count == 2)
             #expect(try await store.event(id: "edge") != nil)
+            #expect(try await store.prune(before: 8 * day, limit: 2) == 0)
             try await store.update([.sample(event: "open", state: .expired)])
-            #expect(try await store.prune(before: 11, limit: 5) == 2)
-            #expect(try await store.commit([.init(.sample("d"))]).map(\.sequence) == [6])
+            try await store.pruneAll(before: 12 * day)
+            #expect(try await store.event(id: "open") == nil)
+            #expect(try await store.event(id: "edge") == nil)
+            #expect(try await store.commit([.init(.sample("d", committedAt: 12 * day))]).map(\.sequence) == [6])
         },
     ]
 

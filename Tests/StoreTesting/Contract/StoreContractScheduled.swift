@@ -128,7 +128,7 @@ extension StoreContract {
 }
 
 extension ScheduledPublish {
-    static func sample(_ id: String, app: String = "1", deliverAt: Int64 = 1_000) -> ScheduledPublish {
+    package static func sample(_ id: String, app: String = "1", deliverAt: Int64 = 1_000) -> ScheduledPublish {
         ScheduledPublish(id: id, app: app, deliverAt: deliverAt, request: [0, 255, 7], createdAt: 50)
     }
 }

@@ -36,23 +36,28 @@ extension StoreContract {
             #expect(try await store.event(id: "e2") == nil)
             #expect(try await store.answer(app: "1", key: "k3", since: 0) == nil)
         },
-        StoreContract("pruning answers removes the expired ones, then the oldest beyond the count, in steps") { store in
-            _ = try await store.commit([], answers: (1...8).map { .sample("k\($0)", answeredAt: Int64($0)) })
-            #expect(try await store.pruneAnswers(before: 4, keeping: 5, limit: 0) == (0, 0))
-            #expect(try await store.pruneAnswers(before: 4, keeping: 5, limit: 2) == (2, 1))
-            #expect(try await store.answer(app: "1", key: "k3", since: 0) == nil)
-            #expect(try await store.answer(app: "1", key: "k4", since: 0) != nil)
-            #expect(try await store.pruneAnswers(before: 5, keeping: 2, limit: 100) == (1, 2))
-            for (key, isKept) in [("k6", false), ("k7", true), ("k8", true)] {
-                #expect((try await store.answer(app: "1", key: key, since: 0) != nil) == isKept, "\(key)")
+        StoreContract("pruning answers removes the oldest beyond the count, in steps, and leaves no expired one to be given out") { store in
+            let (cutoff, young) = (5 * day, 9 * day)
+            let answers = (1...3).map { AnswerRecord.sample("k\($0)", answeredAt: Int64($0)) }
+            _ = try await store.commit(
+                [], answers: answers + (4...8).map { AnswerRecord.sample("k\($0)", answeredAt: young + Int64($0)) })
+            #expect(try await store.pruneAnswers(before: cutoff, keeping: 5, limit: 0) == (0, 0))
+            while try await store.pruneAnswers(before: cutoff, keeping: 5, limit: 2).expired > 0 {}
+            for number in 1...8 {
+                #expect((try await store.answer(app: "1", key: "k\(number)", since: cutoff) != nil) == (number > 3), "\(number)")
             }
-            #expect(try await store.pruneAnswers(before: 5, keeping: 2, limit: 100) == (0, 0))
+            #expect(try await store.pruneAnswers(before: cutoff, keeping: 2, limit: 2) == (0, 2))
+            #expect(try await store.pruneAnswers(before: cutoff, keeping: 2, limit: 2) == (0, 1))
+            #expect(try await store.pruneAnswers(before: cutoff, keeping: 2, limit: 2) == (0, 0))
+            for number in 4...8 {
+                #expect((try await store.answer(app: "1", key: "k\(number)", since: cutoff) != nil) == (number > 6), "\(number)")
+            }
         },
     ]
 }
 
 extension AnswerRecord {
-    static func sample(
+    package static func sample(
         _ key: String, app: String = "1", body: [UInt8] = Array("{}".utf8), answeredAt: Int64 = 1_000
     ) -> AnswerRecord {
         AnswerRecord(app: app, key: key, requestDigest: [1, 0, 255], status: 200, body: body, answeredAt: answeredAt)

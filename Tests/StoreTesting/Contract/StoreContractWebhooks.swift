@@ -33,7 +33,7 @@ extension StoreContract {
 }
 
 extension WebhookBatch {
-    static func sample(_ body: [UInt8], app: String = "1") -> WebhookBatch {
+    package static func sample(_ body: [UInt8], app: String = "1") -> WebhookBatch {
         WebhookBatch(
             app: app, url: "https://h.example/x?y=ä", key: "k", signature: "00ff", timeMilliseconds: 1_767_920_400_123, body: body)
     }

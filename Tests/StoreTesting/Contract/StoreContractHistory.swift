@@ -103,8 +103,9 @@ extension StoreContract {
             let opening = RecipientOpening(snapshot: RecipientSnapshot(users: ["a"]), note: RecipientNote(state: .absent, choice: .pushed))
             _ = try await store.commit([.init(.sample("e1", committedAt: 1), recipients: opening)])
             let position = try await store.events(app: "1", user: "a", after: 0, limit: 5).position
-            #expect(try await store.prune(before: 10, limit: 5) == 1)
-            _ = try await store.commit([.init(.sample("e2"), recipients: opening)])
+            try await store.pruneAll(before: 5 * day)
+            #expect(try await store.event(id: "e1") == nil)
+            _ = try await store.commit([.init(.sample("e2", committedAt: 8 * day), recipients: opening)])
             #expect(try await store.events(app: "1", user: "a", after: position, limit: 5).entries.map(\.event.id) == ["e2"])
         },
     ]

@@ -27,8 +27,9 @@ extension StoreContract {
             try await store.fail("e2", "b", outcome: "http 503: gave up after 60 min", at: 100)
             try await store.fail("e3", "c", outcome: "http 503", at: 200)
             try await store.fail("e4", "d", outcome: "http 503", at: 50, app: "2")
-            _ = try await store.commit([.init(.sample("e5"), [.sample(event: "e5", user: "e", state: .due, message: .sample(event: "e5"))])]
-            )
+            _ = try await store.commit([
+                .init(.sample("e5", committedAt: 8 * day), [.sample(event: "e5", user: "e", state: .due, message: .sample(event: "e5"))])
+            ])
             _ = try await store.putDevice(.sample(user: "a", id: "d1", provider: .apns))
 
             let all = try await store.deadLetters(app: "1", reason: nil, after: nil, limit: 10)
@@ -45,8 +46,9 @@ extension StoreContract {
             #expect(try await store.deadLetter(app: "2", nid: "nid-e1-a", device: "d1") == nil)
             #expect(try await store.deadLetter(app: "1", nid: "nid-e1-a", device: "d2") == nil)
 
-            _ = try await store.prune(before: 100_000, limit: 100)
+            try await store.pruneAll(before: 5 * day)
             #expect(try await store.deadLetters(app: "1", reason: nil, after: nil, limit: 10) == [])
+            #expect(try await store.openDeliveries(limit: 10).map(\.event) == ["e5"])
         },
         StoreContract("what is replayed is due again, with a fresh count, and can be sent and fail again") { store in
             try await store.fail("e1", "a", outcome: "http 503", at: 2_000)
@@ -98,7 +100,8 @@ extension StoreContract {
             #expect(try await store.sentOnce(app: "1", key: "welcome", users: ["eve"]) == [])
             try await commit("e3", ["bob"], key: "other")
             try await commit("e4", ["bob"], app: "2")
-            _ = try await store.prune(before: .max, limit: 100)
+            try await store.pruneAll(before: .max)
+            #expect(try await store.event(id: "e1") == nil)
             #expect(try await store.sentOnce(app: "1", key: "welcome", users: ["bob"]) == ["bob"])
         },
     ]

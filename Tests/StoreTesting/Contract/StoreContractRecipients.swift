@@ -5,7 +5,7 @@ import Testing
 extension StoreContract {
     static let fanouts = [
         StoreContract("recipients are read as they were committed, in their order, whatever their ids are") { store in
-            let users = ["zoe", "adam", "", "ü🎯\u{0}\n", String(repeating: "x", count: 300)]
+            let users = ["zoe", "adam", "", "ü🎯\u{1}\n", String(repeating: "x", count: 300)]
             let notes = [
                 RecipientNote(state: .live, choice: .awaited), RecipientNote(state: .absent, choice: .pushed),
                 RecipientNote(state: nil, choice: .actor), RecipientNote(state: .backgroundCapable, choice: .other),
@@ -193,19 +193,20 @@ extension StoreContract {
         StoreContract("an event with an open fan-out is not pruned; one that closed is, with all that belongs to it") { store in
             let opening = RecipientOpening(snapshot: RecipientSnapshot(users: ["a"]), note: .awaited)
             _ = try await store.commit([.init(.sample("e1", committedAt: 1), recipients: opening)])
-            #expect(try await store.prune(before: 10, limit: 10) == 0)
+            #expect(try await store.prune(before: 5 * day, limit: 10) == 0)
+            #expect(try await store.trail(event: "e1") != nil)
             try await store.settle([RecipientSettlement(event: "e1", isClosed: true)])
-            _ = try await store.commit([.init(.sample("e2", committedAt: 20), recipients: opening)])
-            #expect(try await store.prune(before: 10, limit: 10) == 1)
+            _ = try await store.commit([.init(.sample("e2", committedAt: 8 * day), recipients: opening)])
+            try await store.pruneAll(before: 5 * day)
             #expect(try await store.trail(event: "e1") == nil)
             #expect(try await store.events(app: "1", user: "a", after: 0, limit: 10).entries.map(\.event.id) == ["e2"])
             // Settled after it was pruned.
-            try await store.settle([RecipientSettlement(event: "e1", confirmed: [0], at: 30)])
+            try await store.settle([RecipientSettlement(event: "e1", confirmed: [0], at: 9 * day)])
             #expect(try await store.openFanouts(limit: 10).map(\.users) == [["a"]])
         },
     ]
 }
 
 extension RecipientNote {
-    static let awaited = RecipientNote(state: .live, choice: .awaited)
+    package static let awaited = RecipientNote(state: .live, choice: .awaited)
 }

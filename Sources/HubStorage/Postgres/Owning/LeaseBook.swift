@@ -1,0 +1,134 @@
+/// Decides which partitions a node owns, from what it sees of the others. A pure value: looks in, actions out.
+///
+/// A node is dead when its beat has stood still for a number of looks, whatever any clock says. A look that fails or takes long says
+/// nothing about anybody, and the count begins anew.
+struct LeaseBook {
+    /// Result of one statement: the beats of all nodes, and the owners of the partitions.
+    struct Look: Sendable {
+        struct Lease: Sendable, Equatable {
+            /// 0: nobody's.
+            var owner: Int64
+            var epoch: Int64
+        }
+
+        /// Beats by node.
+        var nodes: [Int64: Int64]
+        /// Leases by partition.
+        var leases: [Int32: Lease]
+        /// Nodes without any connection to the server. Nil behind PgBouncer, where connections outlive their node.
+        var unconnected: Set<Int64>?
+        /// When the server was started, as it tells, and for how many milliseconds it has been up.
+        var serverStart: String
+        var serverUp: Int64
+        /// Milliseconds of the monotonic clock at which the look was sent and answered.
+        var sentAt: Int64
+        var answeredAt: Int64
+    }
+
+    enum Action: Equatable, Sendable {
+        /// Takes a partition from its owner of before; 0: from nobody.
+        case take(Int32, from: Int64)
+        /// Gives partitions to nobody, for nodes that have fewer.
+        case giveBack([Int32])
+        /// Removes the row of a node that owns nothing any more.
+        case forget(Int64)
+    }
+
+    /// Partitions of a database, fixed at the first start.
+    static let partitionCount: Int32 = 64
+    /// Time between two looks, in milliseconds.
+    static let lookEvery: Int64 = 500
+    /// A look that takes longer counts as failed, in milliseconds.
+    static let lookMax: Int64 = 1_000
+    /// Looks without a move after which a node is dead; with the hint that its connections are gone.
+    static let stillMax = 7
+    static let stillMaxUnconnected = 3
+    /// For how long after a beat was sent its node acts, in milliseconds. A successor of a dead node acts later than that.
+    static let actsFor: Int64 = 3_000
+    /// For how long the server must have been up before the hint counts, in milliseconds: nodes come back after its start one by one.
+    static let serverUpMin: Int64 = 5_000
+
+    /// This node.
+    let me: Int64
+    /// Whether the node wants everything, and gives nothing to others that come.
+    let isAlone: Bool
+    private var still: [Int64: (beat: Int64, looks: Int)] = [:]
+    private var serverStart: String?
+    private var lastSentAt: Int64?
+    /// Epochs of the partitions that this node owns.
+    private(set) var owned: [Int32: Int64] = [:]
+
+    init(me: Int64, isAlone: Bool = false) {
+        precondition(me > 0, "node \(me)")
+        self.me = me
+        self.isAlone = isAlone
+    }
+
+    /// Whether what this node owns is certainly still its own.
+    func mayAct(at now: Int64) -> Bool { lastSentAt.map { now < $0 + Self.actsFor } ?? false }
+
+    /// Whether another node's beat moved at the last look.
+    private(set) var seesAnother = false
+    /// Nodes that are not known to be dead, this one included.
+    private(set) var living: Set<Int64> = []
+
+    /// Takes a look.
+    mutating func take(_ look: Look) -> [Action] {
+        guard look.answeredAt - look.sentAt <= Self.lookMax, look.nodes[me] != nil else {
+            failed()
+            return []
+        }
+        if serverStart != look.serverStart {
+            // A new server has seen nobody yet: all beats stood still while it was away.
+            if serverStart != nil { failed() }
+            serverStart = look.serverStart
+        }
+        lastSentAt = look.sentAt
+        owned = look.leases.filter { $0.value.owner == me }.mapValues(\.epoch)
+        note(look)
+        return actions(look)
+    }
+
+    /// A look that got no answer says nothing about others.
+    mutating func failed() {
+        still = [:]
+    }
+
+    private mutating func note(_ look: Look) {
+        seesAnother = false
+        for (node, beat) in look.nodes where node != me {
+            if let known = still[node], known.beat == beat {
+                still[node] = (beat, known.looks + 1)
+            } else {
+                seesAnother = seesAnother || still[node] != nil
+                still[node] = (beat, 0)
+            }
+        }
+        still = still.filter { look.nodes[$0.key] != nil }
+        living = Set(look.nodes.keys.filter { !isDead($0, look) })
+    }
+
+    private func isDead(_ node: Int64, _ look: Look) -> Bool {
+        guard node != me, let looks = still[node]?.looks else { return false }
+        if looks >= Self.stillMax { return true }
+        return looks >= Self.stillMaxUnconnected && look.serverUp >= Self.serverUpMin && look.unconnected?.contains(node) == true
+    }
+
+    private func actions(_ look: Look) -> [Action] {
+        let least = Int(Self.partitionCount) / living.count
+        // The first of the nodes have one more where the number does not divide.
+        let place = living.sorted().firstIndex(of: me) ?? 0
+        let share = isAlone ? Int(Self.partitionCount) : least + (place < Int(Self.partitionCount) % living.count ? 1 : 0)
+        var actions: [Action] = []
+        if owned.count > share {
+            actions.append(.giveBack(Array(owned.keys.sorted().suffix(owned.count - share))))
+        } else {
+            let free = look.leases.filter { $0.value.owner != me && !living.contains($0.value.owner) }.sorted { $0.key < $1.key }
+            actions += free.prefix(share - owned.count).map { .take($0.key, from: $0.value.owner) }
+        }
+        for node in look.nodes.keys.sorted() where !living.contains(node) && !look.leases.values.contains(where: { $0.owner == node }) {
+            actions.append(.forget(node))
+        }
+        return actions
+    }
+}

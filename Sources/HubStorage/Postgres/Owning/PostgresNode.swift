@@ -1,0 +1,218 @@
+import Synchronization
+
+/// This process among those that use the database: beats, looks at the others, and takes and gives partitions.
+///
+/// Every transaction of the writer begins with the fence: it fails when a partition of this node has another owner or a later epoch.
+final class PostgresNode: Sendable {
+    private struct State {
+        var book: LeaseBook
+        var isClosed = false
+    }
+
+    let number: Int64
+    private let link: PostgresLink
+    /// Counts from here, and goes on while the machine sleeps.
+    private let origin = ContinuousClock.now
+    private let state: Mutex<State>
+
+    init(number: Int64, isAlone: Bool, link: PostgresLink) {
+        self.number = number
+        self.link = link
+        state = Mutex(State(book: LeaseBook(me: number, isAlone: isAlone)))
+    }
+
+    /// Partitions with their epochs that this node owns.
+    var owned: [Int32: Int64] { state.withLock { $0.book.owned } }
+    /// Whether another node's beat moved at the last look.
+    var seesAnother: Bool { state.withLock { $0.book.seesAnother } }
+
+    /// The first statement of every transaction that writes.
+    /// - Throws: `PostgresFailure.lost` if this node's ownership has run out.
+    func fence() throws(PostgresFailure) -> PostgresStatement {
+        let owned = try state.withLock { state throws(PostgresFailure) in
+            guard state.book.mayAct(at: monotonic) else { throw .lost("this hub's ownership ran out") }
+            return state.book.owned.sorted { $0.key < $1.key }
+        }
+        return PostgresStatement(
+            "SELECT tandem.fence($1, $2, $3)",
+            [.ints(owned.map { Int64($0.key) }), .ints(owned.map(\.value)), .int(number)])
+    }
+
+    private var monotonic: Int64 { Self.milliseconds(since: origin) }
+
+    private static func milliseconds(since origin: ContinuousClock.Instant) -> Int64 {
+        let (seconds, attoseconds) = (ContinuousClock.now - origin).components
+        return seconds * 1_000 + attoseconds / 1_000_000_000_000_000
+    }
+
+    /// Beats, looks and acts once. Call it every `LeaseBook.lookEvery` milliseconds.
+    /// - Returns: the partitions taken.
+    @discardableResult
+    func look() async throws -> [Int32] {
+        let sentAt = monotonic
+        let actions: [LeaseBook.Action]
+        do {
+            let look = try await link.run(within: .milliseconds(LeaseBook.lookMax)) { [number, origin] connection, deadline in
+                try Self.look(number, sentAt: sentAt, since: origin, connection, deadline)
+            }
+            actions = state.withLock { $0.book.take(look) }
+        } catch {
+            state.withLock { $0.book.failed() }
+            throw error
+        }
+        return try await carryOut(actions)
+    }
+
+    /// Waits until all partitions belong to this node.
+    /// - Throws: `StorageError.Code.inUse` if another node's beat still moves after six seconds: without a backplane there is one hub.
+    func ownAll() async throws {
+        for place in 0..<Self.looksMax {
+            try await look()
+            // The look after the taking sees what was taken.
+            if owned.count == Int(LeaseBook.partitionCount) { return }
+            if place > 0 { try await Task.sleep(for: .milliseconds(LeaseBook.lookEvery)) }
+        }
+        throw StorageError(
+            .inUse, "another hub works on this database; stop it, or give this one a database of its own: several need a backplane")
+    }
+
+    /// Looks of a start: six seconds of others, and those that take.
+    private static let looksMax = 16
+
+    /// Beats until the node is closed or the task is cancelled.
+    func run() async {
+        while !Task.isCancelled, !state.withLock({ $0.isClosed }) {
+            do { try await Task.sleep(for: .milliseconds(LeaseBook.lookEvery)) } catch { return }
+            // A failed look is counted by the book, and the next one tells.
+            _ = try? await look()
+        }
+    }
+
+    /// Gives everything back, so that a successor needs not wait.
+    func close() async {
+        let isFirst = state.withLock { state in
+            defer { state.isClosed = true }
+            return !state.isClosed
+        }
+        guard isFirst else { return }
+        _ = try? await link.run { [number] connection, deadline in
+            _ = try connection.run(
+                [
+                    PostgresStatement("UPDATE tandem.lease SET owner = 0 WHERE owner = $1", [.int(number)]),
+                    PostgresStatement("DELETE FROM tandem.node WHERE number = $1", [.int(number)]),
+                ], deadline: deadline)
+        }
+        await link.close()
+    }
+
+    private static func look(
+        _ number: Int64, sentAt: Int64, since origin: ContinuousClock.Instant, _ connection: PostgresConnection,
+        _ deadline: ContinuousClock.Instant
+    ) throws -> LeaseBook.Look {
+        let results = try connection.run(
+            [
+                PostgresStatement(
+                    """
+                    INSERT INTO tandem.node AS known (number, beat) VALUES ($1, 1)
+                    ON CONFLICT (number) DO UPDATE SET beat = known.beat + 1
+                    """, [.int(number)]),
+                PostgresStatement(
+                    """
+                    SELECT n.number, n.beat, pg_postmaster_start_time()::text AS start,
+                      (extract(epoch FROM clock_timestamp() - pg_postmaster_start_time()) * 1000)::bigint AS up,
+                      pg_backend_pid() AS backend,
+                      EXISTS (SELECT FROM pg_stat_activity a WHERE a.application_name LIKE 'tandem ' || n.number || ' %') AS is_connected
+                    FROM tandem.node n
+                    """),
+                PostgresStatement("SELECT partition, owner, epoch FROM tandem.lease"),
+            ], deadline: deadline)
+        let (nodes, leases) = (results[1], results[2])
+        guard let first = nodes.first else { throw PostgresFailure.lost("its own beat cannot be seen") }
+        // PgBouncer gives connections process numbers of its own.
+        let isDirect = first.int("backend") == Int64(connection.backend)
+        return LeaseBook.Look(
+            nodes: Dictionary(nodes.map { ($0.int("number"), $0.int("beat")) }, uniquingKeysWith: { $1 }),
+            leases: Dictionary(
+                leases.map { (Int32(clamping: $0.int("partition")), LeaseBook.Look.Lease(owner: $0.int("owner"), epoch: $0.int("epoch"))) },
+                uniquingKeysWith: { $1 }),
+            unconnected: isDirect ? Set(nodes.compactMap { $0.bool("is_connected") ? nil : $0.int("number") }) : nil,
+            serverStart: first.text("start"), serverUp: first.int("up"), sentAt: sentAt, answeredAt: milliseconds(since: origin))
+    }
+
+    private func carryOut(_ actions: [LeaseBook.Action]) async throws -> [Int32] {
+        if actions.isEmpty { return [] }
+        return try await link.run(within: .seconds(3)) { [number] connection, deadline in
+            // A free partition has no old owner whose transactions could still be under way.
+            let free = actions.compactMap { if case .take(let partition, from: 0) = $0 { Int64(partition) } else { nil } }
+            var taken: [Int32] = []
+            if !free.isEmpty {
+                let rows = try connection.run(
+                    [
+                        PostgresStatement(
+                            """
+                            UPDATE tandem.lease SET owner = $1, epoch = \(Self.nextEpoch) WHERE partition = ANY($2) AND owner = 0
+                            RETURNING partition
+                            """, [.int(number), .ints(free)])
+                    ], deadline: deadline)
+                taken = rows[0].map { Int32(clamping: $0.int("partition")) }
+            }
+            for action in actions {
+                switch action {
+                case .take(_, from: 0): break
+                case .take(let partition, let owner):
+                    if try Self.take(partition, from: owner, for: number, connection, deadline) { taken.append(partition) }
+                case .giveBack(let partitions):
+                    _ = try connection.run(
+                        [
+                            PostgresStatement(
+                                "UPDATE tandem.lease SET owner = 0 WHERE owner = $1 AND partition = ANY($2)",
+                                [.int(number), .ints(partitions.map(Int64.init))])
+                        ], deadline: deadline)
+                case .forget(let node):
+                    _ = try connection.run(
+                        [PostgresStatement("DELETE FROM tandem.node WHERE number = $1", [.int(node)])], deadline: deadline)
+                }
+            }
+            return taken
+        }
+    }
+
+    /// Takes one partition in a transaction of its own. A backend of the owner of before that was stopped in the middle of a transaction
+    /// holds its lock for ever: it is ended.
+    private static func take(
+        _ partition: Int32, from owner: Int64, for number: Int64, _ connection: PostgresConnection, _ deadline: ContinuousClock.Instant
+    ) throws -> Bool {
+        for _ in 0..<3 {
+            let tx = PostgresTransaction(connection, deadline: deadline)
+            tx.queue("BEGIN ISOLATION LEVEL READ COMMITTED")
+            tx.queue("SET LOCAL lock_timeout = '200ms'")
+            do {
+                let rows = try tx.query(
+                    "UPDATE tandem.lease SET owner = $1, epoch = \(nextEpoch) WHERE partition = $2 AND owner = $3",
+                    [.int(number), .int(Int64(partition)), .int(owner)])
+                try tx.commit()
+                return rows.written == 1
+            } catch let failure as PostgresFailure where failure.state == "55P03" {
+                let end = PostgresTransaction(connection, deadline: deadline)
+                try end.query("ROLLBACK")
+                try endBlockers(of: owner, connection, deadline)
+            }
+        }
+        return false
+    }
+
+    /// Epochs rise also after a failover that lost the last ones.
+    private static let nextEpoch = "greatest(epoch + 1, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)"
+
+    private static func endBlockers(of owner: Int64, _ connection: PostgresConnection, _ deadline: ContinuousClock.Instant) throws {
+        _ = try connection.run(
+            [
+                PostgresStatement(
+                    """
+                    SELECT pg_terminate_backend(pid, 500) FROM pg_stat_activity
+                    WHERE pid IN (SELECT l.pid FROM pg_locks l WHERE l.relation = 'tandem.lease'::regclass AND l.mode = 'RowShareLock')
+                      AND application_name LIKE 'tandem ' || $1 || ' %'
+                    """, [.text(String(owner))])
+            ], deadline: deadline)
+    }
+}

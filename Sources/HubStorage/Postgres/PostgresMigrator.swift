@@ -1,0 +1,70 @@
+internal import Foundation
+
+/// Brings the schema `tandem` to this build's version, under a lock that other hubs wait for.
+enum PostgresMigrator {
+    /// Time for all migrations.
+    static let durationMax: Duration = .seconds(60)
+    /// Oldest server: `MERGE`, `pg_xact_status` and parts attached without a lock on the readers.
+    static let serverVersionMin = 150_000
+
+    /// Facts of the database that a store needs.
+    struct Found: Sendable {
+        /// Days that have parts.
+        let days: Set<Int32>
+        /// A number that no other process has.
+        let process: Int64
+    }
+
+    static func migrate(_ connection: PostgresConnection, _ deadline: ContinuousClock.Instant) throws -> Found {
+        guard connection.serverVersion >= serverVersionMin else {
+            throw StorageError(.database, "PostgreSQL \(connection.serverVersion / 10_000) is too old for the store; use 15 or later")
+        }
+        let tx = PostgresTransaction(connection, deadline: deadline)
+        tx.queue("BEGIN ISOLATION LEVEL READ COMMITTED")
+        tx.queue("SELECT pg_advisory_xact_lock(hashtext('tandem.migration'))")
+        let facts = try tx.query(
+            "SELECT current_setting('server_encoding') AS encoding, to_regclass('tandem.version') IS NOT NULL AS is_known"
+        ).first
+        guard facts?.text("encoding") == "UTF8" else {
+            throw StorageError(.database, "the database's encoding is not UTF8; create it with ENCODING 'UTF8'")
+        }
+        if facts?.bool("is_known") != true {
+            // The schema may exist already, made by somebody who grants no right to create one.
+            let hasSchema = try tx.query("SELECT to_regnamespace('tandem') IS NOT NULL AS is_there").first?.bool("is_there") ?? false
+            if !hasSchema { tx.queue("CREATE SCHEMA tandem") }
+            tx.queue("CREATE TABLE tandem.version (number bigint NOT NULL)")
+            try tx.query("INSERT INTO tandem.version VALUES (0)")
+        }
+        let version = try tx.query("SELECT number FROM tandem.version").first?.int("number") ?? 0
+        guard version <= PostgresSchema.version else {
+            throw StorageError(
+                .newerSchema,
+                "the schema `tandem` has version \(version) of a newer Tandem; start that one, this one knows \(PostgresSchema.version)"
+            )
+        }
+        for migration in PostgresSchema.migrations where migration.number > version {
+            for statement in statements(of: migration.sql) { tx.queue(statement) }
+            try tx.query("UPDATE tandem.version SET number = $1", [.int(migration.number)])
+        }
+        let days = try tx.query("SELECT day FROM tandem.day").map { Int32(clamping: $0.int("day")) }
+        let process = try tx.query("SELECT nextval('tandem.process_number') AS number").first?.int("number") ?? 0
+        try tx.commit()
+        return Found(days: Set(days), process: process)
+    }
+
+    /// The statements of a script; a function's body stands between `$$` and may hold semicolons.
+    private static func statements(of script: String) -> [String] {
+        var statements: [String] = []
+        var isInBody = false
+        var current = ""
+        for line in script.split(separator: "\n", omittingEmptySubsequences: false) {
+            let code = line.range(of: " -- ").map { line[..<$0.lowerBound] } ?? line
+            current += code + "\n"
+            if code.ranges(of: "$$").count % 2 == 1 { isInBody.toggle() }
+            guard !isInBody, code.last(where: { !$0.isWhitespace }) == ";" else { continue }
+            statements.append(current)
+            current = ""
+        }
+        return statements
+    }
+}

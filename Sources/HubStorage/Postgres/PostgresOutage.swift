@@ -1,0 +1,53 @@
+import Synchronization
+
+/// Whether PostgreSQL answers, by the last tries of all links. While it does not, one caller at a time tries again, and the others fail at
+/// once.
+final class PostgresOutage: Sendable {
+    /// Time between two tries.
+    static let retryEvery: Duration = .milliseconds(250)
+
+    private struct State {
+        var health = StoreHealth()
+        /// Nil: it answers.
+        var nextTryAt: ContinuousClock.Instant?
+        var error: StorageError?
+    }
+
+    private let state = Mutex(State())
+
+    var health: StoreHealth { state.withLock { $0.health } }
+
+    /// The error of a caller that must not try now; nil for who may.
+    func refusal(at now: ContinuousClock.Instant = .now) -> StorageError? {
+        state.withLock { state in
+            guard let next = state.nextTryAt, let error = state.error else { return nil }
+            if now < next { return error }
+            state.nextTryAt = now + Self.retryEvery
+            return nil
+        }
+    }
+
+    /// The error for a caller that would only wait behind another one's try; nil if nobody knows better. Changes nothing.
+    var quickRefusal: StorageError? {
+        state.withLock { state in state.nextTryAt.flatMap { ContinuousClock.now < $0 ? state.error : nil } }
+    }
+
+    /// A link has an answer of the server.
+    func answered() {
+        state.withLock { state in
+            (state.nextTryAt, state.error) = (nil, nil)
+            state.health.recovered()
+        }
+    }
+
+    /// A link got no answer, or one that says that the server takes no writes.
+    func failed(_ failure: PostgresFailure) {
+        let error = StorageError(failure)
+        state.withLock { state in
+            state.health.failed(error, isFull: true)
+            guard case .lost = failure else { return }
+            state.nextTryAt = .now + Self.retryEvery
+            state.error = error
+        }
+    }
+}

@@ -1,0 +1,97 @@
+import Synchronization
+
+/// Writes the calls of one group commit in one transaction.
+///
+/// A commit whose answer is lost may have been carried out. Its calls fail. Before the next transaction the writer asks the server what
+/// became of it, and takes back what was committed.
+final class PostgresWriter: Sendable {
+    /// A transaction without a known end.
+    private struct Unknown {
+        let transaction: Int64
+        let backend: Int32
+        let undo: [@Sendable (PostgresTransaction) throws -> Void]
+    }
+
+    /// Further time for each row that a call announces.
+    private static let perRow: Duration = .microseconds(100)
+
+    private let link: PostgresLink
+    private let node: PostgresNode
+    private let unknown = Mutex<[Unknown]>([])
+
+    init(link: PostgresLink, node: PostgresNode) {
+        self.link = link
+        self.node = node
+    }
+
+    /// Ends the connection.
+    func close() async { await link.close() }
+
+    /// Transactions whose outcome nobody knows yet.
+    var unknownCount: Int { unknown.withLock { $0.count } }
+
+    /// - Parameter rows: that the calls announced.
+    /// - Returns: one result per call.
+    /// - Throws: `PostgresFailure` if nothing is known to be committed.
+    func write(_ calls: [GroupCommit<PostgresTransaction>.Call], rows: Int) async throws -> [Result<Void, any Error>] {
+        let settle = settleUnknown
+        return try await link.run(within: PostgresLink.callMax + Self.perRow * rows, greeting: settle) { [self] connection, deadline in
+            if unknownCount > 0 { try settle(connection, deadline) }
+            let tx = PostgresTransaction(connection, deadline: deadline)
+            tx.queue("BEGIN ISOLATION LEVEL READ COMMITTED")
+            let first = try tx.all([try node.fence(), PostgresStatement("SELECT pg_current_xact_id()::text::bigint AS number")])
+            let number = first[1].first?.int("number") ?? 0
+            let results = try calls.map { try Self.perform($0, in: tx, isAlone: calls.count == 1) }
+            if calls.count == 1, case .failure = results[0] {
+                _ = try? tx.query("ROLLBACK")
+                return results
+            }
+            do {
+                try tx.commit()
+            } catch let failure as PostgresFailure {
+                guard case .lost = failure else { throw failure }
+                let backend = connection.backend
+                unknown.withLock { $0.append(Unknown(transaction: number, backend: backend, undo: tx.undo)) }
+                throw failure
+            }
+            return results
+        }
+    }
+
+    /// Runs one call between savepoints, so that its failure stays its own.
+    private static func perform(
+        _ call: GroupCommit<PostgresTransaction>.Call, in tx: PostgresTransaction, isAlone: Bool
+    ) throws -> Result<Void, any Error> {
+        if !isAlone { tx.beginCall() }
+        do {
+            try call.perform(tx)
+            try tx.endCall()
+            return .success(())
+        } catch {
+            if let failure = error as? PostgresFailure, case .lost = failure { throw failure }
+            if !isAlone { tx.undoCall() }
+            return .failure(error)
+        }
+    }
+
+    /// Finds out what became of transactions without an answer, and takes back what they wrote.
+    private func settleUnknown(_ connection: PostgresConnection, _ deadline: ContinuousClock.Instant) throws {
+        for entry in unknown.withLock({ $0 }) {
+            let tx = PostgresTransaction(connection, deadline: deadline)
+            // A backend that still works on the transaction ends first: a stopped or cut one would hold its locks for ever.
+            let state = try tx.all([
+                PostgresStatement(
+                    "SELECT pg_terminate_backend(pid, 500) FROM pg_stat_activity WHERE pid = $1 AND backend_xid::text = $2",
+                    [.int(Int64(entry.backend)), .text(String(entry.transaction & 0xFFFF_FFFF))]),
+                PostgresStatement("SELECT pg_xact_status($1::text::xid8) AS state", [.text(String(entry.transaction))]),
+            ])[1].first?.textOrNil("state")
+            if state == "in progress" { throw PostgresFailure.lost("a transaction without an answer is still under way") }
+            if state != "aborted" {
+                tx.queue("BEGIN ISOLATION LEVEL READ COMMITTED")
+                for undo in entry.undo { try undo(tx) }
+                try tx.commit()
+            }
+            unknown.withLock { $0.removeAll { $0.transaction == entry.transaction } }
+        }
+    }
+}

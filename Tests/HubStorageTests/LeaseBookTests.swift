@@ -1,0 +1,130 @@
+import Testing
+
+@testable import HubStorage
+
+/// The owners of partitions, as nodes come, stand still and go.
+@Suite struct LeaseBookTests {
+    /// Nodes over one clock and one table of leases, each with its book.
+    private struct World {
+        var now: Int64 = 0
+        var beats: [Int64: Int64] = [:]
+        var leases = Dictionary(
+            uniqueKeysWithValues: (0..<LeaseBook.partitionCount).map { ($0, LeaseBook.Look.Lease(owner: 0, epoch: 0)) })
+        var books: [Int64: LeaseBook] = [:]
+        var stopped: Set<Int64> = []
+        var serverStart = "a"
+        var isDirect = true
+        var actions: [LeaseBook.Action] = []
+
+        mutating func start(_ node: Int64) {
+            books[node] = LeaseBook(me: node)
+            beats[node] = 0
+        }
+
+        /// Every node that runs looks once, in order, and carries out what its book says.
+        mutating func turn(lookTakes: Int64 = 5) {
+            now += LeaseBook.lookEvery
+            for node in books.keys.sorted() where !stopped.contains(node) {
+                beats[node, default: 0] += 1
+                let look = LeaseBook.Look(
+                    nodes: beats, leases: leases, unconnected: isDirect ? stopped : nil, serverStart: serverStart, serverUp: now,
+                    sentAt: now, answeredAt: now + lookTakes)
+                actions = books[node]?.take(look) ?? []
+                for action in actions {
+                    switch action {
+                    case .take(let partition, let owner):
+                        if leases[partition]?.owner == owner {
+                            leases[partition] = .init(owner: node, epoch: (leases[partition]?.epoch ?? 0) + 1)
+                        }
+                    case .giveBack(let partitions): for partition in partitions { leases[partition]?.owner = 0 }
+                    case .forget(let other): beats[other] = nil
+                    }
+                }
+            }
+        }
+
+        func count(_ node: Int64) -> Int { leases.values.count { $0.owner == node } }
+    }
+
+    @Test("the first node takes everything, the second half, a third its part")
+    func shares() {
+        var world = World()
+        world.start(1)
+        for _ in 0..<2 { world.turn() }
+        #expect(world.count(1) == 64 && world.books[1]?.owned.count == 64)
+        world.start(2)
+        for _ in 0..<4 { world.turn() }
+        #expect(world.count(1) == 32 && world.count(2) == 32)
+        world.start(3)
+        // Five seconds.
+        for _ in 0..<10 { world.turn() }
+        #expect([1, 2, 3].map { world.count($0) }.sorted() == [21, 21, 22])
+    }
+
+    @Test("a killed node is succeeded within two seconds, behind PgBouncer within five, and its epochs rise", arguments: [true, false])
+    func killed(isDirect: Bool) {
+        var world = World()
+        world.isDirect = isDirect
+        for node: Int64 in [1, 2] { world.start(node) }
+        for _ in 0..<12 { world.turn() }
+        let epochs = world.leases.filter { $0.value.owner == 1 }
+        #expect(epochs.count == 32)
+        world.stopped = [1]
+        var turns = 0
+        while world.count(2) < 64, turns < 20 {
+            world.turn()
+            turns += 1
+        }
+        #expect(Int64(turns) * LeaseBook.lookEvery <= (isDirect ? 2_000 : 5_000), "\(turns) turns")
+        #expect(epochs.allSatisfy { (world.leases[$0.key]?.epoch ?? 0) > $0.value.epoch })
+        world.turn()
+        #expect(world.beats[1] == nil, "the row of the dead node is gone")
+    }
+
+    @Test("a server that starts again makes nobody dead")
+    func restartedServer() {
+        var world = World()
+        for node: Int64 in [1, 2] { world.start(node) }
+        for _ in 0..<12 { world.turn() }
+        world.stopped = [1]
+        for _ in 0..<(LeaseBook.stillMaxUnconnected - 1) { world.turn() }
+        world.serverStart = "b"
+        world.isDirect = false
+        for _ in 0..<(LeaseBook.stillMax - 1) { world.turn() }
+        #expect(world.count(1) == 32, "looks before the restart do not count")
+        for _ in 0..<3 { world.turn() }
+        #expect(world.count(2) == 64)
+    }
+
+    @Test("slow and failed looks say nothing about others, and end what the node may do")
+    func slowLooks() {
+        var world = World()
+        for node: Int64 in [1, 2] { world.start(node) }
+        for _ in 0..<12 { world.turn() }
+        let last = world.now
+        #expect(world.books[2]?.mayAct(at: last + LeaseBook.actsFor - 1) == true)
+        world.stopped = [1]
+        for _ in 0..<20 { world.turn(lookTakes: LeaseBook.lookMax + 1) }
+        #expect(world.count(1) == 32 && world.books[2]?.mayAct(at: world.now) == false)
+    }
+
+    @Test("what a stopped node may still do ends before a successor begins")
+    func deadline() {
+        let successionMin = Int64(LeaseBook.stillMax) * LeaseBook.lookEvery
+        #expect(LeaseBook.actsFor < successionMin)
+    }
+
+    @Test("a node sees another whose beat moves, and not one that stands still")
+    func another() {
+        var world = World()
+        world.start(1)
+        for _ in 0..<3 { world.turn() }
+        world.start(2)
+        world.turn()
+        world.turn()
+        #expect(world.books[2]?.seesAnother == true)
+        world.stopped = [1]
+        world.turn()
+        #expect(world.books[2]?.seesAnother == false)
+    }
+}

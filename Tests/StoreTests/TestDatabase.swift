@@ -1,0 +1,61 @@
+import Foundation
+import HubTesting
+
+@testable import HubStorage
+
+/// A PostgreSQL database that tests use one after another, each without the schema `tandem` at first.
+final class TestDatabase: Sendable {
+    static let direct = TestDatabase(variable: "TANDEM_TEST_POSTGRES")
+    /// Another database, behind PgBouncer.
+    static let pooled = TestDatabase(variable: "TANDEM_TEST_PGBOUNCER")
+
+    private static let dropMax: Duration = .seconds(30)
+
+    private let address: String
+    private let turns = Turns()
+
+    /// Nil where the environment has no address.
+    private init?(variable: String) {
+        guard let address = ProcessInfo.processInfo.environment[variable], !address.isEmpty else { return nil }
+        self.address = address
+    }
+
+    /// Runs `body` with the address while no other test uses the database.
+    func withTurn(_ body: @Sendable (String) async throws -> Void) async throws {
+        await turns.take()
+        do {
+            try await withTaskExecutorPreference(BlockingThreads.shared) { try dropSchema() }
+            try await body(address)
+        } catch {
+            await turns.pass()
+            throw error
+        }
+        await turns.pass()
+    }
+
+    private func dropSchema() throws {
+        let deadline = ContinuousClock.now + Self.dropMax
+        let connection = try PostgresConnection(address: address, name: "tandem tests", deadline: deadline)
+        // Otherwise the server tells of every table that goes.
+        let statements = [
+            "BEGIN", "SELECT set_config('client_min_messages', 'warning', true)", "DROP SCHEMA IF EXISTS tandem CASCADE", "COMMIT",
+        ]
+        _ = try connection.run(statements.map { PostgresStatement($0) }, deadline: deadline)
+    }
+}
+
+/// A queue of tests, of which one runs at a time.
+private actor Turns {
+    private var isTaken = false
+    private var waiting: [CheckedContinuation<Void, Never>] = []
+
+    func take() async {
+        if isTaken { await withCheckedContinuation { waiting.append($0) } }
+        isTaken = true
+    }
+
+    /// Lets the next test run; the turn stays taken if one waits.
+    func pass() {
+        if waiting.isEmpty { isTaken = false } else { waiting.removeFirst().resume() }
+    }
+}
