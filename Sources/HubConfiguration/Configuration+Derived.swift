@@ -18,7 +18,13 @@ extension Configuration {
     package var storeName: String {
         switch store.value {
         case .sqlite(let path): "sqlite:\(path)"
-        case .postgres: "sqlite:\(data.value)/tandem.db (PostgreSQL is not yet in force)"
+        case .postgres(let address): "postgres://\(Self.place(of: address))"
         }
+    }
+
+    /// Host, port and database of an address, without its user, password and options.
+    static func place(of address: String) -> String {
+        let rest = address.split(separator: "?", maxSplits: 1)[0].drop { $0 != ":" }.dropFirst(3)
+        return String(rest.split(separator: "@", omittingEmptySubsequences: false).last ?? "")
     }
 }

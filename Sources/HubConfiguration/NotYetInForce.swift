@@ -2,8 +2,7 @@
 enum NotYetInForce {
     /// Key as messages name it, and whether a configuration uses the setting.
     static let rows: [(key: String, isAskedFor: @Sendable (Configuration, Set<String>) -> Bool)] = [
-        ("store", { configuration, _ in if case .postgres = configuration.store.value { true } else { false } }),
-        ("backplane", { configuration, _ in configuration.backplane.value != .local }),
+        ("backplane", { configuration, _ in configuration.backplane.value != .local })
     ]
 
     /// - Parameter written: keys in the file, with their places.

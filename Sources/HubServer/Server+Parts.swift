@@ -88,16 +88,24 @@ extension Server {
         }
     }
 
-    static func store(_ configuration: Configuration, time: any TimeSource, logger: Logger) throws(ServerError) -> (SQLiteStore, StoreLock)
-    {
-        // An unsupported store is reported at the start; until then SQLite keeps everything in the data folder.
-        let path = if case .sqlite(let path) = configuration.store.value { path } else { configuration.data.value + "/tandem.db" }
+    /// - Returns: the store, and the lock of a file that only one process may use.
+    static func store(
+        _ configuration: Configuration, time: any TimeSource, logger: Logger
+    ) async throws(ServerError) -> (any HubStore, StoreLock?) {
+        let note: @Sendable (StorageError) -> Void = { problem in
+            logger.error("a stored delivery could not be read", metadata: ["error": "\(problem)"])
+        }
+        guard configuration.backplane.value == .local else {
+            throw ServerError(.badConfiguration, "backplane: redis:// is not in force in this version; write backplane: local")
+        }
         do {
-            let lock = try StoreLock(store: path)
-            let store = try SQLiteStore(path: path, time: time) { problem in
-                logger.error("a stored delivery could not be read", metadata: ["error": "\(problem)"])
+            switch configuration.store.value {
+            case .sqlite(let path):
+                let lock = try StoreLock(store: path)
+                return (try SQLiteStore(path: path, time: time, onUnreadableRow: note), lock)
+            case .postgres(let address):
+                return (try await PostgresStore(address: address, time: time, onUnreadableRow: note), nil)
             }
-            return (store, lock)
         } catch {
             throw ServerError(error.code == .inUse ? .badConfiguration : .failed, "\(error)")
         }

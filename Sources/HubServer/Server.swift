@@ -26,9 +26,9 @@ package final class Server: Sendable {
     let gateway: PushRouter
     /// Counts the push gateways' alarms.
     let pushReports: PushReports
-    private let store: SQLiteStore
-    /// Held until the store is closed, so a successor finds all commits.
-    private let storeLock: StoreLock
+    private let store: any HubStore
+    /// Held until the store is closed, so a successor finds all commits; nil for PostgreSQL.
+    private let storeLock: StoreLock?
     /// Nil if no app has webhooks.
     private let webhooks: WebhookService?
     private let isDraining: Flag
@@ -44,6 +44,7 @@ package final class Server: Sendable {
     private let probeTask: Task<Void, Never>
     private let scheduled: ScheduledPublishes
     private let scheduledTask: Task<Void, Never>
+    private let listenerTask: Task<Void, Never>
 
     /// Binds, starts all parts, and accepts connections. Events that a crash left open are recovered before the first connection.
     /// - Throws: `badConfiguration` for unusable files or a store in use, `failed` for all other errors.
@@ -60,7 +61,7 @@ package final class Server: Sendable {
         let gateway = try Self.gateway(configuration, time: time, logger: logger, reports: pushReports)
         // Bound before the store is opened: if another hub owns the port, the due pushes are that hub's, too.
         let socket = try Self.listeningSocket(configuration)
-        let (store, storeLock) = try Self.store(configuration, time: time, logger: logger)
+        let (store, storeLock) = try await Self.store(configuration, time: time, logger: logger)
         let tokenAge = TokenAge(staleAfter: configuration.push.staleAfter)
         let outbox = Outbox(
             gateway: gateway, directory: store, store: store, definitions: definitions, tokenAge: tokenAge, time: time, logger: logger)
@@ -132,6 +133,7 @@ package final class Server: Sendable {
             let isReturnDue = AttendanceMark.isRecent(try await store.lastAttendance(), now: time.wallMilliseconds)
             deliveryTask = Task { await delivery.run(wasAway: isReturnDue || !recovered.isEmpty) }
             scheduledTask = Task { await scheduled.run() }
+            listenerTask = Task { await store.listen { scheduled.wake() } }
             try await outbox.resume()
             try await webhooks?.resume()
             acceptor = try Acceptor(
@@ -192,6 +194,7 @@ package final class Server: Sendable {
         retentionTask.cancel()
         markerTask.cancel()
         probeTask.cancel()
+        listenerTask.cancel()
         await outbox.close()
         // Both stop at the same time, because each may take a second.
         async let webhooksStopped: Void? = webhooks?.stop()

@@ -24,13 +24,13 @@ final class MetricsCollector: Sendable {
     private let outbox: Outbox
     private let gateway: PushRouter
     private let pushReports: PushReports
-    private let store: SQLiteStore
+    private let store: any HubStore
     private let webhooks: WebhookService?
 
     /// - Parameter webhooks: nil if no app has webhooks.
     init(
         ports: EnginePorts, accepted: Acceptor.Counts, delivery: DeliveryService, outbox: Outbox, gateway: PushRouter,
-        pushReports: PushReports, store: SQLiteStore, webhooks: WebhookService?
+        pushReports: PushReports, store: any HubStore, webhooks: WebhookService?
     ) {
         self.ports = ports
         self.accepted = accepted

@@ -38,7 +38,8 @@ final class ScheduledPublishes: SchedulePort {
         wake()
     }
 
-    private func wake() {
+    /// Looks for due publishes soon.
+    func wake() {
         // One entry is enough; one more may arrive while it is handled.
         _ = inbox.offer((), limit: 1)
     }

@@ -3,7 +3,7 @@ internal import Logging
 
 /// Writes to a failing store once a second, so that the hub notices a working disk even if nobody publishes.
 struct StoreProbe: Sendable {
-    let store: SQLiteStore
+    let store: any HubStore
     let logger: Logger
 
     private static let period = Duration.seconds(1)
