@@ -33,6 +33,22 @@ final class TestDatabase: Sendable {
         await turns.pass()
     }
 
+    /// The address by another port of this machine.
+    static func address(_ address: String, port: UInt16) -> String {
+        var parts = URLComponents(string: address)
+        parts?.port = Int(port)
+        return parts?.string ?? address
+    }
+
+    static func port(of address: String) -> UInt16 { UInt16(URLComponents(string: address)?.port ?? 5432) }
+
+    /// Runs statements as another program would.
+    static func run(_ statements: [String], at address: String) throws -> [PostgresRows] {
+        let deadline = ContinuousClock.now + dropMax
+        let connection = try PostgresConnection(address: address, name: "tandem tests", deadline: deadline)
+        return try connection.run(statements.map { PostgresStatement($0) }, deadline: deadline)
+    }
+
     private func dropSchema() throws {
         let deadline = ContinuousClock.now + Self.dropMax
         let connection = try PostgresConnection(address: address, name: "tandem tests", deadline: deadline)

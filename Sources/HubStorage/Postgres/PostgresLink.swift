@@ -17,9 +17,14 @@ final class PostgresLink: Sendable {
     private let address: String
     private let name: String
     private let outage: PostgresOutage
+    private let alwaysTries: Bool
 
-    /// - Parameter name: shown in `pg_stat_activity`.
-    init(address: String, name: String, outage: PostgresOutage) {
+    /// - Parameters:
+    ///   - name: shown in `pg_stat_activity`.
+    ///   - alwaysTries: whether the link tries also while the others leave the server alone. The beats need it: calls that come all the time
+    ///     would take every turn to try, and find that this hub may not act.
+    init(address: String, name: String, outage: PostgresOutage, alwaysTries: Bool = false) {
+        self.alwaysTries = alwaysTries
         self.address = address
         self.name = name
         self.outage = outage
@@ -48,7 +53,7 @@ final class PostgresLink: Sendable {
     ) throws -> Value {
         try slot.withLock { slot throws in
             if slot.connection?.isOpen == false { slot.connection = nil }
-            if let refusal = outage.refusal() {
+            if !alwaysTries, let refusal = outage.refusal() {
                 slot.connection = nil
                 throw refusal
             }

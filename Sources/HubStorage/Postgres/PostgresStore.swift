@@ -50,8 +50,10 @@ package final class PostgresStore: HubStore, Sendable {
             let known = try await upkeep.run(within: PostgresMigrator.durationMax) { try PostgresMigrator.migrate($0, $1) }
             days.withLock { $0 = known.days }
             let process = known.process
-            func link(_ name: String) -> PostgresLink { PostgresLink(address: address, name: "tandem \(process) \(name)", outage: outage) }
-            let node = PostgresNode(number: process, isAlone: isAlone, link: link("node"))
+            func link(_ name: String, alwaysTries: Bool = false) -> PostgresLink {
+                PostgresLink(address: address, name: "tandem \(process) \(name)", outage: outage, alwaysTries: alwaysTries)
+            }
+            let node = PostgresNode(number: process, isAlone: isAlone, link: link("node", alwaysTries: true))
             if isAlone { try await node.ownAll() } else { try await node.look() }
             let writer = PostgresWriter(link: link("writer"), node: node)
             self.process = process
@@ -145,9 +147,7 @@ package final class PostgresStore: HubStore, Sendable {
                     return value
                 } catch {
                     if let failure = error as? PostgresFailure, case .lost = failure { throw failure }
-                    // The connection stays in use, and its transaction does not.
-                    let end = PostgresTransaction(connection, deadline: deadline)
-                    try end.query("ROLLBACK")
+                    try tx.rollBack()
                     throw error
                 }
             }
@@ -168,8 +168,7 @@ package final class PostgresStore: HubStore, Sendable {
                     return value
                 } catch {
                     if let failure = error as? PostgresFailure, case .lost = failure { throw failure }
-                    let end = PostgresTransaction(connection, deadline: deadline)
-                    try end.query("ROLLBACK")
+                    try tx.rollBack()
                     throw error
                 }
             }

@@ -8,7 +8,6 @@ final class PostgresWriter: Sendable {
     /// A transaction without a known end.
     private struct Unknown {
         let transaction: Int64
-        let backend: Int32
         let undo: [@Sendable (PostgresTransaction) throws -> Void]
     }
 
@@ -38,24 +37,32 @@ final class PostgresWriter: Sendable {
         return try await link.run(within: PostgresLink.callMax + Self.perRow * rows, greeting: settle) { [self] connection, deadline in
             if unknownCount > 0 { try settle(connection, deadline) }
             let tx = PostgresTransaction(connection, deadline: deadline)
-            tx.queue("BEGIN ISOLATION LEVEL READ COMMITTED")
-            let first = try tx.all([try node.fence(), PostgresStatement("SELECT pg_current_xact_id()::text::bigint AS number")])
-            let number = first[1].first?.int("number") ?? 0
-            let results = try calls.map { try Self.perform($0, in: tx, isAlone: calls.count == 1) }
-            if calls.count == 1, case .failure = results[0] {
-                _ = try? tx.query("ROLLBACK")
-                return results
-            }
             do {
-                try tx.commit()
-            } catch let failure as PostgresFailure {
-                guard case .lost = failure else { throw failure }
-                let backend = connection.backend
-                unknown.withLock { $0.append(Unknown(transaction: number, backend: backend, undo: tx.undo)) }
+                return try write(calls, tx)
+            } catch let failure as PostgresFailure where failure.state != nil {
+                // The connection stays in use, and its transaction does not.
+                try tx.rollBack()
                 throw failure
             }
+        }
+    }
+
+    private func write(_ calls: [GroupCommit<PostgresTransaction>.Call], _ tx: PostgresTransaction) throws -> [Result<Void, any Error>] {
+        tx.queue("BEGIN ISOLATION LEVEL READ COMMITTED")
+        let first = try tx.all([try node.fence(), PostgresStatement("SELECT pg_current_xact_id()::text::bigint AS number")])
+        let number = first[1].first?.int("number") ?? 0
+        let results = try calls.map { try Self.perform($0, in: tx, isAlone: calls.count == 1) }
+        if calls.count == 1, case .failure = results[0] {
+            try tx.rollBack()
             return results
         }
+        do {
+            try tx.commit()
+        } catch PostgresFailure.lost(let reason) {
+            unknown.withLock { $0.append(Unknown(transaction: number, undo: tx.undo)) }
+            throw PostgresFailure.lost(reason)
+        }
+        return results
     }
 
     /// Runs one call between savepoints, so that its failure stays its own.
@@ -81,8 +88,8 @@ final class PostgresWriter: Sendable {
             // A backend that still works on the transaction ends first: a stopped or cut one would hold its locks for ever.
             let state = try tx.all([
                 PostgresStatement(
-                    "SELECT pg_terminate_backend(pid, 500) FROM pg_stat_activity WHERE pid = $1 AND backend_xid::text = $2",
-                    [.int(Int64(entry.backend)), .text(String(entry.transaction & 0xFFFF_FFFF))]),
+                    "SELECT pg_terminate_backend(pid, 500) FROM pg_stat_activity WHERE backend_xid::text = $1",
+                    [.text(String(entry.transaction & 0xFFFF_FFFF))]),
                 PostgresStatement("SELECT pg_xact_status($1::text::xid8) AS state", [.text(String(entry.transaction))]),
             ])[1].first?.textOrNil("state")
             if state == "in progress" { throw PostgresFailure.lost("a transaction without an answer is still under way") }

@@ -27,11 +27,14 @@ final class PostgresNode: Sendable {
     var seesAnother: Bool { state.withLock { $0.book.seesAnother } }
 
     /// The first statement of every transaction that writes.
-    /// - Throws: `PostgresFailure.lost` if this node's ownership has run out.
+    /// - Throws: `PostgresFailure.refused` if what this node owns has run out, or is not what it needs.
     func fence() throws(PostgresFailure) -> PostgresStatement {
-        let owned = try state.withLock { state throws(PostgresFailure) in
-            guard state.book.mayAct(at: monotonic) else { throw .lost("this hub's ownership ran out") }
-            return state.book.owned.sorted { $0.key < $1.key }
+        let (mayAct, owned) = state.withLock { state in
+            let isWhole = !state.book.isAlone || state.book.owned.count == LeaseBook.partitionCount
+            return (isWhole && state.book.mayAct(at: monotonic), state.book.owned.sorted { $0.key < $1.key })
+        }
+        guard mayAct, !owned.isEmpty else {
+            throw .refused(state: PostgresFailure.fenced, message: "the server has not confirmed lately what this hub owns")
         }
         return PostgresStatement(
             "SELECT tandem.fence($1, $2, $3)",
@@ -193,8 +196,7 @@ final class PostgresNode: Sendable {
                 try tx.commit()
                 return rows.written == 1
             } catch let failure as PostgresFailure where failure.state == "55P03" {
-                let end = PostgresTransaction(connection, deadline: deadline)
-                try end.query("ROLLBACK")
+                try tx.rollBack()
                 try endBlockers(of: owner, connection, deadline)
             }
         }

@@ -20,12 +20,8 @@ import Foundation
         }
         guard let handle = unsafe handle else { throw .lost("no memory for a connection") }
         unsafe self.handle = handle
-        do throws(PostgresFailure) {
-            try connect(deadline)
-        } catch {
-            unsafe PQfinish(handle)
-            throw error
-        }
+        // `deinit` also runs when an initializer throws after all properties are set.
+        try connect(deadline)
     }
 
     deinit { unsafe PQfinish(handle) }
@@ -178,7 +174,7 @@ import Foundation
         _ strings: [String], _ body: (UnsafePointer<UnsafePointer<CChar>?>) -> Value
     ) -> Value {
         let copies = unsafe strings.map { unsafe strdup($0) }
-        defer { for unsafe copy in unsafe copies { unsafe free(copy) } }
+        defer { for unsafecopy in unsafe copies { unsafe free(copy) } }
         let pointers = unsafe copies.map { unsafe UnsafePointer<CChar>($0) } + [nil]
         return unsafe pointers.withUnsafeBufferPointer { buffer in
             guard let start = buffer.baseAddress else { preconditionFailure("an array with its end is not empty") }

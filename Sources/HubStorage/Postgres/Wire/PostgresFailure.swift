@@ -17,7 +17,8 @@ enum PostgresFailure: Error, Equatable {
     /// Whether the server will refuse every write for now: no space, too many connections, read-only, starting or stopping.
     var isOfTheServer: Bool {
         guard let state else { return true }
-        return state.hasPrefix("53") || state.hasPrefix("57P") || state.hasPrefix("58") || state == "25006" || state.hasPrefix("08")
+        return state == Self.fenced || state.hasPrefix("53") || state.hasPrefix("57P") || state.hasPrefix("58") || state == "25006"
+            || state.hasPrefix("08")
     }
 
     /// Whether the disk is full.
@@ -29,6 +30,8 @@ extension StorageError {
     init(_ failure: PostgresFailure) {
         switch failure {
         case .lost(let reason): self.init(.unavailable, "PostgreSQL does not answer (\(reason)); look at its log and at the network")
+        case .refused(PostgresFailure.fenced, _):
+            self.init(.unavailable, "this hub does not own its part of the database any more; another one took it over")
         case .refused("53100", _): self.init(.unavailable, "PostgreSQL's disk is full; free some space")
         case .refused("25006", _):
             self.init(

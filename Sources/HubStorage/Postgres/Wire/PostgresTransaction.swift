@@ -68,6 +68,13 @@ final class PostgresTransaction {
         }
     }
 
+    /// Ends the transaction without its writes, also after a refused statement.
+    func rollBack() throws {
+        pending = []
+        hasFailed = false
+        try query("ROLLBACK")
+    }
+
     /// - Throws: `PostgresFailure.lost` if the outcome is unknown.
     func commit() throws {
         let tag = try all([PostgresStatement("COMMIT")])[0].tag

@@ -1,0 +1,116 @@
+import HubCore
+import HubDelivery
+import HubTesting
+import StoreTesting
+import Testing
+
+@testable import HubStorage
+
+/// PostgreSQL hangs, ends its connections, and comes back.
+@Suite("A PostgreSQL that fails", .enabled(if: TestDatabase.direct != nil)) struct PostgresOutageTests {
+    private static func withStore(_ body: @Sendable (PostgresStore, FaultyWay, _ address: String) async throws -> Void) async throws {
+        try await TestDatabase.direct?.withTurn { address in
+            let way = try FaultyWay(to: TestDatabase.port(of: address))
+            defer { way.close() }
+            let store = try await PostgresStore(address: TestDatabase.address(address, port: way.port), time: TestClock())
+            do {
+                try await body(store, way, address)
+            } catch {
+                way.set(.passes)
+                try? await store.close()
+                throw error
+            }
+            way.set(.passes)
+            try await store.close()
+        }
+    }
+
+    private static func commit(_ id: String, _ store: PostgresStore) async throws -> EventRecord? {
+        let event = EventRecord.sample(id)
+        let push = PushRecord.sample(event: id, message: PushMessage.sample(event: id))
+        let opening = RecipientOpening(
+            snapshot: RecipientSnapshot(users: ["u1", "u2"]), note: RecipientNote(state: nil, choice: .awaited))
+        return try await store.commit([EventCommit(event, [push], recipients: opening)]).first
+    }
+
+    @Test("a server that hangs is an error within its deadline, then at once, and full work after it")
+    func hangs() async throws {
+        try await Self.withStore { store, way, _ in
+            _ = try await Self.commit("before", store)
+            #expect(!store.health.isFailing)
+            way.set(.hangs)
+            let error = await #expect(throws: StorageError.self) { _ = try await Self.commit("during", store) }
+            #expect(error?.code == .unavailable && store.health.isFailing)
+            // Nobody waits behind the one who tries.
+            await #expect(throws: StorageError.self) { _ = try await store.event(id: "before") }
+            way.set(.passes)
+            #expect(await eventually { (try? await Self.commit("after", store)) != nil })
+            #expect(try await store.event(id: "before") != nil)
+            #expect(try await store.event(id: "during") == nil)
+            #expect(!store.health.isFailing)
+        }
+    }
+
+    @Test("what was answered is stored, and what failed leaves nothing, wherever a connection ends")
+    func ends() async throws {
+        try await Self.withStore { store, way, address in
+            let told = Guarded<[String]>([])
+            let failed = Guarded<[String]>([])
+            let isOver = Guarded(false)
+            await withTaskGroup(of: Void.self) { group in
+                for writer in 0..<4 {
+                    group.addTask {
+                        var number = 0
+                        while !isOver.withLock({ $0 }) {
+                            let id = "e-\(writer)-\(number)"
+                            number += 1
+                            do {
+                                _ = try await Self.commit(id, store)
+                                told.withLock { $0.append(id) }
+                            } catch {
+                                failed.withLock { $0.append(id) }
+                                try? await Task.sleep(for: .milliseconds(5))
+                            }
+                        }
+                    }
+                }
+                var random = SeededRandom(state: 7)
+                for _ in 0..<40 {
+                    try? await Task.sleep(for: .milliseconds(Int.random(in: 20...120, using: &random)))
+                    way.set(.ends)
+                    try? await Task.sleep(for: .milliseconds(30))
+                    way.set(.passes)
+                }
+                isOver.withLock { $0 = true }
+            }
+            // The next write settles what has no answer yet.
+            #expect(await eventually { (try? await Self.commit("last", store)) != nil })
+            let stored = Set(try TestDatabase.run(["SELECT id FROM tandem.event"], at: address)[0].map { $0.text("id") })
+            let (answered, refused) = (told.withLock { $0 }, failed.withLock { $0 })
+            #expect(answered.count > 40 && refused.count > 10, "\(answered.count) answered, \(refused.count) failed")
+            #expect(answered.filter { !stored.contains($0) } == [])
+            #expect(refused.filter(stored.contains) == [])
+            let rows = try TestDatabase.run(
+                [
+                    "SELECT count(*) AS count FROM tandem.push WHERE event NOT IN (SELECT id FROM tandem.event)",
+                    "SELECT count(*) AS count, max(sequence) AS last FROM tandem.event",
+                ], at: address)
+            #expect(rows[0].first?.int("count") == 0)
+            #expect(rows[1].first?.int("count") == rows[1].first?.int("last"), "sequences have no gaps")
+        }
+    }
+
+    @Test("a push that was leased and not answered reads as leased after the process, and is sent again")
+    func leases() async throws {
+        try await Self.withStore { store, way, address in
+            _ = try await Self.commit("e", store)
+            let due = try await store.openDeliveries(limit: 10)
+            #expect(try await store.lease(due).count == 1)
+            way.set(.ends)
+            let next = try await PostgresStore(address: address, time: TestClock(), isAlone: false)
+            let again = try await next.openDeliveries(limit: 10)
+            #expect(again.map(\.state) == [.leased])
+            try await next.close()
+        }
+    }
+}

@@ -1,0 +1,91 @@
+import HubDelivery
+import HubTesting
+import StoreTesting
+import Testing
+
+@testable import HubStorage
+
+/// Several processes on one database: who owns what, and what a former owner can still do.
+@Suite("Owners of partitions", .enabled(if: TestDatabase.direct != nil)) struct PostgresOwnershipTests {
+    @Test("a second hub without a backplane is refused, and the first goes on")
+    func alone() async throws {
+        try await TestDatabase.direct?.withTurn { address in
+            let first = try await PostgresStore(address: address, time: TestClock())
+            let error = await #expect(throws: StorageError.self) { _ = try await PostgresStore(address: address, time: TestClock()) }
+            #expect(error?.code == .inUse)
+            #expect(first.node.owned.count == 64)
+            #expect(try await first.commit([EventCommit(.sample("e"))]).count == 1)
+            try await first.close()
+            // What was given back needs no wait.
+            let next = try await PostgresStore(address: address, time: TestClock())
+            try await next.close()
+        }
+    }
+
+    @Test("hubs share the partitions, and what one gives back the others take")
+    func shares() async throws {
+        try await TestDatabase.direct?.withTurn { address in
+            var stores: [PostgresStore] = []
+            for count in 1...3 {
+                stores.append(try await PostgresStore(address: address, time: TestClock(), isAlone: false))
+                let all = stores
+                #expect(
+                    await eventually { all.allSatisfy { (64 / count...64 / count + 1).contains($0.node.owned.count) } },
+                    "\(count): \(all.map { $0.node.owned.count })")
+            }
+            let last = stores.removeLast()
+            try await last.close()
+            let rest = stores
+            #expect(await eventually { rest.allSatisfy { $0.node.owned.count == 32 } })
+            for store in rest { try await store.close() }
+        }
+    }
+
+    @Test("a hub that was cut off commits nothing when it is back, also in the middle of commits")
+    func zombie() async throws {
+        try await TestDatabase.direct?.withTurn { address in
+            let way = try FaultyWay(to: TestDatabase.port(of: address))
+            defer { way.close() }
+            let old = try await PostgresStore(address: TestDatabase.address(address, port: way.port), time: TestClock(), isAlone: false)
+            #expect(await eventually { old.node.owned.count == 64 })
+            _ = try await old.commit([EventCommit(.sample("before"))])
+            way.set(.hangs)
+            let next = try await PostgresStore(address: address, time: TestClock(), isAlone: false)
+            #expect(await eventually { next.node.owned.count == 64 })
+            way.set(.passes)
+            // Its next look may have told it that it owns nothing: then the fence has nothing to check, and what it may do has run out.
+            let late = try? await old.commit([EventCommit(.sample("late"))])
+            #expect(late == nil || old.node.owned.isEmpty == false && late?.first?.sequence == 2)
+            #expect(try await next.commit([EventCommit(.sample("after"))]).first?.sequence ?? 0 >= 2)
+            try await next.close()
+            try await old.close()
+        }
+    }
+
+    @Test("the fence refuses a transaction whose partition has a later epoch")
+    func fence() async throws {
+        try await TestDatabase.direct?.withTurn { address in
+            let store = try await PostgresStore(address: address, time: TestClock())
+            _ = try await store.commit([EventCommit(.sample("before"))])
+            _ = try TestDatabase.run(["UPDATE tandem.lease SET epoch = epoch + 1 WHERE partition = 7"], at: address)
+            let error = await #expect(throws: StorageError.self) { _ = try await store.commit([EventCommit(.sample("late"))]) }
+            #expect(error?.code == .unavailable)
+            #expect(try await store.event(id: "late") == nil)
+            // The next look learns the epoch.
+            #expect(await eventually { (try? await store.commit([EventCommit(.sample("after"))])) != nil })
+            try await store.close()
+        }
+    }
+
+    @Test("a schema of a newer version is refused, and two hubs may migrate at once")
+    func migrations() async throws {
+        try await TestDatabase.direct?.withTurn { address in
+            async let first = PostgresStore(address: address, time: TestClock(), isAlone: false)
+            async let second = PostgresStore(address: address, time: TestClock(), isAlone: false)
+            for store in try await [first, second] { try await store.close() }
+            _ = try TestDatabase.run(["UPDATE tandem.version SET number = 99"], at: address)
+            let error = await #expect(throws: StorageError.self) { _ = try await PostgresStore(address: address, time: TestClock()) }
+            #expect(error?.code == .newerSchema)
+        }
+    }
+}
