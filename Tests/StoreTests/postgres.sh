@@ -5,6 +5,8 @@
 # mode. Both are addresses of the role `tandem`, which owns nothing and may create schemas in these two databases. Texts sort by English
 # rules there, so that a query that relies on the order of bytes has to say so.
 #
+# TANDEM_TEST_POSTGRES_CRASH is a program that kills PostgreSQL and starts it again.
+#
 # Both servers listen on 127.0.0.1 only, on free ports. They end with this script, also if it is killed: a process in a session of its own
 # then ends them and removes their folder.
 set -euo pipefail
@@ -155,6 +157,15 @@ END
     [ "$attempt" -lt 5 ] || give_up PgBouncer "$folder/pgbouncer.log"
 done
 
+# Ends the server without a shutdown, as a crash does, and starts it again.
+cat >"$folder/crash" <<END
+#!/usr/bin/env bash
+cd '$folder'
+exec ${user:+setpriv --reuid "$user" --regid "$(id -g "$user")" --init-groups --} \
+    '$binaries/pg_ctl' restart --silent --wait --mode immediate --pgdata '$folder/data' --log '$folder/postgres.log'
+END
+chmod 755 "$folder/crash"
+export TANDEM_TEST_POSTGRES_CRASH="$folder/crash"
 export TANDEM_TEST_POSTGRES="postgres://tandem:$password@127.0.0.1:$port/tandem"
 export TANDEM_TEST_PGBOUNCER="postgres://tandem:$password@127.0.0.1:$pooled_port/tandem_pooled"
 for address in "$TANDEM_TEST_POSTGRES" "$TANDEM_TEST_PGBOUNCER"; do

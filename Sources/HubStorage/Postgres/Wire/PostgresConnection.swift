@@ -174,7 +174,7 @@ import Foundation
         _ strings: [String], _ body: (UnsafePointer<UnsafePointer<CChar>?>) -> Value
     ) -> Value {
         let copies = unsafe strings.map { unsafe strdup($0) }
-        defer { for unsafecopy in unsafe copies { unsafe free(copy) } }
+        defer { unsafe copies.forEach { unsafe free($0) } }
         let pointers = unsafe copies.map { unsafe UnsafePointer<CChar>($0) } + [nil]
         return unsafe pointers.withUnsafeBufferPointer { buffer in
             guard let start = buffer.baseAddress else { preconditionFailure("an array with its end is not empty") }
