@@ -53,9 +53,12 @@ test: test-deps test-python ## run all tests
 	SWIFT='$(SWIFT)' Tests/stages.sh all
 
 test-stores: deps ## try SQLite, and PostgreSQL with and without PgBouncer, against the contract of the stores
-	@$(call install,$(STORE_DEPS))
+	@$(call install,$(STORE_DEPS) python3)
 	$(SWIFT) build --build-tests
 	Tests/StoreTests/postgres.sh $(SWIFT) test --skip-build --disable-xctest --filter '^StoreTests\.'
+	TANDEM=.build/debug/tandem Tests/StoreTests/postgres.sh python3 -B Tests/StoreTests/crashes.py server 20
+	TANDEM=.build/debug/tandem Tests/StoreTests/postgres.sh python3 -B Tests/StoreTests/crashes.py hub 5
+	TANDEM=.build/debug/tandem Tests/StoreTests/postgres.sh python3 -B Tests/StoreTests/crashes.py both 3
 
 test-sanitizers: test-deps test-python ## run all tests under the address and the thread sanitizer
 	Tests/Sanitizers/sanitizers.sh address

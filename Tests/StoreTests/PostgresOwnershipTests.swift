@@ -16,7 +16,7 @@ import Testing
             #expect(first.node.owned.count == 64)
             #expect(try await first.commit([EventCommit(.sample("e"))]).count == 1)
             try await first.close()
-            // What was given back needs no wait.
+            // A successor takes what was given back without a wait.
             let next = try await PostgresStore(address: address, time: TestClock())
             try await next.close()
         }
@@ -53,7 +53,7 @@ import Testing
             let next = try await PostgresStore(address: address, time: TestClock(), isAlone: false)
             #expect(await eventually { next.node.owned.count == 64 })
             way.set(.passes)
-            // Its next look may have told it that it owns nothing: then the fence has nothing to check, and what it may do has run out.
+            // A look may have come before the commit, and given it a part of what the other one has.
             let late = try? await old.commit([EventCommit(.sample("late"))])
             #expect(late == nil || old.node.owned.isEmpty == false && late?.first?.sequence == 2)
             #expect(try await next.commit([EventCommit(.sample("after"))]).first?.sequence ?? 0 >= 2)

@@ -1,12 +1,17 @@
 package import HubConfiguration
 internal import HubDelivery
 internal import HubPush
+internal import HubStorage
 internal import Logging
 
-/// The push gateways' answers about the credentials: `tandem check --live`.
+/// The answers of the push gateways about the credentials, and of a store that is a server: `tandem check --live`.
 package struct LiveCheck: Sendable, Equatable {
     /// One line per gateway, environment and credential: the question, the answer, the remedy.
     package var lines: [String] = []
+    /// Lines of the store, if it is a server.
+    package var storeLines: [String] = []
+    /// Whether the store's server did not answer, or refused.
+    package var hasFailedStore = false
     /// Credentials, topics or projects that a gateway refused.
     package var refused = 0
     /// Gateways that did not answer, or gave an unexpected answer.
@@ -23,7 +28,19 @@ package struct LiveCheck: Sendable, Equatable {
         } catch {
             throw ServerError(.badConfiguration, "\(error)")
         }
-        return LiveCheck(await checks.run())
+        var check = LiveCheck(await checks.run())
+        if case .postgres(let address) = configuration.store.value { await check.askStore(address, name: configuration.storeName) }
+        return check
+    }
+
+    private mutating func askStore(_ address: String, name: String) async {
+        do {
+            let answer = try await PostgresCheck.ask(address)
+            storeLines = ["good: store (\(name)): \(answer.facts)"] + answer.warnings.map { "warning: store: \($0)" }
+        } catch {
+            storeLines = ["failed: store (\(name)): \(error)"]
+            hasFailedStore = true
+        }
     }
 
     init(_ answers: [CredentialChecks.Answer]) {
@@ -61,6 +78,7 @@ package struct LiveCheck: Sendable, Equatable {
             return ServerError(
                 .failed, "\(failed) of \(lines.count) push gateways could not be asked: see the lines that begin with failed")
         }
+        if hasFailedStore { return ServerError(.failed, "the store could not be asked: see the line that begins with failed") }
         return nil
     }
 }

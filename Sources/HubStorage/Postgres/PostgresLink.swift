@@ -21,8 +21,8 @@ final class PostgresLink: Sendable {
 
     /// - Parameters:
     ///   - name: shown in `pg_stat_activity`.
-    ///   - alwaysTries: whether the link tries also while the others leave the server alone. The beats need it: calls that come all the time
-    ///     would take every turn to try, and find that this hub may not act.
+    ///   - alwaysTries: whether the link tries also while the others leave the server alone. The beats need it. Calls that come all the
+    ///     time would take every turn to try, and find that this hub may not act.
     init(address: String, name: String, outage: PostgresOutage, alwaysTries: Bool = false) {
         self.alwaysTries = alwaysTries
         self.address = address

@@ -8,7 +8,7 @@ struct Check: AsyncParsableCommand {
     static let configuration = CommandConfiguration(abstract: "Validate the configuration, the channel definitions and the credentials.")
 
     @OptionGroup var options: ConfigurationOptions
-    @Flag(name: .long, help: "Also ask the push gateways whether they accept the credentials; no device gets anything.") var live = false
+    @Flag(name: .long, help: "Also ask PostgreSQL, and the push gateways whether they accept the credentials; no device gets anything.") var live = false
 
     func run() async throws {
         do {
@@ -35,7 +35,7 @@ struct Check: AsyncParsableCommand {
     private func ask(_ configuration: Configuration) async throws(ServerError) {
         let check = try await LiveCheck.run(configuration)
         if check.lines.isEmpty { print("push: no gateway is configured, so there is none to ask") }
-        for line in check.lines { print(line) }
+        for line in check.lines + check.storeLines { print(line) }
         if let error = check.error { throw error }
     }
 }

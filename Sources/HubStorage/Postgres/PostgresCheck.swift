@@ -1,0 +1,54 @@
+/// Facts of a PostgreSQL store for `tandem check --live`. Reads only; makes no schema.
+package enum PostgresCheck {
+    /// The answer of a server.
+    package struct Answer: Sendable, Equatable {
+        /// Version of the server, version of its schema, and the wait of a commit.
+        package let facts: String
+        /// Settings that lose what was answered, each with its remedy.
+        package let warnings: [String]
+    }
+
+    /// Asks the server once.
+    /// - Parameter address: as of `PostgresStore`.
+    /// - Throws: `StorageError` if the server does not answer in ten seconds, or refuses.
+    package static func ask(_ address: String) async throws(StorageError) -> Answer {
+        let link = PostgresLink(address: address, name: "tandem check", outage: PostgresOutage())
+        do {
+            return try await link.run(within: .seconds(10)) { connection, deadline in try answer(connection, deadline) }
+        } catch {
+            throw (error as? PostgresFailure).map(StorageError.init) ?? StorageError(.database, "PostgreSQL: \(error)")
+        }
+    }
+
+    private static func answer(_ connection: PostgresConnection, _ deadline: ContinuousClock.Instant) throws -> Answer {
+        let tx = PostgresTransaction(connection, deadline: deadline)
+        guard
+            let row = try tx.query(
+                """
+                SELECT current_setting('server_version') AS version, to_regclass('tandem.version') IS NOT NULL AS has_schema,
+                  current_setting('fsync') AS fsync, current_setting('synchronous_commit') AS commits,
+                  current_setting('synchronous_standby_names') AS standbys, pg_is_in_recovery() AS is_standby,
+                  has_database_privilege(current_database(), 'CREATE') AS may_create,
+                  (SELECT count(*) FROM pg_stat_replication) AS replicas
+                """
+            ).first
+        else { throw PostgresFailure.lost("it answered with nothing") }
+        let schema = row.bool("has_schema") ? try tx.query("SELECT number FROM tandem.version").first?.int("number") : nil
+        var warnings: [String] = []
+        if row.bool("is_standby") {
+            warnings.append("this server is a standby, which takes no writes: add target_session_attrs=read-write to the address")
+        }
+        if row.text("fsync") == "off" { warnings.append("fsync is off: a power loss takes events that were answered; turn it on") }
+        if row.text("commits") == "off" {
+            warnings.append("synchronous_commit is off: a crash of the server takes events that were answered; turn it on")
+        }
+        if row.int("replicas") > 0, row.text("standbys").isEmpty {
+            warnings.append("replicas lag: a failover takes events that were answered; set synchronous_standby_names")
+        }
+        if schema == nil, !row.bool("may_create") {
+            warnings.append("the role may not create the schema: GRANT CREATE ON DATABASE to it, or create the schema `tandem` for it")
+        }
+        let state = schema.map { "schema \($0) of \(PostgresSchema.version)" } ?? "no schema yet"
+        return Answer(facts: "PostgreSQL \(row.text("version")), \(state), commits \(row.text("commits"))", warnings: warnings)
+    }
+}
