@@ -4,8 +4,15 @@ extension PostgresStore {
     /// `PeopleStore.putDevices`: some look-ups per change, all in one transaction.
     package func putDevices(_ changes: [DeviceChange], by writer: DeviceWriter, perUserMax: Int) async throws -> [Device?] {
         if changes.isEmpty { return [] }
+        let keys = Self.keys(of: changes)
         return try await write(rows: changes.count) { tx in
-            try changes.map { change in
+            // All locks are taken at once and in one order, so that two hubs' calls do not wait for each other.
+            tx.queue(
+                """
+                SELECT pg_advisory_xact_lock(k) FROM
+                  (SELECT DISTINCT hashtextextended(w, 0) AS k FROM unnest($1::text[]) AS w ORDER BY k) AS l
+                """, [.texts(keys)])
+            return try changes.map { change in
                 switch change {
                 case .put(let device): return try Self.put(device, by: writer, perUserMax: perUserMax, tx)
                 case .remove(let app, let user, let id):
@@ -69,11 +76,13 @@ extension PostgresStore {
     package func pruneDevices(idleSince cutoff: Int64, limit: Int) async throws -> Int {
         guard limit > 0 else { return 0 }
         return try await write { tx in
+            // The condition stands twice: a device that another hub refreshes meanwhile is looked at again, and stays.
             try tx.query(
                 """
                 DELETE FROM tandem.device WHERE (app, user_id, id) IN (
                   SELECT app, user_id, id FROM tandem.device WHERE refreshed_at < $1 AND (accepted_at IS NULL OR accepted_at < $1)
                   ORDER BY refreshed_at LIMIT $2)
+                  AND refreshed_at < $1 AND (accepted_at IS NULL OR accepted_at < $1)
                 """, [.int(cutoff), .int(limit)]
             ).written
         }
@@ -105,11 +114,19 @@ extension PostgresStore {
 
     // MARK: Inside a transaction
 
+    /// Names of the locks under which the devices of one person, and the rows of one token, change one after another.
+    private static func keys(of changes: [DeviceChange]) -> [String] {
+        changes.flatMap { change -> [String] in
+            guard case .put(let device) = change else { return [] }
+            let user = "tandem.device \(device.app) \(device.user)"
+            guard let token = device.token else { return [user] }
+            return [user, "tandem.token \(device.app) \(device.provider.rawValue) \(token)"]
+        }
+    }
+
     private static func put(_ device: Device, by writer: DeviceWriter, perUserMax: Int, _ tx: PostgresTransaction) throws -> Device {
         var device = device
-        // The devices of one person, and the rows of one token, change one after another.
-        tx.queue("SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", [.text("tandem.device \(device.app) \(device.user)")])
-        let old = try Self.device(app: device.app, user: device.user, id: device.id, tx)
+        let old = try Self.device(app: device.app, user: device.user, id: device.id, lock: "FOR UPDATE", tx)
         if let old, old.token == device.token && old.provider == device.provider {
             device.registeredAt = old.registeredAt
             if old.environment == device.environment { device.lastAcceptedAt = old.lastAcceptedAt }
@@ -208,9 +225,11 @@ extension PostgresStore {
         ).written > 0
     }
 
-    private static func device(app: String, user: String, id: String, _ tx: PostgresTransaction) throws -> Device? {
+    private static func device(
+        app: String, user: String, id: String, lock: String = "", _ tx: PostgresTransaction
+    ) throws -> Device? {
         try tx.query(
-            "SELECT \(columns) FROM tandem.device d WHERE d.app = $1 AND d.user_id = $2 AND d.id = $3",
+            "SELECT \(columns) FROM tandem.device d WHERE d.app = $1 AND d.user_id = $2 AND d.id = $3 \(lock)",
             [.text(app), .text(user), .text(id)]
         ).first.map(device)
     }

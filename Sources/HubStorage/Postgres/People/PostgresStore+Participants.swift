@@ -48,7 +48,7 @@ extension PostgresStore {
             let (column, value) = identity == .email ? ("email_key", key) : ("device", installation)
             if let value {
                 let row = try tx.query(
-                    "SELECT * FROM tandem.participant WHERE app = $1 AND session = $2 AND \(column) = $3",
+                    "SELECT * FROM tandem.participant WHERE app = $1 AND session = $2 AND \(column) = $3 FOR UPDATE",
                     [.text(session.app), .text(session.id), .text(value)]
                 ).first
                 if let row {
@@ -146,8 +146,13 @@ extension PostgresStore {
             guard let row = rows.first else { break }
             if !row.bool("is_taken") { return row.int("number") }
             guard attempt >= singleSteps else { continue }
+            // Another hub may be further already. The sequence never goes back, which would give numbers twice.
+            tx.queue("SELECT pg_advisory_xact_lock(hashtextextended('tandem.number', 0))")
             try tx.query(
-                "SELECT setval(pg_get_serial_sequence('tandem.participant', 'number'), $1)", [.int(row.int("number") + step)])
+                """
+                SELECT setval(s::regclass, $1) FROM pg_get_serial_sequence('tandem.participant', 'number') AS s
+                WHERE pg_sequence_last_value(s::regclass) < $1
+                """, [.int(row.int("number") + step)])
             step *= 2
         }
         throw StorageError(.database, "no participant number is free: too many user ids of the app are plain numbers")
