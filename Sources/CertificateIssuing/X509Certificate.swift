@@ -4,7 +4,7 @@ package import HubCrypto
 
 /// An X.509 certificate of the simulators and of tests: read from PEM, or issued here.
 @safe package final class X509Certificate {
-    /// Who signs a certificate.
+    /// The signer of a certificate.
     package typealias Issuer = (certificate: X509Certificate, key: X509Key)
 
     private let handle: OpaquePointer

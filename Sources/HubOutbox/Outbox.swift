@@ -6,8 +6,8 @@ package import Synchronization
 
 /// Sends what was committed: carries out the steps of a `PushFlow` against store, directory and gateway.
 ///
-/// A push's lease is durable before its first byte leaves, so after a crash it is sent again under the same ids, which the devices fold
-/// into one. Rulings are made on the actor; no publish waits for them.
+/// A push's lease is durable before its first byte leaves. After a crash the push is sent again under the same ids, and the devices fold
+/// both into one. Rulings are made on the actor; no publish waits for them.
 package actor Outbox: PushQueue {
     private let gateway: any PushGateway
     private let store: OutboxStore
@@ -24,7 +24,7 @@ package actor Outbox: PushQueue {
 
     /// Longest sleep, in milliseconds: an operator may set the wall clock meanwhile.
     private static let sleepMillisecondsMax: Int64 = 30_000
-    /// If more than this many pushes are unanswered, answers are gathered for `gathering` and stored together: a transaction waits for the
+    /// If more than this many pushes are unanswered, answers are gathered for `gathering` and stored together. A transaction waits for the
     /// disk, however few rows it has. After a crash, pushes whose answers were not stored are sent again under the same ids.
     private static let gatheringMin = 64
     private static let gathering = Duration.milliseconds(20)
@@ -88,7 +88,7 @@ package actor Outbox: PushQueue {
 
     // MARK: Rounds
 
-    /// Has the flow worked off by a task of its own, one at a time, so that nobody who adds to the queue waits for it.
+    /// Has the flow worked off by a task of its own, so that no caller who adds to the queue waits for it. One task runs at a time.
     private func pump() {
         if isPumping || flow.isClosed { return }
         isPumping = true

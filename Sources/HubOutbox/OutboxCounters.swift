@@ -1,7 +1,7 @@
 package import HubCore
 package import HubDelivery
 
-/// What has become of pushes since the start; the outbox's own plain numbers.
+/// Ends and attempts of pushes since the start; the outbox's own plain numbers.
 package struct OutboxCounts: Sendable {
     package private(set) var ended: [PushState: UInt64] = [:]
     /// From handing a push over to what its gateway said, retries included.

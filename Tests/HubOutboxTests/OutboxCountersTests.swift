@@ -5,7 +5,7 @@ import Testing
 
 @testable import HubOutbox
 
-/// What the outbox counts.
+/// Counts of pushes that have ended, and of pushes that wait.
 @Suite("Outbox counters")
 struct OutboxCountersTests {
     @Test("what a receipt ends is counted once, whether it waits or is being sent and would be tried again")

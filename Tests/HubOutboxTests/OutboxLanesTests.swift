@@ -81,7 +81,7 @@ private final class PacedGateway: PushGateway {
     }
 }
 
-/// What the outbox does with pushes whose lane has no room.
+/// The outbox's handling of pushes whose lane has no room.
 @Suite("Outbox lanes")
 struct OutboxLanesTests {
     private func device(_ test: TestStore, user: String, provider: PushProvider) async throws {

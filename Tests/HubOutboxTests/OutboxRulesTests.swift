@@ -9,7 +9,7 @@ import Testing
 
 private let hour: Int64 = 3_600_000
 
-/// What the outbox holds back, and for how long. The clock begins at two in the night in Berlin.
+/// Pushes that the outbox holds back, and for how long. The clock begins at two in the night in Berlin.
 @Suite("Outbox rules")
 struct OutboxRulesTests {
     private static let yaml = """

@@ -25,7 +25,7 @@ package final class TestStore {
     /// Milliseconds since the clock began.
     package var elapsed: Int64 { Int64(clock.monotonicNanoseconds / 1_000_000) - 1_000 }
 
-    /// What another process finds that starts now.
+    /// Opens the store as another process finds it that starts now.
     package func reopen() async throws {
         try await store.close()
         store = try SQLiteStore(path: folder.appendingPathComponent("t.db").path, synchronous: .normal, time: clock)

@@ -27,8 +27,8 @@ COLUMNS_MAX = 140
 KINDS = ("long", "opening", "wide")
 BOUNDS = {  # long, opening, wide
     "README.md": (0, 0, 0),
-    "Sources": (12, 15, 38),
-    "Tests": (1, 18, 87),
+    "Sources": (0, 0, 38),
+    "Tests": (0, 0, 87),
     "docs": (0, 0, 0),
     "loadtest": (0, 0, 0),
 }

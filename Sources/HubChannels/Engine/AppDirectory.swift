@@ -32,7 +32,7 @@ package final class AppDirectory: Sendable {
         }
     }
 
-    /// By their indices.
+    /// The apps, each at its own index.
     package let apps: [App]
     let limits: ConnectionLimits
     private let byKey: [String: Int]

@@ -1,8 +1,9 @@
 /// Sees to it that what has come is heard before anything falls due, and notices when the hub is late.
 ///
-/// Before the delivery task lets a push fall due it asks every loop to read what lies on its sockets and to report it: a round. The answers
-/// come behind those reports, so whose receipt was in the process is not pushed. While somebody is waited for there is a round each
-/// `beatMilliseconds`, because a round that takes long, or begins late, tells how busy the hub is. A value over a clock that is passed in.
+/// A round asks every loop to read what lies on its sockets and to report it. The delivery task lets a push fall due only after a round.
+/// Each loop's answer follows its reports, so a receipt that was already in the process prevents its push. While receipts are awaited,
+/// there is a round each `beatMilliseconds`. A round that takes long, or begins late, tells how busy the hub is. A value over a clock
+/// that is passed in.
 struct Hearing: Sendable {
     /// Loops and delivery's own task are asked so often how late they are, in milliseconds.
     static let beatMilliseconds: Int64 = 100

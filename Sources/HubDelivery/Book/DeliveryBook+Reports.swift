@@ -165,8 +165,8 @@ extension DeliveryBook {
 
     // MARK: Receipts
 
-    /// Settles the person that an app spoke for, and stops pushes on their way: to all of the participant's devices, or to this one alone
-    /// where each device stands for itself.
+    /// Settles the person that an app spoke for, and stops pushes on their way to the participant's devices. If each device stands for
+    /// itself, only pushes to the receipt's device are stopped.
     mutating func received(_ receipt: AppReceipt, at now: Moment) -> [Effect] {
         let isAlone = isOfOneDevice(receipt.channel)
         var effects: [Effect] = []

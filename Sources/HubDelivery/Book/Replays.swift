@@ -60,8 +60,8 @@ package struct Replay: Sendable {
 
 /// The replays under way: what was written to whom, until its receipt comes.
 ///
-/// A connection is read one replay at a time, and of one channel none while an earlier one is not answered: who asks again and again waits
-/// for itself, and nobody else does.
+/// The hub reads one replay of a connection at a time, and none of a channel whose earlier replay is unanswered. A client that asks again
+/// and again holds up only itself.
 package struct Replays: Sendable {
     /// The replays of one connection.
     private struct Line: Sendable {
@@ -98,7 +98,7 @@ package struct Replays: Sendable {
     package static let eventsMax = 100
     /// Events written to one connection and not answered, beyond which its next replay waits.
     static let unansweredMax = 1000
-    /// Replays of one connection: so many at once, then one each so long. What is over waits for the connection's next answer.
+    /// Replays of one connection: so many at once, then one each so long. Excess replays wait for the connection's next answer or arrival.
     static let burst: Int64 = 1000
     static let everyMilliseconds: Int64 = 1000
 
@@ -147,7 +147,7 @@ package struct Replays: Sendable {
         return cursor > 0 ? replay : nil
     }
 
-    /// What the connection has read by now.
+    /// Takes the replays that the connection has read by now.
     mutating func received(_ connection: ConnectionID, cursor: UInt64, now: Int64) -> [Replay] {
         guard let waiting = lines[connection]?.written, !waiting.isEmpty else { return [] }
         lines[connection]?.written = waiting.filter { $0.cursor > cursor }

@@ -5,7 +5,7 @@ internal import HubDelivery
 ///
 /// A value without I/O, owned by the outbox. Which channel an event belongs to is read by the owner and learned here.
 struct PushRules {
-    /// What became of some deliveries that are due.
+    /// The rulings on some deliveries that are due.
     struct Outcome {
         /// May go out now.
         var sending: [PushRecord] = []

@@ -13,7 +13,7 @@ struct OutboxHeap {
         /// Where the queue has the delivery, if the ticket there is the same still.
         let slot: Int
 
-        /// Of one time, as at the end of quiet hours, the older event goes first.
+        /// The older event goes first if the times are equal, as at the end of quiet hours.
         static func < (left: Place, right: Place) -> Bool {
             if left.group != right.group { return left.group < right.group }
             if left.time != right.time { return left.time < right.time }

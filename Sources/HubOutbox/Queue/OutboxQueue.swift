@@ -1,11 +1,9 @@
 internal import HubDelivery
 
-/// Deliveries that wait for their time or for their lane, found by their names, so that one that has no purpose any more costs no
-/// search.
+/// Deliveries that wait for their time or for their lane. Each is found by its name, so one that has lost its purpose costs no search.
 ///
-/// Of what is due, urgent ones are handed out first, then the soonest due. What waits for a lane has no due time but the end of its
-/// life, at which it comes up as due; until then it is handed out when somebody asks for that lane's: urgent ones first, then what
-/// expires first.
+/// Due deliveries are handed out urgent ones first, then the soonest due. A delivery that waits for a lane comes up as due only at the end
+/// of its life. Until then it is handed out to a caller that asks for its lane: urgent ones first, then the first to expire.
 struct OutboxQueue {
     private typealias Place = OutboxHeap.Place
 
@@ -14,21 +12,21 @@ struct OutboxQueue {
         var delivery: PushRecord?
         var ticket: UInt64 = 0
         var isParked = false
-        /// Of its nid.
+        /// Hash of the delivery's nid.
         var key = 0
-        /// Of another device of the same nid; nil: it is the last.
+        /// Slot of another device of the same nid; nil: this slot is the last.
         var next: Int?
     }
 
     private var slots: [Slot] = []
     private var free: [Int] = []
-    /// By the nid's hash: the first of the participant's devices, 25 at most. Another nid's would be passed over.
+    /// Slot of the first of the participant's devices, 25 at most, by the nid's hash. Slots of another nid are passed over.
     private var chains: [Int: Int] = [:]
     private var urgent = OutboxHeap()
     private var others = OutboxHeap()
     private var lanes: [PushRoute: OutboxHeap] = [:]
     private var lastTicket: UInt64 = 0
-    /// Of these, what waits for a lane.
+    /// Deliveries that wait for a lane, a part of `count`.
     private(set) var parkedCount = 0
 
     var count: Int { slots.count - free.count }

@@ -69,7 +69,7 @@ final class DeliveryService: EventPort, AttendancePort {
 
     var currentDefinitions: DefinitionSet { definitions.withLock { $0 } }
 
-    /// What waits for delivery's task.
+    /// Items that wait for delivery's task.
     var waitingCount: Int { inbox.count }
 
     func isDefined(_ channel: ChannelName) -> Bool {

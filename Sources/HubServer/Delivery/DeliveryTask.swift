@@ -12,8 +12,8 @@ internal import Synchronization
 
 /// Delivery's one task: gives the book its items, reads for it, and carries out its effects in order.
 ///
-/// A publish sees exactly the reports before it, and a role that was assigned before a publish is in force on the loop when the frame
-/// arrives there. Publishes that wait together are committed together. The task alone owns this object.
+/// A publish sees exactly the reports before it. A role that was assigned before a publish is in force on the loop when the frame arrives
+/// there. Publishes that wait together are committed together. The task alone owns this object.
 final class DeliveryTask {
     private let service: DeliveryService
     var book: DeliveryBook

@@ -72,7 +72,7 @@ final class Escalator: Sendable {
         }
     }
 
-    /// Writes bits and rows, and sends pushes that are due. A refused write is tried again until the store takes it: the bit that ends a
+    /// Writes bits and rows, and sends pushes that are due. A refused write is tried again until the store takes it. The bit that ends a
     /// wait must not be written without the row of its push.
     private func write(_ write: PushPlan.Write?) async {
         guard let write else { return }

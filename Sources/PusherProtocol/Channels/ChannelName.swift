@@ -4,7 +4,7 @@
 package struct ChannelName: Hashable, Sendable, CustomStringConvertible {
     /// The name as clients write it.
     package let text: String
-    /// By the prefix.
+    /// The kind that the prefix gives.
     package let kind: ChannelKind
 
     /// Most Unicode scalars of a name. Pusher's documentation says 164, but most SDKs allow 200.

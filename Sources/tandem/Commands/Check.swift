@@ -8,7 +8,7 @@ struct Check: AsyncParsableCommand {
     static let configuration = CommandConfiguration(abstract: "Validate the configuration, the channel definitions and the credentials.")
 
     @OptionGroup var options: ConfigurationOptions
-    @Flag(name: .long, help: "Also ask PostgreSQL, and the push gateways whether they accept the credentials; no device gets anything.") var live = false
+    @Flag(name: .long, help: "Also ask PostgreSQL, and the push gateways about the credentials; no device gets anything.") var live = false
 
     func run() async throws {
         do {

@@ -21,7 +21,7 @@ import Testing
         } catch let error as YAMLError { return error.mistakes.map(\.message) } catch { return ["\(error)"] }
     }
 
-    /// What one publish fills in.
+    /// The content that one publish fills in, and its problems.
     private func content(
         _ text: String, _ data: JSONValue = [:], head: String = "", locale: String? = nil
     ) throws -> (content: NotificationContent, problems: [String]) {

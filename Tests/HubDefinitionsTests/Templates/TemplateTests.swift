@@ -12,7 +12,7 @@ private let ann = Participant(
     app: "1", session: "monday", user: "ann", number: 7, name: "Ann <b>&\"'", email: "ann@example.com", role: "hider", joinedAt: 0
 )
 
-/// What the templates of one publish can name.
+/// The values that templates of one publish can name.
 private func context(
     _ data: JSONValue, event: String = "e", session: Session? = session, participant: Participant? = ann
 ) -> TemplateContext {

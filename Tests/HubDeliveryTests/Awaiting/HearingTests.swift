@@ -16,7 +16,7 @@ struct HearingTests {
         #expect(hearing.answered(first, newcomers: 0, now: 1002) == nil && hearing.dueUpTo(now: 1002, isWaiting: true) < 0)
         #expect(hearing.answered(first, newcomers: 0, now: 1003) == Hearing.Delay(from: 1000, until: 1003))
         #expect(hearing.dueUpTo(now: 1003, isWaiting: true) == 1000)
-        // Of what is not due yet nobody has to be asked before the next beat.
+        // A push that is not due yet needs no round before the next beat.
         #expect(hearing.ask(now: 1050, due: 1060, isWaiting: true) == nil)
         #expect(hearing.ask(now: 1060, due: 1060, isWaiting: true) != nil)
     }

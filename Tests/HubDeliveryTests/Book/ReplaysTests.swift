@@ -3,7 +3,7 @@ import Testing
 
 @testable import HubDelivery
 
-/// What one connection can make the hub read and write again.
+/// Bounds on the reads and writes that one connection can make the hub repeat.
 @Suite struct ReplaysTests {
     private let connection = ConnectionID(loop: 0, slot: 1, generation: 1)
 
@@ -66,7 +66,7 @@ import Testing
             count += 1
             let announced = replays.announce(replay(next, events: 100))
             let token = try #require(announced)
-            // Of every other one the subscription has ended when it comes to the loop.
+            // Every other replay comes to the loop after the end of its subscription.
             _ = replays.wrote(token, cursor: count % 2 == 0 ? UInt64(count) : 0, now: 0)
         }
         #expect(count == 20)

@@ -48,7 +48,7 @@ import Testing
         #expect(result["foreign_events"] == 0)
     }
 
-    /// What one loop has answered goes out on every loop before what another loop takes later.
+    /// A publish that one loop has answered goes out on every loop before a publish that another loop takes later.
     @Test(arguments: [1, 4]) func inOrderOverConnectionsOfDifferentLoops(loops: Int) async throws {
         let result = try await run("ordering_across", loops: loops)
         #expect(result["ordered"]?.count == 8 && result["ordered"]?.arrayValue?.allSatisfy { $0 == true } == true)

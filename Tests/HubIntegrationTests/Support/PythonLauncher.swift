@@ -1,8 +1,8 @@
 import Foundation
 import HubCore
 
-/// Runs scripts in `Python/`: `support/launcher.py` makes each a process that has the third-party packages loaded, which alone would take
-/// most of them longer than what they do. It ends with the test run.
+/// Runs scripts in `Python/`: `support/launcher.py` makes each a process that has the third-party packages loaded. Loading alone would
+/// take most scripts longer than their work. The launcher ends with the test run.
 actor PythonLauncher {
     static let shared = PythonLauncher()
     private var starting: Task<FileHandle, any Error>?

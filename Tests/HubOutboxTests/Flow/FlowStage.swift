@@ -22,7 +22,7 @@ struct FlowStage {
     private(set) var steps: [String] = []
     private(set) var sent: [PushFlow.Attempt] = []
     private(set) var unanswered: [PushFlow.Attempt] = []
-    /// What was stored, without leases.
+    /// Records that were stored, without leases.
     private(set) var written: [PushRecord] = []
     private(set) var redirected: [Redirection] = []
     private(set) var tokenNotes: [PushFlow.TokenNote] = []

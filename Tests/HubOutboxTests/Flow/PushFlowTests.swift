@@ -232,7 +232,7 @@ struct PushFlowTests {
         stage.run()
         let again = try #require(stage.sent.last)
         #expect(again.push.attempts == 2 && again.push.timing?.expiresAt == ManualClock.start + 300_000 + hours * hour)
-        // What the gateway has when the clock is set again is moved with its answer.
+        // A push that the gateway has when the clock is set again is moved with its answer.
         stage.now.wall -= hours * hour
         stage.run()
         stage.answer(.retry(after: .seconds(100), reason: "unavailable: http 503"))

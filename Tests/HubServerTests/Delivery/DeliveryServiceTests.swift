@@ -287,7 +287,7 @@ extension DeliveryStage {
             event: event, app: "1", channel: "presence-game-7", user: "u", device: device, recipient: 0, isOfNotification: isOfNotification)
     }
 
-    /// What the loop was told to replay.
+    /// The replay that the loop was told to write.
     func replayed() async -> (tokens: [UInt64], frames: [UInt8])? {
         var found: (tokens: [UInt64], frames: [UInt8])?
         _ = await eventually {

@@ -23,7 +23,7 @@ final class DeliveryStage {
     let outbox: Outbox
     private let escalator: Escalator
     private let replayer: Replayer
-    /// What loop 0 is told, if there is one.
+    /// Messages to loop 0, if there is one.
     let loop = Mailbox<LoopMessage> {}
     private var tasks: [Task<Void, Never>] = []
 

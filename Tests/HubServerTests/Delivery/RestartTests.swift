@@ -206,7 +206,7 @@ struct RestartTests {
 
     @Test("after a restart with 10,000 attached devices only those who stay away beyond the grace are pushed to")
     func grace() async throws {
-        // Who comes back in a second.
+        // People who come back in a second.
         let step = Extent.isShort ? 80 : 400
         let away = 25 * step..<25 * step + 40
         let (count, confirmed) = (away.upperBound, away.lowerBound / 2)

@@ -54,7 +54,7 @@ struct ReturnsTests {
     private func turn(_ stage: DeliveryStage) async {
         var messages: [LoopMessage] = []
         repeat {
-            // What is ordered is done at the end of a turn, so the second one comes after the turn that the first one began.
+            // An order is carried out at the end of a turn, so the second one comes after the turn that the first one began.
             for _ in 0..<2 {
                 await stage.delivery.bind(SocketID(first: 1, second: 1), app: "1", user: "nobody", device: "none", channel: nil)
             }

@@ -62,7 +62,7 @@ struct SiblingTests {
             for device in ["tablet", "phone", "watch"] {
                 await stage.delivery.received(stage.receipt(event, device: device, isOfNotification: true))
             }
-            // Behind them in the same queue.
+            // The next event's receipt follows them in the same queue.
             let next = try await publish(stage)
             await stage.delivery.received(stage.receipt(next, device: "tablet"))
             _ = try await clears(stage, next, count: 2)
@@ -152,7 +152,7 @@ struct SiblingTests {
             stage.delivery.report([.replayed(connection, events: tokens, cursor: 7)], loop: 0)
             stage.delivery.report([.state(connection, .foreground), .receipt(connection, cursor: 7, byApplication: false)], loop: 0)
             if !isBound {
-                // Behind it in the same queue; the first word that counts.
+                // The watch's receipt follows the replay's in the same queue, and is the first word that counts.
                 _ = try await stage.recipient(of: event) { $0.isConfirmed }
                 await stage.delivery.received(stage.receipt(event, device: "watch"))
             }

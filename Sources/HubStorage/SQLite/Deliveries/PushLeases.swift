@@ -24,8 +24,8 @@ final class PushLeases: Sendable {
         var leases: [Int64: Lease] = [:]
         /// Unanswered deliveries per batch.
         var left: [Int64: Int] = [:]
-        /// Number of the newest batch. Counted here, because SQLite would give the number of an undone batch to the next one, while the
-        /// undone one's deliveries are still to be forgotten.
+        /// Number of the newest batch, counted here. SQLite would give an undone batch's number to the next batch, while the undone
+        /// one's deliveries are still to be forgotten.
         var lastBatch: Int64 = 0
 
         /// Whether each batch counts its leases. Adds up few leases only.
