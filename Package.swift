@@ -142,7 +142,7 @@ let package = Package(
             swiftSettings: strictTests),
         // Every store by these rules: SQLite with `make test`, PostgreSQL as well with `make test-stores`.
         .testTarget(
-            name: "StoreTests", dependencies: ["HubTesting", "StoreTesting", "HubCore", "HubDelivery", "HubStorage"], exclude: ["crashes.py", "postgres.sh"],
+            name: "StoreTests", dependencies: ["HubTesting", "StoreTesting", "HubCore", "HubDelivery", "HubStorage"], exclude: ["crashes.py", "postgres.sh", "sql_latency.py"],
             swiftSettings: strictTests),
         .testTarget(
             name: "HubAPITests",
