@@ -51,6 +51,32 @@ import Testing
         }
     }
 
+    @Test("a server that takes no writes fails them all, answers readers, and is used again once it does")
+    func readOnly() async throws {
+        try await Self.withStore { store, way, address in
+            _ = try await Self.commit("before", store)
+            _ = try TestDatabase.run(["ALTER ROLE tandem SET default_transaction_read_only = on"], at: address)
+            way.set(.ends)
+            #expect(await eventually { (try? await Self.commit("ended", store)) == nil })
+            way.set(.passes)
+            let isReadOnly = await eventually {
+                do {
+                    _ = try await Self.commit("during", store)
+                    return false
+                } catch {
+                    return (error as? StorageError)?.message.contains("takes no writes") == true
+                }
+            }
+            let isFailing = store.health.isFailing
+            let isRead = await eventually { (try? await store.event(id: "before")) != nil }
+            _ = try TestDatabase.run(
+                ["BEGIN READ WRITE", "ALTER ROLE tandem RESET default_transaction_read_only", "COMMIT"], at: address)
+            #expect(isReadOnly && isFailing && isRead)
+            #expect(await eventually { (try? await Self.commit("after", store)) != nil })
+            #expect(!store.health.isFailing)
+        }
+    }
+
     @Test("what was answered is stored, and what failed leaves nothing, wherever a connection ends")
     func ends() async throws {
         try await Self.withStore { store, way, address in
@@ -75,7 +101,9 @@ import Testing
                     }
                 }
                 var random = SeededRandom(state: 7)
-                for _ in 0..<40 {
+                // A busy machine takes more rounds.
+                for round in 0..<1000 {
+                    if round >= 40, told.withLock({ $0.count }) > 40, failed.withLock({ $0.count }) > 10 { break }
                     try? await Task.sleep(for: .milliseconds(Int.random(in: 20...120, using: &random)))
                     way.set(.ends)
                     try? await Task.sleep(for: .milliseconds(30))

@@ -18,12 +18,15 @@ final class PostgresLink: Sendable {
     private let name: String
     private let outage: PostgresOutage
     private let alwaysTries: Bool
+    private let writes: Bool
 
     /// - Parameters:
     ///   - name: shown in `pg_stat_activity`.
     ///   - alwaysTries: whether the link tries also while the others leave the server alone. The beats need it. Calls that come all the
     ///     time would take every turn to try, and find that this hub may not act.
-    init(address: String, name: String, outage: PostgresOutage, alwaysTries: Bool = false) {
+    ///   - writes: whether a call that succeeds has committed something.
+    init(address: String, name: String, outage: PostgresOutage, alwaysTries: Bool = false, writes: Bool = false) {
+        self.writes = writes
         self.alwaysTries = alwaysTries
         self.address = address
         self.name = name
@@ -65,11 +68,12 @@ final class PostgresLink: Sendable {
                 }
                 guard let connection = slot.connection else { preconditionFailure("a link has made its connection") }
                 let value = try body(connection, deadline)
-                outage.answered()
+                outage.answered(hasWritten: writes)
                 return value
             } catch let failure as PostgresFailure {
-                if case .lost = failure { slot.connection = nil }
-                if failure.isOfTheServer { outage.failed(failure) } else { outage.answered() }
+                // The next connection may lead to another server: after a failover this one takes no writes.
+                if failure.isOfTheServer, failure.state != PostgresFailure.fenced { slot.connection = nil }
+                if failure.isOfTheServer { outage.failed(failure) } else { outage.answered(hasWritten: false) }
                 throw failure
             }
         }

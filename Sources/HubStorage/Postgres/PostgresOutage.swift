@@ -33,10 +33,11 @@ final class PostgresOutage: Sendable {
     }
 
     /// A link has an answer of the server.
-    func answered() {
+    /// - Parameter hasWritten: whether it is that of a commit. Answers to readers say nothing about a disk.
+    func answered(hasWritten: Bool) {
         state.withLock { state in
             (state.nextTryAt, state.error) = (nil, nil)
-            state.health.recovered()
+            if hasWritten { state.health.recovered() }
         }
     }
 
@@ -45,9 +46,9 @@ final class PostgresOutage: Sendable {
         let error = StorageError(failure)
         state.withLock { state in
             state.health.failed(error, isFull: true)
-            guard case .lost = failure else { return }
-            state.nextTryAt = .now + Self.retryEvery
-            state.error = error
+            let isSilent = if case .lost = failure { true } else { false }
+            state.nextTryAt = isSilent ? .now + Self.retryEvery : nil
+            state.error = isSilent ? error : nil
         }
     }
 }

@@ -50,12 +50,13 @@ package final class PostgresStore: HubStore, Sendable {
             let known = try await upkeep.run(within: PostgresMigrator.durationMax) { try PostgresMigrator.migrate($0, $1) }
             days.withLock { $0 = known.days }
             let process = known.process
-            func link(_ name: String, alwaysTries: Bool = false) -> PostgresLink {
-                PostgresLink(address: address, name: "tandem \(process) \(name)", outage: outage, alwaysTries: alwaysTries)
+            func link(_ name: String, alwaysTries: Bool = false, writes: Bool = false) -> PostgresLink {
+                let name = "tandem \(process) \(name)"
+                return PostgresLink(address: address, name: name, outage: outage, alwaysTries: alwaysTries, writes: writes)
             }
             let node = PostgresNode(number: process, isAlone: isAlone, link: link("node", alwaysTries: true))
             if isAlone { try await node.ownAll() } else { try await node.look() }
-            let writer = PostgresWriter(link: link("writer"), node: node)
+            let writer = PostgresWriter(link: link("writer", writes: true), node: node)
             self.process = process
             self.node = node
             self.writer = writer

@@ -75,7 +75,8 @@ final class PostgresWriter: Sendable {
             try tx.endCall()
             return .success(())
         } catch {
-            if let failure = error as? PostgresFailure, case .lost = failure { throw failure }
+            // The server refuses everything: the other calls would fail, too.
+            if let failure = error as? PostgresFailure, failure.isOfTheServer { throw failure }
             if !isAlone { tx.undoCall() }
             return .failure(error)
         }

@@ -112,34 +112,42 @@ final class PostgresNode: Sendable {
         _ number: Int64, sentAt: Int64, since origin: ContinuousClock.Instant, _ connection: PostgresConnection,
         _ deadline: ContinuousClock.Instant
     ) throws -> LeaseBook.Look {
-        let results = try connection.run(
+        let nodes = try connection.run(
             [
                 PostgresStatement(
                     """
-                    INSERT INTO tandem.node AS known (number, beat) VALUES ($1, 1)
-                    ON CONFLICT (number) DO UPDATE SET beat = known.beat + 1
-                    """, [.int(number)]),
-                PostgresStatement(
-                    """
+                    WITH beat AS (
+                      INSERT INTO tandem.node AS known (number, beat) VALUES ($1, 1)
+                      ON CONFLICT (number) DO UPDATE SET beat = known.beat + 1 RETURNING number, beat),
+                    nodes AS (
+                      SELECT number, beat FROM beat UNION ALL SELECT number, beat FROM tandem.node WHERE number <> $1)
                     SELECT n.number, n.beat, pg_postmaster_start_time()::text AS start,
                       (extract(epoch FROM clock_timestamp() - pg_postmaster_start_time()) * 1000)::bigint AS up,
                       pg_backend_pid() AS backend,
-                      EXISTS (SELECT FROM pg_stat_activity a WHERE a.application_name LIKE 'tandem ' || n.number || ' %') AS is_connected
-                    FROM tandem.node n
-                    """),
-                PostgresStatement("SELECT partition, owner, epoch FROM tandem.lease"),
-            ], deadline: deadline)
-        let (nodes, leases) = (results[1], results[2])
+                      EXISTS (SELECT FROM pg_stat_activity a WHERE a.application_name LIKE 'tandem ' || n.number || ' %') AS is_connected,
+                      (SELECT string_agg(concat_ws(' ', partition, owner, epoch), ',') FROM tandem.lease) AS leases
+                    FROM nodes n
+                    """, [.int(number)])
+            ], deadline: deadline)[0]
         guard let first = nodes.first else { throw PostgresFailure.lost("its own beat cannot be seen") }
         // PgBouncer gives connections process numbers of its own.
         let isDirect = first.int("backend") == Int64(connection.backend)
         return LeaseBook.Look(
             nodes: Dictionary(nodes.map { ($0.int("number"), $0.int("beat")) }, uniquingKeysWith: { $1 }),
-            leases: Dictionary(
-                leases.map { (Int32(clamping: $0.int("partition")), LeaseBook.Look.Lease(owner: $0.int("owner"), epoch: $0.int("epoch"))) },
-                uniquingKeysWith: { $1 }),
+            leases: leases(first.text("leases")),
             unconnected: isDirect ? Set(nodes.compactMap { $0.bool("is_connected") ? nil : $0.int("number") }) : nil,
             serverStart: first.text("start"), serverUp: first.int("up"), sentAt: sentAt, answeredAt: milliseconds(since: origin))
+    }
+
+    /// Leases by partition: numbers of partition, owner and epoch, by blanks, and commas between leases.
+    private static func leases(_ text: String) -> [Int32: LeaseBook.Look.Lease] {
+        var leases: [Int32: LeaseBook.Look.Lease] = [:]
+        for lease in text.split(separator: ",") {
+            let numbers = lease.split(separator: " ").compactMap { Int64($0) }
+            guard numbers.count == 3 else { preconditionFailure("a lease is told as \(lease)") }
+            leases[Int32(clamping: numbers[0])] = LeaseBook.Look.Lease(owner: numbers[1], epoch: numbers[2])
+        }
+        return leases
     }
 
     private func carryOut(_ actions: [LeaseBook.Action]) async throws -> [Int32] {
