@@ -1,7 +1,7 @@
 package import HubDelivery
 
 /// All that a hub keeps, in one place: what `SQLiteStore` and `PostgresStore` have in common. Callable from any thread.
-package protocol HubStore: PeopleStore, DeliveryStore, WebhookStore {
+package protocol HubStore: PeopleStore, DeliveryStore, WebhookStore, AppStore {
     /// The writer's counters and queue, for metrics.
     var figures: GroupCommitCounters { get }
     /// Whether commits reach the disk.
@@ -10,7 +10,8 @@ package protocol HubStore: PeopleStore, DeliveryStore, WebhookStore {
     func probe() async throws
     /// Latest time stored anywhere, in milliseconds since 1970 by the clock of that moment; nil if nothing is stored.
     func newestTime() async throws -> Int64?
-    /// Calls `wake` whenever another program may have stored a publish, until the store is closed. Returns at once if no other can.
+    /// Calls `wake` whenever another program may have stored a publish or changed an app, until the store is closed. Returns at once if
+    /// no other program can.
     func listen(_ wake: @escaping @Sendable () -> Void) async
     /// Waits for all accepted writes, then ends all connections. Every later call fails.
     func close() async throws

@@ -319,6 +319,15 @@ enum PostgresSchema {
         CREATE INDEX scheduled_failed ON tandem.scheduled (app, ended_at) WHERE state = 'failed';
         CREATE INDEX scheduled_ended ON tandem.scheduled (ended_at) WHERE ended_at IS NOT NULL;
 
+        CREATE TABLE tandem.app (
+          id tandem.word PRIMARY KEY,
+          keys tandem.word NOT NULL,      -- a JSON array, secrets included
+          settings tandem.word NOT NULL,  -- a JSON object
+          revision bigint NOT NULL UNIQUE,
+          created_at bigint NOT NULL,
+          removed_at bigint
+        );
+
         CREATE TABLE tandem.sent_once (
           app tandem.word NOT NULL,
           key tandem.word NOT NULL,

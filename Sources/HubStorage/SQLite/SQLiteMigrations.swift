@@ -32,6 +32,7 @@ enum SQLiteMigrations {
             try db.execute(sql: owners)
             try SecretInstallations.hide(in: db)
         }
+        migrator.registerMigration("apps") { db in try db.execute(sql: apps) }
         return migrator
     }
 
@@ -270,6 +271,18 @@ enum SQLiteMigrations {
         DROP INDEX delivery_open;
         CREATE INDEX delivery_open ON delivery (due_at, state)
           WHERE state = 'due' OR state = 'leased' OR state = 'retry' OR state = 'waiting';
+        """
+
+    /// Apps that were added while the hub ran (`AppRecord`). A removed app keeps its row.
+    private static let apps = """
+        CREATE TABLE app (
+          id TEXT PRIMARY KEY,
+          keys TEXT NOT NULL,             -- a JSON array, secrets included
+          settings TEXT NOT NULL,         -- a JSON object
+          revision INTEGER NOT NULL UNIQUE,
+          created_at INTEGER NOT NULL,
+          removed_at INTEGER
+        ) STRICT, WITHOUT ROWID;
         """
 
     /// Join codes and device tokens are unique per app. The table `session` is rebuilt, because SQLite cannot drop a constraint.

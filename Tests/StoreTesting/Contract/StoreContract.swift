@@ -5,7 +5,7 @@ import Testing
 
 /// A rule that every store must follow. A store's own tests run each rule on a fresh, empty store.
 package struct StoreContract: Sendable, CustomTestStringConvertible {
-    package typealias Store = any PeopleStore & DeliveryStore & WebhookStore
+    package typealias Store = any PeopleStore & DeliveryStore & WebhookStore & AppStore
 
     package let name: String
     package let check: @Sendable (Store) async throws -> Void
@@ -18,7 +18,7 @@ package struct StoreContract: Sendable, CustomTestStringConvertible {
     package var testDescription: String { name }
 
     package static let all =
-        sessions + participants + joins + devices + deliveries + clears + fanouts + history + trails + scheduled + receipts + answers
+        apps + sessions + participants + joins + devices + deliveries + clears + fanouts + history + trails + scheduled + receipts + answers
         + deadLetters + webhooks + concurrency
 
     /// Milliseconds of a day. A store may remove whole days only, so what is pruned and what stays lie at least three days apart.
