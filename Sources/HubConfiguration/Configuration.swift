@@ -24,6 +24,8 @@ package struct Configuration: Sendable, Equatable {
     package var push = Push()
     /// Access to `/metrics`.
     package var metrics = Metrics()
+    /// Key and secret that sign requests of operators; nil: there are no such requests.
+    package var operatorCredential: AppCredential?
     /// Settings that this version reads but does not support yet, each with its place: `backplane (tandem.yaml:12)`.
     package var notYetInForce: [String] = []
     /// Legal but unwise settings, each with its place and the remedy.

@@ -18,7 +18,10 @@ package enum ConfigurationParser {
         let map = root.flatMap {
             settings.file.map(
                 $0, YAMLMap.topLevel,
-                keys: ["listen", "apps", "limits", "store", "backplane", "channels", "data", "log_level", "cors", "push", "metrics"])
+                keys: [
+                    "listen", "apps", "limits", "store", "backplane", "channels", "data", "log_level", "cors", "push", "metrics",
+                    "operator",
+                ])
         }
         var configuration = Configuration()
         readListen(map, settings, flags, &configuration)
@@ -28,6 +31,7 @@ package enum ConfigurationParser {
         readCORS(map, settings, &configuration)
         configuration.push = PushSettingsReader(settings: settings).push(map)
         readMetrics(map, settings, &configuration)
+        readOperator(map, settings, &configuration)
         check(&configuration, settings)
 
         guard settings.mistakes.isEmpty else { throw YAMLError(settings.mistakes) }
@@ -162,11 +166,40 @@ package enum ConfigurationParser {
         guard NetworkAddress.isWord(token.value), token.value.count >= metricsTokenCharactersMin else {
             return settings.note(
                 token.source,
-                "metrics.token: expected at least \(metricsTokenCharactersMin) printable characters without spaces: take some from openssl rand -hex 16"
+                "metrics.token: expected at least \(metricsTokenCharactersMin) printable characters without spaces: "
+                    + "take some from openssl rand -hex 16"
             )
         }
         configuration.metrics.token = token.value
         if case .file = token.source { settings.fileHasSecrets = true }
+    }
+
+    private static func readOperator(_ map: YAMLMap?, _ settings: SettingReader, _ configuration: inout Configuration) {
+        let operators = map?.map("operator", keys: ["key", "secret"])
+        let key = settings.text("key", in: operators, "operator.key", environment: .operatorKey)
+        let secret = settings.text("secret", in: operators, "operator.secret", environment: .operatorSecret)
+        switch (key, secret) {
+        case (nil, nil): return
+        case (let key?, nil): settings.note(key.source, "operator has a key and no secret: write operator.secret or TANDEM_OPERATOR_SECRET")
+        case (nil, let secret?): settings.note(secret.source, "operator has a secret and no key: write operator.key or TANDEM_OPERATOR_KEY")
+        case (let key?, let secret?):
+            if case .file = secret.source { settings.fileHasSecrets = true }
+            guard NetworkAddress.isWord(key.value) else {
+                return settings.note(key.source, "operator.key: expected printable text without spaces")
+            }
+            guard NetworkAddress.isWord(secret.value), secret.value.count >= AppReader.secretCharactersMin else {
+                return settings.note(
+                    secret.source,
+                    "operator.secret: expected at least \(AppReader.secretCharactersMin) printable characters without spaces: "
+                        + "take some from openssl rand -hex 16"
+                )
+            }
+            guard !configuration.apps.contains(where: { $0.credentials.contains { $0.key == key.value || $0.secret == secret.value } })
+            else {
+                return settings.note(secret.source, "operator: an app has this key or secret; operators need their own")
+            }
+            configuration.operatorCredential = AppCredential(key: key.value, secret: secret.value)
+        }
     }
 
     /// Reads origins in the form in which browsers send them.

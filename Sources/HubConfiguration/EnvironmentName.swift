@@ -13,6 +13,8 @@ package enum EnvironmentName: String, CaseIterable, Sendable {
     case tlsCertificate = "TANDEM_TLS_CERT"
     case tlsKey = "TANDEM_TLS_KEY"
     case metricsToken = "TANDEM_METRICS_TOKEN"
+    case operatorKey = "TANDEM_OPERATOR_KEY"
+    case operatorSecret = "TANDEM_OPERATOR_SECRET"
     case apnsKeyPath = "APNS_KEY_PATH"
     case apnsKeyID = "APNS_KEY_ID"
     case apnsTeamID = "APNS_TEAM_ID"

@@ -115,6 +115,7 @@ internal import PusherProtocol
     private func handleMailbox() {
         guard mailbox.isOccupied else { return }
         mailbox.drain(into: &inbox)
+        engine?.adoptApps()
         // The messages are released at once: the next drain may be a long time away.
         defer { inbox.removeAll(keepingCapacity: true) }
         for message in inbox {

@@ -14,27 +14,7 @@ extension Server {
         var limits = ConnectionLimits()
         limits.connectionsMax = configuration.limits.connectionsMax
         limits.perAddressMax = configuration.limits.connectionsPerAddress
-        return AppDirectory(
-            configuration.apps.enumerated().map { index, settings in
-                let secrets = settings.credentials.map { ($0.key, $0.secret) }
-                var app = App(index: index, id: settings.id, secrets: Dictionary(secrets, uniquingKeysWith: { first, _ in first }))
-                app.signingKey = settings.credentials.first?.key
-                app.isEnabled = settings.isEnabled
-                app.connectionsMax = settings.connectionsMax
-                app.clientEvents = settings.clientEvents
-                app.clientEventsPerSecond = settings.clientEventsPerSecond
-                app.presenceMembersMax = settings.presenceMembersMax
-                app.presenceLinger = settings.presenceLinger
-                app.eventDataBytesMax = settings.eventDataBytesMax
-                app.activityTimeoutSeconds = Int(settings.activityTimeout.components.seconds)
-                app.pingInterval = settings.pingInterval
-                app.pongTimeout = settings.pongTimeout
-                app.allowedOrigins = settings.allowedOrigins
-                app.factKinds = settings.factKinds
-                app.subscriptionCount = settings.subscriptionCount
-                app.watchlist = settings.watchlist
-                return app
-            }, limits: limits)
+        return AppDirectory(configuration.apps.enumerated().map { App($1, index: $0) }, limits: limits)
     }
 
     static func joinLimits(_ configuration: Configuration) -> JoinLimits {

@@ -5,16 +5,20 @@ internal import HubPush
 internal import HubTransport
 internal import Logging
 
-/// Files that a running server reads again: certificate, key and channel definitions at the places configured at the start, and push
-/// credentials at today's. Bad files leave the former ones in force, and nobody is disconnected.
+/// Files that a running server reads again. Certificate, key and channel definitions are read at the places configured at the start, apps
+/// and push credentials at today's. Bad files leave the former ones in force.
 extension Server {
     /// Reads the files again. Returns once all good ones are in force everywhere.
     /// - Parameters:
     ///   - configuration: the configuration at the start.
-    ///   - current: the configuration file of today, used for push credentials only; nil if unreadable.
+    ///   - current: the configuration file of today, used for apps and push credentials only; nil if unreadable.
     package func reload(_ configuration: Configuration, current: Configuration?) async {
         reloadCertificate(configuration)
-        if let current { reloadPush(current) }
+        if let current {
+            reloadPush(current)
+            let changed = await apps.replaceFileApps(current.apps)
+            logger.notice("apps of the configuration reloaded", metadata: ["apps": "\(current.apps.count)", "changed": "\(changed)"])
+        }
         await reloadDefinitions(configuration)
     }
 

@@ -45,12 +45,14 @@ package final class Server: Sendable {
     private let scheduled: ScheduledPublishes
     private let scheduledTask: Task<Void, Never>
     private let listenerTask: Task<Void, Never>
+    let apps: AppService
+    private let appsTask: Task<Void, Never>
 
     /// Binds, starts all parts, and accepts connections. Events that a crash left open are recovered before the first connection.
     /// - Throws: `badConfiguration` for unusable files or a store in use, `failed` for all other errors.
     package init(_ configuration: Configuration, definitions: DefinitionSet, logger: Logger) async throws(ServerError) {
         let time = SystemTime()
-        let apps = Self.apps(configuration)
+        let directory = Self.apps(configuration)
         func random() -> UInt64 { SecureRandom.bytes(8).reduce(0) { $0 << 8 | UInt64($1) } }
         let process = ProcessTag(random: random(), random())
         let certificate = try Self.certificate(configuration)
@@ -78,16 +80,22 @@ package final class Server: Sendable {
             options.forwarding = Self.forwarding(configuration, logger: logger)
             let loops = try LoopGroup(count: configuration.loopCount, options: options)
             let ports = EnginePorts(loops.handles)
+            let apps = AppService(
+                configuration.apps, directory: directory, store: store, eventDataBytesMax: configuration.eventDataBytesMax, time: time,
+                logger: logger
+            ) { for loop in 0..<ports.count { ports.post(.appsChanged, to: loop) } }
+            try await apps.refresh()
             let reader = AudienceReader(directory: store)
             let escalator = Escalator(reader: reader, store: store, outbox: outbox, tokenAge: tokenAge, time: time, logger: logger)
             let replayer = Replayer(store: store, time: time, logger: logger)
             let delivery = DeliveryService(
-                definitions: definitions, directory: store, store: store, apps: apps, outbox: outbox, escalator: escalator,
+                definitions: definitions, directory: store, store: store, apps: directory, outbox: outbox, escalator: escalator,
                 replayer: replayer,
                 ports: ports, process: process, tokenAge: tokenAge, time: time, logger: logger)
-            let scheduled = ScheduledPublishes(store: store, apps: apps, delivery: delivery, time: time, logger: logger)
+            let scheduled = ScheduledPublishes(store: store, apps: directory, delivery: delivery, time: time, logger: logger)
             let participants = ParticipantAPI(
-                directory: store, store: store, apps: apps, delivery: delivery, time: time, definitions: { delivery.currentDefinitions },
+                directory: store, store: store, apps: directory, delivery: delivery, time: time,
+                definitions: { delivery.currentDefinitions },
                 defaultEnvironment: configuration.push.apnsSandboxByDefault ? .sandbox : .production,
                 limits: Self.joinLimits(configuration))
             // A clock that was set forward makes no answer too old to be repeated.
@@ -98,6 +106,8 @@ package final class Server: Sendable {
                 directory: store, store: store, delivery: delivery, pushes: outbox, answers: answers, time: time,
                 definitions: { delivery.currentDefinitions },
                 defaultEnvironment: configuration.push.apnsSandboxByDefault ? .sandbox : .production, tokenAge: tokenAge)
+            let operators = OperatorAPI(
+                credential: configuration.operatorCredential.map { ($0.key, $0.secret) }, apps: apps, time: time)
             let webhooks = try Self.webhooks(configuration, store: store, time: time, logger: logger)
             let accepted = Acceptor.Counts()
             let collector = MetricsCollector(
@@ -112,12 +122,13 @@ package final class Server: Sendable {
                     loop: loop, ports: ports, report: { delivery.report($0, loop: loop.index) }, facts: { webhooks?.report($0) },
                     relief: delivery.relief)
                 let engine = ChannelEngine(
-                    loop: loop.index, loopCount: ports.count, directory: apps, process: process, sink: engineOfLoop, time: time,
+                    loop: loop.index, loopCount: ports.count, directory: directory, process: process, sink: engineOfLoop, time: time,
                     traits: delivery.traits, post: { loop, message in ports.post(message, to: loop) })
                 let router = Router(
                     engine: engine, delivery: delivery, schedule: scheduled, answers: answers,
                     survey: ChannelSurvey(loopCount: ports.count) { ports.post($1, to: $0) },
-                    backend: backend, participants: participants, metrics: metrics, time: time, bodyBytesMax: configuration.bodyBytesMax,
+                    backend: backend, participants: participants, operators: operators, metrics: metrics, time: time,
+                    bodyBytesMax: configuration.bodyBytesMax,
                     corsOrigins: configuration.corsOrigins, readiness: readiness)
                 engineOfLoop.start(engine: engine, router: router)
                 return engineOfLoop
@@ -133,7 +144,14 @@ package final class Server: Sendable {
             let isReturnDue = AttendanceMark.isRecent(try await store.lastAttendance(), now: time.wallMilliseconds)
             deliveryTask = Task { await delivery.run(wasAway: isReturnDue || !recovered.isEmpty) }
             scheduledTask = Task { await scheduled.run() }
-            listenerTask = Task { await store.listen { scheduled.wake() } }
+            listenerTask = Task {
+                await store.listen {
+                    scheduled.wake()
+                    apps.wake()
+                }
+            }
+            apps.wake()
+            appsTask = Task { await apps.run() }
             try await outbox.resume()
             try await webhooks?.resume()
             acceptor = try Acceptor(
@@ -145,6 +163,7 @@ package final class Server: Sendable {
             self.escalator = escalator
             self.replayer = replayer
             self.scheduled = scheduled
+            self.apps = apps
             self.webhooks = webhooks
         } catch {
             throw ServerError(.failed, "\(error)")
@@ -195,6 +214,8 @@ package final class Server: Sendable {
         markerTask.cancel()
         probeTask.cancel()
         listenerTask.cancel()
+        apps.close()
+        await appsTask.value
         await outbox.close()
         // Both stop at the same time, because each may take a second.
         async let webhooksStopped: Void? = webhooks?.stop()

@@ -10,6 +10,8 @@ package struct App: Sendable {
     package var signingKey: String?
     /// A disabled app refuses requests and connections.
     package var isEnabled = true
+    /// A removed app is unknown to everybody, and only keeps its index.
+    package var isRemoved = false
     /// 0: no limit.
     package var connectionsMax = 0
     /// Whether clients may send events to each other.

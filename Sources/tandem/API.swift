@@ -32,7 +32,7 @@ struct API: AsyncParsableCommand {
             let request = SignedRequest(
                 method: method.uppercased(), path: "/apps/\(app.resolvedID)\(path.hasPrefix("/") ? path : "/" + path)", query: parameters,
                 headers: headers, body: Array(body.utf8))
-            print(try await request.send(to: url, as: app))
+            print(try await request.send(to: url, as: app.signer))
         } catch {
             throw Tandem.fail(error)
         }

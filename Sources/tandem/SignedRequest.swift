@@ -19,6 +19,13 @@ struct AppOptions: ParsableArguments {
     var resolvedID: String { value(appID, "TANDEM_APP_ID", "1") }
     var resolvedKey: String { value(key, "TANDEM_APP_KEY", "app-key") }
     var resolvedSecret: String { value(secret, "TANDEM_APP_SECRET", "app-secret") }
+    var signer: RequestSigner { RequestSigner(key: resolvedKey, secret: resolvedSecret) }
+}
+
+/// Key and secret that sign a request.
+struct RequestSigner {
+    var key: String
+    var secret: String
 }
 
 /// One request to the HTTP API, signed like a backend library's.
@@ -36,9 +43,9 @@ struct SignedRequest {
 
     /// Sends the request and returns the answer's body.
     /// - Throws: if there is no answer, or its status is not a success; the message then holds the body.
-    func send(to url: String, as app: AppOptions) async throws(ServerError) -> String {
+    func send(to url: String, as signer: RequestSigner) async throws(ServerError) -> String {
         let signed = RequestAuth.signedQuery(
-            method: method, path: path, query: query, body: body, key: app.resolvedKey, secret: app.resolvedSecret,
+            method: method, path: path, query: query, body: body, key: signer.key, secret: signer.secret,
             nowSeconds: SystemTime().wallSeconds)
         let text = signed.map { "\(Self.escaped($0.name))=\(Self.escaped($0.value))" }.joined(separator: "&")
         let answer: HTTPAnswer
@@ -68,8 +75,8 @@ struct SignedRequest {
     }
 
     /// Like `send`, for an answer that is a JSON object.
-    func object(from url: String, as app: AppOptions) async throws(ServerError) -> JSONValue {
-        let text = try await send(to: url, as: app)
+    func object(from url: String, as signer: RequestSigner) async throws(ServerError) -> JSONValue {
+        let text = try await send(to: url, as: signer)
         guard let value = try? JSONValue(parsing: text), value.objectValue != nil else {
             throw ServerError(.failed, "\(url)\(path) answered no JSON object: is it a hub?")
         }

@@ -38,10 +38,11 @@ final class RouterStage {
         let delivery = delivery
         events = hub.events
         schedule = StoringSchedule(store: hub.events.store)
+        let operators = OperatorAPI(credential: nil, apps: NoApps(), time: clock)
         router = Router(
             engine: engine, delivery: delivery, schedule: schedule,
             answers: AnswerBook(time: clock) { try delivery.recall(app: $0, key: $1, since: $2) }, survey: survey,
-            backend: hub.backend, participants: hub.open,
+            backend: hub.backend, participants: hub.open, operators: operators,
             metrics: MetricsResource(access: .everybody) { $0("figures") }, time: clock, bodyBytesMax: Router.bodyBytesMin,
             corsOrigins: origins,
             readiness: Readiness(refusal: { [life] in life.refusal }, isClosing: { [life] in life.isClosing }))
@@ -233,4 +234,15 @@ private final class SilentSink: DeliverySink {
     func send(_ frames: [UInt8], to connection: ConnectionID) {}
     func close(_ connection: ConnectionID, code: UInt16, reason: String) {}
     func watchSilence(_ connection: ConnectionID, pingAfter: Duration, pongWithin: Duration) {}
+}
+
+/// A hub whose apps cannot be changed.
+private struct NoApps: AppPort {
+    private static let refusal = AppRefusal(404, "no apps here")
+
+    func apps() async throws -> [AppListing] { [] }
+    func addApp(id: String?, settings: [AppSetting: JSONValue]) async throws -> (app: AppListing, secret: String) { throw Self.refusal }
+    func changeApp(id: String, settings: [AppSetting: JSONValue]) async throws -> AppListing { throw Self.refusal }
+    func rotateKey(app id: String, keptMilliseconds: Int64) async throws -> (app: AppListing, secret: String) { throw Self.refusal }
+    func removeApp(id: String) async throws -> (connections: Int, remains: AppRemains) { throw Self.refusal }
 }

@@ -375,6 +375,8 @@ final class TestHub {
         guard !pairs.isEmpty else { return false }
         let pair = pairs[random.below(pairs.count)]
         guard let message = queues[pair]?.removeFirst() else { return false }
+        // As the loop's owner does it.
+        engines[pair[1]].adoptApps()
         engines[pair[1]].receive(message)
         return true
     }

@@ -27,7 +27,7 @@ struct ConfigurationMistakeTests {
         (
             "lissten: {}",
             [
-                "unknown key \"lissten\" in the file; did you mean \"listen\"? known keys: listen, apps, limits, store, backplane, channels, data, log_level, cors, push, metrics"
+                "unknown key \"lissten\" in the file; did you mean \"listen\"? known keys: listen, apps, limits, store, backplane, channels, data, log_level, cors, push, metrics, operator"
             ]
         ),
         (
@@ -163,6 +163,16 @@ struct ConfigurationMistakeTests {
         (
             "metrics: { token: short-geheim }",
             ["metrics.token: expected at least 16 printable characters without spaces: take some from openssl rand -hex 16"]
+        ),
+        ("operator: { key: k }", ["operator has a key and no secret: write operator.secret or TANDEM_OPERATOR_SECRET"]),
+        ("operator: { secret: s }", ["operator has a secret and no key: write operator.key or TANDEM_OPERATOR_KEY"]),
+        (
+            "operator: { key: k, secret: short-geheim }",
+            ["operator.secret: expected at least 16 printable characters without spaces: take some from openssl rand -hex 16"]
+        ),
+        (
+            "operator: { key: app-key, secret: long-enough-geheim }",
+            ["operator: an app has this key or secret; operators need their own"]
         ),
         (
             "metrics: { tokens: x }",

@@ -9,7 +9,7 @@ internal import PusherProtocol
 ///
 /// Publishing and questions about channels are answered on the loop. All other requests are tasks, because they wait for the store.
 package final class Router {
-    let directory: AppDirectory
+    let engine: ChannelEngine
     private let events: EventsResource
     private let channels: ChannelsResource
     private let users: UsersResource
@@ -20,8 +20,9 @@ package final class Router {
     private let readiness: Readiness
     let cors: CrossOrigin
     private let parser: JSONParser
-    /// HMAC keys of each app's secrets, prepared in advance; by the app's index.
-    let signers: [[String: HMACKey]]
+    let operators: OperatorAPI
+    /// HMAC keys of the apps' secrets.
+    let signers: AppSigners
 
     /// Smallest limit on a request's body, regardless of the limits of events.
     package static let bodyBytesMin = 1 << 20
@@ -35,13 +36,14 @@ package final class Router {
     ///   - corsOrigins: origins of browser apps; `*`: every origin.
     package init(
         engine: ChannelEngine, delivery: any EventPort, schedule: any SchedulePort, answers: AnswerBook, survey: ChannelSurvey,
-        backend: BackendAPI, participants: ParticipantAPI,
+        backend: BackendAPI, participants: ParticipantAPI, operators: OperatorAPI,
         metrics: MetricsResource, time: any TimeSource, bodyBytesMax: Int, corsOrigins: [String], readiness: Readiness
     ) {
         parser = JSONParser(capacityBytes: bodyBytesMax, depthMax: Self.bodyDepthMax)
         cors = CrossOrigin(origins: corsOrigins)
-        directory = engine.directory
-        signers = engine.directory.apps.map { $0.secrets.mapValues { HMACKey($0) } }
+        self.engine = engine
+        self.operators = operators
+        signers = AppSigners(engine.apps)
         events = EventsResource(
             engine: engine, delivery: delivery, survey: survey, answers: answers,
             laterPublishes: LaterPublishes(delivery: delivery, schedule: schedule, answers: answers, time: time))
@@ -74,6 +76,7 @@ package final class Router {
             }
         }
         let components = Self.components(request.path)
+        if components.first == OperatorAPI.root { return operators.respond(to: request, components, later: later) }
         // A reverse proxy may leave its own prefix.
         if let user = UsersResource.userWithoutApp(components) { return terminate(request, user: user) }
         if let apps = components.firstIndex(of: "apps"), apps + 1 < components.count {
@@ -121,7 +124,7 @@ package final class Router {
     private func app(
         _ request: HTTPRequest, id: String, _ path: [String], later: @escaping @Sendable (HTTPResponse) -> Void
     ) -> HTTPResponse? {
-        guard let app = directory.app(id: id) else { return Self.noApp(id) }
+        guard let app = engine.apps.app(id: id) else { return Self.noApp(id) }
         if let refusal = refusal(of: request, for: app) { return refusal }
         // A HEAD is signed as such and answered like a GET; the transport leaves the body out.
         let method = request.method == "HEAD" ? "GET" : request.method
@@ -133,7 +136,7 @@ package final class Router {
             return channelRoute(request, method, app: app, path, later: later)
         case ("connections", 1):
             guard method == "GET" else { return methodNotAllowed(request, "GET, HEAD") }
-            return .json(["connections": .int(Int64(directory.connectionCount(app)))])
+            return .json(["connections": .int(Int64(engine.directory.connectionCount(app)))])
         case ("users", 3...) where path.last == "terminate_connections":
             return users.terminate(request, app: app, user: path[1..<path.count - 1].joined(separator: "/"))
         default:
@@ -148,7 +151,7 @@ package final class Router {
     /// Reason to refuse a signed request; nil: accepted.
     private func refusal(of request: HTTPRequest, for app: App) -> HTTPResponse? {
         do {
-            try RequestAuth.verify(request, nowSeconds: time.wallSeconds, key: { signers[app.index][$0] })
+            try RequestAuth.verify(request, nowSeconds: time.wallSeconds, key: { signers.key($0, of: app) })
         } catch {
             return .error(401, error.message)
         }
@@ -158,7 +161,7 @@ package final class Router {
     /// The Python library's path has no app, so the key names it.
     private func terminate(_ request: HTTPRequest, user: String) -> HTTPResponse {
         guard let key = request.parameter("auth_key") else { return .error(401, "Missing parameter: auth_key") }
-        guard let app = directory.app(key: key) else { return .error(401, "Unknown auth_key") }
+        guard let app = engine.apps.app(key: key) else { return .error(401, "Unknown auth_key") }
         return refusal(of: request, for: app) ?? users.terminate(request, app: app, user: user)
     }
 
@@ -203,7 +206,7 @@ extension HTTPResponse {
     }
 
     /// No route has this path.
-    fileprivate static func nothing(at request: HTTPRequest) -> HTTPResponse {
+    static func nothing(at request: HTTPRequest) -> HTTPResponse {
         .error(404, "there is nothing at \(request.path.quotable(200)): see docs/http-api.md")
     }
 }

@@ -4,7 +4,7 @@ internal import PusherProtocol
 
 /// Check of a request before its body.
 extension Router {
-    /// Bytes of the body of an unsigned request: joins, other participant routes, and paths without a route.
+    /// Bytes of the body of an unsigned request, and of an operator's: joins, other participant routes, and paths without a route.
     package static let unsignedBodyBytesMax = 1 << 16
 
     /// Limit on the body, or a refusal that saves sending it. A signed request must name a known key and the present time, and have
@@ -16,7 +16,7 @@ extension Router {
         case .unknown(let response): refusal = response
         case .app(let app):
             do throws(RequestAuth.Refusal) {
-                try RequestAuth.checkHead(head, nowSeconds: time.wallSeconds, key: { signers[app.index][$0] })
+                try RequestAuth.checkHead(head, nowSeconds: time.wallSeconds, key: { signers.key($0, of: app) })
                 return .bytes(.max)
             } catch {
                 refusal = .error(401, error.message)
@@ -35,8 +35,9 @@ extension Router {
     private func signedApp(_ head: HTTPRequest) -> SignedApp {
         if let id = Self.publisher(head.path) { return signedApp(id: id) }
         let components = Self.components(head.path)
+        if components.first == OperatorAPI.root { return .unsigned }
         if UsersResource.userWithoutApp(components) != nil {
-            return head.parameter("auth_key").flatMap { directory.app(key: $0) }.map { .app($0) }
+            return head.parameter("auth_key").flatMap { engine.apps.app(key: $0) }.map { .app($0) }
                 ?? .unknown(.error(401, "Unknown auth_key"))
         }
         guard let apps = components.firstIndex(of: "apps"), apps + 1 < components.count else { return .unsigned }
@@ -44,6 +45,6 @@ extension Router {
     }
 
     private func signedApp(id: String) -> SignedApp {
-        directory.app(id: id).map { .app($0) } ?? .unknown(Self.noApp(id))
+        engine.apps.app(id: id).map { .app($0) } ?? .unknown(Self.noApp(id))
     }
 }

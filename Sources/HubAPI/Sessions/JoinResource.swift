@@ -78,7 +78,7 @@ struct JoinResource: Sendable {
         let hadTurn = try await gates.wrongCodes.enter(address)
         let code = Field.joinCode(joinCode)
         let sessions: [Session] = if let code { try await directory.sessions(joinCode: code) } else { [] }
-        let candidates = named.map { [$0] } ?? apps.apps.filter(\.isEnabled)
+        let candidates = named.map { [$0] } ?? apps.table.present.filter(\.isEnabled)
         let found = candidates.lazy.compactMap { app in sessions.first { $0.app == app.id }.map { ($0, app) } }.first
         try await gates.wrongCodes.settle(address, isRight: found != nil, hadTurn: hadTurn)
         guard let (session, app) = found else { throw Self.wrongCode }

@@ -15,6 +15,8 @@ package struct ConnectionLimits: Sendable {
 }
 
 /// The apps of one process, and the connection counts over all loops.
+///
+/// Loops use a copy of the table (`ChannelEngine.apps`), which they renew when its version has changed. All other callers share this one.
 package final class AppDirectory: Sendable {
     private struct Counts {
         var byApp: [Int]
@@ -32,31 +34,42 @@ package final class AppDirectory: Sendable {
         }
     }
 
-    /// The apps, each at its own index.
-    package let apps: [App]
     let limits: ConnectionLimits
-    private let byKey: [String: Int]
-    private let byID: [String: Int]
+    private let current: Mutex<AppTable>
+    private let lastVersion = Atomic<UInt64>(0)
     private let counts: Mutex<Counts>
     let anonymous: AnonymousMemory
     private let lastOrder = Atomic<UInt64>(0)
 
     /// - Parameter apps: with `index` equal to the position in the array.
     package init(_ apps: [App], limits: ConnectionLimits = ConnectionLimits()) {
-        // An index is all that the engine compares: a wrong one would mix two apps' channels.
-        precondition(apps.indices.allSatisfy { apps[$0].index == $0 }, "the apps' indices are \(apps.map(\.index))")
-        self.apps = apps
+        current = Mutex(AppTable(apps))
         self.limits = limits
         anonymous = AnonymousMemory(limits.anonymous)
-        byKey = Dictionary(apps.flatMap { app in app.secrets.keys.map { ($0, app.index) } }, uniquingKeysWith: { first, _ in first })
-        byID = Dictionary(apps.map { ($0.id, $0.index) }, uniquingKeysWith: { first, _ in first })
         counts = Mutex(Counts(byApp: Array(repeating: 0, count: apps.count)))
     }
 
+    /// The apps in force. Any thread; a short lock.
+    package var table: AppTable { current.withLock { $0 } }
+    /// The apps in force, each at its own index, removed ones included.
+    package var apps: [App] { table.apps }
     /// Keys are compared case-sensitively.
-    package func app(key: String) -> App? { byKey[key].map { apps[$0] } }
+    package func app(key: String) -> App? { table.app(key: key) }
     /// App with this id, enabled or not.
-    package func app(id: String) -> App? { byID[id].map { apps[$0] } }
+    package func app(id: String) -> App? { table.app(id: id) }
+    /// Number of changes so far. Any thread.
+    var version: UInt64 { lastVersion.load(ordering: .acquiring) }
+
+    /// Puts a table in force. The caller then posts `EngineMessage.appsChanged` to every loop. Any thread, one caller at a time.
+    /// - Parameter next: has every index of the table before.
+    package func replace(_ next: AppTable) {
+        counts.withLock { $0.byApp += Array(repeating: 0, count: next.apps.count - $0.byApp.count) }
+        current.withLock { current in
+            precondition(zip(current.apps, next.apps).allSatisfy { $0.id == $1.id }, "an index of apps has changed its id")
+            current = next
+        }
+        lastVersion.add(1, ordering: .releasing)
+    }
 
     /// Counts one more connection of the app, unless a limit is exceeded. Any thread.
     /// - Parameter address: the peer's.

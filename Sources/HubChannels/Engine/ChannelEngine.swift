@@ -11,6 +11,12 @@ package final class ChannelEngine {
     package let loop: Int
     /// The apps and their connection counts, shared by all loops.
     package let directory: AppDirectory
+    /// The apps in force on this loop.
+    package internal(set) var apps: AppTable
+    /// Version of `apps`.
+    package internal(set) var appsVersion: UInt64
+    /// Connections of apps that were disabled or removed, to be closed a few at a time.
+    var dismissed: [ConnectionID] = []
     let loopCount: Int
     let sink: any DeliverySink
     /// Sends a message to a sibling's engine; never called with this engine's own loop.
@@ -112,8 +118,11 @@ package final class ChannelEngine {
         self.writesPerPieceMax = writesPerPieceMax
         self.traits = traits
         self.post = post
-        facts = FactLog(kinds: directory.apps.map(\.factKinds))
-        home = HomeRegistry(loopCount: loopCount, apps: directory.apps, facts: facts)
+        // The version is read first: a change in between is only taken over twice.
+        appsVersion = directory.version
+        apps = directory.table
+        facts = FactLog(kinds: apps.apps.map(\.factKinds))
+        home = HomeRegistry(loopCount: loopCount, apps: apps.apps, facts: facts)
     }
 
     // MARK: Connections
@@ -128,7 +137,7 @@ package final class ChannelEngine {
         _ connection: ConnectionID, key: String?, version: String?, origin: String?, client: String? = nil, address: () -> String = { "" }
     ) {
         guard let key else { return refuse(connection, .pathNotFound) }
-        guard let app = directory.app(key: key) else { return refuse(connection, .applicationDoesNotExist) }
+        guard let app = apps.app(key: key) else { return refuse(connection, .applicationDoesNotExist) }
         guard app.isEnabled else { return refuse(connection, .applicationDisabled) }
         switch ProtocolVersion.check(version) {
         case .accepted: break
@@ -242,7 +251,7 @@ package final class ChannelEngine {
     }
 
     private func fanOut(_ publication: Publication) {
-        assert(directory.apps.indices.contains(publication.app), "a publication of app \(publication.app)")
+        assert(apps.apps.indices.contains(publication.app), "a publication of app \(publication.app)")
         assert(
             publication.attendedUpTo.map { $0.count == loopCount } ?? true,
             "tickets of \(publication.attendedUpTo?.count ?? 0) loops, and there are \(loopCount)")
@@ -306,6 +315,7 @@ package final class ChannelEngine {
     package func flush() {
         isBehind = unsafe fanOut.isGoingOut
         if !isBehind {
+            closeDismissed()
             announcePresence()
             announceCounts()
             sendReceiptPings()
@@ -317,7 +327,7 @@ package final class ChannelEngine {
     /// Part of the subscribers have been written to in this turn, others not yet.
     package var isGoingOut: Bool { unsafe fanOut.isGoingOut }
     /// `isGoingOut`, or something may have been collected since that turn began to go out.
-    package var hasMoreToWrite: Bool { unsafe isBehind || !fanOut.isEmpty }
+    package var hasMoreToWrite: Bool { unsafe isBehind || !fanOut.isEmpty || !dismissed.isEmpty }
 
     /// Facts of this turn for webhooks, in order.
     package func takeFacts() -> [ChannelFact] { facts.take() }
@@ -351,6 +361,7 @@ package final class ChannelEngine {
         case .replay(let connection, let channel, let frames, let events):
             replay(frames, events: events, on: channel, to: connection)
         case .definitionsChanged: definitionsChanged()
+        case .appsChanged: adoptApps()
         case .expel(let expulsion): expel(expulsion)
         case .readmit(let app, let channel, let user): readmit(app: app, channel: channel, user: user)
         case .bound(let connection, let channel): bound(connection, channel: channel)

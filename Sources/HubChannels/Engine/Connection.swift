@@ -4,7 +4,8 @@ internal import PusherProtocol
 /// Engine state of one connection.
 final class Connection {
     let id: ConnectionID
-    let app: App
+    /// Its app as in force now.
+    var app: App
     let socketID: SocketID
     /// The client says `client=js`. The page answers `pusher:ping`; the browser answers PINGs itself, even for a frozen page.
     let isBrowser: Bool

@@ -87,6 +87,8 @@ package enum EngineMessage: Sendable {
     case replay(ConnectionID, channel: ChannelName, frames: [UInt8], events: [UInt64])
     /// From delivery: new channel definitions are in force.
     case definitionsChanged
+    /// The directory has a new table of apps.
+    case appsChanged
     /// From delivery: ends subscriptions.
     case expel(Expulsion)
     /// From delivery: lifts the bar for the user; nil: for everybody.

@@ -2,10 +2,10 @@ internal import PusherProtocol
 
 /// Facts of one loop's turn for webhooks. Facts that no webhook of the app subscribes to are never made.
 final class FactLog {
-    private let kinds: [ChannelFact.Kinds]
+    /// Per app, by index.
+    var kinds: [ChannelFact.Kinds]
     private var facts: [ChannelFact] = []
 
-    /// - Parameter kinds: per app, by index.
     init(kinds: [ChannelFact.Kinds]) {
         self.kinds = kinds
     }

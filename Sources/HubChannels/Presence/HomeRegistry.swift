@@ -47,7 +47,8 @@ package final class HomeRegistry {
     /// Presence channels with lingering members.
     private var lingering: Set<ChannelKey> = []
     private let loopCount: Int
-    private let apps: [App]
+    /// The apps in force, by index.
+    var apps: [App]
     private let facts: FactLog
 
     /// Above this many subscribers, counts are announced once per `countSeconds` at most.

@@ -194,7 +194,7 @@ extension ChannelEngine {
 
     func join(_ membership: EngineMessage.Membership, _ member: PresenceMember) {
         assert(homeLoop(app: membership.app, channel: membership.channel) == loop, "loop \(loop) is not home of \(membership.channel)")
-        let membersMax = traits(membership.channel)?.membersMax ?? directory.apps[membership.app].presenceMembersMax
+        let membersMax = traits(membership.channel)?.membersMax ?? apps.apps[membership.app].presenceMembersMax
         let refusal = home.join(membership, member, membersMax: membersMax)
         if let refusal { send(.refused(membership, refusal), to: membership.connection.loop) }
     }

@@ -61,7 +61,7 @@ struct DeadLetters: AsyncParsableCommand {
                 }
                 for device in devices {
                     let path = "/apps/\(app.resolvedID)/dead-letters/\(nid)/\(device)"
-                    print(try await SignedRequest(method: "GET", path: path).send(to: url, as: app))
+                    print(try await SignedRequest(method: "GET", path: path).send(to: url, as: app.signer))
                 }
             } catch let error as ServerError {
                 throw Tandem.fail(error)
@@ -101,7 +101,7 @@ struct DeadLetters: AsyncParsableCommand {
                 while true {
                     let path = "/apps/\(app.resolvedID)/dead-letters/replay"
                     let answer = try await SignedRequest(method: "POST", path: path, body: Array(JSONValue.object(body).text.utf8)).object(
-                        from: url, as: app)
+                        from: url, as: app.signer)
                     replayed += answer["replayed"]?.intValue ?? 0
                     refused += answer["refused"]?.arrayValue ?? []
                     if answer["more"]?.boolValue != true { break }
@@ -129,7 +129,7 @@ struct DeadLetters: AsyncParsableCommand {
             if !place.isEmpty { query.append((name: "after", value: place)) }
             if let reason { query.append((name: "reason", value: reason)) }
             let page = try await SignedRequest(method: "GET", path: "/apps/\(app.resolvedID)/dead-letters", query: query).object(
-                from: url, as: app)
+                from: url, as: app.signer)
             letters += page["dead_letters"]?.arrayValue ?? []
             after = page["next"]?.stringValue
         }

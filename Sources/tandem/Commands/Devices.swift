@@ -20,7 +20,7 @@ struct Devices: AsyncParsableCommand {
     func run() async throws {
         do {
             let path = "/apps/\(app.resolvedID)/users/\(user)/devices"
-            let answer = try await SignedRequest(method: "GET", path: path).object(from: try hub.resolved(), as: app)
+            let answer = try await SignedRequest(method: "GET", path: path).object(from: try hub.resolved(), as: app.signer)
             if json { return print(answer.text) }
             let devices = answer["devices"]?.arrayValue ?? []
             print(devices.isEmpty ? "no devices" : TextTable(Self.columns, devices).text)

@@ -27,7 +27,7 @@ struct Publish: AsyncParsableCommand {
     func run() async throws {
         do {
             let url = try hub.resolved()
-            print(try await request().send(to: url, as: app))
+            print(try await request().send(to: url, as: app.signer))
         } catch {
             throw Tandem.fail(error)
         }

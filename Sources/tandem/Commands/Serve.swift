@@ -56,7 +56,7 @@ struct Serve: AsyncParsableCommand {
         do throws(ServerError) {
             return try options.load(flags: flags)
         } catch {
-            logger.error("push credentials not reloaded: the former ones stay in force", metadata: ["error": "\(error)"])
+            logger.error("apps and push credentials not reloaded: the former ones stay in force", metadata: ["error": "\(error)"])
             return nil
         }
     }

@@ -43,7 +43,7 @@ struct Trace: AsyncParsableCommand {
             var query = [(name: "limit", value: String(Self.pageMax)), (name: "after", value: String(next))]
             if let user { query.append((name: "user", value: user)) }
             let path = "/apps/\(app.resolvedID)/events/\(event)/deliveries"
-            let text = try await SignedRequest(method: "GET", path: path, query: query).send(to: url, as: app)
+            let text = try await SignedRequest(method: "GET", path: path, query: query).send(to: url, as: app.signer)
             guard let page = try? JSONValue(parsing: text), let members = page.objectValue else {
                 throw ServerError(.failed, "\(url)\(path) answered no JSON object: is it a hub?")
             }

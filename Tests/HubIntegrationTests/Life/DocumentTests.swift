@@ -4,7 +4,11 @@ import Testing
 /// The hub does what the documents say.
 @Suite struct DocumentTests {
     /// Trying codes, and joining all the time, is no attack here.
-    private static let configuration = "limits: { wrong_join_codes_per_minute: 1000000, joins_per_minute: 0 }\n"
+    private static let configuration = """
+        limits: { wrong_join_codes_per_minute: 1000000, joins_per_minute: 0 }
+        operator: { key: operator, secret: operator-secret-0123 }
+
+        """
 
     private func openAPI(_ scenario: String) async throws -> JSONValue {
         try await Stage.run(isLong: true) { stage in
@@ -28,10 +32,10 @@ import Testing
     @Test("the curl commands of http-api.md work as printed and answer as printed", arguments: ["bash", "sh"])
     func httpAPI(shell: String) async throws {
         let result = try await Stage.run { stage in
-            let hub = try await stage.hub()
-            return try await stage.python(
-                "life/documents.py", "http_api", hub: hub,
-                environment: ["DOCUMENT_SHELL": shell, "TANDEM": Place.tandem.path, "TANDEM_URL": hub.url])
+            let operators = ["TANDEM_OPERATOR_KEY": "operator", "TANDEM_OPERATOR_SECRET": "operator-secret-0123"]
+            let hub = try await stage.hub(environment: operators)
+            let own = ["DOCUMENT_SHELL": shell, "TANDEM": Place.tandem.path, "TANDEM_URL": hub.url]
+            return try await stage.python("life/documents.py", "http_api", hub: hub, environment: operators.merging(own) { $1 })
         }
         let (blocks, answers) = (result["blocks"]?.intValue ?? 0, result["answers"]?.intValue ?? 0)
         #expect(blocks > 20 && answers == blocks - 1, "all but the one that defines the signing have an answer")

@@ -40,4 +40,44 @@ import Testing
         // One second of silence and four for the answer; who answers has four seconds for it, and a busy machine takes longer for all.
         #expect((1...60).contains(result["took"]?.number ?? 0))
     }
+
+    private static let operators = ["TANDEM_OPERATOR_KEY": "operator", "TANDEM_OPERATOR_SECRET": "operator-secret-0123"]
+
+    @Test("tandem apps adds, limits, rotates, disables and removes apps of a running hub, and nobody else does", arguments: [1, 2])
+    func operators(loops: Int) async throws {
+        try await Stage.run { stage in
+            let hub = try await stage.hub(loops: loops, environment: Self.operators)
+            let result = try await stage.python(
+                "publishing/operators.py", "apps", hub: hub, environment: Self.operators.merging(["TANDEM": Place.tandem.path]) { $1 })
+            #expect(result["refused"] == [401, 401, 401, 404], "an app's key, a wrong secret, no signature, no route")
+            #expect(result["published"] == 200 && result["seen"] == 1 && result["full"] == 4004 && result["wider"] == true)
+            #expect(result["rotated"] == [200, 200], "the former key and the new one")
+            #expect(result["tokens"] == [200, 200, 401], "with the former key's token, with a new one, and after its end")
+            #expect(result["disabled"] == [4003, 4003, 403] && result["enabled"] == true)
+            #expect(result["removed"] == [4001, 4001, 404] && result["taken"] == true)
+            #expect(result.at("remains", "sessions") == 1 && result.at("remains", "participants") == 1)
+            #expect(result["errors"] == [64, 1, 1, 64, 64])
+            #expect(!hub.log.contains(result["secret"]?.stringValue ?? "-"))
+        }
+    }
+
+    @Test("SIGHUP puts the apps of the configuration file in force, and a broken file changes nothing")
+    func reload() async throws {
+        try await Stage.run { stage in
+            let file = try stage.write(Self.configuration, to: "tandem.yaml")
+            let hub = try await stage.hub(arguments: ["--config", file])
+            let result = try await stage.python("publishing/operators.py", "reload", hub: hub, environment: ["FILE": file])
+            #expect(result["gone"] == 4001 && result["added"] == true && result["kept"] == true && result["broken"] == true)
+            #expect(result["enabled"] == true)
+        }
+    }
+
+    @Test("without an operator key there is no way in")
+    func noOperator() async throws {
+        try await Stage.run { stage in
+            let hub = try await stage.hub()
+            let result = try await stage.python("publishing/operators.py", "closed", hub: hub)
+            #expect(result["status"] == 403)
+        }
+    }
 }
