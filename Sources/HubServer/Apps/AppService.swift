@@ -27,6 +27,9 @@ actor AppService: AppPort {
     /// Apps of the store by id, removed ones included.
     private var records: [String: AppRecord] = [:]
     private var revision: Int64 = 0
+    /// Milliseconds since 1970 at which the next key in force expires; nil: none does.
+    private var nextExpiry: Int64?
+    private var isInForce = false
 
     /// Apps that are not removed, in the store.
     static let appsMax = 10_000
@@ -54,9 +57,12 @@ actor AppService: AppPort {
 
     /// Reads what has changed in the store, and puts it in force.
     func refresh() async throws {
-        let changed = try await store.apps(changedAfter: revision)
-        for app in changed { take(app) }
-        putInForce()
+        let read = try await store.apps(changedAfter: revision)
+        // This hub's own changes are known already.
+        let changed = read.filter { records[$0.id]?.revision != $0.revision }
+        for app in read { take(app) }
+        // Loops look at all their connections for a new table.
+        if !isInForce || !changed.isEmpty || nextExpiry.map({ $0 <= time.wallMilliseconds }) ?? false { putInForce() }
     }
 
     /// Puts the apps of the configuration file of today in force.
@@ -97,8 +103,7 @@ actor AppService: AppPort {
 
     private func setAlarm() {
         let now = time.wallMilliseconds
-        let next = records.values.flatMap { $0.keys.compactMap(\.expiresAt) }.filter { $0 > now }.min()
-        alarm.set(at: next.map { min($0, now + Self.sleepMillisecondsMax) }, now: now) { [weak self] in self?.wake() }
+        alarm.set(at: nextExpiry.map { min($0, now + Self.sleepMillisecondsMax) }, now: now) { [weak self] in self?.wake() }
     }
 
     private func take(_ app: AppRecord) {
@@ -129,6 +134,9 @@ actor AppService: AppPort {
         where record.removedAt == nil && !Self.isShadowed(record, by: shadows) {
             add { self.app(record, index: $0) }
         }
+        let now = time.wallMilliseconds
+        nextExpiry = records.values.flatMap { $0.keys.compactMap(\.expiresAt) }.filter { $0 > now }.min()
+        isInForce = true
         directory.replace(AppTable(table))
         announce()
     }

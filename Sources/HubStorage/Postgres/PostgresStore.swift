@@ -142,17 +142,7 @@ package final class PostgresStore: HubStore, Sendable {
         if writer.unknownCount > 0 { try await write { _ in } }
         do {
             return try await readers.run { connection, deadline in
-                let tx = PostgresTransaction(connection, deadline: deadline)
-                tx.queue("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-                do {
-                    let value = try work(tx)
-                    try tx.commit()
-                    return value
-                } catch {
-                    if let failure = error as? PostgresFailure, case .lost = failure { throw failure }
-                    try tx.rollBack()
-                    throw error
-                }
+                try PostgresTransaction.run("REPEATABLE READ, READ ONLY", connection, deadline, work)
             }
         } catch {
             throw Self.translated(error)
@@ -163,17 +153,7 @@ package final class PostgresStore: HubStore, Sendable {
     func maintain<Value: Sendable>(_ work: @escaping @Sendable (PostgresTransaction) throws -> Value) async throws -> Value {
         do {
             return try await upkeep.run(within: PostgresMigrator.durationMax) { connection, deadline in
-                let tx = PostgresTransaction(connection, deadline: deadline)
-                tx.queue("BEGIN ISOLATION LEVEL READ COMMITTED")
-                do {
-                    let value = try work(tx)
-                    try tx.commit()
-                    return value
-                } catch {
-                    if let failure = error as? PostgresFailure, case .lost = failure { throw failure }
-                    try tx.rollBack()
-                    throw error
-                }
+                try PostgresTransaction.run("READ COMMITTED", connection, deadline, work)
             }
         } catch {
             throw Self.translated(error)

@@ -47,4 +47,19 @@ struct Lists {
             return nil
         }
     }
+
+    /// An event whose recipients are not all told. Unreadable notes and bits count as unknown.
+    /// - Parameters:
+    ///   - position: of its row among all rows.
+    ///   - notes: in `NoteCoding`.
+    mutating func open(
+        _ position: Int64, _ event: EventRecord, users: [String], _ bits: RecipientBits, notes: [UInt8]
+    ) -> OpenRecipients {
+        let decoded = NoteCoding.decode(notes, count: bits.count)
+        if bits.isUnreadable || decoded == nil { problems.append(RecipientBits.unreadable(event: event.id)) }
+        return OpenRecipients(
+            position: position, event: event, users: users,
+            notes: decoded ?? Array(repeating: RecipientBits.unknownNote, count: bits.count), confirmed: bits.confirmed, pushed: bits.pushed
+        )
+    }
 }

@@ -60,8 +60,9 @@ import Testing
         #expect(second.keys.map(\.key) == [new, old] && second.keys[1].expiresAt == test.clock.wallMilliseconds + 60_000)
         #expect(stage.key(old)?.index == stage.key(new)?.index && stage.key(new)?.signingKey == new)
         test.clock.advance(milliseconds: 59_000)
+        let told = stage.told.withLock { $0 }
         try await stage.service.refresh()
-        #expect(stage.key(old) != nil)
+        #expect(stage.key(old) != nil && stage.told.withLock { $0 } == told, "nothing has changed")
         test.clock.advance(milliseconds: 2_000)
         try await stage.service.refresh()
         #expect(stage.key(old) == nil && stage.key(new)?.secrets == [new: secret])

@@ -26,13 +26,7 @@ extension PostgresStore {
                         lost.append(RecipientSettlement(event: id, isClosed: true))
                         continue
                     }
-                    let notes = NoteCoding.decode(row.bytes("notes"), count: bits.count)
-                    if bits.isUnreadable || notes == nil { lists.problems.append(RecipientBits.unreadable(event: id)) }
-                    open.append(
-                        OpenRecipients(
-                            position: row.int("number"), event: event, users: list.users,
-                            notes: notes ?? Array(repeating: RecipientBits.unknownNote, count: bits.count), confirmed: bits.confirmed,
-                            pushed: bits.pushed))
+                    open.append(lists.open(row.int("number"), event, users: list.users, bits, notes: row.bytes("notes")))
                 } catch let error as StorageError {
                     lists.problems.append(error)
                     lost.append(RecipientSettlement(event: id, isClosed: true))

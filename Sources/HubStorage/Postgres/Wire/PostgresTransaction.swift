@@ -12,6 +12,24 @@ final class PostgresTransaction {
         self.deadline = deadline
     }
 
+    /// Runs `work` in a transaction, which ends with COMMIT, or with ROLLBACK where `work` fails.
+    /// - Parameter level: isolation level, in SQL.
+    static func run<Value>(
+        _ level: String, _ connection: PostgresConnection, _ deadline: ContinuousClock.Instant, _ work: (PostgresTransaction) throws -> Value
+    ) throws -> Value {
+        let tx = PostgresTransaction(connection, deadline: deadline)
+        tx.queue("BEGIN ISOLATION LEVEL \(level)")
+        do {
+            let value = try work(tx)
+            try tx.commit()
+            return value
+        } catch {
+            if let failure = error as? PostgresFailure, case .lost = failure { throw failure }
+            try tx.rollBack()
+            throw error
+        }
+    }
+
     /// Adds a statement whose result nobody reads. An error of it appears at the next statement.
     func queue(_ sql: String, _ values: [PostgresValue] = []) { pending.append(PostgresStatement(sql, values)) }
 

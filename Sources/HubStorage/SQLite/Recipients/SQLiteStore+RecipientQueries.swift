@@ -29,13 +29,7 @@ extension SQLiteStore {
                         lost.append(RecipientSettlement(event: id, isClosed: true))
                         continue
                     }
-                    let notes = NoteCoding.decode([UInt8](row["notes"] as Data), count: bits.count)
-                    if bits.isUnreadable || notes == nil { lists.problems.append(RecipientBits.unreadable(event: id)) }
-                    open.append(
-                        OpenRecipients(
-                            position: row["number"], event: event, users: list.users,
-                            notes: notes ?? Array(repeating: RecipientBits.unknownNote, count: bits.count), confirmed: bits.confirmed,
-                            pushed: bits.pushed))
+                    open.append(lists.open(row["number"], event, users: list.users, bits, notes: [UInt8](row["notes"] as Data)))
                 } catch let error as StorageError {
                     lists.problems.append(error)
                     lost.append(RecipientSettlement(event: id, isClosed: true))
