@@ -1,9 +1,10 @@
 import Foundation
 import Synchronization
 
-/// A way to a server that a test makes fail: bytes pass, wait, or the connections end. One thread, loopback only.
+/// A way to a server that a test makes fail: bytes pass, wait, or the connections end. `losesCommits` ends a connection in place of the
+/// server's word that a transaction is committed. One thread, loopback only.
 final class FaultyWay: Sendable {
-    enum Mode: Sendable { case passes, hangs, ends }
+    enum Mode: Sendable { case passes, hangs, ends, losesCommits }
 
     let port: UInt16
     private let listener: Int32
@@ -65,12 +66,14 @@ final class FaultyWay: Sendable {
             guard poll(&entries, nfds_t(entries.count), 20) > 0 else { continue }
             if entries[0].revents != 0 {
                 let client = accept(listener, nil, nil)
-                if mode == .passes, let server = connected() { pairs.append((client, server)) } else { Glibc.close(client) }
+                if mode != .ends, let server = connected() { pairs.append((client, server)) } else { Glibc.close(client) }
             }
             var dead: [Int] = []
             for index in pairs.indices where 2 * index + 2 < entries.count {
                 for (place, from, to) in [(1, pairs[index].client, pairs[index].server), (2, pairs[index].server, pairs[index].client)]
-                where entries[2 * index + place].revents != 0 && !pass(from, to) && dead.last != index { dead.append(index) }
+                where entries[2 * index + place].revents != 0 {
+                    if !pass(from, to, isAnswer: place == 2), dead.last != index { dead.append(index) }
+                }
             }
             for index in dead.reversed() { end(pairs.remove(at: index)) }
         }
@@ -88,10 +91,18 @@ final class FaultyWay: Sendable {
         return nil
     }
 
-    private func pass(_ from: Int32, _ to: Int32) -> Bool {
+    /// The server's word that a transaction is committed, without the message's length.
+    private static let tag = Array("COMMIT\0".utf8)
+
+    private func pass(_ from: Int32, _ to: Int32, isAnswer: Bool) -> Bool {
         var buffer = [UInt8](repeating: 0, count: 65_536)
         let count = recv(from, &buffer, buffer.count, 0)
         guard count > 0 else { return false }
+        if isAnswer, mode.withLock({ $0 }) == .losesCommits, Self.tag.indices.count <= count,
+            (0...count - Self.tag.count).contains(where: { buffer[$0..<$0 + Self.tag.count].elementsEqual(Self.tag) })
+        {
+            return false
+        }
         var sent = 0
         while sent < count {
             let step = buffer[sent..<count].withUnsafeBytes { send(to, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }

@@ -77,6 +77,42 @@ import Testing
         }
     }
 
+    @Test("a commit whose answer was lost counts as failed, and everything it wrote is taken back")
+    func lostAnswers() async throws {
+        try await Self.withStore { store, way, address in
+            _ = try await Self.commit("before", store)
+            let later = ScheduledPublish(id: "later", app: "1", deliverAt: 10, request: Array("{}".utf8), createdAt: 1)
+            try await store.schedule([later], answers: [])
+            let push = PushRecord.sample(event: "lost", message: PushMessage.sample(event: "lost"))
+            let opening = RecipientOpening(
+                snapshot: RecipientSnapshot(users: ["u1", "u2"]), note: RecipientNote(state: nil, choice: .awaited))
+            let answer = AnswerRecord(app: "1", key: "key", requestDigest: [1], status: 200, body: [2], answeredAt: 1_000)
+            let event = EventCommit(.sample("lost"), [push], recipients: opening, once: OnceKey(key: "once", users: ["u1"]))
+            let take = ScheduledTake(id: "later", at: 20, events: ["lost"])
+            way.set(.losesCommits)
+            let error = await #expect(throws: StorageError.self) {
+                _ = try await store.commit([event], answers: [answer], scheduled: [take])
+            }
+            #expect(error?.code == .unavailable, "\(error?.message ?? "")")
+            way.set(.passes)
+            let count = "SELECT (SELECT count(*) FROM tandem.event WHERE id = 'lost') AS events"
+            #expect(try TestDatabase.run([count], at: address)[0].first?.int("events") == 1, "the server has committed it")
+            // The next call asks what became of it.
+            #expect(await eventually { (try? await Self.commit("after", store)) != nil })
+            #expect(try await store.event(id: "lost") == nil)
+            #expect(try await store.answer(app: "1", key: "key", since: 0) == nil)
+            #expect(try await store.sentOnce(app: "1", key: "once", users: ["u1"]).isEmpty)
+            #expect(try await store.scheduled(app: "1", id: "later")?.state == .waiting)
+            let left = try TestDatabase.run(
+                ["push", "fanout"].map { "SELECT count(*) AS count FROM tandem.\($0) WHERE event = 'lost'" }, at: address)
+            #expect(left.map { $0.first?.int("count") } == [0, 0])
+            // Repeated, it is committed like a new one, and no number is missing.
+            let stored = try await store.commit([event], answers: [answer], scheduled: [take])
+            #expect(stored.map(\.sequence) == [3])
+            #expect(try await store.scheduled(app: "1", id: "later")?.state == .published)
+        }
+    }
+
     @Test("what was answered is stored, and what failed leaves nothing, wherever a connection ends")
     func ends() async throws {
         try await Self.withStore { store, way, address in
