@@ -59,6 +59,8 @@ test-stores: deps ## try SQLite, and PostgreSQL with and without PgBouncer, agai
 	TANDEM=.build/debug/tandem Tests/StoreTests/postgres.sh python3 -B Tests/StoreTests/crashes.py server 20
 	TANDEM=.build/debug/tandem Tests/StoreTests/postgres.sh python3 -B Tests/StoreTests/crashes.py hub 5
 	TANDEM=.build/debug/tandem Tests/StoreTests/postgres.sh python3 -B Tests/StoreTests/crashes.py both 3
+	OWNER=.build/debug/tandem-owner Tests/StoreTests/postgres.sh python3 -B Tests/StoreTests/owners.py direct 3
+	OWNER=.build/debug/tandem-owner Tests/StoreTests/postgres.sh python3 -B Tests/StoreTests/owners.py pooled 3
 
 test-sanitizers: test-deps test-python ## run all tests under the address and the thread sanitizer
 	Tests/Sanitizers/sanitizers.sh address

@@ -6,6 +6,8 @@ package protocol HubStore: PeopleStore, DeliveryStore, WebhookStore, AppStore {
     var figures: GroupCommitCounters { get }
     /// Whether commits reach the disk.
     var health: StoreHealth { get }
+    /// Counters of the work with PostgreSQL, for metrics; nil for another store.
+    var postgres: PostgresFigures? { get }
     /// Tests whether the store takes writes; leaves nothing behind.
     func probe() async throws
     /// Latest time stored anywhere, in milliseconds since 1970 by the clock of that moment; nil if nothing is stored.
@@ -15,4 +17,9 @@ package protocol HubStore: PeopleStore, DeliveryStore, WebhookStore, AppStore {
     func listen(_ wake: @escaping @Sendable () -> Void) async
     /// Waits for all accepted writes, then ends all connections. Every later call fails.
     func close() async throws
+}
+
+extension HubStore {
+    /// A store that is not PostgreSQL.
+    package var postgres: PostgresFigures? { nil }
 }

@@ -63,10 +63,13 @@ final class PostgresLink: Sendable {
             do {
                 if slot.connection == nil {
                     let connection = try PostgresConnection(address: address, name: name, deadline: deadline)
+                    outage.connected()
                     try greeting(connection, deadline)
                     slot.connection = connection
                 }
                 guard let connection = slot.connection else { preconditionFailure("a link has made its connection") }
+                let before = connection.roundTrips
+                defer { outage.took(connection.roundTrips - before, isWriter: writes) }
                 let value = try body(connection, deadline)
                 outage.answered(hasWritten: writes)
                 return value

@@ -79,6 +79,14 @@ package final class PostgresStore: HubStore, Sendable {
     /// Calls `wake` whenever another program may have published in SQL, until the store is closed.
     package func listen(_ wake: @escaping @Sendable () -> Void) async { await listener.run(wake) }
 
+    /// Counters of the work with PostgreSQL, for metrics.
+    package var postgres: PostgresFigures? {
+        var figures = node.figures
+        figures.calls = outage.calls
+        figures.isFailing = outage.health.isFailing
+        return figures
+    }
+
     /// Asks the server for a write, which is taken back.
     package func probe() async throws {
         try await write { tx in

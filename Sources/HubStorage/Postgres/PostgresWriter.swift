@@ -3,11 +3,13 @@ import Synchronization
 /// Writes the calls of one group commit in one transaction.
 ///
 /// A commit whose answer is lost may have been carried out. Its calls fail. Before the next transaction the writer asks the server what
-/// became of it, and takes back what was committed.
+/// became of it, and takes back what was committed. Nothing is taken back once somebody else owns it.
 final class PostgresWriter: Sendable {
     /// A transaction without a known end.
     private struct Unknown {
         let transaction: Int64
+        /// Fence over all that this process owned.
+        let fence: PostgresStatement
         let undo: [@Sendable (PostgresTransaction) throws -> Void]
     }
 
@@ -48,9 +50,8 @@ final class PostgresWriter: Sendable {
     }
 
     private func write(_ calls: [GroupCommit<PostgresTransaction>.Call], _ tx: PostgresTransaction) throws -> [Result<Void, any Error>] {
-        tx.queue("BEGIN ISOLATION LEVEL READ COMMITTED")
-        let first = try tx.all([try node.fence(), PostgresStatement("SELECT pg_current_xact_id()::text::bigint AS number")])
-        let number = first[1].first?.int("number") ?? 0
+        let fence = try node.fence()
+        tx.begin(behind: fence)
         let results = try calls.map { try Self.perform($0, in: tx, isAlone: calls.count == 1) }
         if calls.count == 1, case .failure = results[0] {
             try tx.rollBack()
@@ -59,7 +60,7 @@ final class PostgresWriter: Sendable {
         do {
             try tx.commit()
         } catch PostgresFailure.lost(let reason) {
-            unknown.withLock { $0.append(Unknown(transaction: number, undo: tx.undo)) }
+            if let number = tx.number { unknown.withLock { $0.append(Unknown(transaction: number, fence: fence, undo: tx.undo)) } }
             throw PostgresFailure.lost(reason)
         }
         return results
@@ -95,9 +96,14 @@ final class PostgresWriter: Sendable {
             ])[1].first?.textOrNil("state")
             if state == "in progress" { throw PostgresFailure.lost("a transaction without an answer is still under way") }
             if state != "aborted" {
-                tx.queue("BEGIN ISOLATION LEVEL READ COMMITTED")
-                for undo in entry.undo { try undo(tx) }
-                try tx.commit()
+                do {
+                    tx.begin(behind: entry.fence)
+                    for undo in entry.undo { try undo(tx) }
+                    try tx.commit()
+                } catch let failure as PostgresFailure where failure.state == PostgresFailure.fenced {
+                    // A successor has read what was committed, and acts on it.
+                    try tx.rollBack()
+                }
             }
             unknown.withLock { $0.removeAll { $0.transaction == entry.transaction } }
         }

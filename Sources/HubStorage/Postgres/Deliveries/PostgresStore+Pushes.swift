@@ -3,13 +3,13 @@ package import HubDelivery
 import Synchronization
 
 extension PostgresStore {
-    /// All or nothing, in one round trip and one for the commit. An event with a known id fails the call.
+    /// All or nothing, in one round trip and one for the end. An event with a known id fails the call.
     package func commit(
         _ batch: [EventCommit], answers: [AnswerRecord], scheduled: [ScheduledTake]
     ) async throws -> [EventRecord] {
         // Encoded on the caller's thread, because all callers share the writer's time.
         let events = batch.map(\.event)
-        let pushes = WrittenRows(batch.flatMap(\.deliveries), numbers: numbers)
+        let pushes = WrittenRows(batch.flatMap(\.deliveries), numbers: numbers, isAsked: false)
         let fanouts = batch.compactMap { entry in
             entry.recipients.flatMap(RecipientColumns.init).map { (event: entry.event, columns: $0) }
         }

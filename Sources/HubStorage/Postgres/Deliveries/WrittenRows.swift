@@ -30,7 +30,8 @@ struct WrittenRows: Sendable {
     /// One for the texts that are shared, if any, and one for the pushes, whose result `inserted` reads.
     let statements: [PostgresStatement]
 
-    init(_ records: [PushRecord], numbers: TextNumbers) {
+    /// - Parameter isAsked: whether somebody wants to know which pushes were new.
+    init(_ records: [PushRecord], numbers: TextNumbers, isAsked: Bool = true) {
         self.records = records
         guard !records.isEmpty else {
             statements = []
@@ -76,7 +77,7 @@ struct WrittenRows: Sendable {
                 LEFT JOIN tandem.event e ON e.id = w.event
                 ORDER BY w.place
                 ON CONFLICT (event, user_id, device, day) DO NOTHING
-                RETURNING event, user_id, device
+                \(isAsked ? "RETURNING event, user_id, device" : "")
                 """,
                 [
                     column(\.event), column(\.user), column(DeviceColumn.text), column(\.nid), column(\.app), column(\.state.rawValue),

@@ -72,6 +72,9 @@ struct LeaseBook {
     /// Nodes that are not known to be dead, this one included.
     private(set) var living: Set<Int64> = []
 
+    /// Time since the last beat that was answered was sent, in milliseconds; nil before the first one.
+    func sinceBeat(at now: Int64) -> Int64? { lastSentAt.map { now - $0 } }
+
     /// Takes a look.
     mutating func take(_ look: Look) -> [Action] {
         guard look.answeredAt - look.sentAt <= Self.lookMax, look.nodes[me] != nil else {
@@ -88,6 +91,12 @@ struct LeaseBook {
         note(look)
         return actions(look)
     }
+
+    /// Partitions were taken, under these epochs.
+    mutating func took(_ leases: [Int32: Int64]) { owned.merge(leases) { _, new in new } }
+
+    /// Partitions are about to be given back: from here on the node does nothing with them.
+    mutating func gives(_ partitions: [Int32]) { for partition in partitions { owned[partition] = nil } }
 
     /// A look that got no answer says nothing about others.
     mutating func failed() {

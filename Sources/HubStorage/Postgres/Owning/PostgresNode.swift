@@ -7,6 +7,9 @@ final class PostgresNode: Sendable {
     private struct State {
         var book: LeaseBook
         var isClosed = false
+        var beats: UInt64 = 0
+        var failedBeats: UInt64 = 0
+        var takeovers: UInt64 = 0
     }
 
     let number: Int64
@@ -25,6 +28,19 @@ final class PostgresNode: Sendable {
     var owned: [Int32: Int64] { state.withLock { $0.book.owned } }
     /// Whether another node's beat moved at the last look.
     var seesAnother: Bool { state.withLock { $0.book.seesAnother } }
+
+    /// Counters of beats and partitions, for metrics.
+    var figures: PostgresFigures {
+        state.withLock { state in
+            var figures = PostgresFigures()
+            figures.process = number
+            figures.owned = state.book.owned
+            figures.others = state.book.living.subtracting([number]).count
+            (figures.beats, figures.failedBeats, figures.takeovers) = (state.beats, state.failedBeats, state.takeovers)
+            figures.sinceBeat = state.book.sinceBeat(at: monotonic)
+            return figures
+        }
+    }
 
     /// The first statement of every transaction that writes.
     /// - Throws: `PostgresFailure.refused` if what this node owns has run out, or is not what it needs.
@@ -58,9 +74,15 @@ final class PostgresNode: Sendable {
             let look = try await link.run(within: .milliseconds(LeaseBook.lookMax)) { [number, origin] connection, deadline in
                 try Self.look(number, sentAt: sentAt, since: origin, connection, deadline)
             }
-            actions = state.withLock { $0.book.take(look) }
+            actions = state.withLock { state in
+                state.beats += 1
+                return state.book.take(look)
+            }
         } catch {
-            state.withLock { $0.book.failed() }
+            state.withLock { state in
+                state.failedBeats += 1
+                state.book.failed()
+            }
             throw error
         }
         return try await carryOut(actions)
@@ -71,7 +93,6 @@ final class PostgresNode: Sendable {
     func ownAll() async throws {
         for place in 0..<Self.looksMax {
             try await look()
-            // The look after the taking sees what was taken.
             if owned.count == Int(LeaseBook.partitionCount) { return }
             if place > 0 { try await Task.sleep(for: .milliseconds(LeaseBook.lookEvery)) }
         }
@@ -152,27 +173,33 @@ final class PostgresNode: Sendable {
 
     private func carryOut(_ actions: [LeaseBook.Action]) async throws -> [Int32] {
         if actions.isEmpty { return [] }
-        return try await link.run(within: .seconds(3)) { [number] connection, deadline in
+        return try await link.run(within: .seconds(3)) { [self] connection, deadline in
             // A free partition has no old owner whose transactions could still be under way.
             let free = actions.compactMap { if case .take(let partition, from: 0) = $0 { Int64(partition) } else { nil } }
-            var taken: [Int32] = []
+            var taken: [Int32: Int64] = [:]
+            // Whatever happens to the rest, what was taken is owned.
+            defer { state.withLock { $0.book.took(taken) } }
             if !free.isEmpty {
                 let rows = try connection.run(
                     [
                         PostgresStatement(
                             """
                             UPDATE tandem.lease SET owner = $1, epoch = \(Self.nextEpoch) WHERE partition = ANY($2) AND owner = 0
-                            RETURNING partition
+                            RETURNING partition, epoch
                             """, [.int(number), .ints(free)])
                     ], deadline: deadline)
-                taken = rows[0].map { Int32(clamping: $0.int("partition")) }
+                for row in rows[0].map({ (Int32(clamping: $0.int("partition")), $0.int("epoch")) }) { taken[row.0] = row.1 }
             }
             for action in actions {
                 switch action {
                 case .take(_, from: 0): break
                 case .take(let partition, let owner):
-                    if try Self.take(partition, from: owner, for: number, connection, deadline) { taken.append(partition) }
+                    if let epoch = try Self.take(partition, from: owner, for: number, connection, deadline) {
+                        taken[partition] = epoch
+                        state.withLock { $0.takeovers += 1 }
+                    }
                 case .giveBack(let partitions):
+                    state.withLock { $0.book.gives(partitions) }
                     _ = try connection.run(
                         [
                             PostgresStatement(
@@ -184,31 +211,32 @@ final class PostgresNode: Sendable {
                         [PostgresStatement("DELETE FROM tandem.node WHERE number = $1", [.int(node)])], deadline: deadline)
                 }
             }
-            return taken
+            return taken.keys.sorted()
         }
     }
 
     /// Takes one partition in a transaction of its own. A backend of the owner of before that was stopped in the middle of a transaction
     /// holds its lock for ever: it is ended.
+    /// - Returns: the new epoch; nil if the partition was not to be had.
     private static func take(
         _ partition: Int32, from owner: Int64, for number: Int64, _ connection: PostgresConnection, _ deadline: ContinuousClock.Instant
-    ) throws -> Bool {
+    ) throws -> Int64? {
         for _ in 0..<3 {
             let tx = PostgresTransaction(connection, deadline: deadline)
             tx.queue("BEGIN ISOLATION LEVEL READ COMMITTED")
             tx.queue("SET LOCAL lock_timeout = '200ms'")
             do {
                 let rows = try tx.query(
-                    "UPDATE tandem.lease SET owner = $1, epoch = \(nextEpoch) WHERE partition = $2 AND owner = $3",
+                    "UPDATE tandem.lease SET owner = $1, epoch = \(nextEpoch) WHERE partition = $2 AND owner = $3 RETURNING epoch",
                     [.int(number), .int(Int64(partition)), .int(owner)])
                 try tx.commit()
-                return rows.written == 1
+                return rows.first?.int("epoch")
             } catch let failure as PostgresFailure where failure.state == "55P03" {
                 try tx.rollBack()
                 try endBlockers(of: owner, connection, deadline)
             }
         }
-        return false
+        return nil
     }
 
     /// Epochs rise also after a failover that lost the last ones.

@@ -4,6 +4,10 @@ final class PostgresTransaction {
     private let deadline: ContinuousClock.Instant
     /// Statements that travel with the next ones.
     private var pending: [PostgresStatement] = []
+    /// Whether a statement has been sent.
+    private var isSent = false
+    /// Place in `pending` of the statement that tells the transaction's number.
+    private var numberPlace: Int?
     /// Whether the server has refused a statement, so that it takes no others until a savepoint is restored.
     private var hasFailed = false
 
@@ -38,9 +42,13 @@ final class PostgresTransaction {
     func all(_ statements: [PostgresStatement]) throws -> [PostgresRows] {
         let before = pending.count
         let whole = pending + statements
-        pending = []
+        let numberPlace = numberPlace
+        (pending, self.numberPlace) = ([], nil)
+        isSent = isSent || !whole.isEmpty
         do {
-            return Array(try connection.run(whole, deadline: deadline).dropFirst(before))
+            let results = try connection.run(whole, deadline: deadline)
+            if let numberPlace { number = results[numberPlace].first?.int("number") }
+            return Array(results.dropFirst(before))
         } catch {
             hasFailed = true
             throw error
@@ -57,6 +65,21 @@ final class PostgresTransaction {
     func onUnknown(_ undo: @escaping @Sendable (PostgresTransaction) throws -> Void) { self.undo.append(undo) }
 
     // MARK: For the writer
+
+    /// The transaction's number; nil until the server has told it, and so before anything was written.
+    private(set) var number: Int64?
+
+    /// Begins behind a fence. Both travel with the first statements of the first call.
+    func begin(behind fence: PostgresStatement) {
+        assert(pending.isEmpty, "a transaction begins with its fence")
+        pending = [PostgresStatement("BEGIN ISOLATION LEVEL READ COMMITTED"), fence]
+        askForNumber()
+    }
+
+    private func askForNumber() {
+        numberPlace = pending.count
+        queue("SELECT pg_current_xact_id()::text::bigint AS number")
+    }
 
     /// Works that take back the writes, in the order of the calls.
     private(set) var undo: [@Sendable (PostgresTransaction) throws -> Void] = []
@@ -83,14 +106,16 @@ final class PostgresTransaction {
         } else {
             pending = [PostgresStatement("ROLLBACK TO SAVEPOINT call")]
             hasFailed = false
+            // The statement that tells the number was refused with the call.
+            if number == nil { askForNumber() }
         }
     }
 
     /// Ends the transaction without its writes, also after a refused statement.
     func rollBack() throws {
-        pending = []
+        (pending, numberPlace) = ([], nil)
         hasFailed = false
-        try query("ROLLBACK")
+        if isSent { try query("ROLLBACK") }
     }
 
     /// - Throws: `PostgresFailure.lost` if the outcome is unknown.
