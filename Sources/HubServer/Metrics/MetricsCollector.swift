@@ -66,6 +66,7 @@ final class MetricsCollector: Sendable {
         text.lanes(gateway.lanes)
         text.webhooks(await webhooks?.counters ?? WebhookCounters(), queues: await webhooks?.queues ?? [])
         text.store(store.figures)
+        if let figures = store.postgres { text.postgres(figures) }
         text.process(ProcessFacts.now())
         return text.text
     }

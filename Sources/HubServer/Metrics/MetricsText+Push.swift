@@ -5,7 +5,7 @@ internal import HubPush
 internal import HubStorage
 internal import HubWebhooks
 
-/// Counters of pushes, webhooks and the store.
+/// Counters of pushes, webhooks and every store.
 extension MetricsText {
     mutating func pushes(_ counts: [PushProvider: PushCounts], alarms: [PushAlarm: Int]) {
         counter(

@@ -5,6 +5,7 @@ import HubCore
 import HubDelivery
 import HubOutbox
 import HubPush
+import HubStorage
 import HubTesting
 import OutboxTesting
 import Synchronization
@@ -107,6 +108,25 @@ struct MetricsTests {
         let states = text.text.split(separator: "\n").filter { $0.hasPrefix("tandem_push_lane_state{") }
         #expect(states.count == 9 && Set(states.map { $0.dropLast(2) }).count == 9 && states.count { $0.hasSuffix("} 1") } == 3)
         #expect(text.text.contains(#"tandem_push_lane_rate{lane="apns",provider="apns"} +Inf"#) && text.text.contains("} 12.5\n"))
+    }
+
+    @Test("PostgreSQL and the partitions have rows where it is the store, and another store has none")
+    func postgres() throws {
+        var figures = PostgresFigures()
+        figures.owned = [0: 7, 63: 9]
+        (figures.takeovers, figures.beats, figures.failedBeats, figures.sinceBeat) = (5, 12, 1, 250)
+        (figures.calls.connections, figures.calls.failed, figures.calls.writerRoundTrips) = (8, 3, 40)
+        figures.isFailing = true
+        var text = MetricsText()
+        text.postgres(figures)
+        #expect(sample(text, "tandem_postgres_partitions_owned") == "2" && sample(text, "tandem_postgres_takeovers_total") == "5")
+        #expect(sample(text, #"tandem_postgres_beats_total{outcome="answered"}"#) == "12")
+        #expect(sample(text, #"tandem_postgres_beats_total{outcome="failed"}"#) == "1")
+        #expect(sample(text, "tandem_postgres_beat_age_seconds") == "0.25" && sample(text, "tandem_postgres_failing") == "1")
+        #expect(sample(text, "tandem_postgres_connections_total") == "8")
+        #expect(sample(text, #"tandem_postgres_calls_failed_total{how="unanswered"}"#) == "3")
+        #expect(sample(text, #"tandem_postgres_round_trips_total{link="writer"}"#) == "40")
+        #expect(try DeliveryStage(loops: 1).test.store.postgres == nil)
     }
 
     @Test("they are everybody's where only this machine reaches the hub, nobody's elsewhere, and the token's where there is one")
