@@ -2,10 +2,11 @@ import Foundation
 import GRDB
 import HubCore
 import HubDelivery
-import HubStorage
 import StoreTesting
 import Synchronization
 import Testing
+
+@testable import HubStorage
 
 @Suite("SQLiteStore")
 struct SQLiteStoreTests {
@@ -26,6 +27,20 @@ struct SQLiteStoreTests {
         #expect(full.synchronous == 2 && full.journalMode == "wal")
         let store = try SQLiteStore(path: folder.file("normal.db"), synchronous: .normal, time: clock)
         #expect(try await store.durability().synchronous == 1)
+    }
+
+    @Test("closes in order while a checkpoint is due")
+    func closing() async throws {
+        for round in 0..<20 {
+            let store = try SQLiteStore(path: folder.file("\(round).db"), synchronous: .normal, time: clock)
+            // As a copy of a store writes: the closing write is the first that counts these rows.
+            try await store.pool.write { db in
+                for row in 0..<Checkpoints.changesMax {
+                    try db.execute(sql: "INSERT INTO sent_once (app, key, user) VALUES ('1', 'k', ?)", arguments: ["\(row)"])
+                }
+            }
+            try await store.close()
+        }
     }
 
     @Test("finds open deliveries by their index, already in order")

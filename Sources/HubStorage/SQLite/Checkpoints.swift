@@ -16,6 +16,7 @@ final class Checkpoints: Sendable {
         /// Rows changed since the store was opened.
         var total = 0
         var emptiedAt = 0
+        var isOver = false
     }
 
     private let state = Mutex(State())
@@ -33,12 +34,18 @@ final class Checkpoints: Sendable {
         }
     }
 
+    /// Begins no further checkpoint: the file is about to be closed.
+    func end() { state.withLock { $0.isOver = true } }
+
     func runIfDue() async {
         let (total, emptiedAt) = state.withLock { ($0.total, $0.emptiedAt) }
         guard total - emptiedAt >= Self.changesMax else { return }
         do {
             // A passive checkpoint moves pages that no reader needs any more, and never blocks.
-            _ = try await pool.writeWithoutTransaction { db in try db.checkpoint(.passive) }
+            _ = try await pool.writeWithoutTransaction { [self] db in
+                // The file may have been closed since this was asked for.
+                if !state.withLock({ $0.isOver }) { _ = try db.checkpoint(.passive) }
+            }
             state.withLock { state in
                 assert(state.emptiedAt == emptiedAt && total <= state.total, "two checkpoints ran at once")
                 state.emptiedAt = total

@@ -20,6 +20,7 @@ package final class SQLiteStore: HubStore, Sendable {
     let time: any TimeSource
     private let writes: GroupCommit<Database>
     private let commits = CommitWatch()
+    private let checkpoints: Checkpoints
     let onUnreadableRow: @Sendable (StorageError) -> Void
     let leases = PushLeases()
     let snapshots = SnapshotCache()
@@ -41,6 +42,7 @@ package final class SQLiteStore: HubStore, Sendable {
         self.time = time
         self.onUnreadableRow = onUnreadableRow
         let checkpoints = Checkpoints(pool: pool)
+        self.checkpoints = checkpoints
         writes = GroupCommit(limits: writeLimits, tidyUp: { await checkpoints.runIfDue() }) { [commits] calls in
             try await commits.watch {
                 try await pool.write { db in
@@ -78,6 +80,7 @@ package final class SQLiteStore: HubStore, Sendable {
     /// Waits for all accepted writes, then closes the file. Every later call fails.
     package func close() async throws {
         try await write { _ in }
+        checkpoints.end()
         do { try pool.close() } catch let error as DatabaseError { throw StorageError(error) }
     }
 
