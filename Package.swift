@@ -75,7 +75,10 @@ let package = Package(
             name: "HubWebhooks", dependencies: ["HubCore", "HubCrypto", "PusherProtocol", "HubDelivery", "HubHTTPClient", logging],
             swiftSettings: strict),
         .target(
-            name: "HubStorage", dependencies: ["CSQLiteSettings", "CPostgreSQL", "HubCore", "HubJSON", "HubDefinitions", "HubDelivery", grdb],
+            name: "HubStorage",
+            dependencies: [
+                "CSQLiteSettings", "CPostgreSQL", "HubCore", "HubCrypto", "HubJSON", "HubDefinitions", "HubDelivery", grdb,
+            ],
             swiftSettings: strict),
         .target(
             name: "HubAPI",
@@ -101,18 +104,24 @@ let package = Package(
         .executableTarget(
             name: "tandem",
             dependencies: [
-                "HubConfiguration", "HubCore", "HubCrypto", "HubDefinitions", "HubHTTPClient", "HubJSON", "HubServer", "HubTransport",
+                "HubConfiguration", "HubCore", "HubCrypto", "HubDefinitions", "HubHTTPClient", "HubJSON", "HubServer", "HubStorage",
+                "HubTransport",
                 "PusherProtocol", arguments, logging,
             ], swiftSettings: strict),
 
-        .target(name: "HubTesting", dependencies: ["HubCore", "HubCrypto", "CertificateIssuing"], path: "Tests/HubTesting", swiftSettings: strictTests),
+        .target(
+            name: "HubTesting", dependencies: ["HubCore", "HubCrypto", "CertificateIssuing"], path: "Tests/HubTesting",
+            swiftSettings: strictTests),
         .testTarget(name: "HubCoreTests", dependencies: ["HubTesting", "HubCore"], swiftSettings: strictTests),
         .testTarget(name: "HubCryptoTests", dependencies: ["HubCrypto"], swiftSettings: strictTests),
         .testTarget(name: "HubJSONTests", dependencies: ["HubTesting", "HubCore", "HubJSON"], swiftSettings: strictTests),
         .testTarget(name: "HubYAMLTests", dependencies: ["HubTesting", "HubCore", "HubYAML"], swiftSettings: strictTests),
         .testTarget(
-            name: "PusherProtocolTests", dependencies: ["HubTesting", "HubCore", "HubCrypto", "HubJSON", "PusherProtocol"], swiftSettings: strictTests),
-        .testTarget(name: "HubTransportTests", dependencies: ["HubTesting", "HubCore", "HubWire", "HubTransport", "COpenSSL"], swiftSettings: strictTests),
+            name: "PusherProtocolTests", dependencies: ["HubTesting", "HubCore", "HubCrypto", "HubJSON", "PusherProtocol"],
+            swiftSettings: strictTests),
+        .testTarget(
+            name: "HubTransportTests", dependencies: ["HubTesting", "HubCore", "HubWire", "HubTransport", "COpenSSL"],
+            swiftSettings: strictTests),
         .testTarget(name: "HubWireTests", dependencies: ["HubTesting", "HubCore", "HubWire"], swiftSettings: strictTests),
         .testTarget(
             name: "HubChannelsTests",
@@ -128,7 +137,8 @@ let package = Package(
             swiftSettings: strictTests),
         .testTarget(
             name: "HubDeliveryTests",
-            dependencies: ["HubTesting", "DeliverySimulation", "HubCore", "HubYAML", "HubDefinitions", "HubDelivery"], swiftSettings: strictTests),
+            dependencies: ["HubTesting", "DeliverySimulation", "HubCore", "HubYAML", "HubDefinitions", "HubDelivery"],
+            swiftSettings: strictTests),
         .testTarget(
             name: "HubConfigurationTests", dependencies: ["HubTesting", "HubCore", "HubYAML", "HubConfiguration"],
             swiftSettings: strictTests),
@@ -142,7 +152,7 @@ let package = Package(
             swiftSettings: strictTests),
         // Every store by these rules: SQLite with `make test`, PostgreSQL as well with `make test-stores`.
         .testTarget(
-            name: "StoreTests", dependencies: ["HubTesting", "StoreTesting", "HubCore", "HubDelivery", "HubStorage"],
+            name: "StoreTests", dependencies: ["HubTesting", "StoreTesting", "HubCore", "HubDefinitions", "HubDelivery", "HubStorage"],
             exclude: ["crashes.py", "owners.py", "postgres.sh", "sql_latency.py"], swiftSettings: strictTests),
         // One of several processes that share a database; owners.py kills and stops them.
         .executableTarget(
@@ -164,14 +174,17 @@ let package = Package(
             ], swiftSettings: strictTests),
         .testTarget(
             name: "GatewaySimulatorsTests",
-            dependencies: ["HubTesting", "GatewaySimulators", "HubCore", "HubCrypto", "HubJSON", "CNGHTTP2", "COpenSSL"], swiftSettings: strictTests),
+            dependencies: ["HubTesting", "GatewaySimulators", "HubCore", "HubCrypto", "HubJSON", "CNGHTTP2", "COpenSSL"],
+            swiftSettings: strictTests),
         .testTarget(
             name: "LoadTestingTests",
-            dependencies: ["HubTesting", "HubCore", "HubCrypto", "HubJSON", "PusherProtocol", "LoadTesting", "COpenSSL"], swiftSettings: strictTests),
+            dependencies: ["HubTesting", "HubCore", "HubCrypto", "HubJSON", "PusherProtocol", "LoadTesting", "COpenSSL"],
+            swiftSettings: strictTests),
         .testTarget(
             name: "HubWebhooksTests",
             dependencies: [
-                "HubTesting", "HubCore", "HubCrypto", "PusherProtocol", "HubDelivery", "HubHTTPClient", "HubStorage", "HubWebhooks", logging,
+                "HubTesting", "HubCore", "HubCrypto", "PusherProtocol", "HubDelivery", "HubHTTPClient", "HubStorage", "HubWebhooks",
+                logging,
             ], swiftSettings: strictTests),
         // A store and a scripted gateway, for the tests of the outbox and of the server.
         .target(
@@ -185,7 +198,8 @@ let package = Package(
             name: "HubServerTests",
             dependencies: [
                 "HubTesting", "OutboxTesting",
-                "HubAPI", "HubChannels", "HubConfiguration", "HubCore", "HubDefinitions", "HubDelivery", "HubOutbox", "HubPush", "HubServer",
+                "HubAPI", "HubChannels", "HubConfiguration", "HubCore", "HubDefinitions", "HubDelivery", "HubOutbox", "HubPush",
+                "HubServer",
                 "HubStorage", "HubWebhooks", "HubYAML", "PusherProtocol",
                 logging,
             ], swiftSettings: strictTests),
@@ -196,7 +210,8 @@ let package = Package(
                 "HubTesting", "HubCore", "HubCrypto", "HubJSON", "HubYAML", "PusherProtocol", "HubWire", "HubTransport", "HubChannels",
                 "HubDefinitions", "HubDelivery", "HubConfiguration", "HubServer", logging,
             ], path: "Tests/HubFuzzing", exclude: ["seeds"], swiftSettings: strictTests + optimised),
-        .executableTarget(name: "tandem-fuzz", dependencies: ["HubFuzzing", arguments], path: "Tests/tandem-fuzz", swiftSettings: strictTests),
+        .executableTarget(
+            name: "tandem-fuzz", dependencies: ["HubFuzzing", arguments], path: "Tests/tandem-fuzz", swiftSettings: strictTests),
         .testTarget(name: "HubFuzzingTests", dependencies: ["HubTesting", "HubFuzzing"], swiftSettings: strictTests),
         // Runs the built executables as child processes, with third-party clients in Python.
         .testTarget(

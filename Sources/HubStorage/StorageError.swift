@@ -20,6 +20,8 @@ package struct StorageError: Error, Equatable, CustomStringConvertible {
         package static let locked = Code(rawValue: "locked")
         /// Another Tandem process has locked the store (`StoreLock`).
         package static let inUse = Code(rawValue: "in_use")
+        /// The target of a copy has rows.
+        package static let notEmpty = Code(rawValue: "not_empty")
         /// The write queue is full. Nothing of this call was written; the caller may repeat it.
         package static let queueFull = Code(rawValue: "queue_full")
         /// PostgreSQL does not answer, or takes no writes for now. The writes of the call are taken back; the caller may repeat it.

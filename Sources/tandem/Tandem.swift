@@ -8,7 +8,9 @@ struct Tandem: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "tandem",
         abstract: "A Pusher-compatible real-time hub that tells each participant once: over the socket or by push.",
-        subcommands: [Serve.self, Check.self, Publish.self, API.self, Trace.self, Devices.self, DeadLetters.self, Apps.self, Auth.self])
+        subcommands: [
+            Serve.self, Check.self, Publish.self, API.self, Trace.self, Devices.self, DeadLetters.self, Apps.self, Store.self, Auth.self,
+        ])
 
     /// Prints one error in the form that scripts expect, and returns its exit code.
     static func fail(_ error: ServerError) -> ExitCode {

@@ -95,4 +95,19 @@ import Testing
         #expect(result["missing"]?[0] == 1 && says(result["missing"], "404") && says(result["missing"], "nowhere"))
         #expect(result["unknown"]?[0] == 1 && says(result["unknown"], "404"))
     }
+
+    @Test(
+        "store copy says what is wrong with its addresses",
+        arguments: [
+            (["--from", "sqlite:a.db", "--to", "sqlite:b.db"], 64, "one is sqlite:PATH and the other postgres://"),
+            (["--from", "a.db", "--to", "postgres://127.0.0.1/x"], 64, "one is sqlite:PATH"),
+            (["--from", "sqlite:no.db", "--to", "postgres://u:geheim@127.0.0.1:1/x"], 1, "there is no store at no.db"),
+        ] as [([String], Int32, String)])
+    func storeCopy(arguments: [String], code: Int32, words: String) async throws {
+        try await Stage.run { stage in
+            let process = try stage.start(Place.tandem, ["store", "copy"] + arguments)
+            #expect(try await process.waitForEnd().code == code)
+            #expect(process.errors.contains(words) && !process.errors.contains("geheim") && process.output.isEmpty, "\(process.errors)")
+        }
+    }
 }
