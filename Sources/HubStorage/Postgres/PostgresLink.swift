@@ -6,6 +6,8 @@ import Synchronization
 final class PostgresLink: Sendable {
     /// Time for a call, unless it writes many rows.
     static let callMax: Duration = .milliseconds(900)
+    /// Further time for each row that a call announces.
+    static let perRow: Duration = .microseconds(100)
 
     private struct Slot {
         var connection: PostgresConnection?

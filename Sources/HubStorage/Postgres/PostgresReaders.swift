@@ -14,7 +14,7 @@ final class PostgresReaders: Sendable {
 
     /// Runs `body` on the link with the fewest calls.
     func run<Value: Sendable>(
-        _ body: @escaping @Sendable (PostgresConnection, ContinuousClock.Instant) throws -> Value
+        within duration: Duration, _ body: @escaping @Sendable (PostgresConnection, ContinuousClock.Instant) throws -> Value
     ) async throws -> Value {
         let index = loads.withLock { loads in
             let index = loads.indices.min { loads[$0] < loads[$1] } ?? 0
@@ -22,7 +22,7 @@ final class PostgresReaders: Sendable {
             return index
         }
         defer { loads.withLock { $0[index] -= 1 } }
-        return try await links[index].run(body)
+        return try await links[index].run(within: duration, body)
     }
 
     func close() async { for link in links { await link.close() } }

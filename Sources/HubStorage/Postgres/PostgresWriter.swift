@@ -13,9 +13,6 @@ final class PostgresWriter: Sendable {
         let undo: [@Sendable (PostgresTransaction) throws -> Void]
     }
 
-    /// Further time for each row that a call announces.
-    private static let perRow: Duration = .microseconds(100)
-
     private let link: PostgresLink
     private let node: PostgresNode
     private let unknown = Mutex<[Unknown]>([])
@@ -36,7 +33,7 @@ final class PostgresWriter: Sendable {
     /// - Throws: `PostgresFailure` if nothing is known to be committed.
     func write(_ calls: [GroupCommit<PostgresTransaction>.Call], rows: Int) async throws -> [Result<Void, any Error>] {
         let settle = settleUnknown
-        return try await link.run(within: PostgresLink.callMax + Self.perRow * rows, greeting: settle) { [self] connection, deadline in
+        return try await link.run(within: PostgresLink.callMax + PostgresLink.perRow * rows, greeting: settle) { [self] connection, deadline in
             if unknownCount > 0 { try settle(connection, deadline) }
             let tx = PostgresTransaction(connection, deadline: deadline)
             do {

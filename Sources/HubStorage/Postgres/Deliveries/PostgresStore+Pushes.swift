@@ -84,7 +84,7 @@ extension PostgresStore {
               SELECT w.place, p.day, p.number, w.due_at, w.attempts,
                 CASE WHEN s.number IS NULL THEN p.provider_id ELSE s.provider_id END AS provider_id,
                 CASE WHEN s.number IS NULL THEN p.outcome ELSE s.outcome END AS outcome
-              FROM w JOIN tandem.push p ON \(Self.isWanted(days, at: 7))
+              FROM w \(Self.joiningPush(days, at: 7))
               LEFT JOIN LATERAL (
                 SELECT * FROM tandem.push_step t WHERE t.day = p.day AND t.push = p.number ORDER BY t.number DESC LIMIT 1) s ON true
               WHERE \(PushReader.isOpen)),
@@ -125,7 +125,7 @@ extension PostgresStore {
                 coalesce(s.attempts, p.attempts) AS old_attempts,
                 CASE WHEN s.number IS NULL THEN p.provider_id ELSE s.provider_id END AS old_provider_id,
                 CASE WHEN s.number IS NULL THEN p.outcome ELSE s.outcome END AS old_outcome
-              FROM w JOIN tandem.push p ON \(Self.isWanted(days, at: 12))
+              FROM w \(Self.joiningPush(days, at: 12))
               LEFT JOIN LATERAL (
                 SELECT * FROM tandem.push_step t WHERE t.day = p.day AND t.push = p.number ORDER BY t.number DESC LIMIT 1) s ON true),
             judged AS (
@@ -241,8 +241,13 @@ extension PostgresStore {
         return days.contains(nil) ? [] : [.ints(days.compactMap { $0 }.sorted().map(Int64.init))]
     }
 
-    /// Whether `p` is the row of `w`. The days, if known, leave out the parts that cannot have it.
-    private static func isWanted(_ days: [PostgresValue], at place: Int) -> String {
-        "p.event = w.event AND p.user_id = w.user_id AND p.device = w.device" + (days.isEmpty ? "" : " AND p.day = ANY($\(place))")
+    /// Joins the row `p` of each `w` by its key. Without the limit the server may read a whole day for a few rows. The days, if known,
+    /// leave out the parts that cannot have it.
+    private static func joiningPush(_ days: [PostgresValue], at place: Int) -> String {
+        """
+        JOIN LATERAL (
+          SELECT * FROM tandem.push k WHERE k.event = w.event AND k.user_id = w.user_id AND k.device = w.device
+            \(days.isEmpty ? "" : "AND k.day = ANY($\(place))") LIMIT 1) p ON true
+        """
     }
 }

@@ -64,7 +64,7 @@ extension PostgresStore {
     /// `PeopleStore.devices`: one query for all users.
     package func devices(app: String, users: [String]) async throws -> [String: [Device]] {
         if users.isEmpty { return [:] }
-        return try await read { tx in try Self.devices(app: app, users: users, tx) }
+        return try await read(rows: users.count) { tx in try Self.devices(app: app, users: users, tx) }
     }
 
     /// `PeopleStore.deleteDevice`: one row by key.
