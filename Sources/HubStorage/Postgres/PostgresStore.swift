@@ -145,12 +145,13 @@ package final class PostgresStore: HubStore, Sendable {
     }
 
     /// Runs `work` on one snapshot of the committed data, in parallel with the writer.
-    /// - Parameter rows: about how many it reads, for its deadline.
-    func read<Value: Sendable>(rows: Int = 0, _ work: @escaping @Sendable (PostgresTransaction) throws -> Value) async throws -> Value {
+    func read<Value: Sendable>(
+        within duration: Duration = PostgresLink.callMax, _ work: @escaping @Sendable (PostgresTransaction) throws -> Value
+    ) async throws -> Value {
         // A commit that failed for its caller may still be there, and is about to be taken back: nobody may see it.
         if writer.unknownCount > 0 { try await write { _ in } }
         do {
-            return try await readers.run(within: PostgresLink.callMax + PostgresLink.perRow * rows) { connection, deadline in
+            return try await readers.run(within: duration) { connection, deadline in
                 try PostgresTransaction.run("REPEATABLE READ, READ ONLY", connection, deadline, work)
             }
         } catch {

@@ -33,7 +33,8 @@ final class PostgresWriter: Sendable {
     /// - Throws: `PostgresFailure` if nothing is known to be committed.
     func write(_ calls: [GroupCommit<PostgresTransaction>.Call], rows: Int) async throws -> [Result<Void, any Error>] {
         let settle = settleUnknown
-        return try await link.run(within: PostgresLink.callMax + PostgresLink.perRow * rows, greeting: settle) { [self] connection, deadline in
+        let duration = PostgresLink.callMax + PostgresLink.perRow * rows
+        return try await link.run(within: duration, greeting: settle) { [self] connection, deadline in
             if unknownCount > 0 { try settle(connection, deadline) }
             let tx = PostgresTransaction(connection, deadline: deadline)
             do {

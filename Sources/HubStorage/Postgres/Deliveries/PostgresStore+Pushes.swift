@@ -44,7 +44,8 @@ extension PostgresStore {
     /// `DeliveryStore.openDeliveries`: reads the days that have not ended. Fails the unreadable ones.
     package func openDeliveries(limit: Int) async throws -> [PushRecord] {
         let leased = leases.withLock { $0 }
-        let found = try await read { tx in
+        // A start waits for the whole of them: nothing tells open pushes apart before they are read.
+        let found = try await read(within: PostgresMigrator.durationMax) { tx in
             try PushReader(tx).pushes(
                 """
                 p.day = ANY(ARRAY(SELECT day FROM tandem.day WHERE NOT is_ended)) AND \(PushReader.isOpen)

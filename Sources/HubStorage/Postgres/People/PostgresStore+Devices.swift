@@ -64,7 +64,9 @@ extension PostgresStore {
     /// `PeopleStore.devices`: one query for all users.
     package func devices(app: String, users: [String]) async throws -> [String: [Device]] {
         if users.isEmpty { return [:] }
-        return try await read(rows: users.count) { tx in try Self.devices(app: app, users: users, tx) }
+        return try await read(within: PostgresLink.callMax + PostgresLink.perRow * users.count) { tx in
+            try Self.devices(app: app, users: users, tx)
+        }
     }
 
     /// `PeopleStore.deleteDevice`: one row by key.

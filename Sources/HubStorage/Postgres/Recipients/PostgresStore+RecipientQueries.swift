@@ -4,7 +4,7 @@ extension PostgresStore {
     /// `RecipientStore.openFanouts`: a walk along the indexes of open rows. Closes the unreadable ones.
     package func openFanouts(after position: Int64, limit: Int) async throws -> [OpenRecipients] {
         guard limit > 0 else { return [] }
-        let (open, lost, problems) = try await read { [snapshots] tx in
+        let (open, lost, problems) = try await read(within: PostgresMigrator.durationMax) { [snapshots] tx in
             var lists = Lists(cache: snapshots, tx: tx)
             var open: [OpenRecipients] = []
             var lost: [RecipientSettlement] = []
