@@ -53,8 +53,12 @@ final class ScheduledPublishes: SchedulePort {
         while await inbox.next() != nil {
             var next: Int64?
             do {
-                let isHeldUp = try await publishDue()
-                next = isHeldUp ? time.wallMilliseconds + Self.retryMilliseconds : try await store.nextScheduledAt()
+                // One question a look while nothing is due: other programs may have published, so there is a look each second.
+                next = try await store.nextScheduledAt()
+                if let due = next, due <= time.wallMilliseconds {
+                    let isHeldUp = try await publishDue()
+                    next = isHeldUp ? time.wallMilliseconds + Self.retryMilliseconds : try await store.nextScheduledAt()
+                }
             } catch {
                 logger.error("scheduled events could not be read; trying again", metadata: ["error": "\(error)"])
                 next = time.wallMilliseconds + Self.retryMilliseconds

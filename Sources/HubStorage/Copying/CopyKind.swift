@@ -1,7 +1,7 @@
 /// A kind of things that a store keeps, in the order in which they are copied: what is referred to comes first.
 ///
-/// The columns are SQLite's. Leases are taken up when a store is opened. PostgreSQL's nodes and leases belong to processes. Lists of recipients
-/// travel with the events that use them.
+/// The columns are SQLite's. Leases are taken up when a store is opened. PostgreSQL's nodes and leases belong to processes. A list of
+/// recipients travels with the events that use it.
 enum CopyKind: String, CaseIterable {
     case app, session, participant, device, scheduled
     case once = "sent_once"
