@@ -31,13 +31,15 @@ struct SQLiteStoreTests {
 
     @Test("closes in order while a checkpoint is due")
     func closing() async throws {
-        for round in 0..<20 {
+        for round in 0..<30 {
             let store = try SQLiteStore(path: folder.file("\(round).db"), synchronous: .normal, time: clock)
             // As a copy of a store writes: the closing write is the first that counts these rows.
             try await store.pool.write { db in
-                for row in 0..<Checkpoints.changesMax {
-                    try db.execute(sql: "INSERT INTO sent_once (app, key, user) VALUES ('1', 'k', ?)", arguments: ["\(row)"])
-                }
+                try db.execute(
+                    sql: """
+                        WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < ?)
+                        INSERT INTO sent_once (app, key, user) SELECT '1', 'k', n FROM numbers
+                        """, arguments: [Checkpoints.changesMax])
             }
             try await store.close()
         }
