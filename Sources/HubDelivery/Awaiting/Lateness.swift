@@ -21,14 +21,15 @@ package struct Lateness: Sendable {
     /// For tests: number of kept stretches.
     package var count: Int { stretches.count }
 
-    /// Notes that work which should have been immediate took from one moment to the other.
+    /// Notes that work which should have been immediate took from one moment to the other. Only what exceeds the normal delay counts:
+    /// a hub whose every turn takes a little long is not late all the time.
     /// - Parameters:
     ///   - from: milliseconds on a clock that only grows, as all times here.
-    ///   - least: longest delay that is ignored, in milliseconds.
+    ///   - least: normal delay, which is not counted, in milliseconds.
     package mutating func note(from: Int64, until: Int64, least: Int64 = Lateness.leastMilliseconds) {
         guard until - from > least else { return }
         // A later note ends later, or in the same turn, so it can only swallow the last stretches.
-        var merged = (from: from, until: until)
+        var merged = (from: from + least, until: until)
         while let last = stretches.last, last.until >= merged.from {
             merged = (min(last.from, merged.from), max(last.until, merged.until))
             stretches.removeLast()
