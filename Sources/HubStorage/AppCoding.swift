@@ -27,4 +27,17 @@ enum AppCoding {
         app.removedAt = removedAt
         return app
     }
+
+    /// Deletes what belongs to an app.
+    /// - Parameter delete: deletes the app's rows of a table, and returns their number.
+    static func remains(_ delete: (_ table: String) throws -> Int) rethrows -> AppRemains {
+        var remains = AppRemains()
+        // Participants refer to sessions.
+        remains.participants = try delete("participant")
+        remains.sessions = try delete("session")
+        remains.devices = try delete("device")
+        remains.scheduled = try delete("scheduled")
+        _ = try delete("sent_once")
+        return remains
+    }
 }

@@ -43,13 +43,7 @@ extension PostgresStore {
             func delete(_ table: String) throws -> Int {
                 try tx.query("DELETE FROM tandem.\(table) WHERE app = $1", [.text(id)]).written
             }
-            var remains = AppRemains()
-            remains.participants = try delete("participant")
-            remains.sessions = try delete("session")
-            remains.devices = try delete("device")
-            remains.scheduled = try delete("scheduled")
-            _ = try delete("sent_once")
-            return remains
+            return try AppCoding.remains(delete)
         }
     }
 

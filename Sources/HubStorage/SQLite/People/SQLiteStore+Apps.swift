@@ -39,13 +39,7 @@ extension SQLiteStore {
                 try db.execute(sql: "DELETE FROM \(table) WHERE app = ?", arguments: [id])
                 return db.changesCount
             }
-            var remains = AppRemains()
-            remains.participants = try delete("participant")
-            remains.sessions = try delete("session")
-            remains.devices = try delete("device")
-            remains.scheduled = try delete("scheduled")
-            _ = try delete("sent_once")
-            return remains
+            return try AppCoding.remains(delete)
         }
     }
 
