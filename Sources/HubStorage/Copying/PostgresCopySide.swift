@@ -205,7 +205,8 @@ final class PostgresCopySide {
 
     private func write(pushes records: [CopyRecord]) throws {
         let pushes = records.compactMap(\.push)
-        for statement in WrittenRows(pushes, numbers: numbers, isAsked: false).statements { tx.queue(statement.sql, statement.values) }
+        let written = WrittenRows(pushes, numbers: numbers, ignoringKnown: false)
+        for statement in written.statements { tx.queue(statement.sql, statement.values) }
         let names: [PostgresValue] = [
             .texts(records.map { $0.text(CopyRecord.pushEvent) }), .texts(records.map { $0.text(CopyRecord.pushUser) }),
             .texts(records.map { $0.text(CopyRecord.pushDevice) }),

@@ -9,7 +9,9 @@ extension PostgresStore {
     ) async throws -> [EventRecord] {
         // Encoded on the caller's thread, because all callers share the writer's time.
         let events = batch.map(\.event)
-        let pushes = WrittenRows(batch.flatMap(\.deliveries), numbers: numbers, isAsked: false)
+        let pushes = WrittenRows(
+            batch.flatMap(\.deliveries), numbers: numbers, ignoringKnown: false,
+            days: Dictionary(events.map { ($0.id, Self.day($0.committedAt)) }, uniquingKeysWith: { _, new in new }))
         let fanouts = batch.compactMap { entry in
             entry.recipients.flatMap(RecipientColumns.init).map { (event: entry.event, columns: $0) }
         }

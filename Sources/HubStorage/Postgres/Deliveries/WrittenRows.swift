@@ -30,8 +30,9 @@ struct WrittenRows: Sendable {
     /// One for the texts that are shared, if any, and one for the pushes, whose result `inserted` reads.
     let statements: [PostgresStatement]
 
-    /// - Parameter isAsked: whether somebody wants to know which pushes were new.
-    init(_ records: [PushRecord], numbers: TextNumbers, isAsked: Bool = true) {
+    /// - Parameter ignoringKnown: true keeps existing rows as they are, and tells which were new; false fails on them, and is faster.
+    /// - Parameter days: the days of all events, where the caller knows them; else the server looks them up.
+    init(_ records: [PushRecord], numbers: TextNumbers, ignoringKnown: Bool = true, days: [String: Int32]? = nil) {
         self.records = records
         guard !records.isEmpty else {
             statements = []
@@ -59,33 +60,31 @@ struct WrittenRows: Sendable {
                     """,
                     [.texts(written.map { texts[$0].event }), .ints(written.map { shared[$0] }), .texts(written.map { texts[$0].json })]))
         }
-        func column(_ value: (PushRecord) -> String?) -> PostgresValue { .texts(records.map(value)) }
+        var columns = PostgresColumns()
+        columns.add("user_id", records.map(\.user))
+        columns.add("event", records.map(\.event))
+        columns.add("device", records.map(DeviceColumn.text))
+        columns.add("nid", records.map(\.nid))
+        columns.add("app", records.map(\.app))
+        columns.add("state", records.map(\.state.rawValue))
+        columns.add("reason", records.map(\.reason))
+        columns.add("due_at", records.map(\.dueAt))
+        columns.add("attempts", records.map { Int64($0.attempts) })
+        columns.add("message", own)
+        columns.add("message_number", places.map { $0.flatMap { shared[$0] } })
+        columns.add("provider_id", records.map(\.providerID))
+        columns.add("outcome", records.map(\.outcome))
+        if let days { columns.add("day", records.map { days[$0.event].map(Int64.init) }) }
+        columns.add("address", records.map { $0.address.map(DirectAddressCoding.text) })
         statements.append(
             PostgresStatement(
                 """
-                INSERT INTO tandem.push
-                  (day, event, user_id, device, nid, app, state, reason, due_at, attempts, message, message_number, provider_id, outcome,
-                   address)
-                SELECT e.day, w.event, w.user_id, w.device, w.nid, w.app, w.state, w.reason, w.due_at, w.attempts, w.message,
-                  w.message_number,
-                  w.provider_id, w.outcome, w.address
-                FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::bigint[], $9::bigint[],
-                    $10::text[], $11::bigint[], $12::text[], $13::text[], $14::text[])
-                  WITH ORDINALITY AS w
-                    (event, user_id, device, nid, app, state, reason, due_at, attempts, message, message_number, provider_id,
-                    outcome, address, place)
-                LEFT JOIN tandem.event e ON e.id = w.event
+                INSERT INTO tandem.push (\(columns.names)\(days == nil ? ", day" : ""))
+                SELECT \(columns.expressions)\(days == nil ? ", e.day" : "") FROM \(columns.rows)
+                \(days == nil ? "LEFT JOIN tandem.event e ON e.id = \(columns.expression(of: "event"))" : "")
                 ORDER BY w.place
-                ON CONFLICT (event, user_id, device, day) DO NOTHING
-                \(isAsked ? "RETURNING event, user_id, device" : "")
-                """,
-                [
-                    column(\.event), column(\.user), column(DeviceColumn.text), column(\.nid), column(\.app), column(\.state.rawValue),
-                    column(\.reason),
-                    .ints(records.map(\.dueAt)), .ints(records.map { Int64($0.attempts) }), .texts(own),
-                    .ints(places.map { $0.flatMap { shared[$0] } }), column(\.providerID), column(\.outcome),
-                    column { $0.address.map(DirectAddressCoding.text) },
-                ]))
+                \(ignoringKnown ? "ON CONFLICT (event, user_id, device, day) DO NOTHING RETURNING event, user_id, device" : "")
+                """, columns.values))
         self.statements = statements
     }
 

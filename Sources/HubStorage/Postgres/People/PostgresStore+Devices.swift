@@ -239,11 +239,28 @@ extension PostgresStore {
     /// Devices by user, newest registration first.
     static func devices(app: String, users: [String], _ tx: PostgresTransaction) throws -> [String: [Device]] {
         if users.isEmpty { return [:] }
-        let devices = try tx.query(
-            "SELECT \(columns) FROM tandem.device d WHERE d.app = $1 AND d.user_id = ANY($2) ORDER BY d.registered_at DESC, d.id",
-            [.text(app), .texts(users)]
-        ).map(device)
-        return Dictionary(grouping: devices, by: \.user)
+        return try byUser(
+            tx.query("SELECT \(columns) FROM tandem.device d WHERE d.app = $1 AND d.user_id = ANY($2)", [.text(app), .texts(users)]))
+    }
+
+    /// The statement that reads the devices of a session's participants, for `byUser`.
+    static func devices(app: String, session: String) -> PostgresStatement {
+        PostgresStatement(
+            """
+            SELECT \(columns) FROM tandem.participant p JOIN tandem.device d ON d.app = p.app AND d.user_id = p.user_id
+            WHERE p.app = $1 AND p.session = $2
+            """, [.text(app), .text(session)])
+    }
+
+    /// Devices by user, newest registration first. The server would sort all of them, and answer only then.
+    static func byUser(_ rows: PostgresRows) throws -> [String: [Device]] {
+        var devices = Dictionary(grouping: try rows.map(device), by: \.user)
+        for (user, several) in devices where several.count > 1 {
+            devices[user] = several.sorted {
+                $0.registeredAt == $1.registeredAt ? $0.id.utf8.lexicographicallyPrecedes($1.id.utf8) : $0.registeredAt > $1.registeredAt
+            }
+        }
+        return devices
     }
 
     private static let columns = """

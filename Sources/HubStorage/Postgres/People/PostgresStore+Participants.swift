@@ -114,12 +114,12 @@ extension PostgresStore {
         }
     }
 
-    /// `PeopleStore.roster`: two queries on one snapshot.
+    /// `PeopleStore.roster`: two queries on one snapshot, in one round trip.
     package func roster(app: String, session: String) async throws -> [RosterEntry] {
         try await read { tx in
-            let participants = try Self.participants(app: app, session: session, tx)
-            let devices = try Self.devices(app: app, users: participants.map(\.user), tx)
-            return participants.map { RosterEntry(participant: $0, devices: devices[$0.user] ?? []) }
+            let results = try tx.all([Self.ofSession(app: app, session), Self.devices(app: app, session: session)])
+            let devices = try Self.byUser(results[1])
+            return results[0].map(Self.participant).map { RosterEntry(participant: $0, devices: devices[$0.user] ?? []) }
         }
     }
 
@@ -163,9 +163,15 @@ extension PostgresStore {
     private static var numberAttemptsMax: Int { 48 }
 
     private static func participants(app: String, session: String, _ tx: PostgresTransaction) throws -> [Participant] {
-        try tx.query(
-            "SELECT * FROM tandem.participant WHERE app = $1 AND session = $2 ORDER BY number", [.text(app), .text(session)]
-        ).map(participant)
+        try tx.all([ofSession(app: app, session)])[0].map(participant)
+    }
+
+    private static func ofSession(app: String, _ session: String) -> PostgresStatement {
+        PostgresStatement(
+            """
+            SELECT app, session, user_id, number, name, email, role, joined_at, joined_by FROM tandem.participant
+            WHERE app = $1 AND session = $2 ORDER BY number
+            """, [.text(app), .text(session)])
     }
 
     private static func written(_ rows: PostgresRows) throws -> Participant {

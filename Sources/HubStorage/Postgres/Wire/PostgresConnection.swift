@@ -50,7 +50,11 @@ import Foundation
         return unsafe PQstatus(handle) == CONNECTION_OK
     }
 
+    /// Time between two pieces of an answer, and the least time for each round trip. Long answers have time as long as they come.
+    static let silenceMax: Duration = .milliseconds(500)
+
     /// Carries out statements in one round trip. The first one that is refused ends all that follow it.
+    /// - Parameter deadline: of the answer's beginning. An answer that has begun fails after a silence of half a second.
     /// - Returns: a result per statement.
     func run(_ statements: [PostgresStatement], deadline: ContinuousClock.Instant) throws -> [PostgresRows] {
         if statements.isEmpty { return [] }
@@ -108,10 +112,10 @@ import Foundation
     }
 
     private func receive(_ count: Int, _ deadline: ContinuousClock.Instant) throws(PostgresFailure) -> [PostgresRows] {
-        var results: [PostgresRows] = []
+        var (results, deadline) = ([PostgresRows](), deadline)
         var refusal: PostgresFailure?
         while true {
-            guard let result = unsafe try next(deadline) else {
+            guard let result = unsafe try next(&deadline) else {
                 // The end of one statement's results.
                 continue
             }
@@ -131,10 +135,11 @@ import Foundation
         }
     }
 
-    private func next(_ deadline: ContinuousClock.Instant) throws(PostgresFailure) -> OpaquePointer? {
+    private func next(_ deadline: inout ContinuousClock.Instant) throws(PostgresFailure) -> OpaquePointer? {
         while unsafe PQisBusy(handle) == 1 {
             try wait(reading: true, writing: false, deadline)
             guard unsafe PQconsumeInput(handle) == 1 else { throw failure }
+            deadline = max(deadline, .now + Self.silenceMax)
         }
         let result = unsafe PQgetResult(handle)
         if unsafe result == nil, unsafe PQstatus(handle) != CONNECTION_OK { throw failure }

@@ -46,7 +46,8 @@ final class PostgresTransaction {
         (pending, self.numberPlace) = ([], nil)
         isSent = isSent || !whole.isEmpty
         do {
-            let results = try connection.run(whole, deadline: deadline)
+            // The reading of a long answer takes time of the call, and is no delay of the server.
+            let results = try connection.run(whole, deadline: max(deadline, .now + PostgresConnection.silenceMax))
             if let numberPlace { number = results[numberPlace].first?.int("number") }
             return Array(results.dropFirst(before))
         } catch {
