@@ -5,8 +5,9 @@ SWIFT ?= swift
 DEPS := libwebsockets-dev libwebsockets-evlib-uv libuv1-dev libcurl4-openssl-dev libssl-dev libsimdjson-dev \
 	libsqlite3-dev libpq-dev libnghttp2-dev libstdc++-12-dev pkg-config
 TEST_DEPS := libxml2 python3 python3-venv curl openssl
-# The servers that the stores' tests start for themselves.
+# The servers that tests of stores, and of several nodes, start for themselves.
 STORE_DEPS := postgresql pgbouncer
+CLUSTER_DEPS := redis-server
 BENCH_DEPS := valgrind strace binutils
 # The servers that the hub is compared with; uWebSockets comes from PyPI.
 COMPARE_DEPS := nginx-light libnginx-mod-nchan nats-server gcc libc6-dev
@@ -16,7 +17,7 @@ SANITIZER :=
 FUZZ_SANITIZER = $(if $(SANITIZER),--sanitize=$(SANITIZER))
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
-.PHONY: help deps test-deps test-python bench-deps build run style check test test-stores test-sanitizers fuzz simulate bench bench-counted \
+.PHONY: help deps test-deps test-python bench-deps build run style check test test-stores test-cluster test-sanitizers fuzz simulate bench bench-counted \
 	soak loadtest one-surface frozen-tab push-bench compare gateways pictures clean
 
 help: ## list the targets
@@ -61,6 +62,11 @@ test-stores: deps ## try SQLite, and PostgreSQL with and without PgBouncer, agai
 	TANDEM=.build/debug/tandem Tests/StoreTests/postgres.sh python3 -B Tests/StoreTests/crashes.py both 3
 	OWNER=.build/debug/tandem-owner Tests/StoreTests/postgres.sh python3 -B Tests/StoreTests/owners.py direct 3
 	OWNER=.build/debug/tandem-owner Tests/StoreTests/postgres.sh python3 -B Tests/StoreTests/owners.py pooled 3
+
+test-cluster: deps ## try the hub's ways between nodes on real Redis servers
+	@$(call install,$(CLUSTER_DEPS))
+	$(SWIFT) build --build-tests
+	TANDEM_TEST_CLUSTER=1 $(SWIFT) test --skip-build --disable-xctest --filter '^ClusterTests\.'
 
 test-sanitizers: test-deps test-python ## run all tests under the address and the thread sanitizer
 	Tests/Sanitizers/sanitizers.sh address

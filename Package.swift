@@ -80,6 +80,7 @@ let package = Package(
                 "CSQLiteSettings", "CPostgreSQL", "HubCore", "HubCrypto", "HubJSON", "HubDefinitions", "HubDelivery", grdb,
             ],
             swiftSettings: strict),
+        .target(name: "HubScaleOut", dependencies: ["COpenSSL", "HubCore", "HubCrypto"], swiftSettings: strict + optimised),
         .target(
             name: "HubAPI",
             dependencies: ["HubCore", "HubCrypto", "HubJSON", "PusherProtocol", "HubChannels", "HubDefinitions", "HubDelivery"],
@@ -132,6 +133,12 @@ let package = Package(
             path: "Tests/DeliverySimulation", swiftSettings: strictTests + optimised),
         .executableTarget(
             name: "tandem-simulate", dependencies: ["DeliverySimulation"], path: "Tests/tandem-simulate", swiftSettings: strictTests),
+        .testTarget(
+            name: "HubScaleOutTests", dependencies: ["HubTesting", "HubCore", "HubScaleOut", "CertificateIssuing"],
+            swiftSettings: strictTests),
+        // Redis, and several nodes as one hub, on real servers; `make test-cluster`.
+        .testTarget(
+            name: "ClusterTests", dependencies: ["HubTesting", "HubCore", "HubScaleOut"], swiftSettings: strictTests),
         .testTarget(
             name: "HubDefinitionsTests", dependencies: ["HubTesting", "HubCore", "HubJSON", "HubYAML", "HubDefinitions"],
             swiftSettings: strictTests),

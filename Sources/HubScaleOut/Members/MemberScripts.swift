@@ -1,0 +1,159 @@
+/// The scripts that know who is where. An entry is there or not for each member and node, so a call whose answer was lost is made again.
+///
+/// The script that sees the first or the last also appends the announcement. So there is one for each change, however many nodes there are.
+///
+/// Keys, after the epoch:
+/// - `on:APP CHANNEL`, a hash, has user and node of every entry;
+/// - `users:APP CHANNEL`, a hash, has the number of nodes with entries of the user;
+/// - `list:APP CHANNEL`, a hash, has the info of each user whom the others know, those that linger included;
+/// - `counts:APP CHANNEL`, a hash, has the subscribers of each node;
+/// - `channels:APP`, a hash, has the subscribers of each channel that has some;
+/// - `members-of:NODE` and `channels-of:NODE`, sets, name everything that goes with the node.
+enum MemberScripts {
+    /// Functions of all scripts. `base` is the first part of the keys, `events` the stream.
+    private static let functions = """
+        local base, events = KEYS[3], KEYS[4]
+        local function now()
+          local time = redis.call('TIME')
+          return tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+        end
+        local function tell(kind, place, ...) return redis.call('XADD', events, '*', 'a', kind, 'p', place, ...) end
+        -- The last node's entry of the user goes; the others are told at once, or when `due` has come.
+        local function remove(place, user, node, due)
+          redis.call('SREM', base .. 'members-of:' .. node, place .. '\\0' .. user)
+          if redis.call('HDEL', base .. 'on:' .. place, user .. '\\0' .. node) == 0 then return end
+          if redis.call('HINCRBY', base .. 'users:' .. place, user, -1) > 0 then return end
+          redis.call('HDEL', base .. 'users:' .. place, user)
+          if due > 0 then
+            redis.call('ZADD', base .. 'leaving', due, place .. '\\0' .. user)
+          else
+            redis.call('HDEL', base .. 'list:' .. place, user)
+            tell('removed', place, 'u', user)
+          end
+        end
+        local function count(place, app, channel, node, number)
+          local counts = base .. 'counts:' .. place
+          local old, before = tonumber(redis.call('HGET', counts, node) or '0'), 0
+          for _, value in ipairs(redis.call('HVALS', counts)) do before = before + tonumber(value) end
+          local after = before - old + number
+          if number == 0 then
+            redis.call('HDEL', counts, node)
+            redis.call('SREM', base .. 'channels-of:' .. node, place)
+          else
+            redis.call('HSET', counts, node, number)
+            redis.call('SADD', base .. 'channels-of:' .. node, place)
+          end
+          if after == 0 then
+            redis.call('HDEL', base .. 'channels:' .. app, channel)
+          else
+            redis.call('HSET', base .. 'channels:' .. app, channel, after)
+          end
+          if before == 0 and after > 0 then tell('occupied', place) end
+          if before > 0 and after == 0 then tell('vacated', place) end
+          if before ~= after then tell('count', place, 'n', after) end
+        end
+
+        """
+
+    /// A user's entry of the node. ARGV: …, place, user, info, members at most, whether the list is wanted.
+    ///
+    /// Answers `full`, or the id of the stream's last entry and the list at that time: users and infos in turn.
+    static let join = RedisScript(
+        ScaleOutScripts.fence + functions + """
+            local place, user, info = ARGV[4], ARGV[5], ARGV[6]
+            local users = base .. 'users:' .. place
+            local isThere = redis.call('HEXISTS', users, user) == 1
+            if not isThere and redis.call('HLEN', users) >= tonumber(ARGV[7]) then return 'full' end
+            local lingers = redis.call('ZREM', base .. 'leaving', place .. '\\0' .. user) == 1
+            if not isThere and not lingers then
+              if info == '' then tell('added', place, 'u', user) else tell('added', place, 'u', user, 'i', info) end
+            end
+            redis.call('HSET', base .. 'list:' .. place, user, info)
+            if redis.call('HSET', base .. 'on:' .. place, user .. '\\0' .. ARGV[2], '') == 1 then
+              redis.call('HINCRBY', users, user, 1)
+              redis.call('SADD', base .. 'members-of:' .. ARGV[2], place .. '\\0' .. user)
+            end
+            local last = redis.call('XREVRANGE', events, '+', '-', 'COUNT', 1)[1]
+            local list = ARGV[8] == '1' and redis.call('HGETALL', base .. 'list:' .. place) or {}
+            return {last and last[1] or '0-0', list}
+            """)
+
+    /// Ends a user's entry of the node. ARGV: …, place, user, milliseconds of lingering.
+    static let leave = RedisScript(
+        ScaleOutScripts.fence + functions + """
+            local linger = tonumber(ARGV[6])
+            local isLarge = linger > 0 and redis.call('HLEN', base .. 'list:' .. ARGV[4]) > \(SharedMembers.promptMembersMax)
+            remove(ARGV[4], ARGV[5], ARGV[2], isLarge and now() + linger or 0)
+            return 'OK'
+            """)
+
+    /// The node's subscribers of a channel. ARGV: …, place, app, channel, number.
+    static let subscribers = RedisScript(
+        ScaleOutScripts.fence + functions + """
+            count(ARGV[4], ARGV[5], ARGV[6], ARGV[2], tonumber(ARGV[7]))
+            return 'OK'
+            """)
+
+    /// Tells of members whose time has come. ARGV: …, at most. Answers how many there were.
+    static let settle = RedisScript(
+        ScaleOutScripts.fence + functions + """
+            local due = redis.call('ZRANGEBYSCORE', base .. 'leaving', '-inf', now(), 'LIMIT', 0, tonumber(ARGV[4]))
+            for _, key in ipairs(due) do
+              local place, user = string.match(key, '^(.-)%z(.*)$')
+              redis.call('ZREM', base .. 'leaving', key)
+              redis.call('HDEL', base .. 'list:' .. place, user)
+              tell('removed', place, 'u', user)
+            end
+            return #due
+            """)
+
+    /// The node's sign of life. Answers nodes and their beats in turn, and the number of members that linger.
+    static let beat = RedisScript(
+        ScaleOutScripts.fence + functions + """
+            redis.call('HINCRBY', base .. 'beats', ARGV[2], 1)
+            redis.call('ZADD', base .. 'last-beats', now(), ARGV[2])
+            local lingering, sweeping = redis.call('ZCARD', base .. 'leaving'), redis.call('SMEMBERS', base .. 'sweeping')
+            return {redis.call('HGETALL', base .. 'beats'), lingering, sweeping}
+            """)
+
+    /// Declares a node dead: from here on its scripts are refused. ARGV: …, the dead one, its beat as it was seen.
+    static let declareDead = RedisScript(
+        ScaleOutScripts.fence + functions + """
+            if redis.call('HGET', base .. 'beats', ARGV[4]) ~= ARGV[5] then return 0 end
+            redis.call('HDEL', KEYS[2], ARGV[4])
+            redis.call('HDEL', base .. 'beats', ARGV[4])
+            redis.call('ZADD', base .. 'dead', now(), ARGV[4])
+            redis.call('ZREMRANGEBYSCORE', base .. 'dead', '-inf', now() - 86400000)
+            redis.call('SADD', base .. 'sweeping', ARGV[4])
+            tell('node', ARGV[4])
+            return 1
+            """)
+
+    /// Removes a piece of what a dead node left. ARGV: …, the dead one, at most, milliseconds until its members are removed,
+    /// further ones in large channels. Answers whether more is left.
+    static let sweep = RedisScript(
+        ScaleOutScripts.fence + functions + """
+            local node, most = ARGV[4], tonumber(ARGV[5])
+            if redis.call('SISMEMBER', base .. 'sweeping', node) == 0 then return 0 end
+            local last = tonumber(redis.call('ZSCORE', base .. 'last-beats', node) or now())
+            local members = redis.call('SRANDMEMBER', base .. 'members-of:' .. node, most)
+            for _, key in ipairs(members) do
+              local place, user = string.match(key, '^(.-)%z(.*)$')
+              local isLarge = redis.call('HLEN', base .. 'list:' .. place) > \(SharedMembers.promptMembersMax)
+              remove(place, user, node, last + tonumber(ARGV[6]) + (isLarge and tonumber(ARGV[7]) or 0))
+            end
+            local channels = redis.call('SRANDMEMBER', base .. 'channels-of:' .. node, most)
+            for _, place in ipairs(channels) do
+              local app, channel = string.match(place, '^(.-) (.*)$')
+              count(place, app, channel, node, 0)
+            end
+            if #members + #channels > 0 then return 1 end
+            redis.call('SREM', base .. 'sweeping', node)
+            redis.call('ZREM', base .. 'last-beats', node)
+            redis.call('HDEL', base .. 'numbers', node)
+            redis.call('DEL', base .. 'to:' .. node)
+            return 0
+            """)
+
+    static let all = [join, leave, subscribers, settle, beat, declareDead, sweep]
+}

@@ -1,0 +1,31 @@
+/// Names of the keys in Redis. All but one contain the epoch, so that nothing of an earlier memory is taken for today's.
+struct ScaleOutKeys: Sendable, Equatable {
+    let prefix: String
+    /// Value of the key `epoch`: a random word, and the id of the Redis process that it was written to.
+    let epoch: String
+
+    private var word: Substring { epoch.prefix { $0 != " " } }
+
+    static func epochKey(_ prefix: String) -> String { "\(prefix):epoch" }
+    var epochKey: String { Self.epochKey(prefix) }
+    /// Hash of the nodes: the number of each one's newest link.
+    var nodes: String { key("nodes") }
+    /// Nodes that were declared dead, by time.
+    var dead: String { key("dead") }
+    /// Hash of the nodes: the last number of each one's entries.
+    var numbers: String { key("numbers") }
+    /// Stream that all nodes read.
+    var events: String { key("events") }
+    /// Stream that one node reads.
+    func to(_ node: UInt64) -> String { key("to:\(node)") }
+    /// Hash of the nodes: a number that grows while the node lives.
+    var beats: String { key("beats") }
+    /// The nodes by the time of their last beat, in milliseconds of Redis' clock.
+    var lastBeats: String { key("last-beats") }
+    /// Members that are gone, by the time at which the others are told: app, channel and user.
+    var leaving: String { key("leaving") }
+    /// First part of the keys that scripts put together, with a colon.
+    var base: String { "\(prefix):\(word):" }
+
+    private func key(_ name: String) -> String { "\(prefix):\(word):\(name)" }
+}

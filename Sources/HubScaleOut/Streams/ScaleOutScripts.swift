@@ -1,0 +1,42 @@
+/// The scripts that nodes call. Redis takes nothing back of a failed script, so each looks at everything before it writes.
+enum ScaleOutScripts {
+    /// Epoch of the memory: the one that is written down, if this process of Redis wrote it. KEYS: epoch. ARGV: run_id, candidate.
+    static let hello = RedisScript(
+        """
+        local value = redis.call('GET', KEYS[1])
+        if value and string.match(value, ' (.*)$') == ARGV[1] then return value end
+        value = ARGV[2] .. ' ' .. ARGV[1]
+        redis.call('SET', KEYS[1], value)
+        return value
+        """)
+
+    /// Number of a node's new link. KEYS: epoch, nodes, dead. ARGV: epoch, node.
+    static let open = RedisScript(
+        """
+        if redis.call('GET', KEYS[1]) ~= ARGV[1] then return redis.error_reply('\(ScriptRefusal.epoch) the memory was lost') end
+        if redis.call('ZSCORE', KEYS[3], ARGV[2]) then return redis.error_reply('\(ScriptRefusal.dead) the node was declared dead') end
+        return redis.call('HINCRBY', KEYS[2], ARGV[2], 1)
+        """)
+
+    /// The check before every write: KEYS: epoch, nodes, … ARGV: epoch, node, link, …
+    static let fence = """
+        if redis.call('GET', KEYS[1]) ~= ARGV[1] then return redis.error_reply('\(ScriptRefusal.epoch) the memory was lost') end
+        if redis.call('HGET', KEYS[2], ARGV[2]) ~= ARGV[3] then return redis.error_reply('\(ScriptRefusal.link) a later link is open') end
+
+        """
+
+    /// Appends a node's entries, but for those that it appended before. KEYS: …, numbers, events. ARGV: …, first number, payloads.
+    static let append = RedisScript(
+        fence + """
+            local known = tonumber(redis.call('HGET', KEYS[3], ARGV[2]) or '0')
+            local first = tonumber(ARGV[4])
+            for place = 5, #ARGV do
+              if first + place - 5 > known then redis.call('XADD', KEYS[4], '*', 'm', ARGV[place]) end
+            end
+            local last = first + #ARGV - 5
+            if last > known then redis.call('HSET', KEYS[3], ARGV[2], string.format('%.0f', last)) end
+            return 'OK'
+            """)
+
+    static let all = [hello, open, append] + MemberScripts.all
+}

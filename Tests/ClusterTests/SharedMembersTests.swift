@@ -1,0 +1,226 @@
+import HubCore
+import HubScaleOut
+import HubTesting
+import Testing
+
+/// A node of the tests that has members: what was announced, and what was answered.
+private final class Node: Sendable {
+    let redis: RedisNode
+    /// Nil where an epoch began.
+    private let told: Guarded<[Announcement?]>
+    private let answers: Guarded<[MemberAnswer]>
+    private let death = Guarded(false)
+
+    init(_ server: TestRedis, _ node: UInt64) throws {
+        let (told, answers, death) = (Guarded<[Announcement?]>([]), Guarded<[MemberAnswer]>([]), death)
+        (self.told, self.answers) = (told, answers)
+        redis = RedisNode(
+            try server.locator(), prefix: "test", node: node,
+            take: { news, _ in
+                told.withLock { told in
+                    for news in news {
+                        if case .announcement(let announcement) = news { told.append(announcement) }
+                        if news == .newEpoch { told.append(nil) }
+                    }
+                }
+            }, answer: { batch in answers.withLock { $0 += batch } }, onDeath: { death.withLock { $0 = true } })
+    }
+
+    var isDead: Bool { death.withLock { $0 } }
+
+    /// `+user`, `-user` and other events of a channel in the present epoch, in order.
+    func events(_ channel: String) -> [String] {
+        let all = told.withLock { $0 }
+        return all[(all.lastIndex { $0 == nil }.map { $0 + 1 } ?? 0)...].compactMap(\.self).filter { $0.place?.channel == channel }
+            .compactMap { told in
+                switch told.event {
+                case .added(let user, _): "+\(user)"
+                case .removed(let user): "-\(user)"
+                case .occupied: "occupied"
+                case .vacated: "vacated"
+                case .count(let count): "\(count)"
+                case .dead: nil
+                }
+            }
+    }
+
+    var allAnswers: [MemberAnswer] { answers.withLock { $0 } }
+
+    func join(_ channel: String, _ user: String, info: String? = nil, max: Int = 100, wantsList: Bool = false) {
+        redis.members.join(Self.place(channel), user: user, info: info.map { Array($0.utf8) }, membersMax: max, wantsList: wantsList)
+        redis.members.flush()
+    }
+
+    func leave(_ channel: String, _ user: String, linger: Int = 0) {
+        redis.members.leave(Self.place(channel), user: user, lingerMilliseconds: linger)
+        redis.members.flush()
+    }
+
+    func subscribers(_ channel: String, _ count: Int) {
+        redis.members.setSubscribers(Self.place(channel), count)
+        redis.members.flush()
+    }
+
+    static func place(_ channel: String) -> MemberPlace { MemberPlace(app: "1", channel: channel) }
+
+    /// Users of the last list that was answered for the channel.
+    func list(_ channel: String) -> [String]? {
+        allAnswers.reversed().lazy.compactMap { answer -> [String]? in
+            if case .admitted(Self.place(channel), _, _, let list?) = answer { list.map(\.user).sorted() } else { nil }
+        }.first
+    }
+}
+
+@Suite("Members of several nodes", .enabled(if: TestRedis.isWanted), .timeLimit(.minutes(4)))
+struct SharedMembersTests {
+    /// Runs `body` with started nodes. A node whose place is in `stopped` never beats again after its start.
+    private func with(
+        _ server: TestRedis, _ count: Int, stopped: Set<Int> = [], _ body: ([Node]) async throws -> Void
+    ) async throws {
+        let nodes = try (1...count).map { try Node(server, UInt64($0)) }
+        for node in nodes { try await node.redis.start() }
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for (place, node) in nodes.enumerated() where !stopped.contains(place) { group.addTask { await node.redis.run() } }
+            try await body(nodes)
+            group.cancelAll()
+        }
+        for node in nodes { await node.redis.close() }
+    }
+
+    @Test("a user on several nodes is added once and removed once")
+    func once() async throws {
+        try await with(try TestRedis(), 3) { nodes in
+            for node in nodes { node.join("presence-a", "ann", info: "{}") }
+            try await eventually("all are admitted") { nodes.allSatisfy { !$0.allAnswers.isEmpty } }
+            nodes[1].join("presence-a", "bob", wantsList: true)
+            try await eventually("bob is admitted") { nodes[1].list("presence-a") == ["ann", "bob"] }
+            for node in nodes { node.leave("presence-a", "ann") }
+            nodes[0].join("presence-a", "last")
+            for node in nodes {
+                try await eventually("the last one is told") { node.events("presence-a").contains("+last") }
+                try await eventually("ann is gone") { node.events("presence-a").contains("-ann") }
+                #expect(node.events("presence-a").filter { $0 != "+last" } == ["+ann", "+bob", "-ann"])
+            }
+        }
+    }
+
+    @Test("subscribers are counted over all nodes, with one first and one last")
+    func counted() async throws {
+        try await with(try TestRedis(), 2) { nodes in
+            nodes[0].subscribers("a", 2)
+            try await eventually("2") { nodes[1].events("a") == ["occupied", "2"] }
+            nodes[1].subscribers("a", 3)
+            try await eventually("5") { nodes[0].events("a").last == "5" }
+            nodes[0].subscribers("a", 0)
+            try await eventually("3") { nodes[1].events("a").last == "3" }
+            nodes[1].subscribers("a", 0)
+            try await eventually("none") { nodes[0].events("a") == ["occupied", "2", "5", "3", "vacated", "0"] }
+        }
+    }
+
+    @Test("the last place of a channel has one taker, whoever asks")
+    func full() async throws {
+        try await with(try TestRedis(), 3) { nodes in
+            nodes[0].join("presence-a", "first", max: 2)
+            try await eventually("the first one is there") { nodes[2].events("presence-a") == ["+first"] }
+            for (place, node) in nodes.enumerated() { node.join("presence-a", "user-\(place)", max: 2) }
+            try await eventually("all are answered") { nodes.reduce(0) { $0 + $1.allAnswers.count } == 4 }
+            let refused = nodes.flatMap(\.allAnswers).count { if case .full = $0 { true } else { false } }
+            #expect(refused == 2)
+            // A member's further node needs no place.
+            nodes[2].join("presence-a", "first", max: 2)
+            try await eventually("the member is admitted again") {
+                nodes[2].allAnswers.contains { if case .admitted(_, "first", _, _) = $0 { true } else { false } }
+            }
+        }
+    }
+
+    @Test("random comings and goings end as the nodes wish, and every user comes and goes in turn, also over an emptied Redis")
+    func storm() async throws {
+        let server = try TestRedis()
+        try await with(server, 3) { nodes in
+            var random = SeededRandom(state: 42)
+            var present: [Set<String>] = [[], [], []]
+            for step in 0..<3_000 {
+                let place = Int(random.next() % 3)
+                let user = "user-\(random.next() % 20)"
+                if present[place].remove(user) != nil {
+                    nodes[place].leave("presence-a", user)
+                } else {
+                    present[place].insert(user)
+                    nodes[place].join("presence-a", user)
+                }
+                if step == 1_500 {
+                    server.end()
+                    try server.start()
+                }
+                if step % 10 == 0 { try await Task.sleep(for: .milliseconds(1)) }
+            }
+            let expected = Set(present.joined())
+            // The list is as all nodes wish once their wishes have arrived.
+            var asked = 0
+            try await eventually("the list is as wished") {
+                nodes[0].leave("presence-a", "asker")
+                nodes[0].join("presence-a", "asker", wantsList: true)
+                asked += 1
+                return nodes[0].list("presence-a").map(Set.init) == expected.union(["asker"])
+            }
+            nodes[0].leave("presence-a", "asker")
+            nodes[0].join("presence-b", "end")
+            for node in nodes {
+                try await eventually("the end is told") { node.events("presence-b") == ["+end"] }
+                var there: Set<String> = []
+                for event in node.events("presence-a") where !event.hasSuffix("asker") {
+                    let user = String(event.dropFirst())
+                    if event.hasPrefix("+") {
+                        #expect(there.insert(user).inserted, "\(event)")
+                    } else {
+                        #expect(there.remove(user) != nil, "\(event)")
+                    }
+                }
+                #expect(there == expected)
+            }
+        }
+    }
+
+    @Test("a node that stands still is declared dead: its members are removed once, but for those who are elsewhere or come back")
+    func dead() async throws {
+        try await with(try TestRedis(), 3, stopped: [2]) { nodes in
+            for user in ["here", "back", "gone"] { nodes[2].join("presence-a", user) }
+            nodes[0].join("presence-a", "here")
+            nodes[2].subscribers("a", 7)
+            nodes[0].subscribers("a", 1)
+            try await eventually("all are there") { nodes[1].events("presence-a").count == 3 && nodes[1].events("a").last == "8" }
+            try await eventually("the count falls: the node was declared dead") { nodes[1].events("a").last == "1" }
+            nodes[1].join("presence-a", "back")
+            try await eventually("gone is told") { nodes[1].events("presence-a").contains("-gone") }
+            nodes[1].join("presence-a", "end")
+            try await eventually("the end is told") { nodes[0].events("presence-a").contains("+end") }
+            #expect(Set(nodes[0].events("presence-a")) == ["+here", "+back", "+gone", "-gone", "+end"])
+            #expect(nodes[0].events("presence-a").count == 5)
+            #expect(nodes[0].redis.figures.declaredDead + nodes[1].redis.figures.declaredDead == 1)
+            // The dead node wakes up and learns of it.
+            let woken = Task { await nodes[2].redis.run() }
+            try await eventually("the node knows that it is dead") { nodes[2].isDead }
+            await woken.value
+            nodes[2].join("presence-a", "ghost")
+            nodes[1].join("presence-b", "end")
+            try await eventually("the end is told again") { nodes[0].events("presence-b") == ["+end"] }
+            #expect(!nodes[0].events("presence-a").contains("+ghost"))
+        }
+    }
+
+    @Test("who lingers in a large channel and comes back is told to nobody")
+    func lingering() async throws {
+        try await with(try TestRedis(), 2) { nodes in
+            for number in 0...SharedMembers.promptMembersMax { nodes[0].join("presence-a", "user-\(number)", max: 1_000) }
+            try await eventually("all are there") { nodes[1].events("presence-a").count == SharedMembers.promptMembersMax + 1 }
+            nodes[0].leave("presence-a", "user-1", linger: 600_000)
+            nodes[0].leave("presence-a", "user-2", linger: 1)
+            try await eventually("the second is told") { nodes[1].events("presence-a").last == "-user-2" }
+            nodes[1].join("presence-a", "user-1", max: 1_000, wantsList: true)
+            try await eventually("the first is back") { nodes[1].list("presence-a")?.contains("user-1") == true }
+            #expect(nodes[1].events("presence-a").count == SharedMembers.promptMembersMax + 2)
+        }
+    }
+}
