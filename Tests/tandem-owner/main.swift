@@ -44,10 +44,11 @@ func write(_ name: String, _ writer: String, _ store: PostgresStore) async {
     let event = EventRecord(
         id: id, app: "1", channel: "partition-\(partition)", name: name, data: "{}", policy: .critical, committedAt: now,
         expiresAt: now + 60_000)
-    let push = PushRecord(nid: id, event: id, app: "1", user: "u", device: "d", state: .waiting, reason: "absent", dueAt: now)
     do {
-        // Equal rows count like others, and one of them is written.
-        let pushes = name == "large" ? Array(repeating: push, count: largeRows) : []
+        let pushes = (0..<(name == "large" ? largeRows : 0)).map { place in
+            PushRecord(
+                nid: "\(id):\(place)", event: id, app: "1", user: "\(place)", device: "d", state: .waiting, reason: "absent", dueAt: now)
+        }
         _ = try await store.commit([EventCommit(event, pushes)], answers: [], scheduled: [])
         say("answered", id)
     } catch {
