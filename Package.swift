@@ -89,7 +89,7 @@ let package = Package(
             name: "HubServer",
             dependencies: [
                 "CMemory", "HubCore", "HubCrypto", "HubJSON", "PusherProtocol", "HubTransport", "HubChannels", "HubDefinitions",
-                "HubDelivery", "HubConfiguration", "HubOutbox", "HubPush", "HubWebhooks", "HubStorage", "HubAPI", logging,
+                "HubDelivery", "HubConfiguration", "HubOutbox", "HubPush", "HubWebhooks", "HubStorage", "HubScaleOut", "HubAPI", logging,
             ], swiftSettings: strict),
         // Certificates of the simulators and of tests.
         .target(name: "CertificateIssuing", dependencies: ["HubCrypto", "COpenSSL"], swiftSettings: strict),

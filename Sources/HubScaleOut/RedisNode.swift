@@ -1,4 +1,4 @@
-internal import HubCore
+package import HubCore
 internal import Synchronization
 
 /// This node at one Redis server: its messages, its members, and its sign of life among the other nodes. Any thread.
@@ -33,7 +33,7 @@ package final class RedisNode: Sendable {
     ///   - onDeath: the other nodes have declared this one dead. Nothing of it is in Redis any more.
     package init(
         _ locator: RedisLocator, prefix: String, node: UInt64,
-        take: @escaping @Sendable (_ news: [StreamNews], _ position: StreamID) -> Void,
+        take: @escaping @Sendable (_ news: [NodeNews], _ position: StreamID) -> Void,
         answer: @escaping @Sendable ([MemberAnswer]) -> Void, onDeath: @escaping @Sendable () -> Void
     ) {
         let writer = RedisLink(
@@ -60,6 +60,9 @@ package final class RedisNode: Sendable {
             return figures
         }
     }
+
+    /// The other nodes whose beats are there.
+    package var living: [UInt64] { state.withLock { $0.watch.living } }
 
     /// Connects and beats for the first time.
     /// - Throws: why Redis cannot be the backplane, or does not answer.

@@ -75,16 +75,16 @@ extension Server {
         let note: @Sendable (StorageError) -> Void = { problem in
             logger.error("a stored delivery could not be read", metadata: ["error": "\(problem)"])
         }
-        guard configuration.backplane.value == .local else {
-            throw ServerError(.badConfiguration, "backplane: redis:// is not in force in this version; write backplane: local")
-        }
         do {
             switch configuration.store.value {
             case .sqlite(let path):
                 let lock = try StoreLock(store: path)
                 return (try SQLiteStore(path: path, time: time, onUnreadableRow: note), lock)
             case .postgres(let address):
-                return (try await PostgresStore(address: address, time: time, onUnreadableRow: note), nil)
+                return (
+                    try await PostgresStore(
+                        address: address, time: time, isAlone: configuration.backplane.value == .local, onUnreadableRow: note), nil
+                )
             }
         } catch {
             throw ServerError(error.code == .inUse ? .badConfiguration : .failed, "\(error)")

@@ -47,6 +47,9 @@ package final class Server: Sendable {
     private let listenerTask: Task<Void, Never>
     let apps: AppService
     private let appsTask: Task<Void, Never>
+    /// Nil for a single node.
+    private let nodes: Nodes?
+    private let nodesTask: Task<Void, Never>
 
     /// Binds, starts all parts, and accepts connections. Events that a crash left open are recovered before the first connection.
     /// - Throws: `badConfiguration` for unusable files or a store in use, `failed` for all other errors.
@@ -109,6 +112,7 @@ package final class Server: Sendable {
             let operators = OperatorAPI(
                 credential: configuration.operatorCredential.map { ($0.key, $0.secret) }, apps: apps, time: time)
             let webhooks = try Self.webhooks(configuration, store: store, time: time, logger: logger)
+            let nodes = try Self.nodes(configuration, directory: directory, process: process, ports: ports, logger: logger)
             let accepted = Acceptor.Counts()
             let collector = MetricsCollector(
                 ports: ports, accepted: accepted, delivery: delivery, outbox: outbox, gateway: gateway, pushReports: pushReports,
@@ -123,7 +127,7 @@ package final class Server: Sendable {
                     relief: delivery.relief)
                 let engine = ChannelEngine(
                     loop: loop.index, loopCount: ports.count, directory: directory, process: process, sink: engineOfLoop, time: time,
-                    traits: delivery.traits, post: { loop, message in ports.post(message, to: loop) })
+                    traits: delivery.traits, nodes: nodes?.exchange, post: { loop, message in ports.post(message, to: loop) })
                 let router = Router(
                     engine: engine, delivery: delivery, schedule: scheduled, answers: answers,
                     survey: ChannelSurvey(loopCount: ports.count) { ports.post($1, to: $0) },
@@ -154,6 +158,8 @@ package final class Server: Sendable {
             appsTask = Task { await apps.run() }
             try await outbox.resume()
             try await webhooks?.resume()
+            try await nodes?.start()
+            nodesTask = Task { await nodes?.run() }
             acceptor = try Acceptor(
                 socket, loops: loops.handles, quietSeconds: options.requestTimeoutSeconds, proxy: Self.proxyDoor(configuration),
                 counts: accepted)
@@ -165,6 +171,9 @@ package final class Server: Sendable {
             self.scheduled = scheduled
             self.apps = apps
             self.webhooks = webhooks
+            self.nodes = nodes
+        } catch let error as ServerError {
+            throw error
         } catch {
             throw ServerError(.failed, "\(error)")
         }
@@ -222,6 +231,8 @@ package final class Server: Sendable {
         gateway.shutdown(grace: .seconds(1))
         await answerRequests(until: began + .seconds(Self.stopSecondsMax))
         _ = await webhooksStopped
+        await nodes?.close()
+        await nodesTask.value
         loops.stop()
         do { try await store.close() } catch { logger.error("the store did not close", metadata: ["error": "\(error)"]) }
     }

@@ -7,10 +7,10 @@ import Testing
 private final class Node: Sendable {
     let redis: RedisNode
     var stream: EventStream { redis.events }
-    private let news: Guarded<[StreamNews]>
+    private let news: Guarded<[NodeNews]>
 
     init(_ locator: RedisLocator, _ node: UInt64) {
-        let news = Guarded<[StreamNews]>([])
+        let news = Guarded<[NodeNews]>([])
         self.news = news
         redis = RedisNode(
             locator, prefix: "test", node: node, take: { batch, _ in news.withLock { $0 += batch } }, answer: { _ in }, onDeath: {})

@@ -39,7 +39,7 @@ private final class Node: Sendable {
                 case .occupied: "occupied"
                 case .vacated: "vacated"
                 case .count(let count): "\(count)"
-                case .dead: nil
+                case .dead, .info: nil
                 }
             }
     }
@@ -47,7 +47,8 @@ private final class Node: Sendable {
     var allAnswers: [MemberAnswer] { answers.withLock { $0 } }
 
     func join(_ channel: String, _ user: String, info: String? = nil, max: Int = 100, wantsList: Bool = false) {
-        redis.members.join(Self.place(channel), user: user, info: info.map { Array($0.utf8) }, membersMax: max, wantsList: wantsList)
+        redis.members.join(Self.place(channel), user: user, info: info.map { Array($0.utf8) }, membersMax: max, ticket: 0)
+        if wantsList { redis.members.list(Self.place(channel), ticket: 0) }
         redis.members.flush()
     }
 
@@ -66,7 +67,7 @@ private final class Node: Sendable {
     /// Users of the last list that was answered for the channel.
     func list(_ channel: String) -> [String]? {
         allAnswers.reversed().lazy.compactMap { answer -> [String]? in
-            if case .admitted(Self.place(channel), _, _, let list?) = answer { list.map(\.user).sorted() } else { nil }
+            if case .list(Self.place(channel), _, _, let list) = answer { list.map(\.user).sorted() } else { nil }
         }.first
     }
 }

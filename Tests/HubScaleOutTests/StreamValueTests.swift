@@ -1,3 +1,4 @@
+import HubCore
 import HubScaleOut
 import HubTesting
 import Testing

@@ -77,8 +77,15 @@ struct EventsResource {
         if requests.contains(where: { $0.channels.contains(where: delivery.isDefined) }) {
             return submit(requests, app: app, form, later: later)
         }
-        for request in requests { engine.publish(Self.publication(request, app: app, engine: engine)) }
         let plain = requests.map { _ in PublishOutcome(events: []) }
+        if let nodes = engine.nodes {
+            nodes.publish(requests.map { Self.event($0, app: app) }) { [survey] isOnItsWay in
+                guard isOnItsWay else { return later(Self.interrupted) }
+                Self.count(requests, app: app, survey: survey) { later(Self.response(requests, plain, counts: $0, form)) }
+            }
+            return nil
+        }
+        for request in requests { engine.publish(Self.publication(request, app: app, engine: engine)) }
         if requests.allSatisfy({ $0.attributes.isEmpty }) { return Self.response(requests, plain, counts: [:], form) }
         Self.count(requests, app: app, survey: survey) { counts in later(Self.response(requests, plain, counts: counts, form)) }
         return nil
@@ -90,6 +97,18 @@ struct EventsResource {
             frames: ServerEvent.eventFrames(name: request.name, channels: request.channels, data: request.data),
             excluded: request.excludedSocketID.flatMap(engine.connection(socketID:)),
             cacheOrder: request.channels.contains { $0.kind.isCache } ? engine.directory.nextOrder() : nil, arrivedAt: engine.arrivedAt)
+    }
+
+    private static func event(_ request: PublishRequest, app: App) -> NodeMessage.Event {
+        NodeMessage.Event(
+            app: app.id, name: request.name, channels: request.channels, data: request.data, excluded: request.excludedSocketID)
+    }
+
+    /// The way to the other nodes did not take the event in time.
+    private static var interrupted: HTTPResponse {
+        var response = HTTPResponse.error(503, "the way to the other nodes is interrupted: try again in a moment")
+        response.headers.append(("Retry-After", "1"))
+        return response
     }
 
     private func submit(

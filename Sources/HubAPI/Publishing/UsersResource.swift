@@ -7,13 +7,19 @@ struct UsersResource {
     let engine: ChannelEngine
 
     /// Ends the user's signed-in connections. Succeeds even if there are none.
-    func terminate(_ request: HTTPRequest, app: App, user: String) -> HTTPResponse {
+    func terminate(_ request: HTTPRequest, app: App, user: String, later: @escaping @Sendable (HTTPResponse) -> Void) -> HTTPResponse? {
         guard request.method == "POST" else { return .methodNotAllowed(request, "POST") }
         guard user.unicodeScalars.count <= UserLimits().userIDCharactersMax else {
             return .error(400, "a user id has at most \(UserLimits().userIDCharactersMax) characters")
         }
-        engine.terminate(app: app, user: user)
-        return .json([:])
+        guard let nodes = engine.nodes else {
+            engine.terminate(app: app, user: user)
+            return .json([:])
+        }
+        nodes.terminate(app: app, user: user) { isDone in
+            later(isDone ? .json([:]) : .error(503, "a node of the hub has not answered: try again in a moment"))
+        }
+        return nil
     }
 
     /// The user in `/users/{user}/terminate_connections`, a path of the Python library without `/apps/{app}`; nil for every other path.

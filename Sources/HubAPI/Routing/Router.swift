@@ -78,7 +78,7 @@ package final class Router {
         let components = Self.components(request.path)
         if components.first == OperatorAPI.root { return operators.respond(to: request, components, later: later) }
         // A reverse proxy may leave its own prefix.
-        if let user = UsersResource.userWithoutApp(components) { return terminate(request, user: user) }
+        if let user = UsersResource.userWithoutApp(components) { return terminate(request, user: user, later: later) }
         if let apps = components.firstIndex(of: "apps"), apps + 1 < components.count {
             return app(request, id: components[apps + 1], Array(components[(apps + 2)...]), later: later)
         }
@@ -138,7 +138,7 @@ package final class Router {
             guard method == "GET" else { return methodNotAllowed(request, "GET, HEAD") }
             return .json(["connections": .int(Int64(engine.directory.connectionCount(app)))])
         case ("users", 3...) where path.last == "terminate_connections":
-            return users.terminate(request, app: app, user: path[1..<path.count - 1].joined(separator: "/"))
+            return users.terminate(request, app: app, user: path[1..<path.count - 1].joined(separator: "/"), later: later)
         default:
             let backend = backend
             var request = request
@@ -159,10 +159,10 @@ package final class Router {
     }
 
     /// The Python library's path has no app, so the key names it.
-    private func terminate(_ request: HTTPRequest, user: String) -> HTTPResponse {
+    private func terminate(_ request: HTTPRequest, user: String, later: @escaping @Sendable (HTTPResponse) -> Void) -> HTTPResponse? {
         guard let key = request.parameter("auth_key") else { return .error(401, "Missing parameter: auth_key") }
         guard let app = engine.apps.app(key: key) else { return .error(401, "Unknown auth_key") }
-        return refusal(of: request, for: app) ?? users.terminate(request, app: app, user: user)
+        return refusal(of: request, for: app) ?? users.terminate(request, app: app, user: user, later: later)
     }
 
     private func channelRoute(

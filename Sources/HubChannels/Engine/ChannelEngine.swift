@@ -24,6 +24,8 @@ package final class ChannelEngine {
     /// A channel's traits by its definition. Nil: no definition, and delivery gets no reports about the channel.
     let traits: (ChannelName) -> ChannelTraits?
     private let process: ProcessTag
+    /// The messages between this node and the others; nil where there are none.
+    package let nodes: NodeExchange?
     let time: any TimeSource
     private let writesPerPieceMax: Int
     /// The last flush continued a turn, and announced nothing new.
@@ -102,10 +104,11 @@ package final class ChannelEngine {
     ///   - process: the same for all loops.
     ///   - writesPerPieceMax: connections written to before the loop serves other sockets.
     ///   - traits: a channel's traits by the definitions in force; nil without a definition.
+    ///   - nodes: the messages between this node and the others, connected; nil: there are no others.
     ///   - post: sends a message to another loop's engine.
     package init(
         loop: Int, loopCount: Int, directory: AppDirectory, process: ProcessTag, sink: any DeliverySink, time: any TimeSource,
-        writesPerPieceMax: Int = FanOut.writesPerPieceMax, traits: @escaping (ChannelName) -> ChannelTraits?,
+        writesPerPieceMax: Int = FanOut.writesPerPieceMax, traits: @escaping (ChannelName) -> ChannelTraits?, nodes: NodeExchange? = nil,
         post: @escaping (_ loop: Int, EngineMessage) -> Void
     ) {
         precondition((0..<loopCount).contains(loop) && writesPerPieceMax > 0, "loop \(loop) of \(loopCount), \(writesPerPieceMax) writes")
@@ -113,6 +116,7 @@ package final class ChannelEngine {
         self.loopCount = loopCount
         self.directory = directory
         self.process = process
+        self.nodes = nodes
         self.sink = sink
         self.time = time
         self.writesPerPieceMax = writesPerPieceMax
@@ -122,7 +126,7 @@ package final class ChannelEngine {
         appsVersion = directory.version
         apps = directory.table
         facts = FactLog(kinds: apps.apps.map(\.factKinds))
-        home = HomeRegistry(loopCount: loopCount, apps: apps.apps, facts: facts)
+        home = HomeRegistry(loopCount: loopCount, apps: apps.apps, facts: facts, backplane: nodes?.backplane)
     }
 
     // MARK: Connections
@@ -318,6 +322,7 @@ package final class ChannelEngine {
             closeDismissed()
             announcePresence()
             announceCounts()
+            if nodes != nil { home.endTurnOfNodes(now: time.monotonicNanoseconds) }
             sendReceiptPings()
             latency.goOut()
         }
@@ -366,6 +371,11 @@ package final class ChannelEngine {
         case .readmit(let app, let channel, let user): readmit(app: app, channel: channel, user: user)
         case .bound(let connection, let channel): bound(connection, channel: channel)
         case .terminate(let app, let user): endConnections(app: app, user: user)
+        case .heard(let report): home.heard(report, now: time.monotonicNanoseconds) { apps.app(id: $0)?.index }
+        case .answered(let answer):
+            for (membership, refusal) in home.answered(answer, app: { apps.app(id: $0)?.index }) {
+                send(.refused(membership, refusal), to: membership.connection.loop)
+            }
         case .query(let question): question(home)
         }
     }

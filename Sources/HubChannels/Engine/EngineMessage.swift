@@ -97,6 +97,10 @@ package enum EngineMessage: Sendable {
     case bound(ConnectionID, channel: ChannelName?)
     /// To every loop: the app ends all connections of the user.
     case terminate(app: Int, user: String)
+    /// From the way between the nodes: what was heard there.
+    case heard(NodeReport)
+    /// From the way between the nodes: an answer to the home of the place.
+    case answered(MemberAnswer)
     /// A question about channels that this loop is home of.
     case query(@Sendable (HomeRegistry) -> Void)
 
@@ -118,5 +122,9 @@ package enum EngineMessage: Sendable {
         package let reason: String
         /// HTTP-like status for `pusher:subscription_error`.
         package let status: Int
+
+        static func full(_ channel: ChannelName, membersMax: Int) -> JoinRefusal {
+            JoinRefusal(reason: "The channel \(channel.text) has its maximum of \(membersMax) members", status: 403)
+        }
     }
 }

@@ -7,10 +7,16 @@ package import PusherProtocol
 /// The fan-out touches no shared state.
 package final class HomeRegistry {
     /// A class, so that the member list changes in place. A copy per join would make filling a channel quadratic.
-    private final class HomeChannel {
+    final class HomeChannel {
         /// Subscribers per loop.
         var subscribers: [Int]
         var presence: Presence?
+        /// Members over all nodes, where there are several.
+        var shared: SharedPresence?
+        /// Subscribers over all nodes, as they were told.
+        var countOfNodes = 0
+        /// Members that the channel may have, for refusals.
+        var membersMax = 0
         /// Joins accepted during this turn, not acknowledged yet.
         var arrivals: [EngineMessage.Membership] = []
         /// Member of `unsettled`.
@@ -39,23 +45,27 @@ package final class HomeRegistry {
         func takeEdges(now: UInt64) -> Presence.Edges? { presence?.takeEdges(now: now) }
     }
 
-    private var channels: [ChannelKey: HomeChannel] = [:]
+    var channels: [ChannelKey: HomeChannel] = [:]
     /// Channels with a changed number of subscribers, not announced yet.
-    private var changedCounts: Set<ChannelKey> = []
+    var changedCounts: Set<ChannelKey> = []
     /// Presence channels with changes during this turn.
     private var unsettled: [ChannelKey] = []
     /// Presence channels with lingering members.
     private var lingering: Set<ChannelKey> = []
-    private let loopCount: Int
+    /// Knowledge of the other nodes; nil where there are none.
+    var nodes: HomeOfNodes?
+    let loopCount: Int
     /// The apps in force, by index.
     var apps: [App]
-    private let facts: FactLog
+    let facts: FactLog
 
     /// Above this many subscribers, counts are announced once per `countSeconds` at most.
     static let promptCountsMax = 100
     static let countSeconds: UInt64 = 5
 
-    init(loopCount: Int, apps: [App], facts: FactLog) {
+    /// - Parameter backplane: the way to the other nodes; nil: there are none.
+    init(loopCount: Int, apps: [App], facts: FactLog, backplane: (any Backplane)? = nil) {
+        nodes = backplane.map { HomeOfNodes($0) }
         self.loopCount = loopCount
         self.apps = apps
         self.facts = facts
@@ -100,9 +110,18 @@ package final class HomeRegistry {
         let after = home.total
         channels[key] = after == 0 ? nil : home
         guard before != after else { return }
+        if nodes != nil { return shareSubscribers(key, after) }
         noteOccupancy(key, before: before, after: after)
+        noteCount(key)
+    }
+
+    /// Notes that the subscribers are to be told their number.
+    func noteCount(_ key: ChannelKey) {
         // pusher-websocket-java decrypts every event of an encrypted channel, so these channels get no count.
-        if apps[app].subscriptionCount, !channel.kind.isEncrypted, channel.kind != .serverToUser { changedCounts.insert(key) }
+        guard apps[key.app].subscriptionCount, !key.name.kind.isEncrypted, !key.name.kind.isPresence, key.name.kind != .serverToUser else {
+            return
+        }
+        changedCounts.insert(key)
     }
 
     private func noteOccupancy(_ key: ChannelKey, before: Int, after: Int) {
@@ -124,13 +143,13 @@ package final class HomeRegistry {
         var announcements: [CountAnnouncement] = []
         for key in changedCounts {
             let channel = channels[key]
-            let count = channel?.total ?? 0
+            let count = (nodes == nil ? channel?.total : channel?.countOfNodes) ?? 0
             if count > Self.promptCountsMax, let toldAt = channel?.countToldAt, now < toldAt + Self.countSeconds * 1_000_000_000 {
                 continue
             }
             changedCounts.remove(key)
             channel?.countToldAt = now
-            facts.note(app: key.app, key.name, .subscriptionCount(count))
+            if nodes == nil { facts.note(app: key.app, key.name, .subscriptionCount(count)) }
             if let channel {
                 let frame = Frame.text(ServerEvent.subscriptionCount(channel: key.name, count: count))
                 announcements.append(CountAnnouncement(key: key, frame: frame, loops: channel.listeners))
@@ -143,11 +162,12 @@ package final class HomeRegistry {
     func join(_ membership: EngineMessage.Membership, _ member: PresenceMember, membersMax: Int) -> EngineMessage.JoinRefusal? {
         let key = ChannelKey(app: membership.app, name: membership.channel)
         let channel = channels[key] ?? HomeChannel(loopCount: loopCount)
-        let outcome = channel.presence(adding: membership.connection, as: member, membersMax: membersMax)
-        if outcome == .full {
-            let reason = "The channel \(membership.channel.text) has its maximum of \(membersMax) members"
-            return EngineMessage.JoinRefusal(reason: reason, status: 403)
+        if nodes != nil {
+            joinNodes(membership, member, membersMax: membersMax, channel, key)
+            return nil
         }
+        let outcome = channel.presence(adding: membership.connection, as: member, membersMax: membersMax)
+        if outcome == .full { return .full(membership.channel, membersMax: membersMax) }
         let before = channel.total
         channel.subscribers[membership.connection.loop] += 1
         channel.arrivals.append(membership)
@@ -163,6 +183,7 @@ package final class HomeRegistry {
     func leave(_ membership: EngineMessage.Membership, user: String, now: UInt64) {
         let key = ChannelKey(app: membership.app, name: membership.channel)
         let linger = apps[key.app].presenceLinger
+        if nodes != nil { return leaveNodes(membership, user: user, linger: linger, key) }
         let lingersUntil = linger > .zero ? now + UInt64(clamping: linger.milliseconds) * 1_000_000 : 0
         guard let channel = channels[key],
             let left = channel.presence?.leave(membership.connection, user: user, lingersUntil: lingersUntil), left != .unknown
@@ -175,7 +196,7 @@ package final class HomeRegistry {
         if channel.total == 0 { channels[key] = nil } else { noteUnsettled(channel, key) }
     }
 
-    private func noteUnsettled(_ channel: HomeChannel, _ key: ChannelKey) {
+    func noteUnsettled(_ channel: HomeChannel, _ key: ChannelKey) {
         guard !channel.isUnsettled else { return }
         channel.isUnsettled = true
         unsettled.append(key)
@@ -212,6 +233,7 @@ package final class HomeRegistry {
     private func settle(_ key: ChannelKey, now: UInt64) -> PresenceChange? {
         guard let channel = channels[key], channel.isUnsettled else { return nil }
         channel.isUnsettled = false
+        if nodes != nil { return settleNodes(channel, key) }
         guard let edges = channel.takeEdges(now: now) else { return nil }
         if channel.presence?.hasLingering == true { lingering.insert(key) } else { lingering.remove(key) }
         let arrivals = channel.arrivals
@@ -224,7 +246,7 @@ package final class HomeRegistry {
             acknowledgement: arrivals.isEmpty ? [] : Frame.text(ServerEvent.presenceSucceeded(channel: key.name, members: members)))
     }
 
-    private static func frames(_ edges: Presence.Edges, on channel: ChannelName) -> [[UInt8]] {
+    static func frames(_ edges: Presence.Edges, on channel: ChannelName) -> [[UInt8]] {
         let removed = edges.removed.map { Frame.text(ServerEvent.memberRemoved(channel: channel, userID: $0)) }
         let added = edges.added.map { Frame.text(ServerEvent.memberAdded(channel: channel, userID: $0.user, userInfo: $0.info)) }
         return (removed + added).reduce(into: [[UInt8]]()) { pieces, frame in

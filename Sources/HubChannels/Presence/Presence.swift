@@ -14,10 +14,8 @@ struct Presence {
     }
 
     private var members: [ExactText: Member] = [:]
-    /// Users with changes since the last `takeEdges`, in order.
-    private var touched: [ExactText] = []
-    /// Whether the other members know the user, per entry of `touched`.
-    private var wasTold: [ExactText: Bool] = [:]
+    /// Since the last `takeEdges`.
+    private var changes = PresenceChanges()
     /// Candidates for an announcement, by time; some may have returned.
     private var lingering: [(id: ExactText, until: UInt64)] = []
     private var lingeringCount = 0
@@ -35,7 +33,7 @@ struct Presence {
 
     /// Whether the counts are those of the members. Walks small channels only.
     private var isConsistent: Bool {
-        guard lingeringCount >= 0, lingeringCount <= lingering.count, touched.count == wasTold.count else { return false }
+        guard lingeringCount >= 0, lingeringCount <= lingering.count, changes.isConsistent else { return false }
         return holdsMany || members.values.count { $0.connections.isEmpty } == lingeringCount
     }
 
@@ -83,7 +81,7 @@ struct Presence {
         guard members[id]?.connections.isEmpty == true else { return .further }
         touch(id)
         // A member that joined within this turn is unknown to the others and needs no announcement.
-        if count > Self.promptMembersMax, lingersUntil > 0, wasTold[id] == true {
+        if count > Self.promptMembersMax, lingersUntil > 0, changes.wasTold(id) == true {
             members[id]?.lingersUntil = lingersUntil
             assert(lingering.last.map { $0.until <= lingersUntil } ?? true, "a member lingers until \(lingersUntil), before the last one")
             lingering.append((id, lingersUntil))
@@ -105,16 +103,7 @@ struct Presence {
     /// Net changes since the last call.
     mutating func takeEdges(now: UInt64) -> Edges {
         endLingering(now: now)
-        var edges = Edges()
-        for id in touched {
-            let wasTold = wasTold[id] == true
-            let member = members[id]
-            if let member, !wasTold { edges.added.append((id.text, member.info)) }
-            if member == nil, wasTold { edges.removed.append(id.text) }
-        }
-        touched.removeAll()
-        wasTold.removeAll()
-        return edges
+        return changes.take { id in (members[id] != nil, members[id]?.info) }
     }
 
     /// Members that left may still have to be announced.
@@ -134,11 +123,7 @@ struct Presence {
         assert(isConsistent, "\(members.count) members, \(lingeringCount) of them gone")
     }
 
-    private mutating func touch(_ id: ExactText) {
-        guard wasTold[id] == nil else { return }
-        wasTold[id] = members[id] != nil
-        touched.append(id)
-    }
+    private mutating func touch(_ id: ExactText) { changes.touch(id, isTold: members[id] != nil) }
 
     /// Members for an acknowledgement, including lingering ones, because their removal is still to be announced.
     func snapshot() -> [(id: String, info: [UInt8]?)] {

@@ -18,6 +18,10 @@ enum MemberScripts {
           return tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
         end
         local function tell(kind, place, ...) return redis.call('XADD', events, '*', 'a', kind, 'p', place, ...) end
+        local function last()
+          local entry = redis.call('XREVRANGE', events, '+', '-', 'COUNT', 1)[1]
+          return entry and entry[1] or '0-0'
+        end
         -- The last node's entry of the user goes; the others are told at once, or when `due` has come.
         local function remove(place, user, node, due)
           redis.call('SREM', base .. 'members-of:' .. node, place .. '\\0' .. user)
@@ -55,27 +59,34 @@ enum MemberScripts {
 
         """
 
-    /// A user's entry of the node. ARGV: …, place, user, info, members at most, whether the list is wanted.
+    /// A user's entry of the node. ARGV: …, place, user, info, members at most.
     ///
-    /// Answers `full`, or the id of the stream's last entry and the list at that time: users and infos in turn.
+    /// Answers `full`, or an id. A node that has read up to it knows of the member.
     static let join = RedisScript(
         ScaleOutScripts.fence + functions + """
             local place, user, info = ARGV[4], ARGV[5], ARGV[6]
-            local users = base .. 'users:' .. place
+            local users, list = base .. 'users:' .. place, base .. 'list:' .. place
             local isThere = redis.call('HEXISTS', users, user) == 1
             if not isThere and redis.call('HLEN', users) >= tonumber(ARGV[7]) then return 'full' end
             local lingers = redis.call('ZREM', base .. 'leaving', place .. '\\0' .. user) == 1
+            local id
             if not isThere and not lingers then
-              if info == '' then tell('added', place, 'u', user) else tell('added', place, 'u', user, 'i', info) end
+              id = tell('added', place, 'u', user, 'i', info)
+            elseif redis.call('HGET', list, user) ~= info then
+              id = tell('info', place, 'u', user, 'i', info)
             end
-            redis.call('HSET', base .. 'list:' .. place, user, info)
+            redis.call('HSET', list, user, info)
             if redis.call('HSET', base .. 'on:' .. place, user .. '\\0' .. ARGV[2], '') == 1 then
               redis.call('HINCRBY', users, user, 1)
               redis.call('SADD', base .. 'members-of:' .. ARGV[2], place .. '\\0' .. user)
             end
-            local last = redis.call('XREVRANGE', events, '+', '-', 'COUNT', 1)[1]
-            local list = ARGV[8] == '1' and redis.call('HGETALL', base .. 'list:' .. place) or {}
-            return {last and last[1] or '0-0', list}
+            return id or last()
+            """)
+
+    /// The members of a place, those that linger included. ARGV: …, place. Answers the id of the stream's end, and users and infos in turn.
+    static let list = RedisScript(
+        ScaleOutScripts.fence + functions + """
+            return {last(), redis.call('HGETALL', base .. 'list:' .. ARGV[4])}
             """)
 
     /// Ends a user's entry of the node. ARGV: …, place, user, milliseconds of lingering.
@@ -155,5 +166,5 @@ enum MemberScripts {
             return 0
             """)
 
-    static let all = [join, leave, subscribers, settle, beat, declareDead, sweep]
+    static let all = [join, list, leave, subscribers, settle, beat, declareDead, sweep]
 }

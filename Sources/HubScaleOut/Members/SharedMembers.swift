@@ -1,23 +1,5 @@
-internal import HubCore
+package import HubCore
 internal import Synchronization
-
-/// Answer of Redis to a node's new member.
-package enum MemberAnswer: Sendable, Equatable {
-    /// The user is a member, as all nodes know that have read up to the id. The list is as of that id; nil where nobody wanted it.
-    case admitted(MemberPlace, user: String, at: StreamID, list: [(user: String, info: [UInt8]?)]?)
-    /// The channel has its maximum of members.
-    case full(MemberPlace, user: String)
-
-    package static func == (one: MemberAnswer, other: MemberAnswer) -> Bool {
-        switch (one, other) {
-        case (.admitted(let place, let user, let id, let list), .admitted(let place2, let user2, let id2, let list2)):
-            place == place2 && user == user2 && id == id2 && list?.map(\.user) == list2?.map(\.user)
-                && list?.map(\.info) == list2?.map(\.info)
-        case (.full(let place, let user), .full(let place2, let user2)): place == place2 && user == user2
-        default: false
-        }
-    }
-}
 
 /// The members and subscribers that this node has, as Redis shall know them. Any thread.
 ///
@@ -31,10 +13,12 @@ package final class SharedMembers: Sendable {
     private enum Key: Hashable, Sendable {
         case member(MemberPlace, user: ExactText)
         case subscribers(MemberPlace)
+        case list(MemberPlace)
     }
 
     private enum Value: Sendable {
-        case member(info: [UInt8]?, membersMax: Int, wantsList: Bool)
+        case member(info: [UInt8]?, membersMax: Int, ticket: UInt64)
+        case list(ticket: UInt64)
         case noMember(lingerMilliseconds: Int)
         case subscribers(Int)
     }
@@ -55,10 +39,12 @@ package final class SharedMembers: Sendable {
     }
 
     /// The node has its first connection of the user in the place, or another info of theirs.
-    package func join(_ place: MemberPlace, user: String, info: [UInt8]?, membersMax: Int, wantsList: Bool) {
-        wish(
-            .member(place, user: ExactText(user)), .member(info: info, membersMax: membersMax, wantsList: wantsList), isAbsence: false)
+    package func join(_ place: MemberPlace, user: String, info: [UInt8]?, membersMax: Int, ticket: UInt64) {
+        wish(.member(place, user: ExactText(user)), .member(info: info, membersMax: membersMax, ticket: ticket), isAbsence: false)
     }
+
+    /// Asks for the list of the place's members.
+    package func list(_ place: MemberPlace, ticket: UInt64) { wish(.list(place), .list(ticket: ticket), isAbsence: true) }
 
     /// The node's last connection of the user in the place is gone.
     package func leave(_ place: MemberPlace, user: String, lingerMilliseconds: Int) {
@@ -101,8 +87,9 @@ package final class SharedMembers: Sendable {
         func script(_ script: RedisScript, _ words: [[UInt8]]) -> RedisCommand { script.call(keys: keys, greeting.credentials + words) }
         func word(_ text: some CustomStringConvertible) -> [UInt8] { Array(text.description.utf8) }
         return switch (key, value) {
-        case (.member(let place, let user), .member(let info, let membersMax, let wantsList)):
-            script(MemberScripts.join, [word(place), word(user.text), info ?? [], word(membersMax), word(wantsList ? 1 : 0)])
+        case (.member(let place, let user), .member(let info, let membersMax, _)):
+            script(MemberScripts.join, [word(place), word(user.text), info ?? [], word(membersMax)])
+        case (.list(let place), .list(_)): script(MemberScripts.list, [word(place)])
         case (.member(let place, let user), .noMember(let linger)):
             script(MemberScripts.leave, [word(place), word(user.text), word(linger)])
         case (.subscribers(let place), .subscribers(let count)):
@@ -124,9 +111,7 @@ package final class SharedMembers: Sendable {
                 if case .error = reply {
                     state.wishes.failed(entry.key)
                     succeeds = false
-                } else if state.wishes.succeeded(entry.key), case .member(let place, let user) = entry.key,
-                    let answer = Self.answer(place, user.text, reply)
-                {
+                } else if state.wishes.succeeded(entry.key), let answer = Self.answer(entry.key, entry.value, reply) {
                     answers.append(answer)
                 }
             }
@@ -136,17 +121,25 @@ package final class SharedMembers: Sendable {
         if succeeds { flush() }
     }
 
-    /// Nil for the answer to a leave.
-    private static func answer(_ place: MemberPlace, _ user: String, _ reply: RedisReply) -> MemberAnswer? {
-        if reply.text == "full" { return .full(place, user: user) }
-        guard let parts = reply.array, parts.count == 2, let id = parts[0].text.flatMap(StreamID.init), let words = parts[1].array else {
-            return nil
+    /// Nil for answers that nobody waits for.
+    private static func answer(_ key: Key, _ value: Value, _ reply: RedisReply) -> MemberAnswer? {
+        switch (key, value) {
+        case (.member(let place, let user), .member(_, _, let ticket)):
+            if reply.text == "full" { return .full(place, user: user.text, ticket: ticket) }
+            return reply.text.flatMap(StreamID.init).map { .admitted(place, user: user.text, ticket: ticket, at: $0) }
+        case (.list(let place), .list(let ticket)):
+            guard let parts = reply.array, parts.count == 2, let id = parts[0].text.flatMap(StreamID.init), let words = parts[1].array
+            else {
+                return nil
+            }
+            var list: [Member] = []
+            list.reserveCapacity(words.count / 2)
+            for place in stride(from: 0, to: words.count - 1, by: 2) {
+                guard let user = words[place].text, let info = words[place + 1].bytes else { continue }
+                list.append(Member(user: user, info: info.isEmpty ? nil : info))
+            }
+            return .list(place, ticket: ticket, at: id, list)
+        default: return nil
         }
-        var list: [(user: String, info: [UInt8]?)] = []
-        for place in stride(from: 0, to: words.count - 1, by: 2) {
-            guard let user = words[place].text, let info = words[place + 1].bytes else { continue }
-            list.append((user, info.isEmpty ? nil : info))
-        }
-        return .admitted(place, user: user, at: id, list: list.isEmpty ? nil : list)
     }
 }

@@ -33,6 +33,9 @@ package struct RedisAddress: Sendable, Equatable {
     /// Password of the sentinels.
     package var sentinelPassword: String?
 
+    /// Servers among which apps are spread.
+    package var shardCount: Int { sentinel == nil ? hosts.count : 1 }
+
     package static let standardPort: UInt16 = 6379
     package static let sentinelPort: UInt16 = 26379
 

@@ -2,18 +2,6 @@ internal import Dispatch
 internal import HubCore
 internal import Synchronization
 
-/// News that a node reads from one Redis, in the order of its stream. All nodes read the same.
-package enum StreamNews: Sendable, Equatable {
-    /// A message of a node, this one included.
-    case message(origin: UInt64, [UInt8])
-    /// Messages of a node are missing: the stream was trimmed before they were read.
-    case gap(origin: UInt64, missing: UInt64)
-    /// A change that a script told.
-    case announcement(Announcement)
-    /// Redis lost its memory, or another server took over. All that was said before may be lost.
-    case newEpoch
-}
-
 /// The stream of one Redis server: every message of every node, read by all nodes in one order, each exactly once. Any thread.
 ///
 /// A message whose answer was lost is appended again under its number. One that cannot be appended in time fails, and is given up.
@@ -49,7 +37,7 @@ package final class EventStream: Sendable {
     private let writer: RedisLink<NodeGreeting>
     private let state = Mutex(State())
     private let readQueue = DispatchQueue(label: "tandem.redis.read")
-    private let take: @Sendable (_ news: [StreamNews], _ position: StreamID) -> Void
+    private let take: @Sendable (_ news: [NodeNews], _ position: StreamID) -> Void
     private let started = ContinuousClock.now
 
     /// - Parameters:
@@ -57,7 +45,7 @@ package final class EventStream: Sendable {
     ///   - take: gets what was read, in order, with the place up to which it goes, on the stream's own thread.
     init(
         _ locator: RedisLocator, prefix: String, node: UInt64, writer: RedisLink<NodeGreeting>,
-        take: @escaping @Sendable (_ news: [StreamNews], _ position: StreamID) -> Void
+        take: @escaping @Sendable (_ news: [NodeNews], _ position: StreamID) -> Void
     ) {
         self.locator = locator
         self.prefix = prefix
@@ -282,8 +270,8 @@ package final class EventStream: Sendable {
                     "XREAD COUNT 1000 BLOCK 1000 STREAMS", texts: names + ["\(place.events)", "\(place.own)"]),
             ], deadline: .now + .seconds(2))
         guard try replies[0].value().text == place.keys.epoch else { throw .lost("its memory was lost") }
-        var news: [StreamNews] = []
-        let now = ContinuousClock.now
+        var news: [NodeNews] = []
+        let (now, before) = (ContinuousClock.now, place.events)
         for (name, entries) in try StreamEntry.read(try replies[1].value()) {
             guard let last = entries.last else { continue }
             if name == names[0] {
@@ -295,11 +283,12 @@ package final class EventStream: Sendable {
             for entry in entries { add(entry, in: place.keys.epoch, to: &news, &received, now) }
         }
         state.withLock { $0.lastReadAt = now }
-        if !news.isEmpty { take(news, place.events) }
+        // A newcomer may wait for the place of an entry that is no news.
+        if !news.isEmpty || place.events != before { take(news, place.events) }
     }
 
     private func add(
-        _ entry: StreamEntry, in epoch: String, to news: inout [StreamNews], _ received: inout ReceivedNumbers,
+        _ entry: StreamEntry, in epoch: String, to news: inout [NodeNews], _ received: inout ReceivedNumbers,
         _ now: ContinuousClock.Instant
     ) {
         guard let (origin, number, payload) = entry.message else {

@@ -1,3 +1,5 @@
+internal import HubCore
+
 /// One entry of a stream, as it was read.
 struct StreamEntry: Equatable {
     let id: StreamID
@@ -22,9 +24,11 @@ struct StreamEntry: Equatable {
         guard let place = text("p") else { return nil }
         if fields[1] == Array("node".utf8) { return UInt64(place).map { Announcement(id: id, place: nil, event: .dead(node: $0)) } }
         guard let place = MemberPlace(place) else { return nil }
+        let info = value("i").flatMap { $0.isEmpty ? nil : $0 }
         let event: Announcement.Event? =
             switch String(decoding: fields[1], as: UTF8.self) {
-            case "added": text("u").map { .added(user: $0, info: value("i")) }
+            case "added": text("u").map { .added(user: $0, info: info) }
+            case "info": text("u").map { .info(user: $0, info) }
             case "removed": text("u").map { .removed(user: $0) }
             case "occupied": .occupied
             case "vacated": .vacated

@@ -1,3 +1,5 @@
+package import HubCore
+
 /// How much of a stream may go: what lies 30 seconds of Redis' clock, or 256 MB, behind the last entry read.
 ///
 /// A clock that is ahead would wipe the whole stream, so only ids that were read count, never this machine's time.

@@ -27,6 +27,15 @@ package struct DataLiteral: Hashable, Sendable {
         contentByteCount = content.utf8.count
     }
 
+    /// A literal that was made before.
+    /// - Parameters:
+    ///   - token: its `bytes`.
+    ///   - contentByteCount: its `contentByteCount`.
+    package init(token: [UInt8], contentByteCount: Int) {
+        bytes = token
+        self.contentByteCount = contentByteCount
+    }
+
     /// The content, decoded at every call.
     package var content: String {
         (try? JSONValue(parsing: bytes))?.stringValue ?? ""

@@ -5,7 +5,7 @@
     conformance run [NAME…]      runs all checks, or those whose name begins so, and prints what they found: for people
 
 Needs the environment variables TANDEM (the executable) and CHANNELS (its channel definitions). CONFORMANCE_LOOPS sets the number
-of loops, TANDEM_TEST_PATIENCE by how much longer than usual it waits. A name after the word `tls` runs the check through TLS (hub.py).
+of loops, CONFORMANCE_NODES that of hubs behind one balancer (cluster.py), TANDEM_TEST_PATIENCE by how much longer than usual it waits. A name after the word `tls` runs the check through TLS (hub.py).
 """
 
 import asyncio
@@ -20,6 +20,7 @@ import time
 import traceback
 
 import client
+import cluster
 import http_api
 import hub
 import users
@@ -55,7 +56,8 @@ class Suite:
 
     async def start(self):
         self.receiver = await webhooks.Receiver().start()
-        self.hub = await hub.Hub.start(self.folder(), hub.apps(self.receiver.port))
+        apps = hub.apps(self.receiver.port)
+        self.hub = await (cluster.Cluster if cluster.NODES > 1 else hub.Hub).start(self.folder(), apps)
         return self
 
     async def hub_for(self, is_secure):

@@ -1,0 +1,153 @@
+internal import HubCore
+internal import PusherProtocol
+
+/// A home beside other nodes: it tells the way between the nodes of its own members and subscribers, and its subscribers of everybody's.
+extension HomeRegistry {
+    private func place(_ key: ChannelKey) -> MemberPlace { MemberPlace(app: apps[key.app].id, channel: key.name.text) }
+
+    private func key(_ place: MemberPlace, app: Int) -> ChannelKey? {
+        ChannelName(allowingServerToUser: place.channel).map { ChannelKey(app: app, name: $0) }
+    }
+
+    // MARK: The node's own
+
+    func shareSubscribers(_ key: ChannelKey, _ count: Int) {
+        guard key.name.kind != .serverToUser else { return }
+        nodes?.hasWishes = true
+        nodes?.backplane.setSubscribers(place(key), count)
+    }
+
+    func joinNodes(
+        _ membership: EngineMessage.Membership, _ member: PresenceMember, membersMax: Int, _ channel: HomeChannel, _ key: ChannelKey
+    ) {
+        guard var nodes else { return }
+        let place = place(key)
+        channel.subscribers[membership.connection.loop] += 1
+        channel.membersMax = membersMax
+        channels[key] = channel
+        let ticket = nodes.ticket()
+        var shared = channel.shared ?? SharedPresence()
+        channel.shared = nil
+        if shared.join(membership, member, ticket: ticket) {
+            nodes.backplane.join(place, user: member.userID, info: member.userInfo, membersMax: membersMax, ticket: ticket)
+        }
+        if shared.isUnlisted, !nodes.isRebuilding(place.app) { ask(&shared, place, &nodes) }
+        channel.shared = shared
+        nodes.waiting.insert(key)
+        self.nodes = nodes
+        shareSubscribers(key, channel.total)
+        // Where the members are known, and the user is one of them, the next turn may be long away.
+        noteUnsettled(channel, key)
+    }
+
+    private func ask(_ shared: inout SharedPresence, _ place: MemberPlace, _ nodes: inout HomeOfNodes) {
+        let ticket = nodes.ticket()
+        shared.ask(ticket: ticket)
+        nodes.backplane.list(place, ticket: ticket)
+        nodes.hasWishes = true
+    }
+
+    func leaveNodes(_ membership: EngineMessage.Membership, user: String, linger: Duration, _ key: ChannelKey) {
+        guard let channel = channels[key], let left = channel.shared?.leave(membership.connection, user: user), left != .unknown
+        else { return }
+        channel.subscribers[membership.connection.loop] -= 1
+        if left == .last { nodes?.backplane.leave(place(key), user: user, lingerMilliseconds: Int(linger.milliseconds)) }
+        subscribersLeft(channel, key)
+    }
+
+    /// The channel has fewer subscribers.
+    private func subscribersLeft(_ channel: HomeChannel, _ key: ChannelKey) {
+        assert(channel.shared?.connectionCount == channel.total, "\(key.name) has \(channel.total) subscribers and other members")
+        shareSubscribers(key, channel.total)
+        guard channel.total == 0 else { return }
+        channels[key] = nil
+        nodes?.waiting.remove(key)
+    }
+
+    /// Lets the wishes of this turn go out, and asks for lists that have to be asked for anew.
+    func endTurnOfNodes(now: UInt64) {
+        guard var nodes else { return }
+        let rebuilt = nodes.takeRebuilt(now: now)
+        if !rebuilt.isEmpty {
+            for (key, channel) in channels where rebuilt.contains(nodes.backplane.shard(of: apps[key.app].id)) {
+                noteCount(key)
+                guard var shared = channel.shared else { continue }
+                channel.shared = nil
+                ask(&shared, place(key), &nodes)
+                channel.shared = shared
+            }
+        }
+        if nodes.hasWishes { nodes.backplane.flush() }
+        nodes.hasWishes = false
+        self.nodes = nodes
+    }
+
+    // MARK: What the way tells
+
+    /// - Parameters:
+    ///   - app: index of an app by its id.
+    ///   - now: on the monotonic clock.
+    func heard(_ report: NodeReport, now: UInt64, app: (String) -> Int?) {
+        nodes?.heard(report, now: now)
+        if report.startsEpoch {
+            for (key, channel) in channels where nodes?.backplane.shard(of: apps[key.app].id) == report.shard { channel.shared?.restart() }
+        }
+        for announcement in report.announcements { heard(announcement, app: app) }
+        // Newcomers may have waited for the place that is reached now.
+        for key in nodes?.waiting ?? [] {
+            if let channel = channels[key], channel.shared?.hasNewcomers == true {
+                noteUnsettled(channel, key)
+            } else {
+                nodes?.waiting.remove(key)
+            }
+        }
+    }
+
+    private func heard(_ announcement: Announcement, app: (String) -> Int?) {
+        guard let place = announcement.place, let app = app(place.app), let key = key(place, app: app), let channel = channels[key] else {
+            return
+        }
+        switch announcement.event {
+        case .count(let count):
+            channel.countOfNodes = count
+            if nodes?.isRebuilding(place.app) == false { noteCount(key) }
+        case .occupied, .vacated, .dead: break
+        case .added, .removed, .info:
+            channel.shared?.take(announcement)
+            noteUnsettled(channel, key)
+        }
+    }
+
+    /// - Returns: joins that are refused by the answer.
+    func answered(_ answer: MemberAnswer, app: (String) -> Int?) -> [(EngineMessage.Membership, EngineMessage.JoinRefusal)] {
+        guard let app = app(answer.place.app), let key = key(answer.place, app: app), let channel = channels[key] else { return [] }
+        switch answer {
+        case .admitted(_, let user, let ticket, let id): channel.shared?.admitted(user: user, ticket: ticket, at: id)
+        case .list(let place, let ticket, let id, let members):
+            guard channel.shared?.listed(members, ticket: ticket, at: id) == true, var nodes, var shared = channel.shared else { break }
+            ask(&shared, place, &nodes)
+            channel.shared = shared
+            self.nodes = nodes
+        case .full(let place, let user, let ticket):
+            let refused = channel.shared?.full(user: user, ticket: ticket) ?? []
+            if refused.isEmpty { return [] }
+            for membership in refused { channel.subscribers[membership.connection.loop] -= 1 }
+            nodes?.backplane.leave(place, user: user, lingerMilliseconds: 0)
+            subscribersLeft(channel, key)
+            return refused.map { ($0, .full(key.name, membersMax: channel.membersMax)) }
+        }
+        noteUnsettled(channel, key)
+        return []
+    }
+
+    func settleNodes(_ channel: HomeChannel, _ key: ChannelKey) -> PresenceChange? {
+        guard let nodes, let edges = channel.shared?.takeEdges() else { return nil }
+        let arrivals = channel.shared?.takeReady(position: nodes.position(of: apps[key.app].id)) ?? []
+        if edges.isEmpty, arrivals.isEmpty { return nil }
+        let members = arrivals.isEmpty ? [] : channel.shared?.snapshot() ?? []
+        return PresenceChange(
+            key: key, announcements: Self.frames(edges, on: key.name), listeners: channel.listeners,
+            arrivals: Dictionary(grouping: arrivals) { $0.connection.loop },
+            acknowledgement: arrivals.isEmpty ? [] : Frame.text(ServerEvent.presenceSucceeded(channel: key.name, members: members)))
+    }
+}

@@ -1,0 +1,188 @@
+package import HubCore
+package import PusherProtocol
+internal import Synchronization
+
+/// This node's messages to all nodes, and everybody's messages to this node's loops. Any thread.
+package final class NodeExchange: Sendable {
+    private struct Waiting {
+        var nodes: Set<UInt64>
+        let done: @Sendable (Bool) -> Void
+    }
+
+    private struct State {
+        var waiting: [UInt64: Waiting] = [:]
+        var lastTicket: UInt64 = 0
+    }
+
+    /// Time in which every living node does what it was asked for.
+    package static let doneWithin: Duration = .seconds(5)
+
+    private let directory: AppDirectory
+    private let process: ProcessTag
+    private let loopCount: Int
+    private let post: @Sendable (_ loop: Int, EngineMessage) -> Void
+    private let way = Guarded<(any Backplane)?>(nil)
+    private let state = Mutex(State())
+    private let unreadable = Atomic<UInt64>(0)
+
+    /// - Parameter post: posts to any loop's engine, from any thread.
+    package init(
+        directory: AppDirectory, process: ProcessTag, loopCount: Int, post: @escaping @Sendable (_ loop: Int, EngineMessage) -> Void
+    ) {
+        self.directory = directory
+        self.process = process
+        self.loopCount = loopCount
+        self.post = post
+    }
+
+    /// The way to the other nodes; nil before `connect`.
+    package var backplane: (any Backplane)? { way.withLock { $0 } }
+
+    /// Messages of a kind that this version does not know.
+    package var unreadableCount: UInt64 { unreadable.load(ordering: .relaxed) }
+
+    /// Names the way. Call once, before the loops start.
+    package func connect(_ backplane: any Backplane) {
+        way.withLock { way in
+            precondition(way == nil, "the way between the nodes is named twice")
+            way = backplane
+        }
+    }
+
+    // MARK: To all nodes
+
+    /// Sends events, in order.
+    /// - Parameter done: called once, on any thread. True: all nodes will fan them out.
+    package func publish(_ events: [NodeMessage.Event], _ done: @escaping @Sendable (Bool) -> Void) {
+        let messages = events.map { (app: $0.app, bytes: NodeMessage.event($0).bytes) }
+        guard let backplane, !messages.isEmpty, messages.allSatisfy({ $0.bytes.count <= backplane.messageBytesMax }) else {
+            return done(messages.isEmpty)
+        }
+        let left = Guarded((count: messages.count, isWhole: true))
+        for message in messages {
+            backplane.send(message.bytes, app: message.app) { isOnItsWay in
+                let (count, isWhole) = left.withLock { left in
+                    left.count -= 1
+                    left.isWhole = left.isWhole && isOnItsWay
+                    return left
+                }
+                if count == 0 { done(isWhole) }
+            }
+        }
+    }
+
+    /// Ends all connections of the user on all nodes.
+    /// - Parameter done: called once, on any thread. True: every node that lives has ended its own. False: one has not answered in time.
+    package func terminate(app: App, user: String, _ done: @escaping @Sendable (Bool) -> Void) {
+        guard let backplane else { return done(false) }
+        let ticket = state.withLock { state in
+            state.lastTicket += 1
+            state.waiting[state.lastTicket] = Waiting(nodes: backplane.living, done: done)
+            return state.lastTicket
+        }
+        backplane.send(NodeMessage.terminate(app: app.id, user: user, ticket: ticket).bytes, app: app.id) { [weak self] isOnItsWay in
+            if !isOnItsWay { self?.end(ticket, isDone: false) }
+        }
+        Task { [weak self] in
+            try? await Task.sleep(for: Self.doneWithin)
+            self?.end(ticket, isDone: false)
+        }
+    }
+
+    private func end(_ ticket: UInt64, isDone: Bool) {
+        state.withLock { $0.waiting.removeValue(forKey: ticket) }?.done(isDone)
+    }
+
+    /// The node has done what the tickets ask for, or is dead. Nil: all tickets.
+    private func heard(from node: UInt64, ticket: UInt64?) {
+        let done = state.withLock { state -> [Waiting] in
+            var done: [Waiting] = []
+            for key in ticket.map({ [$0] }) ?? Array(state.waiting.keys) {
+                state.waiting[key]?.nodes.remove(node)
+                if state.waiting[key]?.nodes.isEmpty == true, let waiting = state.waiting.removeValue(forKey: key) { done.append(waiting) }
+            }
+            return done
+        }
+        for waiting in done { waiting.done(true) }
+    }
+
+    // MARK: From all nodes
+
+    /// Hands what was read to the loops, in order. One thread for each shard.
+    package func take(_ shard: Int, _ news: [NodeNews], _ position: StreamID) {
+        var startsEpoch = false
+        var announcements: [[Announcement]] = Array(repeating: [], count: loopCount)
+        for news in news {
+            switch news {
+            case .message(let origin, let bytes): take(bytes, of: origin)
+            case .gap: continue
+            case .announcement(let announcement):
+                if case .dead(let node) = announcement.event { heard(from: node, ticket: nil) }
+                if let home = home(of: announcement.place) { announcements[home].append(announcement) }
+            case .newEpoch:
+                startsEpoch = true
+                for loop in announcements.indices { announcements[loop] = [] }
+            }
+        }
+        for loop in 0..<loopCount {
+            let report = NodeReport(shard: shard, position: position, startsEpoch: startsEpoch, announcements: announcements[loop])
+            post(loop, .heard(report))
+        }
+    }
+
+    /// Hands answers about members to the loops. Any thread.
+    package func take(_ answers: [MemberAnswer]) {
+        for answer in answers { if let home = home(of: answer.place) { post(home, .answered(answer)) } }
+    }
+
+    private func home(of place: MemberPlace?) -> Int? {
+        guard let place, let app = directory.app(id: place.app), let name = ChannelName(allowingServerToUser: place.channel) else {
+            return nil
+        }
+        return ChannelKey(app: app.index, name: name).home(loopCount: loopCount)
+    }
+
+    private func take(_ bytes: [UInt8], of origin: UInt64) {
+        switch NodeMessage(bytes) {
+        case .event(let event): take(event)
+        case .terminate(let app, let user, let ticket): terminate(app: app, user: user, ticket: ticket, asker: origin)
+        case .done(let node, let ticket): if node == backplane?.node { heard(from: origin, ticket: ticket) }
+        case nil: unreadable.add(1, ordering: .relaxed)
+        }
+    }
+
+    private func take(_ event: NodeMessage.Event) {
+        guard let app = directory.app(id: event.app) else { return }
+        let frames: [ChannelFrame] =
+            if event.isClients, let channel = event.channels.first {
+                [
+                    ChannelFrame(
+                        channel, Frame.text(ServerEvent.event(name: event.name, channel: channel, data: event.data, userID: event.user)))
+                ]
+            } else {
+                ServerEvent.eventFrames(name: event.name, channels: event.channels, data: event.data)
+            }
+        let isCached = !event.isClients && event.channels.contains { $0.kind.isCache }
+        let publication = Publication(
+            app: app.index, frames: frames, excluded: event.excluded.flatMap(process.connection(of:)),
+            cacheOrder: isCached ? directory.nextOrder() : nil, way: event.isClients ? .client : .direct)
+        for loop in 0..<loopCount { post(loop, .publish(publication)) }
+    }
+
+    private func terminate(app: String, user: String, ticket: UInt64, asker: UInt64) {
+        let done = NodeMessage.done(node: asker, ticket: ticket).bytes
+        let left = Guarded(loopCount)
+        for loop in 0..<loopCount {
+            if let app = directory.app(id: app) { post(loop, .terminate(app: app.index, user: user)) }
+            post(
+                loop,
+                .query { [weak self] _ in
+                    let isLast = left.withLock { left in
+                        left -= 1
+                        return left == 0
+                    }
+                    if isLast { self?.backplane?.send(done, app: app) { _ in } }
+                })
+        }
+    }
+}

@@ -1,0 +1,32 @@
+/// The way between the nodes of a hub, as the engines use it. A hub of one node has none. Any thread.
+///
+/// Wishes about members and subscribers go out with the next `flush`. Only the newest wish of a user or a channel counts.
+package protocol Backplane: Sendable {
+    /// Bytes of a message.
+    var messageBytesMax: Int { get }
+    /// This run of the node, unlike all others.
+    var node: UInt64 { get }
+    /// The nodes whose beats are there, this one included.
+    var living: Set<UInt64> { get }
+
+    /// Index of the server that an app's messages and members are at. The same on all nodes.
+    func shard(of app: String) -> Int
+
+    /// Sends a message to all nodes, this one included. All of them read the messages of an app in one order.
+    /// - Parameters:
+    ///   - message: at least one byte, at most `messageBytesMax`.
+    ///   - app: id of the app that it concerns.
+    ///   - done: called once, on any thread. True: all nodes will read it. False: they may, or may not.
+    func send(_ message: [UInt8], app: String, _ done: @escaping @Sendable (Bool) -> Void)
+    /// The node has its first connection of the user in the place, or another info of theirs. The answer names the ticket.
+    func join(_ place: MemberPlace, user: String, info: [UInt8]?, membersMax: Int, ticket: UInt64)
+    /// The node's last connection of the user in the place is gone.
+    /// - Parameter lingerMilliseconds: time until the others are told, in a large channel; 0: none.
+    func leave(_ place: MemberPlace, user: String, lingerMilliseconds: Int)
+    /// The node has another number of subscribers.
+    func setSubscribers(_ place: MemberPlace, _ count: Int)
+    /// Asks for the place's members. The answer names the ticket.
+    func list(_ place: MemberPlace, ticket: UInt64)
+    /// Lets the wishes of a turn go out.
+    func flush()
+}

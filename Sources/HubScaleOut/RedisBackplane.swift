@@ -1,0 +1,139 @@
+package import HubCore
+internal import HubCrypto
+internal import Synchronization
+
+/// The way between nodes over one or several Redis servers. An app's messages and members are at one of them. Any thread.
+///
+/// A node that the others declared dead begins anew, as another run without members.
+package final class RedisBackplane: Backplane {
+    private struct State {
+        var node: UInt64 = 0
+        var shards: [RedisNode] = []
+        var isConnected = false
+        var isClosed = false
+    }
+
+    /// Time between two tries to begin anew.
+    static let retryEvery: Duration = .milliseconds(250)
+
+    private let address: RedisAddress
+    private let state = Mutex(State())
+    private let take: @Sendable (_ shard: Int, _ news: [NodeNews], _ position: StreamID) -> Void
+    private let answer: @Sendable ([MemberAnswer]) -> Void
+    private let onDeath: @Sendable () -> Void
+
+    /// - Parameters:
+    ///   - take: gets what was read from a server, in order, with the place up to which it goes, on a thread of that server's.
+    ///   - answer: gets answers about members, on another thread.
+    ///   - onDeath: the other nodes have declared this one dead at some server. Nothing of it is there any more.
+    package init(
+        _ address: RedisAddress, take: @escaping @Sendable (_ shard: Int, _ news: [NodeNews], _ position: StreamID) -> Void,
+        answer: @escaping @Sendable ([MemberAnswer]) -> Void, onDeath: @escaping @Sendable () -> Void
+    ) {
+        self.address = address
+        self.take = take
+        self.answer = answer
+        self.onDeath = onDeath
+        begin()
+    }
+
+    /// This run of the node, unlike all others.
+    package var node: UInt64 { state.withLock { $0.node } }
+
+    /// The node is one of the hub's nodes.
+    package var isConnected: Bool { state.withLock { $0.isConnected } }
+
+    private var shards: [RedisNode] { state.withLock { $0.shards } }
+
+    private func begin() {
+        let node = SecureRandom.bytes(8).reduce(0) { $0 << 8 | UInt64($1) }
+        let shards = (0..<address.shardCount).map { shard in
+            RedisNode(
+                RedisLocator(address, shard: shard), prefix: address.prefix, node: node, take: { [take] in take(shard, $0, $1) },
+                answer: answer, onDeath: { [weak self] in self?.died(node) })
+        }
+        state.withLock { ($0.node, $0.shards) = (node, shards) }
+    }
+
+    private func died(_ node: UInt64) {
+        let isFirst = state.withLock { state in
+            guard state.node == node, state.isConnected else { return false }
+            state.isConnected = false
+            return true
+        }
+        if isFirst { onDeath() }
+    }
+
+    /// Connects to every server and beats for the first time.
+    /// - Throws: why a server cannot be the backplane, or does not answer.
+    package func start() async throws(RedisFailure) {
+        for shard in shards { try await shard.start() }
+        state.withLock { $0.isConnected = true }
+    }
+
+    /// Beats and keeps up until `close`. Call once, after `start`.
+    package func run() async {
+        while true {
+            await withTaskGroup(of: Void.self) { group in
+                for shard in shards { group.addTask { await shard.run() } }
+                // A node that is dead at one server is dead.
+                await group.next()
+                for shard in shards { await shard.close() }
+            }
+            while true {
+                if state.withLock({ $0.isClosed }) { return }
+                begin()
+                do throws(RedisFailure) {
+                    try await start()
+                    break
+                } catch {
+                    for shard in shards { await shard.close() }
+                }
+                do { try await Task.sleep(for: Self.retryEvery) } catch { return }
+            }
+        }
+    }
+
+    /// Ends all connections. Members of this node linger until the other nodes declare it dead.
+    package func close() async {
+        state.withLock { ($0.isClosed, $0.isConnected) = (true, false) }
+        for shard in shards { await shard.close() }
+    }
+
+    // MARK: For the engines
+
+    package func shard(of app: String) -> Int {
+        // FNV-1a: stable over processes, unlike `Hasher`.
+        let hash = app.utf8.reduce(0xcbf2_9ce4_8422_2325 as UInt64) { ($0 ^ UInt64($1)) &* 0x0000_0100_0000_01b3 }
+        return Int(hash % UInt64(address.shardCount))
+    }
+
+    package var messageBytesMax: Int { EventStream.messageBytesMax }
+
+    package var living: Set<UInt64> {
+        let (node, shards) = state.withLock { ($0.node, $0.shards) }
+        return shards.reduce([node]) { $0.union($1.living) }
+    }
+
+    package func send(_ message: [UInt8], app: String, _ done: @escaping @Sendable (Bool) -> Void) {
+        shards[shard(of: app)].events.send(message) { result in
+            if case .success = result { done(true) } else { done(false) }
+        }
+    }
+
+    package func join(_ place: MemberPlace, user: String, info: [UInt8]?, membersMax: Int, ticket: UInt64) {
+        members(of: place).join(place, user: user, info: info, membersMax: membersMax, ticket: ticket)
+    }
+
+    package func leave(_ place: MemberPlace, user: String, lingerMilliseconds: Int) {
+        members(of: place).leave(place, user: user, lingerMilliseconds: lingerMilliseconds)
+    }
+
+    package func setSubscribers(_ place: MemberPlace, _ count: Int) { members(of: place).setSubscribers(place, count) }
+
+    package func list(_ place: MemberPlace, ticket: UInt64) { members(of: place).list(place, ticket: ticket) }
+
+    package func flush() { for shard in shards { shard.members.flush() } }
+
+    private func members(of place: MemberPlace) -> SharedMembers { shards[shard(of: place.app)].members }
+}

@@ -1,0 +1,45 @@
+internal import HubChannels
+internal import HubConfiguration
+internal import HubCore
+internal import HubScaleOut
+internal import Logging
+
+/// The way to the other nodes of the hub.
+extension Server {
+    /// - Returns: nil for a single node.
+    static func nodes(
+        _ configuration: Configuration, directory: AppDirectory, process: ProcessTag, ports: EnginePorts, logger: Logger
+    ) throws(ServerError) -> Nodes? {
+        guard case .redis(let url) = configuration.backplane.value else { return nil }
+        let address: RedisAddress
+        do throws(RedisAddress.Mistake) { address = try RedisAddress(url) } catch {
+            throw ServerError(.badConfiguration, "backplane: \(error.sentence)")
+        }
+        let exchange = NodeExchange(directory: directory, process: process, loopCount: ports.count) { ports.post($1, to: $0) }
+        let backplane = RedisBackplane(address) { [weak exchange] shard, news, position in
+            exchange?.take(shard, news, position)
+        } answer: { [weak exchange] answers in
+            exchange?.take(answers)
+        } onDeath: {
+            logger.error("the other nodes have declared this one dead: its clients are told to reconnect")
+            for loop in 0..<ports.count { ports.post(.drain(count: .max), to: loop) }
+        }
+        exchange.connect(backplane)
+        return Nodes(exchange: exchange, backplane: backplane)
+    }
+
+    /// This node's part in a hub of several.
+    struct Nodes: Sendable {
+        let exchange: NodeExchange
+        let backplane: RedisBackplane
+
+        /// - Throws: why Redis cannot be the backplane, or does not answer.
+        func start() async throws(ServerError) {
+            do throws(RedisFailure) { try await backplane.start() } catch { throw ServerError(.failed, "backplane: \(error.sentence)") }
+        }
+
+        func run() async { await backplane.run() }
+
+        func close() async { await backplane.close() }
+    }
+}

@@ -1,0 +1,97 @@
+"""Several hubs that are one, behind a balancer that gives each new connection to the next of them."""
+
+import asyncio
+import itertools
+import os
+import signal
+import socket
+import subprocess
+
+import hub
+
+NODES = int(os.environ.get("CONFORMANCE_NODES", "1"))
+
+
+class Balancer:
+    """Passes connections on, in turns."""
+
+    def __init__(self, ports):
+        self._turns = itertools.cycle(ports)
+
+    async def start(self):
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0, backlog=1024)
+        self.port = self._server.sockets[0].getsockname()[1]
+        return self
+
+    def close(self):
+        self._server.close()
+
+    async def _serve(self, reader, writer):
+        try:
+            there = await asyncio.open_connection("127.0.0.1", next(self._turns))
+        except OSError:
+            return writer.transport.abort()
+        await asyncio.gather(self._carry(reader, there[1]), self._carry(there[0], writer), return_exceptions=True)
+
+    async def _carry(self, reader, writer):
+        """An end is passed on as it came: a reset, or the end of one direction."""
+        try:
+            while data := await reader.read(65_536):
+                writer.write(data)
+                await writer.drain()
+            writer.write_eof()
+        except (OSError, RuntimeError):
+            writer.transport.abort()
+
+
+class Redis:
+    """A Redis server that keeps nothing on the disk."""
+
+    @classmethod
+    async def start(cls, folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        server = cls()
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            server.port = free.getsockname()[1]
+        server.process = subprocess.Popen(
+            ["redis-server", "--bind", "127.0.0.1", "--port", str(server.port), "--save", "", "--appendonly", "no",
+             "--dir", str(folder), "--logfile", str(folder / "redis.log")], preexec_fn=hub._die_with_parent)
+        async with asyncio.timeout(hub.PATIENCE):
+            while True:
+                try:
+                    _, writer = await asyncio.open_connection("127.0.0.1", server.port)
+                    writer.close()
+                    return server
+                except OSError:
+                    await asyncio.sleep(0.02)
+
+    def end(self):
+        self.process.kill()
+        self.process.wait()
+
+
+class Cluster(hub.Hub):
+    """Looks like one hub, whose port is the balancer's."""
+
+    @classmethod
+    async def start(cls, folder, apps, **options):
+        redis = await Redis.start(folder / "redis")
+        backplane = f"redis://127.0.0.1:{redis.port}"
+        nodes = await asyncio.gather(
+            *(hub.Hub.start(folder / f"node-{place}", apps, backplane=backplane, **options) for place in range(NODES)))
+        first = nodes[0]
+        cluster = cls(first.process, first.port, first.log, apps, first.clock, first.tls)
+        cluster.nodes, cluster.redis = nodes, redis
+        cluster.balancer = await Balancer([node.port for node in nodes]).start()
+        cluster.port = cluster.balancer.port
+        return cluster
+
+    async def end(self, sent=signal.SIGKILL):
+        self.balancer.close()
+        codes = [await node.end(sent) for node in self.nodes]
+        self.redis.end()
+        return next((code for code in codes if code), 0)
+
+    def resident_kilobytes(self):
+        return sum(node.resident_kilobytes() for node in self.nodes)
