@@ -133,7 +133,33 @@ package final class RedisBackplane: Backplane {
 
     package func list(_ place: MemberPlace, ticket: UInt64) { members(of: place).list(place, ticket: ticket) }
 
+    package func online(_ users: [String], in place: MemberPlace, ticket: UInt64) {
+        members(of: place).online(users, in: place, ticket: ticket)
+    }
+
     package func flush() { for shard in shards { shard.members.flush() } }
+
+    package func admit(app: String, limit: Int, _ done: @escaping @Sendable (Bool?) -> Void) {
+        shards[shard(of: app)].quotas.admit(app: app, limit: limit, done)
+    }
+
+    package func count(app: String) { shards[shard(of: app)].quotas.count(app: app) }
+
+    package func release(app: String) { shards[shard(of: app)].quotas.release(app: app) }
+
+    package func channels(app: String, prefix: String, countsUsers: Bool) async -> [ChannelCounts]? {
+        try? await shards[shard(of: app)].queries.channels(app: app, prefix: prefix, countsUsers: countsUsers)
+    }
+
+    package func channels(_ places: [MemberPlace]) async -> [ChannelCounts]? {
+        guard let app = places.first?.app else { return [] }
+        assert(places.allSatisfy { $0.app == app }, "a question about the channels of several apps")
+        return try? await shards[shard(of: app)].queries.channels(places)
+    }
+
+    package func users(_ place: MemberPlace) async -> [String]? { try? await shards[shard(of: place.app)].queries.users(place) }
+
+    package func connections(app: String) async -> Int? { try? await shards[shard(of: app)].queries.connections(app: app) }
 
     private func members(of place: MemberPlace) -> SharedMembers { shards[shard(of: place.app)].members }
 }

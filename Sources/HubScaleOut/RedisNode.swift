@@ -23,6 +23,9 @@ package final class RedisNode: Sendable {
     package let node: UInt64
     package let events: EventStream
     package let members: SharedMembers
+    let quotas: ConnectionQuotas
+    let queries: MemberQueries
+    private let asker: RedisLink<NodeGreeting>
     private let writer: RedisLink<NodeGreeting>
     private let state = Mutex(State())
     private let onDeath: @Sendable () -> Void
@@ -40,13 +43,25 @@ package final class RedisNode: Sendable {
             name: "write",
             locate: { deadline throws(RedisFailure) in try locator.locate(deadline) },
             greet: { greeter throws(RedisFailure) in try NodeGreeting.greet(greeter, prefix: prefix, node: node, writes: true) })
+        let asker = RedisLink(
+            name: "ask",
+            locate: { deadline throws(RedisFailure) in try locator.locate(deadline) },
+            greet: { greeter throws(RedisFailure) in try NodeGreeting.greet(greeter, prefix: prefix, node: node, writes: false) })
         let members = SharedMembers(writer, answer: answer)
+        let quotas = ConnectionQuotas(writer)
+        self.asker = asker
+        self.quotas = quotas
+        queries = MemberQueries(asker)
         self.writer = writer
         self.members = members
         self.node = node
         self.onDeath = onDeath
         events = EventStream(locator, prefix: prefix, node: node, writer: writer) { news, position in
-            if news.contains(.newEpoch) { members.restart() }
+            if news.contains(.newEpoch) {
+                members.restart()
+                quotas.restart()
+                asker.renew()
+            }
             take(news, position)
         }
     }
@@ -78,6 +93,7 @@ package final class RedisNode: Sendable {
             do { try await Task.sleep(for: Self.beatEvery / 2) } catch { return }
             events.tick()
             members.flush()
+            quotas.tick()
             do throws(RedisFailure) {
                 if ContinuousClock.now >= beatAt {
                     beatAt = max(beatAt + Self.beatEvery, .now)
@@ -95,6 +111,7 @@ package final class RedisNode: Sendable {
         state.withLock { $0.isClosed = true }
         await events.close()
         await writer.close()
+        await asker.close()
     }
 
     private func call(_ script: RedisScript, _ words: [String] = []) async throws(RedisFailure) -> RedisReply {

@@ -130,7 +130,7 @@ package final class Server: Sendable {
                     traits: delivery.traits, nodes: nodes?.exchange, post: { loop, message in ports.post(message, to: loop) })
                 let router = Router(
                     engine: engine, delivery: delivery, schedule: scheduled, answers: answers,
-                    survey: ChannelSurvey(loopCount: ports.count) { ports.post($1, to: $0) },
+                    survey: ChannelSurvey(loopCount: ports.count, backplane: nodes?.backplane) { ports.post($1, to: $0) },
                     backend: backend, participants: participants, operators: operators, metrics: metrics, time: time,
                     bodyBytesMax: configuration.bodyBytesMax,
                     corsOrigins: configuration.corsOrigins, readiness: readiness)

@@ -16,10 +16,9 @@ struct ChannelsResource {
             return .error(400, "info=user_count needs a filter_by_prefix that begins with presence-")
         }
         if attributes.contains(.cache) { return .error(400, "info=cache is an attribute of one channel: ask for that channel") }
-        survey.ask {
-            $0.summaries(app: app.index, prefix: prefix)
-        } then: { answers in
-            let channels = answers.joined().map { channel, summary in
+        survey.summaries(app, prefix: prefix, countsUsers: attributes.contains(.userCount)) { summaries in
+            guard let summaries else { return later(.interrupted) }
+            let channels = summaries.map { channel, summary in
                 (channel.text, JSONValue.object(Self.attributes(attributes, of: channel, summary)))
             }
             later(.json(["channels": .object(Dictionary(channels, uniquingKeysWith: { first, _ in first }))]))
@@ -37,10 +36,9 @@ struct ChannelsResource {
             return .error(400, "Cannot retrieve the cache unless the channel is a cache channel")
         }
         let cached = attributes.contains(.cache) ? engine.cachedEvent(app: app.index, channel: channel) : nil
-        survey.ask {
-            $0.summary(app: app.index, channel: channel)
-        } then: { answers in
-            let summary = answers.compactMap { $0 }.first
+        survey.summaries(app, of: [channel]) { summaries in
+            guard let summaries else { return later(.interrupted) }
+            let summary = summaries[channel]
             var members = Self.attributes(attributes, of: channel, summary, cached: cached)
             members["occupied"] = .bool(summary != nil)
             later(.json(.object(members)))
@@ -54,11 +52,9 @@ struct ChannelsResource {
         if !extraneous.isEmpty {
             return .error(400, "The following query string parameters are extraneous: \(extraneous.joined(separator: ", "))")
         }
-        survey.ask {
-            $0.users(app: app.index, channel: channel)
-        } then: { answers in
-            let users = answers.joined().sorted().map { JSONValue.object(["id": .string($0)]) }
-            later(.json(["users": .array(users)]))
+        survey.users(app, of: channel) { ids in
+            guard let ids else { return later(.interrupted) }
+            later(.json(["users": .array(ids.sorted().map { ["id": .string($0)] })]))
         }
         return nil
     }
@@ -66,10 +62,9 @@ struct ChannelsResource {
     /// The predecessor of `show`, for libraries of 2012. It has no parameters. Its answer has the count of users on presence channels,
     /// and the count of connections under its old name.
     func stats(_ request: HTTPRequest, app: App, channel: ChannelName, later: @escaping @Sendable (HTTPResponse) -> Void) -> HTTPResponse? {
-        survey.ask {
-            $0.summary(app: app.index, channel: channel)
-        } then: { answers in
-            let summary = answers.compactMap { $0 }.first
+        survey.summaries(app, of: [channel]) { summaries in
+            guard let summaries else { return later(.interrupted) }
+            let summary = summaries[channel]
             var members = Self.attributes(.userCount, of: channel, summary)
             members["occupied"] = .bool(summary != nil)
             members["connection_count"] = .int(Int64(summary?.subscriptionCount ?? 0))

@@ -80,7 +80,7 @@ struct EventsResource {
         let plain = requests.map { _ in PublishOutcome(events: []) }
         if let nodes = engine.nodes {
             nodes.publish(requests.map { Self.event($0, app: app) }) { [survey] isOnItsWay in
-                guard isOnItsWay else { return later(Self.interrupted) }
+                guard isOnItsWay else { return later(.interrupted) }
                 Self.count(requests, app: app, survey: survey) { later(Self.response(requests, plain, counts: $0, form)) }
             }
             return nil
@@ -102,13 +102,6 @@ struct EventsResource {
     private static func event(_ request: PublishRequest, app: App) -> NodeMessage.Event {
         NodeMessage.Event(
             app: app.id, name: request.name, channels: request.channels, data: request.data, excluded: request.excludedSocketID)
-    }
-
-    /// The way to the other nodes did not take the event in time.
-    private static var interrupted: HTTPResponse {
-        var response = HTTPResponse.error(503, "the way to the other nodes is interrupted: try again in a moment")
-        response.headers.append(("Retry-After", "1"))
-        return response
     }
 
     private func submit(
@@ -160,11 +153,8 @@ struct EventsResource {
     ) {
         let asked = Set(requests.flatMap { $0.attributes.isEmpty ? [] : $0.channels })
         if asked.isEmpty { return then([:]) }
-        survey.ask { home in
-            asked.compactMap { channel in home.summary(app: app.index, channel: channel).map { (channel, $0) } }
-        } then: { answers in
-            then(Dictionary(answers.joined(), uniquingKeysWith: { first, _ in first }))
-        }
+        // The event is on its way: without an answer the counts are 0, and no error asks for it again.
+        survey.summaries(app, of: asked) { then($0 ?? [:]) }
     }
 
     /// Deterministic: the stored answer and the sent one are made separately and must be equal.

@@ -136,7 +136,14 @@ package final class Router {
             return channelRoute(request, method, app: app, path, later: later)
         case ("connections", 1):
             guard method == "GET" else { return methodNotAllowed(request, "GET, HEAD") }
-            return .json(["connections": .int(Int64(engine.directory.connectionCount(app)))])
+            guard let backplane = engine.nodes?.backplane else {
+                return .json(["connections": .int(Int64(engine.directory.connectionCount(app)))])
+            }
+            Task {
+                let count = await backplane.connections(app: app.id)
+                later(count.map { .json(["connections": .int(Int64($0))]) } ?? .interrupted)
+            }
+            return nil
         case ("users", 3...) where path.last == "terminate_connections":
             return users.terminate(request, app: app, user: path[1..<path.count - 1].joined(separator: "/"), later: later)
         default:
@@ -203,6 +210,13 @@ extension HTTPResponse {
             status: 426,
             body: HTTPResponse.error(426, "this is the WebSocket endpoint: connect with ws:// or wss:// and a Pusher client").body,
             headers: [("Upgrade", "websocket"), ("Connection", "Upgrade")])
+    }
+
+    /// The way between the nodes gives no answer.
+    static var interrupted: HTTPResponse {
+        var response = error(503, "the way to the other nodes is interrupted: try again in a moment")
+        response.headers.append(("Retry-After", "1"))
+        return response
     }
 
     /// No route has this path.

@@ -33,6 +33,8 @@ package final class ChannelEngine {
 
     let parser = JSONParser(capacityBytes: ChannelEngine.frameBytesMax, depthMax: ChannelEngine.frameDepthMax)
     var connections: [UInt32: Connection] = [:]
+    /// Connections that wait for the other nodes' room.
+    var opening: [ConnectionID: Opening] = [:]
     /// Connections that were put out of some channel and stay barred from it.
     var barredConnections: Set<ConnectionID> = []
     /// Subscriptions that wait for an answer from their channel's home.
@@ -46,6 +48,8 @@ package final class ChannelEngine {
     package let home: HomeRegistry
     /// Users that this loop is home of.
     var users = UserRegistry()
+    /// The watched ones among them, where there are several nodes.
+    var watchedUsers = WatchedUsers()
     var receiptCursor = ReceiptCursor()
     /// Channels with events whose PING has not been sent yet.
     var unpingedChannels: [Channel] = []
@@ -126,7 +130,7 @@ package final class ChannelEngine {
         appsVersion = directory.version
         apps = directory.table
         facts = FactLog(kinds: apps.apps.map(\.factKinds))
-        home = HomeRegistry(loopCount: loopCount, apps: apps.apps, facts: facts, backplane: nodes?.backplane)
+        home = HomeRegistry(loopCount: loopCount, apps: apps.apps, facts: facts, loop: loop, backplane: nodes?.backplane)
     }
 
     // MARK: Connections
@@ -152,6 +156,11 @@ package final class ChannelEngine {
         }
         let address = address()
         if let refusal = directory.admit(app, address: address) { return refuse(connection, refusal) }
+        if nodes != nil, waitsForNodes(connection, app, client: client, address: address) { return }
+        establish(connection, app, client: client, address: address)
+    }
+
+    func establish(_ connection: ConnectionID, _ app: App, client: String?, address: String) {
         let socketID = process.socketID(of: connection)
         // A former connection's subscriptions would send its events to the new one.
         precondition(
@@ -180,7 +189,11 @@ package final class ChannelEngine {
 
     /// Removes a connection that is closed or about to close. Idempotent.
     package func closed(_ id: ConnectionID, as departure: Departure) {
-        guard connections[UInt32(id.slot)]?.id == id, let connection = connections.removeValue(forKey: UInt32(id.slot)) else { return }
+        guard connections[UInt32(id.slot)]?.id == id, let connection = connections.removeValue(forKey: UInt32(id.slot)) else {
+            if nodes != nil { closedBeforeAdmission(id) }
+            return
+        }
+        if nodes != nil { leaveNodes(connection.app) }
         for subscription in connection.subscriptions.values { end(subscription, of: connection) }
         assert(connection.anonymousBytes == 0, "connection \(id) ends with \(connection.anonymousBytes) bytes of anonymous subscriptions")
         signOut(connection)
@@ -322,7 +335,7 @@ package final class ChannelEngine {
             closeDismissed()
             announcePresence()
             announceCounts()
-            if nodes != nil { home.endTurnOfNodes(now: time.monotonicNanoseconds) }
+            if nodes != nil { endTurnOfNodes() }
             sendReceiptPings()
             latency.goOut()
         }
@@ -371,11 +384,9 @@ package final class ChannelEngine {
         case .readmit(let app, let channel, let user): readmit(app: app, channel: channel, user: user)
         case .bound(let connection, let channel): bound(connection, channel: channel)
         case .terminate(let app, let user): endConnections(app: app, user: user)
-        case .heard(let report): home.heard(report, now: time.monotonicNanoseconds) { apps.app(id: $0)?.index }
-        case .answered(let answer):
-            for (membership, refusal) in home.answered(answer, app: { apps.app(id: $0)?.index }) {
-                send(.refused(membership, refusal), to: membership.connection.loop)
-            }
+        case .heard(let report): heard(report)
+        case .answered(let answer): answered(answer)
+        case .admission(let connection, let app, let isGranted): admission(of: connection, app: app, isGranted)
         case .query(let question): question(home)
         }
     }

@@ -101,6 +101,8 @@ package enum EngineMessage: Sendable {
     case heard(NodeReport)
     /// From the way between the nodes: an answer to the home of the place.
     case answered(MemberAnswer)
+    /// From the way between the nodes: whether the app has room for the connection; nil: no answer in time.
+    case admission(ConnectionID, app: Int, Bool?)
     /// A question about channels that this loop is home of.
     case query(@Sendable (HomeRegistry) -> Void)
 

@@ -11,12 +11,21 @@ struct HomeOfNodes {
     var waiting: Set<ChannelKey> = []
     /// Wishes that have not gone out.
     var hasWishes = false
-    private var lastTicket: UInt64 = 0
+    private var lastTicket: UInt64
 
     /// Time in which every living node writes its members down again.
     static let rebuildNanoseconds: UInt64 = 5_000_000_000
 
-    init(_ backplane: any Backplane) { self.backplane = backplane }
+    init(_ backplane: any Backplane, loop: Int) {
+        self.backplane = backplane
+        lastTicket = UInt64(loop) << Self.ticketBits
+    }
+
+    /// Bits of a ticket below the loop that asked.
+    private static let ticketBits: UInt64 = 48
+
+    /// The loop that asked.
+    static func loop(of ticket: UInt64) -> Int { Int(ticket >> ticketBits) }
 
     mutating func ticket() -> UInt64 {
         lastTicket += 1

@@ -64,22 +64,50 @@ extension HomeRegistry {
         nodes?.waiting.remove(key)
     }
 
-    /// Lets the wishes of this turn go out, and asks for lists that have to be asked for anew.
-    func endTurnOfNodes(now: UInt64) {
-        guard var nodes else { return }
-        let rebuilt = nodes.takeRebuilt(now: now)
-        if !rebuilt.isEmpty {
-            for (key, channel) in channels where rebuilt.contains(nodes.backplane.shard(of: apps[key.app].id)) {
-                noteCount(key)
-                guard var shared = channel.shared else { continue }
-                channel.shared = nil
-                ask(&shared, place(key), &nodes)
-                channel.shared = shared
-            }
+    /// Tells the way that the user signs in for the first time on this node, or out for the last time.
+    func shareUser(_ user: String, app: Int, isOnline: Bool) {
+        guard apps[app].watchlist, var nodes else { return }
+        let place = MemberPlace(app: apps[app].id, channel: "")
+        if isOnline {
+            nodes.backplane.join(place, user: user, info: nil, membersMax: .max, ticket: nodes.ticket())
+        } else {
+            nodes.backplane.leave(place, user: user, lingerMilliseconds: 0)
         }
-        if nodes.hasWishes { nodes.backplane.flush() }
-        nodes.hasWishes = false
+        nodes.hasWishes = true
         self.nodes = nodes
+    }
+
+    /// Asks the way who of the users is signed in.
+    func askUsers(_ users: [String], app: Int, ticket: UInt64) {
+        nodes?.backplane.online(users, in: MemberPlace(app: apps[app].id, channel: ""), ticket: ticket)
+        nodes?.hasWishes = true
+    }
+
+    /// Whether an app's members are at one of the shards.
+    func isOf(_ shards: Set<Int>, _ app: Int) -> Bool { nodes.map { shards.contains($0.backplane.shard(of: apps[app].id)) } ?? false }
+
+    /// Asks for lists anew where a lost memory is whole again.
+    /// - Returns: the shards that are.
+    func askAnew(now: UInt64) -> Set<Int> {
+        guard var nodes else { return [] }
+        let rebuilt = nodes.takeRebuilt(now: now)
+        if rebuilt.isEmpty { return [] }
+        for (key, channel) in channels where isOf(rebuilt, key.app) {
+            noteCount(key)
+            guard var shared = channel.shared else { continue }
+            channel.shared = nil
+            ask(&shared, place(key), &nodes)
+            channel.shared = shared
+        }
+        self.nodes = nodes
+        return rebuilt
+    }
+
+    /// Lets the wishes of this turn go out.
+    func flushWishes() {
+        guard nodes?.hasWishes == true else { return }
+        nodes?.hasWishes = false
+        nodes?.backplane.flush()
     }
 
     // MARK: What the way tells
@@ -128,6 +156,7 @@ extension HomeRegistry {
             ask(&shared, place, &nodes)
             channel.shared = shared
             self.nodes = nodes
+        case .online: return []
         case .full(let place, let user, let ticket):
             let refused = channel.shared?.full(user: user, ticket: ticket) ?? []
             if refused.isEmpty { return [] }

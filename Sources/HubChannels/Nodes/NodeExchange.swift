@@ -118,7 +118,7 @@ package final class NodeExchange: Sendable {
             case .gap: continue
             case .announcement(let announcement):
                 if case .dead(let node) = announcement.event { heard(from: node, ticket: nil) }
-                if let home = home(of: announcement.place) { announcements[home].append(announcement) }
+                if let home = home(of: announcement) { announcements[home].append(announcement) }
             case .newEpoch:
                 startsEpoch = true
                 for loop in announcements.indices { announcements[loop] = [] }
@@ -132,15 +132,44 @@ package final class NodeExchange: Sendable {
 
     /// Hands answers about members to the loops. Any thread.
     package func take(_ answers: [MemberAnswer]) {
-        for answer in answers { if let home = home(of: answer.place) { post(home, .answered(answer)) } }
+        for answer in answers {
+            if case .online(_, let ticket, _, _) = answer {
+                post(HomeOfNodes.loop(of: ticket), .answered(answer))
+            } else if let home = home(of: answer.place, user: nil) {
+                post(home, .answered(answer))
+            }
+        }
     }
 
-    private func home(of place: MemberPlace?) -> Int? {
-        guard let place, let app = directory.app(id: place.app), let name = ChannelName(allowingServerToUser: place.channel) else {
-            return nil
+    private func home(of announcement: Announcement) -> Int? {
+        guard let place = announcement.place else { return nil }
+        switch announcement.event {
+        case .added(let user, _), .removed(let user): return home(of: place, user: user)
+        case .info, .occupied, .vacated, .count: return home(of: place, user: nil)
+        case .dead: return nil
         }
+    }
+
+    /// - Parameter user: decides where the place is that of an app's signed-in users.
+    private func home(of place: MemberPlace, user: String?) -> Int? {
+        guard let app = directory.app(id: place.app) else { return nil }
+        if place.channel.isEmpty { return user.map { UserKey(app: app.index, user: $0).home(loopCount: loopCount) } }
+        guard let name = ChannelName(allowingServerToUser: place.channel) else { return nil }
         return ChannelKey(app: app.index, name: name).home(loopCount: loopCount)
     }
+
+    // MARK: Connections
+
+    /// Asks whether the app has room for one more connection on all nodes. The answer is an `admission`.
+    func admit(_ connection: ConnectionID, _ app: App) {
+        backplane?.admit(app: app.id, limit: app.connectionsMax) { [post, index = app.index] isGranted in
+            post(connection.loop, .admission(connection, app: index, isGranted))
+        }
+    }
+
+    func count(_ app: App) { backplane?.count(app: app.id) }
+
+    func release(_ app: App) { backplane?.release(app: app.id) }
 
     private func take(_ bytes: [UInt8], of origin: UInt64) {
         switch NodeMessage(bytes) {

@@ -63,9 +63,11 @@ package final class HomeRegistry {
     static let promptCountsMax = 100
     static let countSeconds: UInt64 = 5
 
-    /// - Parameter backplane: the way to the other nodes; nil: there are none.
-    init(loopCount: Int, apps: [App], facts: FactLog, backplane: (any Backplane)? = nil) {
-        nodes = backplane.map { HomeOfNodes($0) }
+    /// - Parameters:
+    ///   - loop: index of the home.
+    ///   - backplane: the way to the other nodes; nil: there are none.
+    init(loopCount: Int, apps: [App], facts: FactLog, loop: Int = 0, backplane: (any Backplane)? = nil) {
+        nodes = backplane.map { HomeOfNodes($0, loop: loop) }
         self.loopCount = loopCount
         self.apps = apps
         self.facts = facts
@@ -80,6 +82,11 @@ package final class HomeRegistry {
         package var userCount: Int
         /// Subscribers on all loops.
         package var subscriptionCount: Int
+
+        package init(userCount: Int, subscriptionCount: Int) {
+            self.userCount = userCount
+            self.subscriptionCount = subscriptionCount
+        }
     }
 
     /// Nil without subscribers.

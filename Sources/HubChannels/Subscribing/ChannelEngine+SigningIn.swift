@@ -72,11 +72,12 @@ extension ChannelEngine {
         switch message {
         case .signedIn(let connection, let app, let user):
             let key = UserKey(app: app, user: user)
-            if users.signIn(connection, as: key) { tellWatchers(of: key, isOnline: true) }
+            if users.signIn(connection, as: key) { firstSignIn(of: key) }
         case .signedOut(let connection, let app, let user):
             let key = UserKey(app: app, user: user)
-            if users.signOut(connection, as: key) { tellWatchers(of: key, isOnline: false) }
+            if users.signOut(connection, as: key) { lastSignOut(of: key) }
         case .watch(let watched, let app, let watcher):
+            if nodes != nil { return watchNodes(watched, app: app, by: watcher) }
             var (online, offline): ([String], [String]) = ([], [])
             for user in watched {
                 if users.watch(UserKey(app: app, user: user), by: watcher) { online.append(user) } else { offline.append(user) }
@@ -84,6 +85,7 @@ extension ChannelEngine {
             send(.user(.status(watcher: watcher, online: online, offline: offline)), to: watcher.loop)
         case .unwatch(let watched, let app, let watcher):
             for user in watched { users.unwatch(UserKey(app: app, user: user), by: watcher) }
+            if nodes != nil { unwatchNodes(watched, app: app, by: watcher) }
         case .status(let watcher, let online, let offline): firstStatus(of: watcher, online: online, offline: offline)
         case .changed(let user, let isOnline, let watchers, let frame):
             statusChanged(user, isOnline: isOnline, watchers: watchers, frame: frame)
@@ -92,7 +94,15 @@ extension ChannelEngine {
 
     // MARK: At the user's home
 
-    private func tellWatchers(of key: UserKey, isOnline: Bool) {
+    private func firstSignIn(of key: UserKey) {
+        if nodes != nil { home.shareUser(key.user, app: key.app, isOnline: true) } else { tellWatchers(of: key, isOnline: true) }
+    }
+
+    private func lastSignOut(of key: UserKey) {
+        if nodes != nil { home.shareUser(key.user, app: key.app, isOnline: false) } else { tellWatchers(of: key, isOnline: false) }
+    }
+
+    func tellWatchers(of key: UserKey, isOnline: Bool) {
         let watchers = users.watchers(of: key)
         guard !watchers.isEmpty else { return }
         let frame = Frame.text(ServerEvent.watchlistEvents(online: isOnline ? [key.user] : [], offline: isOnline ? [] : [key.user]))

@@ -27,6 +27,26 @@ package protocol Backplane: Sendable {
     func setSubscribers(_ place: MemberPlace, _ count: Int)
     /// Asks for the place's members. The answer names the ticket.
     func list(_ place: MemberPlace, ticket: UInt64)
+    /// Asks which of the users are members of the place. The answer names the ticket.
+    func online(_ users: [String], in place: MemberPlace, ticket: UInt64)
     /// Lets the wishes of a turn go out.
     func flush()
+
+    /// Asks for one more connection of an app with a limit.
+    /// - Parameter done: called once, on any thread: whether it is granted; nil: no answer in time.
+    func admit(app: String, limit: Int, _ done: @escaping @Sendable (Bool?) -> Void)
+    /// Counts one more connection of an app without a limit.
+    func count(app: String)
+    /// A connection is gone that was granted or counted.
+    func release(app: String)
+
+    /// The occupied channels of the app whose names begin with `prefix`, in no order; nil: no answer in time.
+    /// - Parameter countsUsers: whether the numbers of users are asked for.
+    func channels(app: String, prefix: String, countsUsers: Bool) async -> [ChannelCounts]?
+    /// The numbers of those of the places that are occupied; nil: no answer in time.
+    func channels(_ places: [MemberPlace]) async -> [ChannelCounts]?
+    /// The members of the place; nil: no answer in time.
+    func users(_ place: MemberPlace) async -> [String]?
+    /// Connections of the app on all nodes; nil: no answer in time.
+    func connections(app: String) async -> Int?
 }

@@ -8,7 +8,8 @@
 /// - `list:APP CHANNEL`, a hash, has the info of each user whom the others know, those that linger included;
 /// - `counts:APP CHANNEL`, a hash, has the subscribers of each node;
 /// - `channels:APP`, a hash, has the subscribers of each channel that has some;
-/// - `members-of:NODE` and `channels-of:NODE`, sets, name everything that goes with the node.
+/// - `connections:APP`, a hash, has the connections of each node;
+/// - `members-of:NODE`, `channels-of:NODE` and `apps-of:NODE`, sets, name everything that goes with the node.
 enum MemberScripts {
     /// Functions of all scripts. `base` is the first part of the keys, `events` the stream.
     private static let functions = """
@@ -89,6 +90,37 @@ enum MemberScripts {
             return {last(), redis.call('HGETALL', base .. 'list:' .. ARGV[4])}
             """)
 
+    /// Whether users of a place are known to the others. ARGV: …, place, users. Answers the id of the stream's end, and 1 or 0 for each.
+    static let online = RedisScript(
+        ScaleOutScripts.fence + functions + """
+            local known = {}
+            for place = 5, #ARGV do known[place - 4] = redis.call('HEXISTS', base .. 'list:' .. ARGV[4], ARGV[place]) end
+            return {last(), known}
+            """)
+
+    /// The node's connections of an app, more of them as far as the limit allows. ARGV: …, app, number that it has, number that it wants,
+    /// limit or 0. Answers the number that it may have: never less than it has.
+    static let quota = RedisScript(
+        ScaleOutScripts.fence + functions + """
+            local counts, others = base .. 'connections:' .. ARGV[4], 0
+            local has, wants, limit = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
+            if limit > 0 and wants > has then
+              local all = redis.call('HGETALL', counts)
+              for place = 1, #all, 2 do
+                if all[place] ~= ARGV[2] then others = others + tonumber(all[place + 1]) end
+              end
+              wants = math.max(has, math.min(wants, limit - others))
+            end
+            if wants == 0 then
+              redis.call('HDEL', counts, ARGV[2])
+              redis.call('SREM', base .. 'apps-of:' .. ARGV[2], ARGV[4])
+            else
+              redis.call('HSET', counts, ARGV[2], wants)
+              redis.call('SADD', base .. 'apps-of:' .. ARGV[2], ARGV[4])
+            end
+            return wants
+            """)
+
     /// Ends a user's entry of the node. ARGV: …, place, user, milliseconds of lingering.
     static let leave = RedisScript(
         ScaleOutScripts.fence + functions + """
@@ -158,6 +190,10 @@ enum MemberScripts {
               local app, channel = string.match(place, '^(.-) (.*)$')
               count(place, app, channel, node, 0)
             end
+            for _, app in ipairs(redis.call('SMEMBERS', base .. 'apps-of:' .. node)) do
+              redis.call('HDEL', base .. 'connections:' .. app, node)
+            end
+            redis.call('DEL', base .. 'apps-of:' .. node)
             if #members + #channels > 0 then return 1 end
             redis.call('SREM', base .. 'sweeping', node)
             redis.call('ZREM', base .. 'last-beats', node)
@@ -166,5 +202,5 @@ enum MemberScripts {
             return 0
             """)
 
-    static let all = [join, list, leave, subscribers, settle, beat, declareDead, sweep]
+    static let all = [join, list, online, quota, leave, subscribers, settle, beat, declareDead, sweep]
 }

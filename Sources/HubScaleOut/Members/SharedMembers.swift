@@ -14,11 +14,13 @@ package final class SharedMembers: Sendable {
         case member(MemberPlace, user: ExactText)
         case subscribers(MemberPlace)
         case list(MemberPlace)
+        case online(MemberPlace, ticket: UInt64)
     }
 
     private enum Value: Sendable {
         case member(info: [UInt8]?, membersMax: Int, ticket: UInt64)
         case list(ticket: UInt64)
+        case online([String])
         case noMember(lingerMilliseconds: Int)
         case subscribers(Int)
     }
@@ -45,6 +47,11 @@ package final class SharedMembers: Sendable {
 
     /// Asks for the list of the place's members.
     package func list(_ place: MemberPlace, ticket: UInt64) { wish(.list(place), .list(ticket: ticket), isAbsence: true) }
+
+    /// Asks which of the users are members of the place.
+    package func online(_ users: [String], in place: MemberPlace, ticket: UInt64) {
+        wish(.online(place, ticket: ticket), .online(users), isAbsence: true)
+    }
 
     /// The node's last connection of the user in the place is gone.
     package func leave(_ place: MemberPlace, user: String, lingerMilliseconds: Int) {
@@ -90,6 +97,7 @@ package final class SharedMembers: Sendable {
         case (.member(let place, let user), .member(let info, let membersMax, _)):
             script(MemberScripts.join, [word(place), word(user.text), info ?? [], word(membersMax)])
         case (.list(let place), .list(_)): script(MemberScripts.list, [word(place)])
+        case (.online(let place, _), .online(let users)): script(MemberScripts.online, [word(place)] + users.map(word))
         case (.member(let place, let user), .noMember(let linger)):
             script(MemberScripts.leave, [word(place), word(user.text), word(linger)])
         case (.subscribers(let place), .subscribers(let count)):
@@ -139,6 +147,11 @@ package final class SharedMembers: Sendable {
                 list.append(Member(user: user, info: info.isEmpty ? nil : info))
             }
             return .list(place, ticket: ticket, at: id, list)
+        case (.online(let place, let ticket), .online(let users)):
+            guard let parts = reply.array, parts.count == 2, let id = parts[0].text.flatMap(StreamID.init), let flags = parts[1].array,
+                flags.count == users.count
+            else { return nil }
+            return .online(place, ticket: ticket, at: id, zip(users, flags).map { Online(user: $0, isOnline: $1.integer == 1) })
         default: return nil
         }
     }

@@ -67,6 +67,9 @@ package final class RedisLink<Greeting: Sendable>: Sendable {
         return replies
     }
 
+    /// Greets anew before the next call.
+    package func renew() { queue.async { self.state.withLock { $0.open = nil } } }
+
     /// Ends the connection, after all calls before, and takes no more.
     package func close() async {
         mailbox.close()

@@ -10,6 +10,8 @@ import subprocess
 import hub
 
 NODES = int(os.environ.get("CONFORMANCE_NODES", "1"))
+# Time in which a change on one node has come to all of them.
+TRAVEL_SECONDS = 0.3
 
 
 class Balancer:
@@ -92,6 +94,15 @@ class Cluster(hub.Hub):
         codes = [await node.end(sent) for node in self.nodes]
         self.redis.end()
         return next((code for code in codes if code), 0)
+
+    async def travel(self):
+        await asyncio.sleep(TRAVEL_SECONDS)
+
+    async def call(self, method, path, body=None, app="main", **options):
+        # A subscription is acknowledged by its node, and counted by the others as soon as it has travelled.
+        if method == "GET":
+            await self.travel()
+        return await super().call(method, path, body, app, **options)
 
     def resident_kilobytes(self):
         return sum(node.resident_kilobytes() for node in self.nodes)

@@ -190,6 +190,9 @@ class Hub:
         with open(f"/proc/{self.process.pid}/status") as status:
             return next(int(line.split()[1]) for line in status if line.startswith("VmRSS"))
 
+    async def travel(self):
+        """Until all nodes of the hub know what one of them has answered. A single hub knows at once."""
+
     # --- HTTP ---
 
     async def connect(self, **options):

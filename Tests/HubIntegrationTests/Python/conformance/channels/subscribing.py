@@ -122,6 +122,7 @@ async def c08_no_older_events(s):
     for number in range(60):
         channel = f"c08-older-{number}"
         await s.hub.publish(channel, "older")
+        await s.hub.travel()
         for client in clients:
             await client.send(public(channel))
         for client in clients:
