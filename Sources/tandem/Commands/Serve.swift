@@ -20,7 +20,7 @@ struct Serve: AsyncParsableCommand {
     var logLevel: String?
 
     func run() async throws {
-        do {
+        do throws(ServerError) {
             let flags = ConfigurationFlags(host: host, port: port, data: data, loops: loops, logLevel: logLevel)
             let configuration = try options.load(flags: flags)
             #if !DEBUG
