@@ -102,11 +102,7 @@ package final class RedisBackplane: Backplane {
 
     // MARK: For the engines
 
-    package func shard(of app: String) -> Int {
-        // FNV-1a: stable over processes, unlike `Hasher`.
-        let hash = app.utf8.reduce(0xcbf2_9ce4_8422_2325 as UInt64) { ($0 ^ UInt64($1)) &* 0x0000_0100_0000_01b3 }
-        return Int(hash % UInt64(address.shardCount))
-    }
+    package func shard(of app: String) -> Int { Int(Partition.stableHash(app) % UInt64(address.shardCount)) }
 
     package var messageBytesMax: Int { EventStream.messageBytesMax }
 
@@ -129,7 +125,9 @@ package final class RedisBackplane: Backplane {
         members(of: place).leave(place, user: user, lingerMilliseconds: lingerMilliseconds)
     }
 
-    package func setSubscribers(_ place: MemberPlace, _ count: Int) { members(of: place).setSubscribers(place, count) }
+    package func setSubscribers(_ place: MemberPlace, _ count: Int, tells: SubscriberNews) {
+        members(of: place).setSubscribers(place, count, tells: tells)
+    }
 
     package func list(_ place: MemberPlace, ticket: UInt64) { members(of: place).list(place, ticket: ticket) }
 

@@ -2,20 +2,33 @@ internal import HubChannels
 internal import HubConfiguration
 internal import HubCore
 internal import HubScaleOut
+internal import HubStorage
+internal import HubWebhooks
 internal import Logging
 
 /// The way to the other nodes of the hub.
 extension Server {
     /// - Returns: nil for a single node.
     static func nodes(
-        _ configuration: Configuration, directory: AppDirectory, process: ProcessTag, ports: EnginePorts, logger: Logger
+        _ configuration: Configuration, directory: AppDirectory, process: ProcessTag, ports: EnginePorts, store: any HubStore,
+        webhooks: WebhookService?, logger: Logger
     ) throws(ServerError) -> Nodes? {
         guard case .redis(let url) = configuration.backplane.value else { return nil }
+        guard case .postgres = configuration.store.value else {
+            throw ServerError(
+                .badConfiguration, "backplane: redis:// needs store: postgres://, which all nodes share; a file belongs to one of them")
+        }
         let address: RedisAddress
         do throws(RedisAddress.Mistake) { address = try RedisAddress(url) } catch {
             throw ServerError(.badConfiguration, "backplane: \(error.sentence)")
         }
-        let exchange = NodeExchange(directory: directory, process: process, loopCount: ports.count) { ports.post($1, to: $0) }
+        let exchange = NodeExchange(directory: directory, process: process, loopCount: ports.count) {
+            ports.post($1, to: $0)
+        } owns: {
+            store.owns(Partition.of($0))
+        } report: {
+            webhooks?.report($0)
+        }
         let backplane = RedisBackplane(address) { [weak exchange] shard, news, position in
             exchange?.take(shard, news, position)
         } answer: { [weak exchange] answers in

@@ -112,7 +112,8 @@ package final class Server: Sendable {
             let operators = OperatorAPI(
                 credential: configuration.operatorCredential.map { ($0.key, $0.secret) }, apps: apps, time: time)
             let webhooks = try Self.webhooks(configuration, store: store, time: time, logger: logger)
-            let nodes = try Self.nodes(configuration, directory: directory, process: process, ports: ports, logger: logger)
+            let nodes = try Self.nodes(
+                configuration, directory: directory, process: process, ports: ports, store: store, webhooks: webhooks, logger: logger)
             let accepted = Acceptor.Counts()
             let collector = MetricsCollector(
                 ports: ports, accepted: accepted, delivery: delivery, outbox: outbox, gateway: gateway, pushReports: pushReports,

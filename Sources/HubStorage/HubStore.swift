@@ -8,6 +8,8 @@ package protocol HubStore: PeopleStore, DeliveryStore, WebhookStore, AppStore {
     var health: StoreHealth { get }
     /// Counters of the work with PostgreSQL, for metrics; nil for another store.
     var postgres: PostgresFigures? { get }
+    /// Whether this process owns the partition. A store of one process owns all.
+    func owns(_ partition: Int32) -> Bool
     /// Tests whether the store takes writes; leaves nothing behind.
     func probe() async throws
     /// Latest time stored anywhere, in milliseconds since 1970 by the clock of that moment; nil if nothing is stored.
@@ -21,5 +23,6 @@ package protocol HubStore: PeopleStore, DeliveryStore, WebhookStore, AppStore {
 
 extension HubStore {
     /// A store that is not PostgreSQL.
+    package func owns(_ partition: Int32) -> Bool { true }
     package var postgres: PostgresFigures? { nil }
 }

@@ -51,9 +51,9 @@ struct BackplaneTests {
     func questions() async throws {
         try await with(2) { nodes in
             let places = (0..<2_500).map { MemberPlace(app: "1", channel: "room-\($0)") }
-            for (number, place) in places.enumerated() { nodes[number % 2].setSubscribers(place, 1 + number % 3) }
+            for (number, place) in places.enumerated() { nodes[number % 2].setSubscribers(place, 1 + number % 3, tells: []) }
             let presence = MemberPlace(app: "1", channel: "presence-a*")
-            nodes[0].setSubscribers(presence, 2)
+            nodes[0].setSubscribers(presence, 2, tells: [])
             nodes[0].join(presence, user: "ann", info: nil, membersMax: 10, ticket: 1)
             nodes[1].join(presence, user: "bob", info: nil, membersMax: 10, ticket: 1)
             for node in nodes { node.flush() }

@@ -63,7 +63,7 @@ private final class Node: Sendable {
     }
 
     func subscribers(_ channel: String, _ count: Int) {
-        redis.members.setSubscribers(Self.place(channel), count)
+        redis.members.setSubscribers(Self.place(channel), count, tells: [.occupancy, .counts])
         redis.members.flush()
     }
 

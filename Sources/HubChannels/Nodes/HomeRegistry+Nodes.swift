@@ -14,17 +14,22 @@ extension HomeRegistry {
     func shareSubscribers(_ key: ChannelKey, _ count: Int) {
         guard key.name.kind != .serverToUser else { return }
         nodes?.hasWishes = true
-        nodes?.backplane.setSubscribers(place(key), count)
+        var tells: SubscriberNews = []
+        if apps[key.app].factKinds.isDisjoint(with: [.occupied, .vacated]) == false { tells.insert(.occupancy) }
+        if tellsCounts(key) { tells.insert(.counts) }
+        nodes?.backplane.setSubscribers(place(key), count, tells: tells)
     }
 
     func joinNodes(
         _ membership: EngineMessage.Membership, _ member: PresenceMember, membersMax: Int, _ channel: HomeChannel, _ key: ChannelKey
     ) {
-        guard var nodes else { return }
         let place = place(key)
         channel.subscribers[membership.connection.loop] += 1
         channel.membersMax = membersMax
         channels[key] = channel
+        // A channel is occupied before it has a member, and vacated after its last one has left.
+        shareSubscribers(key, channel.total)
+        guard var nodes else { return }
         let ticket = nodes.ticket()
         var shared = channel.shared ?? SharedPresence()
         channel.shared = nil
@@ -35,7 +40,6 @@ extension HomeRegistry {
         channel.shared = shared
         nodes.waiting.insert(key)
         self.nodes = nodes
-        shareSubscribers(key, channel.total)
         // Where the members are known, and the user is one of them, the next turn may be long away.
         noteUnsettled(channel, key)
     }

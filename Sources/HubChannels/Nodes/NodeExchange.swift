@@ -21,18 +21,26 @@ package final class NodeExchange: Sendable {
     private let process: ProcessTag
     private let loopCount: Int
     private let post: @Sendable (_ loop: Int, EngineMessage) -> Void
+    private let owns: @Sendable (MemberPlace) -> Bool
+    private let report: @Sendable ([ChannelFact]) -> Void
     private let way = Guarded<(any Backplane)?>(nil)
     private let state = Mutex(State())
     private let unreadable = Atomic<UInt64>(0)
 
-    /// - Parameter post: posts to any loop's engine, from any thread.
+    /// - Parameters:
+    ///   - post: posts to any loop's engine, from any thread.
+    ///   - owns: whether webhooks about the place are this node's matter.
+    ///   - report: takes facts for webhooks.
     package init(
-        directory: AppDirectory, process: ProcessTag, loopCount: Int, post: @escaping @Sendable (_ loop: Int, EngineMessage) -> Void
+        directory: AppDirectory, process: ProcessTag, loopCount: Int, post: @escaping @Sendable (_ loop: Int, EngineMessage) -> Void,
+        owns: @escaping @Sendable (MemberPlace) -> Bool, report: @escaping @Sendable ([ChannelFact]) -> Void
     ) {
         self.directory = directory
         self.process = process
         self.loopCount = loopCount
         self.post = post
+        self.owns = owns
+        self.report = report
     }
 
     /// The way to the other nodes; nil before `connect`.
@@ -111,14 +119,16 @@ package final class NodeExchange: Sendable {
     /// Hands what was read to the loops, in order. One thread for each shard.
     package func take(_ shard: Int, _ news: [NodeNews], _ position: StreamID) {
         var startsEpoch = false
+        var facts: [ChannelFact] = []
         var announcements: [[Announcement]] = Array(repeating: [], count: loopCount)
         for news in news {
             switch news {
-            case .message(let origin, let bytes): take(bytes, of: origin)
+            case .message(let origin, let bytes): if let fact = take(bytes, of: origin) { facts.append(fact) }
             case .gap: continue
             case .announcement(let announcement):
                 if case .dead(let node) = announcement.event { heard(from: node, ticket: nil) }
                 if let home = home(of: announcement) { announcements[home].append(announcement) }
+                if let fact = fact(announcement) { facts.append(fact) }
             case .newEpoch:
                 startsEpoch = true
                 for loop in announcements.indices { announcements[loop] = [] }
@@ -128,6 +138,30 @@ package final class NodeExchange: Sendable {
             let report = NodeReport(shard: shard, position: position, startsEpoch: startsEpoch, announcements: announcements[loop])
             post(loop, .heard(report))
         }
+        if !facts.isEmpty { self.report(facts) }
+    }
+
+    /// The announcement for the app's webhooks, where this node sends them.
+    private func fact(_ announcement: Announcement) -> ChannelFact? {
+        guard let place = announcement.place, let app = directory.app(id: place.app), let channel = ChannelName(place.channel) else {
+            return nil
+        }
+        let event: ChannelFact.Event
+        switch announcement.event {
+        case .added(let user, _): event = .memberAdded(user: user)
+        case .removed(let user): event = .memberRemoved(user: user)
+        case .occupied: event = .occupied
+        case .vacated: event = .vacated
+        case .count(let count): event = .subscriptionCount(count)
+        case .info, .dead: return nil
+        }
+        return fact(app, channel, event, place)
+    }
+
+    /// Nil where the app wants no such fact, or another node sends it.
+    private func fact(_ app: App, _ channel: ChannelName, _ event: ChannelFact.Event, _ place: MemberPlace) -> ChannelFact? {
+        guard app.factKinds.contains(event.kind), owns(place) else { return nil }
+        return ChannelFact(app: app.index, channel: channel, event: event)
     }
 
     /// Hands answers about members to the loops. Any thread.
@@ -171,17 +205,19 @@ package final class NodeExchange: Sendable {
 
     func release(_ app: App) { backplane?.release(app: app.id) }
 
-    private func take(_ bytes: [UInt8], of origin: UInt64) {
+    /// - Returns: what the app's webhooks are to tell of the message.
+    private func take(_ bytes: [UInt8], of origin: UInt64) -> ChannelFact? {
         switch NodeMessage(bytes) {
-        case .event(let event): take(event)
+        case .event(let event): return take(event)
         case .terminate(let app, let user, let ticket): terminate(app: app, user: user, ticket: ticket, asker: origin)
         case .done(let node, let ticket): if node == backplane?.node { heard(from: origin, ticket: ticket) }
         case nil: unreadable.add(1, ordering: .relaxed)
         }
+        return nil
     }
 
-    private func take(_ event: NodeMessage.Event) {
-        guard let app = directory.app(id: event.app) else { return }
+    private func take(_ event: NodeMessage.Event) -> ChannelFact? {
+        guard let app = directory.app(id: event.app) else { return nil }
         let frames: [ChannelFrame] =
             if event.isClients, let channel = event.channels.first {
                 [
@@ -196,6 +232,11 @@ package final class NodeExchange: Sendable {
             app: app.index, frames: frames, excluded: event.excluded.flatMap(process.connection(of:)),
             cacheOrder: isCached ? directory.nextOrder() : nil, way: event.isClients ? .client : .direct)
         for loop in 0..<loopCount { post(loop, .publish(publication)) }
+        guard event.isClients, app.factKinds.contains(.clientEvent), let channel = event.channels.first, let sender = event.excluded else {
+            return nil
+        }
+        let content = ChannelFact.Event.clientEvent(name: event.name, data: event.data.content, socketID: sender, user: event.user)
+        return fact(app, channel, content, MemberPlace(app: event.app, channel: channel.text))
     }
 
     private func terminate(app: String, user: String, ticket: UInt64, asker: UInt64) {

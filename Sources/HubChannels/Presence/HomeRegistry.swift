@@ -123,12 +123,12 @@ package final class HomeRegistry {
     }
 
     /// Notes that the subscribers are to be told their number.
-    func noteCount(_ key: ChannelKey) {
-        // pusher-websocket-java decrypts every event of an encrypted channel, so these channels get no count.
-        guard apps[key.app].subscriptionCount, !key.name.kind.isEncrypted, !key.name.kind.isPresence, key.name.kind != .serverToUser else {
-            return
-        }
-        changedCounts.insert(key)
+    func noteCount(_ key: ChannelKey) { if tellsCounts(key) { changedCounts.insert(key) } }
+
+    /// pusher-websocket-java decrypts every event of an encrypted channel, so these channels get no count.
+    func tellsCounts(_ key: ChannelKey) -> Bool {
+        let kind = key.name.kind
+        return apps[key.app].subscriptionCount && !kind.isEncrypted && !kind.isPresence && kind != .serverToUser
     }
 
     private func noteOccupancy(_ key: ChannelKey, before: Int, after: Int) {
@@ -151,7 +151,10 @@ package final class HomeRegistry {
         for key in changedCounts {
             let channel = channels[key]
             let count = (nodes == nil ? channel?.total : channel?.countOfNodes) ?? 0
-            if count > Self.promptCountsMax, let toldAt = channel?.countToldAt, now < toldAt + Self.countSeconds * 1_000_000_000 {
+            // Where there are several nodes, the way between them keeps the pace.
+            if nodes == nil, count > Self.promptCountsMax, let toldAt = channel?.countToldAt,
+                now < toldAt + Self.countSeconds * 1_000_000_000
+            {
                 continue
             }
             changedCounts.remove(key)

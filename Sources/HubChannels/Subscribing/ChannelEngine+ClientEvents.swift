@@ -34,14 +34,13 @@ extension ChannelEngine {
                 app: connection.app.id, name: name, channels: [channelName], data: data, excluded: connection.socketID,
                 user: subscription.user, isClients: true)
             // A client event has no answer: while the way is interrupted, it is lost, as it is for clients that are away.
-            nodes.publish([event]) { _ in }
-        } else {
-            let payload = ServerEvent.event(name: name, channel: channelName, data: data, userID: subscription.user)
-            publish(
-                Publication(
-                    app: channel.app, frames: [ChannelFrame(channelName, Frame.text(payload))], excluded: connection.id,
-                    arrivedAt: arrivedAt, way: .client))
+            return nodes.publish([event]) { _ in }
         }
+        let payload = ServerEvent.event(name: name, channel: channelName, data: data, userID: subscription.user)
+        publish(
+            Publication(
+                app: channel.app, frames: [ChannelFrame(channelName, Frame.text(payload))], excluded: connection.id,
+                arrivedAt: arrivedAt, way: .client))
         guard facts.wants(.clientEvent, app: channel.app) else { return }
         facts.note(
             app: channel.app, channelName,

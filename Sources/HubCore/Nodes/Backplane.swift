@@ -24,7 +24,8 @@ package protocol Backplane: Sendable {
     /// - Parameter lingerMilliseconds: time until the others are told, in a large channel; 0: none.
     func leave(_ place: MemberPlace, user: String, lingerMilliseconds: Int)
     /// The node has another number of subscribers.
-    func setSubscribers(_ place: MemberPlace, _ count: Int)
+    /// - Parameter tells: announcements that somebody wants.
+    func setSubscribers(_ place: MemberPlace, _ count: Int, tells: SubscriberNews)
     /// Asks for the place's members. The answer names the ticket.
     func list(_ place: MemberPlace, ticket: UInt64)
     /// Asks which of the users are members of the place. The answer names the ticket.

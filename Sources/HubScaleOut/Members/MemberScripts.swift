@@ -36,7 +36,7 @@ enum MemberScripts {
             tell('removed', place, 'u', user)
           end
         end
-        local function count(place, app, channel, node, number)
+        local function count(place, app, channel, node, number, tellsOccupancy, tellsCounts)
           local counts = base .. 'counts:' .. place
           local old, before = tonumber(redis.call('HGET', counts, node) or '0'), 0
           for _, value in ipairs(redis.call('HVALS', counts)) do before = before + tonumber(value) end
@@ -53,9 +53,15 @@ enum MemberScripts {
           else
             redis.call('HSET', base .. 'channels:' .. app, channel, after)
           end
-          if before == 0 and after > 0 then tell('occupied', place) end
-          if before > 0 and after == 0 then tell('vacated', place) end
-          if before ~= after then tell('count', place, 'n', after) end
+          if tellsOccupancy and before == 0 and after > 0 then tell('occupied', place) end
+          if tellsOccupancy and before > 0 and after == 0 then tell('vacated', place) end
+          if not tellsCounts or before == after then return end
+          if after > \(SharedMembers.promptCountsMax) then
+            redis.call('ZADD', base .. 'counting', 'NX', now() + \(SharedMembers.countMilliseconds), place)
+          else
+            redis.call('ZREM', base .. 'counting', place)
+            tell('count', place, 'n', after)
+          end
         end
 
         """
@@ -130,14 +136,14 @@ enum MemberScripts {
             return 'OK'
             """)
 
-    /// The node's subscribers of a channel. ARGV: …, place, app, channel, number.
+    /// The node's subscribers of a channel. ARGV: …, place, app, channel, number, whether to tell occupancy, whether to tell counts.
     static let subscribers = RedisScript(
         ScaleOutScripts.fence + functions + """
-            count(ARGV[4], ARGV[5], ARGV[6], ARGV[2], tonumber(ARGV[7]))
+            count(ARGV[4], ARGV[5], ARGV[6], ARGV[2], tonumber(ARGV[7]), ARGV[8] == '1', ARGV[9] == '1')
             return 'OK'
             """)
 
-    /// Tells of members whose time has come. ARGV: …, at most. Answers how many there were.
+    /// Tells of members and counts whose time has come. ARGV: …, at most. Answers how many members there were.
     static let settle = RedisScript(
         ScaleOutScripts.fence + functions + """
             local due = redis.call('ZRANGEBYSCORE', base .. 'leaving', '-inf', now(), 'LIMIT', 0, tonumber(ARGV[4]))
@@ -147,16 +153,21 @@ enum MemberScripts {
               redis.call('HDEL', base .. 'list:' .. place, user)
               tell('removed', place, 'u', user)
             end
+            for _, place in ipairs(redis.call('ZRANGEBYSCORE', base .. 'counting', '-inf', now(), 'LIMIT', 0, tonumber(ARGV[4]))) do
+              local app, channel = string.match(place, '^(.-) (.*)$')
+              redis.call('ZREM', base .. 'counting', place)
+              tell('count', place, 'n', redis.call('HGET', base .. 'channels:' .. app, channel) or 0)
+            end
             return #due
             """)
 
-    /// The node's sign of life. Answers nodes and their beats in turn, and the number of members that linger.
+    /// The node's sign of life. Answers nodes and their beats in turn, and the number of members and counts that wait.
     static let beat = RedisScript(
         ScaleOutScripts.fence + functions + """
             redis.call('HINCRBY', base .. 'beats', ARGV[2], 1)
             redis.call('ZADD', base .. 'last-beats', now(), ARGV[2])
-            local lingering, sweeping = redis.call('ZCARD', base .. 'leaving'), redis.call('SMEMBERS', base .. 'sweeping')
-            return {redis.call('HGETALL', base .. 'beats'), lingering, sweeping}
+            local waiting = redis.call('ZCARD', base .. 'leaving') + redis.call('ZCARD', base .. 'counting')
+            return {redis.call('HGETALL', base .. 'beats'), waiting, redis.call('SMEMBERS', base .. 'sweeping')}
             """)
 
     /// Declares a node dead: from here on its scripts are refused. ARGV: …, the dead one, its beat as it was seen.
@@ -188,7 +199,7 @@ enum MemberScripts {
             local channels = redis.call('SRANDMEMBER', base .. 'channels-of:' .. node, most)
             for _, place in ipairs(channels) do
               local app, channel = string.match(place, '^(.-) (.*)$')
-              count(place, app, channel, node, 0)
+              count(place, app, channel, node, 0, true, true)
             end
             for _, app in ipairs(redis.call('SMEMBERS', base .. 'apps-of:' .. node)) do
               redis.call('HDEL', base .. 'connections:' .. app, node)

@@ -7,6 +7,9 @@ internal import Synchronization
 package final class SharedMembers: Sendable {
     /// Up to this many members a leaver is told at once.
     package static let promptMembersMax = 100
+    /// Up to this many subscribers, every new number is told at once; beyond, once in so many milliseconds.
+    package static let promptCountsMax = 100
+    static let countMilliseconds = 5_000
     /// Wishes that travel together.
     static let batchMax = 512
 
@@ -22,7 +25,7 @@ package final class SharedMembers: Sendable {
         case list(ticket: UInt64)
         case online([String])
         case noMember(lingerMilliseconds: Int)
-        case subscribers(Int)
+        case subscribers(Int, SubscriberNews)
     }
 
     private struct State {
@@ -59,8 +62,8 @@ package final class SharedMembers: Sendable {
     }
 
     /// The node has another number of subscribers.
-    package func setSubscribers(_ place: MemberPlace, _ count: Int) {
-        wish(.subscribers(place), .subscribers(count), isAbsence: count == 0)
+    package func setSubscribers(_ place: MemberPlace, _ count: Int, tells: SubscriberNews) {
+        wish(.subscribers(place), .subscribers(count, tells), isAbsence: count == 0)
     }
 
     /// Sends what was wished. Call it at the end of a turn, and every 250 ms.
@@ -100,8 +103,13 @@ package final class SharedMembers: Sendable {
         case (.online(let place, _), .online(let users)): script(MemberScripts.online, [word(place)] + users.map(word))
         case (.member(let place, let user), .noMember(let linger)):
             script(MemberScripts.leave, [word(place), word(user.text), word(linger)])
-        case (.subscribers(let place), .subscribers(let count)):
-            script(MemberScripts.subscribers, [word(place), word(place.app), word(place.channel), word(count)])
+        case (.subscribers(let place), .subscribers(let count, let tells)):
+            script(
+                MemberScripts.subscribers,
+                [
+                    word(place), word(place.app), word(place.channel), word(count), word(tells.contains(.occupancy) ? 1 : 0),
+                    word(tells.contains(.counts) ? 1 : 0),
+                ])
         default: preconditionFailure("a wish of another kind than its key")
         }
     }

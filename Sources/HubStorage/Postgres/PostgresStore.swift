@@ -70,6 +70,8 @@ package final class PostgresStore: HubStore, Sendable {
         }
     }
 
+    package func owns(_ partition: Int32) -> Bool { node.owns(partition) }
+
     /// The writer's counters and queue, for metrics.
     package var figures: GroupCommitCounters { writes.figures }
 

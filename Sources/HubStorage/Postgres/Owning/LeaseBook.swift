@@ -1,3 +1,5 @@
+internal import HubCore
+
 /// Decides which partitions a node owns, from what it sees of the others. A pure value: looks in, actions out.
 ///
 /// A node is dead when its beat has stood still for a number of looks, whatever any clock says. A look that fails or takes long says
@@ -35,7 +37,7 @@ struct LeaseBook {
     }
 
     /// Partitions of a database, fixed at the first start.
-    static let partitionCount: Int32 = 64
+    static let partitionCount = Partition.count
     /// Time between two looks, in milliseconds.
     static let lookEvery: Int64 = 500
     /// A look that takes longer counts as failed, in milliseconds.

@@ -26,6 +26,8 @@ final class PostgresNode: Sendable {
 
     /// Partitions with their epochs that this node owns.
     var owned: [Int32: Int64] { state.withLock { $0.book.owned } }
+    /// Whether the partition is this node's, and was confirmed lately.
+    func owns(_ partition: Int32) -> Bool { state.withLock { $0.book.owned[partition] != nil && $0.book.mayAct(at: monotonic) } }
     /// Whether another node's beat moved at the last look.
     var seesAnother: Bool { state.withLock { $0.book.seesAnother } }
 

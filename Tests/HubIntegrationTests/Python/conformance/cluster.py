@@ -1,4 +1,7 @@
-"""Several hubs that are one, behind a balancer that gives each new connection to the next of them."""
+"""Several hubs that are one, behind a balancer that gives each new connection to the next of them.
+
+Needs redis-server, and a PostgreSQL that TANDEM_TEST_POSTGRES names: Tests/StoreTests/postgres.sh starts one.
+"""
 
 import asyncio
 import itertools
@@ -80,8 +83,9 @@ class Cluster(hub.Hub):
     async def start(cls, folder, apps, **options):
         redis = await Redis.start(folder / "redis")
         backplane = f"redis://127.0.0.1:{redis.port}"
+        store = os.environ["TANDEM_TEST_POSTGRES"]
         nodes = await asyncio.gather(
-            *(hub.Hub.start(folder / f"node-{place}", apps, backplane=backplane, **options) for place in range(NODES)))
+            *(hub.Hub.start(folder / f"node-{place}", apps, backplane=backplane, store=store, **options) for place in range(NODES)))
         first = nodes[0]
         cluster = cls(first.process, first.port, first.log, apps, first.clock, first.tls)
         cluster.nodes, cluster.redis = nodes, redis

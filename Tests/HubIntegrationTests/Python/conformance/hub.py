@@ -149,14 +149,13 @@ class Hub:
         self.process, self.port, self.log, self.apps, self.clock, self.tls = process, port, log, apps, clock, tls
 
     @classmethod
-    async def start(cls, folder, apps, loops=int(os.environ.get("CONFORMANCE_LOOPS", "2")), port=0, limits=None, clock=None, is_secure=False, backplane=None):
+    async def start(cls, folder, apps, loops=int(os.environ.get("CONFORMANCE_LOOPS", "2")), port=0, limits=None, clock=None, is_secure=False, backplane=None, store=None):
         """Starts one on `port`, or on a free one, and waits until it is ready."""
         folder.mkdir(parents=True, exist_ok=True)
         configuration = {"apps": [app.entry() for app in apps.values()]}
         if limits:
             configuration["limits"] = limits
-        if backplane:
-            configuration["backplane"] = backplane
+        configuration.update({name: value for name, value in (("backplane", backplane), ("store", store)) if value})
         (folder / "tandem.yaml").write_text(json.dumps(configuration))
         environment = dict(os.environ, **(clock.environment if clock else {}))
         if is_secure:
