@@ -63,10 +63,12 @@ test-stores: deps ## try SQLite, and PostgreSQL with and without PgBouncer, agai
 	OWNER=.build/debug/tandem-owner Tests/StoreTests/postgres.sh python3 -B Tests/StoreTests/owners.py direct 3
 	OWNER=.build/debug/tandem-owner Tests/StoreTests/postgres.sh python3 -B Tests/StoreTests/owners.py pooled 3
 
-test-cluster: deps ## try the hub's ways between nodes on real Redis servers
-	@$(call install,$(CLUSTER_DEPS))
+test-cluster: test-deps test-python ## try the ways between nodes on Redis, and Pusher's protocol through a balancer over three nodes
+	@$(call install,$(CLUSTER_DEPS) $(STORE_DEPS))
 	$(SWIFT) build --build-tests
 	TANDEM_TEST_CLUSTER=1 $(SWIFT) test --skip-build --disable-xctest --filter '^ClusterTests\.'
+	TANDEM=$(CURDIR)/.build/debug/tandem CHANNELS=$(CURDIR)/channels CONFORMANCE_NODES=3 Tests/StoreTests/postgres.sh \
+		$(CURDIR)/.build/test-venv/bin/python -B Tests/HubIntegrationTests/Python/conformance run c lib
 
 test-sanitizers: test-deps test-python ## run all tests under the address and the thread sanitizer
 	Tests/Sanitizers/sanitizers.sh address
