@@ -44,8 +44,9 @@ package actor Outbox: PushQueue {
 
     /// Takes up what an earlier process left open.
     /// - Throws: the store's error, if it cannot be read.
-    package func resume() async throws {
-        let open = try await store.open(limit: PushFlow.queuedMax)
+    /// - Parameter isMeant: whether a push is this process's.
+    package func resume(_ isMeant: @Sendable (PushRecord) -> Bool = { _ in true }) async throws {
+        let open = try await store.open(limit: PushFlow.queuedMax).filter(isMeant)
         if !open.isEmpty { logger.info("taking up deliveries left open", metadata: ["push.open": "\(open.count)"]) }
         flow.resume(open, at: time.moment)
         pump()
@@ -66,6 +67,11 @@ package actor Outbox: PushQueue {
     package func drop(_ deliveries: [PushRecord]) {
         flow.drop(deliveries)
         report()
+    }
+
+    /// Gives up the pushes that wait and are another process's from now on.
+    package func keep(_ isKept: @Sendable (PushRecord) -> Bool) {
+        flow.keep(isKept)
     }
 
     /// Sends nothing more; open pushes stay open in the store. Answers of the gateways are still stored.

@@ -10,8 +10,8 @@ internal import Logging
 extension Server {
     /// - Returns: nil for a single node.
     static func nodes(
-        _ configuration: Configuration, directory: AppDirectory, process: ProcessTag, ports: EnginePorts, store: any HubStore,
-        webhooks: WebhookService?, logger: Logger
+        _ configuration: Configuration, directory: AppDirectory, tag: (UInt64, UInt64), ports: EnginePorts, store: any HubStore,
+        webhooks: WebhookService?, time: any TimeSource, logger: Logger
     ) throws(ServerError) -> Nodes? {
         guard case .redis(let url) = configuration.backplane.value else { return nil }
         guard case .postgres = configuration.store.value else {
@@ -22,7 +22,12 @@ extension Server {
         do throws(RedisAddress.Mistake) { address = try RedisAddress(url) } catch {
             throw ServerError(.badConfiguration, "backplane: \(error.sentence)")
         }
-        let exchange = NodeExchange(directory: directory, process: process, loopCount: ports.count) {
+        let delivery = NodeDelivery(tag: tag, ports: ports, apps: directory, store: store, time: time) {
+            PartitionSet(store.ownedPartitions)
+        }
+        let exchange = NodeExchange(
+            directory: directory, process: ProcessTag(random: tag.0, tag.1), loopCount: ports.count, delivery: delivery
+        ) {
             ports.post($1, to: $0)
         } owns: {
             store.owns(Partition.of($0))
@@ -38,12 +43,13 @@ extension Server {
             for loop in 0..<ports.count { ports.post(.drain(count: .max), to: loop) }
         }
         exchange.connect(backplane)
-        return Nodes(exchange: exchange, backplane: backplane)
+        return Nodes(exchange: exchange, delivery: delivery, backplane: backplane)
     }
 
     /// This node's part in a hub of several.
     struct Nodes: Sendable {
         let exchange: NodeExchange
+        let delivery: NodeDelivery
         let backplane: RedisBackplane
 
         /// - Throws: why Redis cannot be the backplane, or does not answer.
@@ -51,8 +57,15 @@ extension Server {
             do throws(RedisFailure) { try await backplane.start() } catch { throw ServerError(.failed, "backplane: \(error.sentence)") }
         }
 
-        func run() async { await backplane.run() }
+        func run() async {
+            async let delivers: Void = delivery.run()
+            await backplane.run()
+            await delivers
+        }
 
-        func close() async { await backplane.close() }
+        func close() async {
+            delivery.close()
+            await backplane.close()
+        }
     }
 }

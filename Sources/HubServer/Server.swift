@@ -57,7 +57,8 @@ package final class Server: Sendable {
         let time = SystemTime()
         let directory = Self.apps(configuration)
         func random() -> UInt64 { SecureRandom.bytes(8).reduce(0) { $0 << 8 | UInt64($1) } }
-        let process = ProcessTag(random: random(), random())
+        let tag = (random(), random())
+        let process = ProcessTag(random: tag.0, tag.1)
         let certificate = try Self.certificate(configuration)
         for warning in configuration.warnings + SecretFiles.warnings(configuration) { logger.warning("\(warning)") }
         for warning in certificate?.warnings(now: time.wallSeconds) ?? [] { logger.warning("\(warning)") }
@@ -88,14 +89,30 @@ package final class Server: Sendable {
                 logger: logger
             ) { for loop in 0..<ports.count { ports.post(.appsChanged, to: loop) } }
             try await apps.refresh()
+            let webhooks = try Self.webhooks(configuration, store: store, time: time, logger: logger)
+            let nodes = try Self.nodes(
+                configuration, directory: directory, tag: tag, ports: ports, store: store, webhooks: webhooks, time: time, logger: logger)
+            let pushes = NodePushQueue(outbox: outbox, store: store, nodes: nodes?.delivery, logger: logger)
             let reader = AudienceReader(directory: store)
-            let escalator = Escalator(reader: reader, store: store, outbox: outbox, tokenAge: tokenAge, time: time, logger: logger)
+            let escalator = Escalator(
+                reader: reader, store: store, outbox: outbox, pushes: pushes, tokenAge: tokenAge, time: time, logger: logger)
             let replayer = Replayer(store: store, time: time, logger: logger)
+            let recovery = Recovery(
+                reader: reader, store: store, definitions: definitions, loopCount: ports.count, tokenAge: tokenAge, time: time)
+            var several: DeliveryService.Several?
+            if let nodes {
+                let firstNumber = UInt64(clamping: store.processNumber) << Self.eventNumberBits
+                several = DeliveryService.Several(nodes: nodes.delivery, pushes: pushes, firstNumber: firstNumber) { partitions in
+                    try await recovery.events { partitions.contains(app: $0, channel: $1) }
+                }
+            }
             let delivery = DeliveryService(
-                definitions: definitions, directory: store, store: store, apps: directory, outbox: outbox, escalator: escalator,
-                replayer: replayer,
-                ports: ports, process: process, tokenAge: tokenAge, time: time, logger: logger)
-            let scheduled = ScheduledPublishes(store: store, apps: directory, delivery: delivery, time: time, logger: logger)
+                definitions: definitions, directory: store, store: store, apps: directory, outbox: outbox, pushes: pushes,
+                escalator: escalator, replayer: replayer, ports: ports, process: process, tokenAge: tokenAge, time: time, several: several,
+                logger: logger)
+            if let nodes { nodes.delivery.connect(nodes.exchange, delivery) }
+            let scheduled = ScheduledPublishes(
+                store: store, apps: directory, delivery: delivery, nodes: nodes?.delivery, time: time, logger: logger)
             let participants = ParticipantAPI(
                 directory: store, store: store, apps: directory, delivery: delivery, time: time,
                 definitions: { delivery.currentDefinitions },
@@ -106,14 +123,11 @@ package final class Server: Sendable {
                 try await store.answer(app: app, key: key, since: min(since, ages.cutoff(life: AnswerRecord.lifeMilliseconds)))
             }
             let backend = BackendAPI(
-                directory: store, store: store, delivery: delivery, pushes: outbox, answers: answers, time: time,
+                directory: store, store: store, delivery: delivery, pushes: pushes, answers: answers, time: time,
                 definitions: { delivery.currentDefinitions },
                 defaultEnvironment: configuration.push.apnsSandboxByDefault ? .sandbox : .production, tokenAge: tokenAge)
             let operators = OperatorAPI(
                 credential: configuration.operatorCredential.map { ($0.key, $0.secret) }, apps: apps, time: time)
-            let webhooks = try Self.webhooks(configuration, store: store, time: time, logger: logger)
-            let nodes = try Self.nodes(
-                configuration, directory: directory, process: process, ports: ports, store: store, webhooks: webhooks, logger: logger)
             let accepted = Acceptor.Counts()
             let collector = MetricsCollector(
                 ports: ports, accepted: accepted, delivery: delivery, outbox: outbox, gateway: gateway, pushReports: pushReports,
@@ -138,16 +152,14 @@ package final class Server: Sendable {
                 engineOfLoop.start(engine: engine, router: router)
                 return engineOfLoop
             }
-            let recovered = try await Recovery(
-                reader: reader, store: store, definitions: definitions, loopCount: ports.count, tokenAge: tokenAge, time: time
-            )
-            .events()
+            // With several nodes the partitions come one by one, each with its open events and pushes.
+            let recovered = nodes == nil ? try await recovery.events() : []
             if !recovered.isEmpty { logger.info("waiting for receipts of events left open", metadata: ["events": "\(recovered.count)"]) }
             delivery.recover(recovered)
             escalatorTask = Task { await escalator.run() }
             replayerTask = Task { await replayer.run { delivery.replay($0, frames: $1) } }
             let isReturnDue = AttendanceMark.isRecent(try await store.lastAttendance(), now: time.wallMilliseconds)
-            deliveryTask = Task { await delivery.run(wasAway: isReturnDue || !recovered.isEmpty) }
+            deliveryTask = Task { await delivery.run(wasAway: nodes == nil && (isReturnDue || !recovered.isEmpty)) }
             scheduledTask = Task { await scheduled.run() }
             listenerTask = Task {
                 await store.listen {
@@ -157,7 +169,7 @@ package final class Server: Sendable {
             }
             apps.wake()
             appsTask = Task { await apps.run() }
-            try await outbox.resume()
+            if nodes == nil { try await outbox.resume() }
             try await webhooks?.resume()
             try await nodes?.start()
             nodesTask = Task { await nodes?.run() }
@@ -194,6 +206,9 @@ package final class Server: Sendable {
         self.isClosing = isClosing
         self.logger = logger
     }
+
+    /// Bits of an event's number below those that tell its node.
+    private static let eventNumberBits: UInt64 = 40
 
     /// Clients that are told to go per second: a thousand in three seconds. More take longer, up to `drainSecondsMax`.
     static let drainedPerSecond = 333

@@ -1,3 +1,4 @@
+internal import HubCore
 package import HubDelivery
 
 /// All that a hub keeps, in one place: what `SQLiteStore` and `PostgresStore` have in common. Callable from any thread.
@@ -10,6 +11,10 @@ package protocol HubStore: PeopleStore, DeliveryStore, WebhookStore, AppStore {
     var postgres: PostgresFigures? { get }
     /// Whether this process owns the partition. A store of one process owns all.
     func owns(_ partition: Int32) -> Bool
+    /// Partitions that this process owns, as was confirmed lately. A store of one process owns all.
+    var ownedPartitions: Set<Int32> { get }
+    /// Number of this process among all that use the store: above 0 in a store that several use.
+    var processNumber: Int64 { get }
     /// Tests whether the store takes writes; leaves nothing behind.
     func probe() async throws
     /// Latest time stored anywhere, in milliseconds since 1970 by the clock of that moment; nil if nothing is stored.
@@ -24,5 +29,7 @@ package protocol HubStore: PeopleStore, DeliveryStore, WebhookStore, AppStore {
 extension HubStore {
     /// A store that is not PostgreSQL.
     package func owns(_ partition: Int32) -> Bool { true }
+    package var ownedPartitions: Set<Int32> { Set(0..<Partition.count) }
+    package var processNumber: Int64 { 0 }
     package var postgres: PostgresFigures? { nil }
 }

@@ -19,6 +19,10 @@ package struct PublishCommand: Sendable {
     package var requests: [PublishRequest]
     /// Whether to publish or only to look for refusals.
     package var purpose: PublishPurpose
+    /// One for each request, where the requests have names of their own; empty: they have none.
+    package var ids: [PublishID] = []
+    /// Whether some events may be in the store already, from an earlier try.
+    package var mayBeKnown = false
     /// Arrival in nanoseconds of the monotonic clock; 0: latency is not measured.
     package var arrivedAt: UInt64
     /// For a publish with an idempotency key: makes the answer, which is committed in the same transaction as the events.

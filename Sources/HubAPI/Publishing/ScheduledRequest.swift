@@ -7,7 +7,8 @@ package enum ScheduledRequest {
     /// Nesting depth of the stored text: an object with a list of channels.
     private static let depthMax = 4
 
-    static func encode(_ request: PublishRequest) -> [UInt8] {
+    /// The publish in its stored form.
+    package static func encode(_ request: PublishRequest) -> [UInt8] {
         let channels = JSONValue.array(request.channels.map { .string($0.text) }).serialized()
         var body = Array("{\"name\":".utf8) + JSONValue.string(request.name).serialized()
         body += Array(",\"channels\":".utf8) + channels

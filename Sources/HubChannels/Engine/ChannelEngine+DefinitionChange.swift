@@ -27,4 +27,19 @@ extension ChannelEngine {
         }
         reports.append(.definitionsRead)
     }
+
+    /// Reports every subscription to a channel with a definition as it is.
+    func reportPresent(_ mark: UInt64) {
+        for channel in channels.all where channel.isWatched {
+            for subscription in channel.subscriptions {
+                guard let connection = connection(subscription.connection) else { continue }
+                reports.append(
+                    .present(
+                        connection.id, connection.socketID, app: channel.app, channel: channel.name,
+                        user: subscription.user ?? connection.user?.id, isBrowser: connection.isBrowser, ticket: subscription.ticket,
+                        connection.declared?.state, keepsWorking: connection.declared?.keepsWorking ?? false))
+            }
+        }
+        reports.append(.presentRead(mark: mark, ticket: lastTicket))
+    }
 }

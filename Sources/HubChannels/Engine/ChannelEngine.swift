@@ -281,6 +281,11 @@ package final class ChannelEngine {
             }
             guard let channel = channels[publication.app, name] else { continue }
             isReached = true
+            // The subscribers have the event, and only their receipts are asked for.
+            if frame.isEmpty {
+                if let receipt = publication.receipt { wantReceipt(receipt, on: channel) }
+                continue
+            }
             let cutoff = publication.attendedUpTo?[loop] ?? .max
             if publication.audience != .everybody || channel.newestTicket > cutoff {
                 deliveries += unsafe fanOut.deliver(frame, of: publication, attendedUpTo: cutoff, to: channel, sink: sink)
@@ -379,6 +384,7 @@ package final class ChannelEngine {
         case .replay(let connection, let channel, let frames, let events):
             replay(frames, events: events, on: channel, to: connection)
         case .definitionsChanged: definitionsChanged()
+        case .reportPresent(let mark): reportPresent(mark)
         case .appsChanged: adoptApps()
         case .expel(let expulsion): expel(expulsion)
         case .readmit(let app, let channel, let user): readmit(app: app, channel: channel, user: user)

@@ -87,6 +87,8 @@ package enum EngineMessage: Sendable {
     case replay(ConnectionID, channel: ChannelName, frames: [UInt8], events: [UInt64])
     /// From delivery: new channel definitions are in force.
     case definitionsChanged
+    /// From another node's delivery: report every subscriber of a channel with a definition, then answer with the mark.
+    case reportPresent(mark: UInt64)
     /// The directory has a new table of apps.
     case appsChanged
     /// From delivery: ends subscriptions.

@@ -23,6 +23,7 @@ package final class NodeExchange: Sendable {
     private let post: @Sendable (_ loop: Int, EngineMessage) -> Void
     private let owns: @Sendable (MemberPlace) -> Bool
     private let report: @Sendable ([ChannelFact]) -> Void
+    private let delivery: any NodeDeliveryPort
     private let way = Guarded<(any Backplane)?>(nil)
     private let state = Mutex(State())
     private let unreadable = Atomic<UInt64>(0)
@@ -31,9 +32,11 @@ package final class NodeExchange: Sendable {
     ///   - post: posts to any loop's engine, from any thread.
     ///   - owns: whether webhooks about the place are this node's matter.
     ///   - report: takes facts for webhooks.
+    ///   - delivery: takes the words of delivery.
     package init(
-        directory: AppDirectory, process: ProcessTag, loopCount: Int, post: @escaping @Sendable (_ loop: Int, EngineMessage) -> Void,
-        owns: @escaping @Sendable (MemberPlace) -> Bool, report: @escaping @Sendable ([ChannelFact]) -> Void
+        directory: AppDirectory, process: ProcessTag, loopCount: Int, delivery: any NodeDeliveryPort,
+        post: @escaping @Sendable (_ loop: Int, EngineMessage) -> Void, owns: @escaping @Sendable (MemberPlace) -> Bool,
+        report: @escaping @Sendable ([ChannelFact]) -> Void
     ) {
         self.directory = directory
         self.process = process
@@ -41,6 +44,7 @@ package final class NodeExchange: Sendable {
         self.post = post
         self.owns = owns
         self.report = report
+        self.delivery = delivery
     }
 
     /// The way to the other nodes; nil before `connect`.
@@ -58,6 +62,13 @@ package final class NodeExchange: Sendable {
     }
 
     // MARK: To all nodes
+
+    /// Sends a word of delivery. All of them have one order, whatever app they concern.
+    /// - Parameter done: called once, on any thread. True: all nodes will read it. False: they may, or may not.
+    package func send(delivery bytes: [UInt8], _ done: @escaping @Sendable (Bool) -> Void) {
+        guard let backplane, bytes.count + 2 <= backplane.messageBytesMax else { return done(false) }
+        backplane.send(NodeMessage.delivery(bytes[...]).bytes, app: "", done)
+    }
 
     /// Sends events, in order.
     /// - Parameter done: called once, on any thread. True: all nodes will fan them out.
@@ -124,9 +135,12 @@ package final class NodeExchange: Sendable {
         for news in news {
             switch news {
             case .message(let origin, let bytes): if let fact = take(bytes, of: origin) { facts.append(fact) }
-            case .gap: continue
+            case .gap(let origin, _): delivery.gap(origin)
             case .announcement(let announcement):
-                if case .dead(let node) = announcement.event { heard(from: node, ticket: nil) }
+                if case .dead(let node) = announcement.event {
+                    heard(from: node, ticket: nil)
+                    delivery.died(node)
+                }
                 if let home = home(of: announcement) { announcements[home].append(announcement) }
                 if let fact = fact(announcement) { facts.append(fact) }
             case .newEpoch:
@@ -211,6 +225,7 @@ package final class NodeExchange: Sendable {
         case .event(let event): return take(event)
         case .terminate(let app, let user, let ticket): terminate(app: app, user: user, ticket: ticket, asker: origin)
         case .done(let node, let ticket): if node == backplane?.node { heard(from: origin, ticket: ticket) }
+        case .delivery(let bytes): if !delivery.take(bytes, of: origin) { unreadable.add(1, ordering: .relaxed) }
         case nil: unreadable.add(1, ordering: .relaxed)
         }
         return nil

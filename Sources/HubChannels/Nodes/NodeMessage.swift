@@ -9,6 +9,8 @@ package enum NodeMessage: Sendable, Equatable {
     case terminate(app: String, user: String, ticket: UInt64)
     /// To the node that sent the ticket: what it asked for is done here.
     case done(node: UInt64, ticket: UInt64)
+    /// A word of delivery, in its own bytes.
+    case delivery(ArraySlice<UInt8>)
 
     /// An event, before it is framed.
     package struct Event: Sendable, Equatable {
@@ -48,6 +50,7 @@ extension NodeMessage {
         case event = 1
         case terminate
         case done
+        case delivery
     }
 
     /// The message as it travels.
@@ -75,6 +78,7 @@ extension NodeMessage {
             writer.begin(Self.version, Kind.done.rawValue)
             writer.add(node)
             writer.add(ticket)
+        case .delivery(let bytes): return [Self.version, Kind.delivery.rawValue] + bytes
         }
         return writer.bytes
     }
@@ -93,6 +97,7 @@ extension NodeMessage {
         case .done:
             guard let node = reader.number(), let ticket = reader.number() else { return nil }
             self = .done(node: node, ticket: ticket)
+        case .delivery: self = .delivery(bytes[2...])
         case nil: return nil
         }
     }

@@ -28,6 +28,12 @@ package enum LoopReport: Sendable, Equatable {
     case receipt(ConnectionID, cursor: UInt64, byApplication: Bool)
     /// Answer to `EngineMessage.definitionsChanged`, after the reports that it caused.
     case definitionsRead
+    /// A subscription of before, for a new owner of the channel; with the state that the app declared.
+    case present(
+        ConnectionID, SocketID, app: Int, channel: ChannelName, user: String?, isBrowser: Bool, ticket: UInt64, DeclaredAppState?,
+        keepsWorking: Bool)
+    /// Answer to `EngineMessage.reportPresent`, after the reports that it caused. `ticket` is the last one of the loop.
+    case presentRead(mark: UInt64, ticket: UInt64)
 }
 
 /// End of a connection, as far as it predicts the device's return.

@@ -194,6 +194,31 @@ package struct Escalation {
         event.replays[user] = replays
     }
 
+    // MARK: Several nodes
+
+    /// Makes room for the receipts of further loops, which were sent no open event.
+    package mutating func grow(toLoops count: Int) {
+        for event in open.values { event.grow(toLoops: count) }
+    }
+
+    /// Receipts of these loops prove nothing any more.
+    package mutating func forget(loops: Range<Int>) {
+        for event in open.values { event.forget(loops: loops) }
+    }
+
+    /// The event had been written to subscribers of the loop up to this ticket.
+    package mutating func setAttended(_ number: UInt64, loop: Int, upTo ticket: UInt64) {
+        open[number]?.setAttended(loop: loop, upTo: ticket)
+    }
+
+    /// Waits no more for events of other channels, which somebody else awaits.
+    /// - Returns: the events.
+    package mutating func keep(_ isKept: (_ app: String, _ channel: String) -> Bool) -> [String] {
+        let leaving = open.values.filter { !isKept($0.opening.app, $0.opening.channel) }
+        for event in leaving { remove(event) }
+        return leaving.map(\.opening.event)
+    }
+
     // MARK: Receipts
 
     /// Settles, finally or provisionally, the targets whose events a connection has read.
@@ -277,11 +302,17 @@ package struct Escalation {
     }
 
     private mutating func closeIfSettled(_ event: OpenEvent) {
-        guard event.unsettled == 0, open.removeValue(forKey: event.opening.number) != nil else { return }
-        let opening = event.opening
+        guard event.unsettled == 0, open[event.opening.number] != nil else { return }
         tellConfirmations(of: event)
-        effects.append(.closed(event: opening.event))
-        numbers[opening.event] = nil
+        effects.append(.closed(event: event.opening.event))
+        remove(event)
+    }
+
+    private mutating func remove(_ event: OpenEvent) {
+        let opening = event.opening
+        open[opening.number] = nil
+        // Another node may have awaited it in between, and this one again.
+        if numbers[opening.event] == opening.number { numbers[opening.event] = nil }
         targetCount -= opening.targets.count
         let channel = Channel(app: opening.app, name: opening.channel)
         byChannel[channel]?.removeAll { $0 == opening.number }

@@ -4,16 +4,24 @@
 /// Each loop's answer follows its reports, so a receipt that was already in the process prevents its push. While receipts are awaited,
 /// there is a round each `beatMilliseconds`. A round that takes long, or begins late, tells how busy the hub is. A value over a clock
 /// that is passed in.
+///
+/// A source is one loop of this process, or one other node with all its loops. A node that failed to answer is asked, but not waited for
+/// before it has answered again.
 struct Hearing: Sendable {
     /// Loops and delivery's own task are asked so often how late they are, in milliseconds.
     static let beatMilliseconds: Int64 = 100
     /// A loop that has not answered for so long is waited for no more, in milliseconds: others have a right to their push.
     static let roundMax: Int64 = 2_000
 
+    /// Sources below this are loops of this process.
     private let loopCount: Int
+    private var sources: Set<Int>
+    /// Other nodes that let a round run out and have not answered since.
+    private var silent: Set<Int> = []
     private var round: UInt64 = 0
     private var askedAt: Int64?
-    private var answered = 0
+    /// Sources that have not answered the round.
+    private var awaited: Set<Int> = []
     private var newcomers = 0
     /// Until when loops had newcomers that they had not let in, as of the last round; nil: they had none.
     private var crowdedUntil: Int64?
@@ -29,13 +37,30 @@ struct Hearing: Sendable {
         var least = Lateness.leastMilliseconds
     }
 
-    init(loopCount: Int) { self.loopCount = loopCount }
+    init(loopCount: Int) {
+        self.loopCount = loopCount
+        sources = Set(0..<loopCount)
+    }
+
+    /// Another node takes part from the next round on.
+    mutating func add(source: Int) {
+        assert(source >= loopCount && !sources.contains(source), "source \(source) of another node")
+        sources.insert(source)
+    }
+
+    /// Another node takes part no more.
+    /// - Returns: how late the hub was, where the round waited for this node alone.
+    mutating func remove(source: Int, now: Int64) -> Delay? {
+        sources.remove(source)
+        silent.remove(source)
+        return awaited.remove(source) != nil && awaited.isEmpty ? end(now: now) : nil
+    }
 
     /// The time up to which pushes may fall due.
     /// - Parameters:
     ///   - now: when the inbox was read.
     ///   - isWaiting: somebody's receipt is awaited; else nothing can fall due, and only what is outdated goes.
-    func dueUpTo(now: Int64, isWaiting: Bool) -> Int64 { loopCount == 0 || !isWaiting ? now : min(now, heardUpTo) }
+    func dueUpTo(now: Int64, isWaiting: Bool) -> Int64 { sources.isEmpty || !isWaiting ? now : min(now, heardUpTo) }
 
     /// The inbox is read.
     /// - Returns: how late that is.
@@ -50,34 +75,36 @@ struct Hearing: Sendable {
     ///   - due: when the next push falls due.
     ///   - isWaiting: somebody's receipt is awaited.
     mutating func ask(now: Int64, due: Int64?, isWaiting: Bool) -> UInt64? {
-        guard loopCount > 0, askedAt == nil, isWaiting else { return nil }
+        guard !sources.isEmpty, askedAt == nil, isWaiting else { return nil }
         let isDue = due.map { $0 <= now && heardUpTo < $0 } ?? false
         guard isDue || now - (lastAskedAt ?? .min / 2) >= Self.beatMilliseconds else { return nil }
         round += 1
-        (askedAt, lastAskedAt, answered, newcomers) = (now, now, 0, 0)
+        (askedAt, lastAskedAt, awaited, newcomers) = (now, now, sources.subtracting(silent), 0)
         return round
     }
 
-    /// A loop has reported all that had come when it was asked.
-    /// - Parameter newcomers: connections that the loop has not let in yet, plus people who came back from the hub's own absence since the
-    ///   last answer. As long as people keep coming back, others are on the way.
-    /// - Returns: how late the hub was, where this was the last loop to answer.
-    mutating func answered(_ number: UInt64, newcomers count: Int, now: Int64) -> Delay? {
-        guard number == round, askedAt != nil else { return nil }
-        answered += 1
+    /// A source has reported all that had come when it was asked.
+    /// - Parameter newcomers: connections that the source has not let in yet, plus people who came back from the hub's own absence since
+    ///   the last answer. As long as people keep coming back, others are on the way.
+    /// - Returns: how late the hub was, where this was the last source to answer.
+    mutating func answered(_ number: UInt64, by source: Int, newcomers count: Int, now: Int64) -> Delay? {
+        silent.remove(source)
+        guard number == round, askedAt != nil, awaited.remove(source) != nil else { return nil }
         newcomers += count
-        return answered == loopCount ? end(now: now) : nil
+        return awaited.isEmpty ? end(now: now) : nil
     }
 
-    /// Waits for a loop no more that does not answer.
+    /// Waits no more for a source that does not answer.
     mutating func giveUp(now: Int64) -> Delay? {
         guard let askedAt, now - askedAt >= Self.roundMax else { return nil }
+        silent.formUnion(awaited.filter { $0 >= loopCount })
         return end(now: now)
     }
 
     private mutating func end(now: Int64) -> Delay? {
         guard let askedAt else { return nil }
         self.askedAt = nil
+        awaited = []
         heardUpTo = askedAt
         guard newcomers > 0 else {
             crowdedUntil = nil
@@ -89,7 +116,7 @@ struct Hearing: Sendable {
 
     /// When the delivery task has to look again; nil: nothing is waited for.
     mutating func nextLook(due: Int64?, isWaiting: Bool) -> Int64? {
-        guard loopCount > 0, isWaiting else {
+        guard !sources.isEmpty, isWaiting else {
             wakeAt = due
             return due
         }

@@ -23,7 +23,7 @@ final class OpenEvent {
     /// Milliseconds between questions for a sign of life: questions of one event go out together.
     private static let proofInterval: Int64 = 500
 
-    let opening: Escalation.Opening
+    private(set) var opening: Escalation.Opening
     let committedAt: Int64
     private(set) var phases: [Phase]
     private(set) var unsettled: Int
@@ -78,6 +78,28 @@ final class OpenEvent {
         askedAt = committedAt
         unsettled = opening.targets.count
     }
+
+    // MARK: Loops of other nodes
+
+    func grow(toLoops count: Int) {
+        while cursors.count < count {
+            cursors.append(nil)
+            asks.append([])
+            opening.attendedUpTo.append(0)
+        }
+    }
+
+    func forget(loops: Range<Int>) {
+        for loop in loops where loop < cursors.count {
+            (cursors[loop], asks[loop], opening.attendedUpTo[loop]) = (nil, [], 0)
+        }
+    }
+
+    func setAttended(loop: Int, upTo ticket: UInt64) {
+        opening.attendedUpTo[loop] = ticket
+    }
+
+    // MARK: Targets
 
     /// Indexes of the user's targets.
     func targets(of user: String) -> Range<Int> {

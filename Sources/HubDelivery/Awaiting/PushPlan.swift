@@ -20,6 +20,8 @@ package struct PushPlan: Sendable {
         /// A receipt of an event with no open wait: pushes on their way to a gateway stop.
         case late(event: String, LateReceipt)
         case closed(event: String)
+        /// Another node awaits the event from now on.
+        case abandoned(event: String)
     }
 
     package struct LateReceipt: Sendable {
@@ -89,6 +91,7 @@ package struct PushPlan: Sendable {
         case .closed(let event):
             contexts[event] = nil
             settlements.closed(event)
+        case .abandoned(let event): contexts[event] = nil
         case .late(let event, let receipt): late[event, default: []].append(receipt)
         case .push(let event, let targets, let settled):
             guard let context = contexts[event] else { break }

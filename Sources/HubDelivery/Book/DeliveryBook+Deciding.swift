@@ -37,8 +37,8 @@ extension DeliveryBook {
         let variants = audience.variants(event, data: data)
         guard let strictest = variants.map(\.policy).filter({ $0 != .realtimeOnly }).first else { return decided }
         let record = EventRecord(
-            id: EventID.make(wallMilliseconds: now.wall, random: input.random), app: audience.app, channel: channel, name: event.name,
-            data: input.content, policy: strictest, committedAt: now.wall,
+            id: EventID.make(wallMilliseconds: input.idTime ?? now.wall, random: input.random), app: audience.app, channel: channel,
+            name: event.name, data: input.content, policy: strictest, committedAt: now.wall,
             expiresAt: now.wall + (variants.map(\.ttlMilliseconds).max() ?? 0))
         decided.event = record
 

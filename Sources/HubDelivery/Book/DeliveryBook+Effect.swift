@@ -8,6 +8,8 @@ extension DeliveryBook {
         case commit(Batch)
         /// Hands a committed event to every loop.
         case letOut(Release)
+        /// Hands an event to every loop that an earlier owner of the channel may have handed out, or not.
+        case letOutAgain(EventRecord, Release)
         /// Answers a publish: one list per request, with the event's id per channel; nil where nothing is kept of the event.
         case respond(UInt64, Result<[[String?]], PublishRefusal>)
         /// Takes these publishes now, before the next item.

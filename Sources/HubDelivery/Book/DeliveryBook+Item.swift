@@ -6,8 +6,9 @@ extension DeliveryBook {
     package enum Item: Sendable {
         case publish(Publish)
         case report(loop: Int, Report)
-        /// A loop has reported everything that had come when it was asked. `newcomers` are connections that it has not let in yet.
-        case heard(round: UInt64, newcomers: Int)
+        /// A source has reported everything that had come when it was asked. A loop of this process goes by its index, another node by the
+        /// index of its first loop. `newcomers` are connections that the source has not let in yet.
+        case heard(round: UInt64, source: Int, newcomers: Int)
         /// An app's receipt over HTTP.
         case received(AppReceipt)
         /// A device's app state over HTTP.
@@ -22,6 +23,8 @@ extension DeliveryBook {
         case definitions(DefinitionSet, waiter: UInt64)
         /// An event that an earlier process left open.
         case recovered(RecoveredEvent)
+        /// The same of another node, whose frames may have reached some loops.
+        case takenOver(RecoveredEvent)
         /// Missed events of somebody were read; without items there were none, or the store failed.
         case replay(Replay)
         /// A wait may be over.
@@ -35,6 +38,12 @@ extension DeliveryBook {
         case attached(
             ConnectionID, socket: String, app: String, channel: String, user: String?, isBrowser: Bool, ticket: UInt64?,
             silenceMax: Duration)
+        /// A subscription that an earlier owner of the channel knew. It replays nothing.
+        case present(
+            ConnectionID, socket: String, app: String, channel: String, user: String?, isBrowser: Bool, ticket: UInt64,
+            silenceMax: Duration, state: AppState, keepsWorking: Bool)
+        /// The loop has reported everybody who is present, up to this ticket.
+        case presentUpTo(ticket: UInt64)
         case detached(ConnectionID, channel: String)
         case state(ConnectionID, AppState, keepsWorking: Bool)
         /// `mayReturn`: the end was no goodbye, so the device counts as on its way back.
@@ -95,6 +104,7 @@ extension DeliveryBook {
     package struct EventNeed: Sendable {
         /// Index of the request in the publish.
         package var request: Int
+        package var channel: String
         package var definition: ChannelDefinition
         package var placeholders: ChannelPattern.Match
         package var event: EventDefinition
@@ -109,12 +119,16 @@ extension DeliveryBook {
         package var data: JSONValue
         /// At least `EventID.randomByteCount` bytes.
         package var random: [UInt8]
+        /// Time in the event's id, in milliseconds since 1970; nil: now. A publish that may be taken twice names it, so that both events
+        /// have one id.
+        package var idTime: Int64?
 
-        package init(audience: EventAudience, content: String, data: JSONValue, random: [UInt8]) {
+        package init(audience: EventAudience, content: String, data: JSONValue, random: [UInt8], idTime: Int64? = nil) {
             self.audience = audience
             self.content = content
             self.data = data
             self.random = random
+            self.idTime = idTime
         }
     }
 
@@ -154,7 +168,7 @@ extension DeliveryBook {
             for channel in request.channels {
                 guard let (definition, placeholders) = definitions.match(channel: channel), let event = definition.events[request.name]
                 else { continue }
-                events.append(EventNeed(request: index, definition: definition, placeholders: placeholders, event: event))
+                events.append(EventNeed(request: index, channel: channel, definition: definition, placeholders: placeholders, event: event))
             }
         }
         return events

@@ -16,6 +16,8 @@ extension DeliveryBook {
                 connection: connection, socket: socket, app: app, channel: channel, user: user, isBrowser: isBrowser, ticket: ticket,
                 silenceMax: silenceMax)
             return attach(seat, answer, at: now)
+        case .present: present(report, at: now)
+        case .presentUpTo(let ticket): attendedUpTo[loop] = max(attendedUpTo[loop], ticket)
         case .definitionsRead: return change?.loopAnswered() == true ? finishChange() : []
         case .detached(let connection, let channel): attendance.detach(connection, channel: channel)
         case .state(let connection, let state, let keepsWorking):

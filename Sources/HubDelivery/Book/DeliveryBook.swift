@@ -11,8 +11,10 @@ package import HubDefinitions
 package struct DeliveryBook {
     /// Settings that stay the same for the book's life.
     package struct Settings: Sendable {
-        /// Event loops that report to the book.
+        /// Event loops of this process, which report to the book.
         package var loopCount: Int
+        /// Events are numbered from here. Books of several nodes need ranges of their own.
+        package var firstNumber: UInt64 = 0
         package var tokenAge: TokenAge
         /// Refuses notifications that no gateway takes; nil: none is refused.
         package var payloadCheck: (any PayloadCheck)?
@@ -47,14 +49,16 @@ package struct DeliveryBook {
     var hasExpelled = false
     /// Events that were decided in the last millisecond that had any. Milliseconds since 1970.
     var justDecided: (at: Int64, events: Set<String>) = (.min, [])
-    /// Per loop, the last attendance ticket in the book.
+    /// Per loop, the last attendance ticket in the book. Loops of other nodes follow those of this process.
     var attendedUpTo: [UInt64]
+    /// Loops of other nodes.
+    var nodeLoops: [Range<Int>] = []
     /// The newest number that names an event to the loops.
     var lastNumber: UInt64 = 0
     /// Recipient lists of the newest events: events of one session mostly have the same recipients.
     private var snapshots: [RecipientSnapshot] = []
     /// Milliseconds on the monotonic clock at which the turn began.
-    private var begunAt: Int64 = 0
+    private(set) var begunAt: Int64 = 0
     /// Milliseconds on the monotonic clock at which the next turn is due without any item; nil: never.
     package private(set) var wakeAt: Int64?
 
@@ -69,6 +73,8 @@ package struct DeliveryBook {
         self.definitions = definitions
         hearing = Hearing(loopCount: settings.loopCount)
         attendedUpTo = Array(repeating: 0, count: settings.loopCount)
+        lastNumber = settings.firstNumber
+        replays = Replays(firstToken: settings.firstNumber)
     }
 
     /// Whoever is not attached counts as on the way back for a while, because an earlier process had people a moment ago.
@@ -89,20 +95,21 @@ package struct DeliveryBook {
         switch item {
         case .publish(let publish): return take(publish, answer, at: now)
         case .report(let loop, let report): return take(report, loop: loop, answer, at: now)
-        case .heard(let round, let newcomers):
+        case .heard(let round, let source, let newcomers):
             let arriving = newcomers + attendance.takeReturns()
-            note(hearing.answered(round, newcomers: arriving, now: begunAt))
+            note(hearing.answered(round, by: source, newcomers: arriving, now: begunAt))
         case .received(let receipt): return received(receipt, at: now)
         case .deviceState(let app, let user, let device, let state, let keepsWorking):
             attendance.setDeviceState(app: app, user: user, device: device, state, keepsWorking: keepsWorking)
         case .signed(let connection, let socket, let app, let user, let device, let channel):
-            guard connection.loop < settings.loopCount else { break }
+            guard connection.loop < attendedUpTo.count else { break }
             attendance.bind(socketID: socket, app: app, user: user, device: device, now: now.monotonic)
             return [.signed(connection, channel: channel)]
         case .removed(let session, let users, let isOver): return remove(users, from: session, isOver: isOver)
         case .rosterChanged(let app, let session, let user): return rosterChanged(app: app, session: session, user: user, answer)
         case .definitions(let new, let waiter): return change(to: new, waiter: waiter, at: now)
         case .recovered(let event): return recover(event, at: now)
+        case .takenOver(let event): return takeOver(event, at: now)
         case .replay(let replay): return send(replay, at: now)
         case .tick: break
         }
@@ -132,7 +139,7 @@ package struct DeliveryBook {
     package mutating func close() -> [Effect] { finishChange() }
 
     /// The hub was late: this part of every wait does not count.
-    private mutating func note(_ delay: Hearing.Delay?) {
+    mutating func note(_ delay: Hearing.Delay?) {
         if let delay { escalation.hubWasLate(from: delay.from, until: delay.until, least: delay.least) }
     }
 

@@ -90,7 +90,10 @@ package struct Replays: Sendable {
     private var lines: [ConnectionID: Line] = [:]
     private var announced: [UInt64: Replay] = [:]
     private var ready: [Arrival] = []
-    private var lastToken: UInt64 = 0
+    private var lastToken: UInt64
+
+    /// - Parameter firstToken: tokens are numbered from here. Books of several nodes need ranges of their own.
+    init(firstToken: UInt64 = 0) { lastToken = firstToken }
 
     /// Replays to one connection that are remembered until its app says that it is on the screen; the oldest give way.
     static let unseenMax = 8

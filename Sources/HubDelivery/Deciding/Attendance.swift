@@ -270,6 +270,18 @@ package struct Attendance: Sendable {
         (people[Person(app: app, user: user)] ?? []).filter { connections[$0]?.seats[channel]?.user == user }
     }
 
+    // MARK: Several nodes
+
+    /// The connections of these loops, in no particular order. Costs O(n) in all connections.
+    package func connections(ofLoops loops: Range<Int>) -> [ConnectionID] { connections.keys.filter { loops.contains($0.loop) } }
+
+    /// Gives up the seats in all other channels. Costs O(n) in all seats.
+    package mutating func keep(_ isKept: (_ app: String, _ channel: String) -> Bool) {
+        for (connection, record) in connections {
+            for channel in record.seats.keys where !isKept(record.app, channel) { detach(connection, channel: channel) }
+        }
+    }
+
     private mutating func leave(_ connection: ConnectionID, app: String, user: String) {
         if connections[connection]?.seats.values.contains(where: { $0.user == user }) == true { return }
         let person = Person(app: app, user: user)

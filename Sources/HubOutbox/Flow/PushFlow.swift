@@ -98,6 +98,11 @@ package struct PushFlow: Sendable {
         }
     }
 
+    /// Gives up the pushes that wait and are another process's from now on.
+    package mutating func keep(_ isKept: (PushRecord) -> Bool) {
+        for push in queue.all where !isKept(push) { _ = queue.remove(nid: push.nid, device: push.device) }
+    }
+
     /// Sends nothing more; open pushes stay open in the store. Answers are still settled.
     package mutating func close() {
         isClosed = true

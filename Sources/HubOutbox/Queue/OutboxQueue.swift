@@ -151,6 +151,9 @@ struct OutboxQueue {
     /// All that waits for its due time, in no particular order.
     var unparked: [PushRecord] { slots.compactMap { $0.isParked ? nil : $0.delivery } }
 
+    /// All that waits, in no particular order.
+    var all: [PushRecord] { slots.compactMap(\.delivery) }
+
     // MARK: For metrics, at the cost of looking through all of them
 
     /// When the one was due that is due for the longest, in milliseconds since 1970.

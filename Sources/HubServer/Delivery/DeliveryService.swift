@@ -22,6 +22,8 @@ final class DeliveryService: EventPort, AttendancePort {
         case definitions(DefinitionSet, done: CheckedContinuation<Void, Never>)
         /// Missed events of somebody were read, with their frames.
         case replay(Replay, frames: [UInt8])
+        /// From another node, or about several.
+        case node(NodeWord)
     }
 
     let inbox = Inbox<Item>()
@@ -32,6 +34,7 @@ final class DeliveryService: EventPort, AttendancePort {
     let apps: AppDirectory
     let reader: AudienceReader
     let outbox: Outbox
+    let pushes: any PushQueue
     let escalator: Escalator
     let replayer: Replayer
     let ports: EnginePorts
@@ -39,6 +42,8 @@ final class DeliveryService: EventPort, AttendancePort {
     let process: ProcessTag
     let tokenAge: TokenAge
     let logger: Logger
+    /// Nil: there is one node.
+    let several: Several?
     let alarm = Alarm()
     let counters = Mutex(DeliveryCounters())
     /// Whether somebody is connected to a channel that has a definition; as of the last turn.
@@ -46,9 +51,8 @@ final class DeliveryService: EventPort, AttendancePort {
 
     init(
         definitions: DefinitionSet, directory: any PeopleStore, store: any DeliveryStore, apps: AppDirectory, outbox: Outbox,
-        escalator: Escalator, replayer: Replayer, ports: EnginePorts, process: ProcessTag, tokenAge: TokenAge = .standard,
-        time: any TimeSource,
-        logger: Logger
+        pushes: (any PushQueue)? = nil, escalator: Escalator, replayer: Replayer, ports: EnginePorts, process: ProcessTag,
+        tokenAge: TokenAge = .standard, time: any TimeSource, several: Several? = nil, logger: Logger
     ) {
         self.definitions = Mutex(definitions)
         self.directory = directory
@@ -56,6 +60,8 @@ final class DeliveryService: EventPort, AttendancePort {
         self.store = store
         self.apps = apps
         self.outbox = outbox
+        self.pushes = pushes ?? outbox
+        self.several = several
         self.escalator = escalator
         self.replayer = replayer
         self.ports = ports
@@ -89,22 +95,30 @@ final class DeliveryService: EventPort, AttendancePort {
     }
 
     func submit(_ command: PublishCommand) -> Bool {
-        inbox.offer(.publish(command), limit: DeliveryBook.waitingMax)
+        if let several, several.isForOthers(command) { return several.nodes.publishes.forward(command) }
+        return inbox.offer(.publish(command), limit: DeliveryBook.waitingMax)
     }
 
     func report(_ reports: [LoopReport], loop: Int) {
         inbox.post(.reports(loop: loop, reports))
+        several?.nodes.report(reports, loop: loop)
     }
 
     func bind(_ socketID: SocketID, app: String, user: String, device: String, channel: ChannelName?) async {
+        if let several {
+            return await several.nodes.order(
+                .signed(socket: socketID.description, app: app, user: user, device: device, channel: channel?.text))
+        }
         await order { .bind(socketID, app: app, user: user, device: device, channel: channel, done: $0) }
     }
 
     func removed(_ session: Session, user: String) async {
+        if let several { return await several.nodes.order(.removed(session, users: [user], isOver: false), isAwaited: true) }
         await order { .removed(session, users: [user], isOver: false, done: $0) }
     }
 
     func sessionEnded(_ session: Session, users: [String]) async {
+        if let several { return await several.nodes.order(.removed(session, users: users, isOver: true), isAwaited: true) }
         await order { .removed(session, users: users, isOver: true, done: $0) }
     }
 
@@ -116,6 +130,9 @@ final class DeliveryService: EventPort, AttendancePort {
     }
 
     func setDeviceState(app: String, user: String, device: String, _ state: AppState, keepsWorking: Bool) async {
+        if let several {
+            return await several.nodes.order(.deviceState(app: app, user: user, device: device, state, keepsWorking: keepsWorking))
+        }
         inbox.post(.book(.deviceState(app: app, user: user, device: device, state, keepsWorking: keepsWorking)))
     }
 
@@ -124,6 +141,10 @@ final class DeliveryService: EventPort, AttendancePort {
         var presence: [String: ParticipantPresence] = [:]
         for user in users {
             guard let channel = definition.pattern.channelName(session: session.id, user: user) else { continue }
+            if let several {
+                presence.merge(await several.nodes.presence(app: app, channel: channel, users: [user])) { first, _ in first }
+                continue
+            }
             let answer = await withCheckedContinuation { done in
                 if !inbox.offer(.presence(app: app, channel: channel, users: [user], done: done), limit: .max) {
                     done.resume(returning: [:])
@@ -135,10 +156,12 @@ final class DeliveryService: EventPort, AttendancePort {
     }
 
     func rosterChanged(app: String, session: String, user: String) async {
+        if let several { return await several.nodes.order(.rosterChanged(app: app, session: session, user: user)) }
         inbox.post(.book(.rosterChanged(app: app, session: session, user: user)))
     }
 
     func received(_ receipt: AppReceipt) async {
+        if let several { return await several.nodes.order(.received(receipt)) }
         inbox.post(.received(receipt))
     }
 

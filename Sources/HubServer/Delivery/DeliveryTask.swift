@@ -15,10 +15,10 @@ internal import Synchronization
 /// A publish sees exactly the reports before it. A role that was assigned before a publish is in force on the loop when the frame arrives
 /// there. Publishes that wait together are committed together. The task alone owns this object.
 final class DeliveryTask {
-    private let service: DeliveryService
+    let service: DeliveryService
     var book: DeliveryBook
     /// Publishes that are not answered, by the number that the book knows them by.
-    private var commands: [UInt64: PublishCommand] = [:]
+    private(set) var commands: [UInt64: PublishCommand] = [:]
     private var lastCommand: UInt64 = 0
     /// Callers that wait for a change of the definitions.
     private var waiters: [UInt64: CheckedContinuation<Void, Never>] = [:]
@@ -26,14 +26,28 @@ final class DeliveryTask {
     /// Frames of the replay that the book is given.
     private var frames: [UInt8] = []
 
+    // MARK: Several nodes
+
+    let several: DeliveryService.Several?
+    var table: NodeTable
+    /// Partitions that this node decides about.
+    var owned = PartitionSet()
+    var takeovers: [Takeover] = []
+    var lastRound: UInt64 = 0
+    var lastSerial: UInt64 = 0
+    /// Publishes that came from the store, by name: the message that their sender gave up may come after all.
+    var rowsTaken = RecentTable<String, Bool>(countMax: 10_000, ageMax: NodeDelivery.rememberedMilliseconds)
+
     init(_ service: DeliveryService) {
         self.service = service
-        book = DeliveryBook(
-            DeliveryBook.Settings(loopCount: service.ports.count, tokenAge: service.tokenAge, payloadCheck: PayloadSizes()),
-            definitions: service.currentDefinitions)
+        several = service.several
+        table = NodeTable(process: service.process, loopCount: service.ports.count)
+        var settings = DeliveryBook.Settings(loopCount: service.ports.count, tokenAge: service.tokenAge, payloadCheck: PayloadSizes())
+        settings.firstNumber = several?.firstNumber ?? 0
+        book = DeliveryBook(settings, definitions: service.currentDefinitions)
     }
 
-    private var now: Moment { service.time.moment }
+    var now: Moment { service.time.moment }
 
     /// Works the inbox off until it is closed. Call once.
     /// - Parameter wasAway: an earlier process had people a moment ago, so everybody counts as on the way back.
@@ -57,6 +71,7 @@ final class DeliveryTask {
         await carryOut(book.commit(at: now))
         await carryOut(book.end(at: now))
         service.counters.withLock { $0.note(book) }
+        several?.pushes.tick()
     }
 
     // MARK: Items
@@ -66,11 +81,8 @@ final class DeliveryTask {
         case .book(let item): await give(item)
         case .reports(let loop, let reports):
             service.counters.withLock { $0.heard(reports) }
-            for report in reports { await give(.report(loop: loop, word(report))) }
-        case .publish(let command):
-            lastCommand += 1
-            commands[lastCommand] = command
-            await give(.publish(publish(command, number: lastCommand)))
+            for report in reports { if let word = word(report) { await give(.report(loop: loop, word)) } }
+        case .publish(let command): await take(command)
         case .received(let receipt):
             service.counters.withLock { $0.received(.http) }
             await give(.received(receipt))
@@ -94,30 +106,52 @@ final class DeliveryTask {
             frames = bytes
             await give(.replay(replay))
             frames = []
+        case .node(let word): await take(word)
         }
+    }
+
+    func take(_ command: PublishCommand) async {
+        var command = command
+        if several != nil, command.purpose != .trial {
+            if hold(command.app.id, command.requests, .command(command)) { return }
+            if case .scheduled(let id) = command.purpose { rowsTaken.set(true, for: id, now: now.monotonic) }
+            if command.mayBeKnown {
+                guard let rest = await withoutKnown(command) else { return }
+                command = rest
+            }
+        }
+        lastCommand += 1
+        commands[lastCommand] = command
+        await give(.publish(publish(command, number: lastCommand)))
     }
 
     private func publish(_ command: PublishCommand, number: UInt64) -> DeliveryBook.Publish {
         let requests = command.requests.map {
             DeliveryBook.Publish.Request(
-                name: $0.name, channels: $0.channels.map(\.text), excluded: $0.excludedSocketID.flatMap(service.process.connection(of:)))
+                name: $0.name, channels: $0.channels.map(\.text), excluded: $0.excludedSocketID.flatMap(table.connection(of:)))
         }
         return DeliveryBook.Publish(id: number, app: command.app.id, requests: requests, purpose: command.purpose)
     }
 
-    private func word(_ report: LoopReport) -> DeliveryBook.Report {
+    /// Nil: another node decides about the channel.
+    private func word(_ report: LoopReport) -> DeliveryBook.Report? {
         switch report {
         case .attached(let connection, let socket, let app, let channel, let user, let isBrowser, let ticket):
             attached(connection, socket, service.apps.apps[app], channel, user, isBrowser: isBrowser, ticket: ticket)
         case .stillAttached(let connection, let socket, let app, let channel, let user):
             attached(connection, socket, service.apps.apps[app], channel, user, isBrowser: false, ticket: nil)
+        case .present(let connection, let socket, let app, let channel, let user, let isBrowser, let ticket, let state, let keepsWorking):
+            present(
+                connection, socket, service.apps.apps[app], channel, user, isBrowser: isBrowser, ticket: ticket, AppState(state),
+                keepsWorking: keepsWorking)
+        case .presentRead(_, let ticket): .presentUpTo(ticket: ticket)
         case .detached(let connection, let channel): .detached(connection, channel: channel.text)
         case .state(let connection, let state, let keepsWorking):
-            .state(connection, state == .foreground ? .foreground : .background, keepsWorking: keepsWorking)
+            .state(connection, AppState(state), keepsWorking: keepsWorking)
         case .disconnected(let connection, let departure):
             .disconnected(
                 connection, socket: service.process.socketID(of: connection).description,
-                mayReturn: departure == .abnormal || departure == .server)
+                mayReturn: departure.mayReturn)
         case .pinged(let events, let cursor): .pinged(events: events, cursor: cursor)
         case .proving(let event, let cursor): .proving(event: event, cursor: cursor)
         case .replayed(let connection, let tokens, let cursor): .replayed(connection, tokens: tokens, cursor: cursor)
@@ -129,13 +163,24 @@ final class DeliveryTask {
     private func attached(
         _ connection: ConnectionID, _ socket: SocketID, _ app: App, _ channel: ChannelName, _ user: String?, isBrowser: Bool,
         ticket: UInt64?
-    ) -> DeliveryBook.Report {
-        .attached(
+    ) -> DeliveryBook.Report? {
+        guard serves(app.id, channel.text) else { return nil }
+        return .attached(
             connection, socket: socket.description, app: app.id, channel: channel.text, user: user, isBrowser: isBrowser, ticket: ticket,
             silenceMax: app.pingInterval + app.pongTimeout)
     }
 
-    private func give(_ item: DeliveryBook.Item) async {
+    private func present(
+        _ connection: ConnectionID, _ socket: SocketID, _ app: App, _ channel: ChannelName, _ user: String?, isBrowser: Bool,
+        ticket: UInt64, _ state: AppState, keepsWorking: Bool
+    ) -> DeliveryBook.Report? {
+        guard serves(app.id, channel.text) else { return nil }
+        return .present(
+            connection, socket: socket.description, app: app.id, channel: channel.text, user: user, isBrowser: isBrowser, ticket: ticket,
+            silenceMax: app.pingInterval + app.pongTimeout, state: state, keepsWorking: keepsWorking)
+    }
+
+    func give(_ item: DeliveryBook.Item) async {
         var answer = DeliveryBook.Answer.nothing
         if let need = book.need(of: item) { answer = await read(need, for: item) }
         await carryOut(book.take(item, answer, at: now))
@@ -152,10 +197,11 @@ final class DeliveryTask {
                 for event in events {
                     let audience = try await service.reader.audience(app: publish.app, event.definition, event.placeholders, event.event)
                     let data = command.requests[event.request].data
+                    let id = command.ids.isEmpty ? nil : command.ids[event.request]
                     inputs.append(
                         DeliveryBook.EventInput(
                             audience: audience, content: data.content, data: data.contentValue ?? .null,
-                            random: SecureRandom.bytes(EventID.randomByteCount)))
+                            random: id?.random(event.channel) ?? SecureRandom.bytes(EventID.randomByteCount), idTime: id?.time))
                 }
                 return .events(inputs)
             } catch let refusal as PublishRefusal {
@@ -183,7 +229,7 @@ final class DeliveryTask {
 
     // MARK: Effects
 
-    private func carryOut(_ effects: [DeliveryBook.Effect]) async {
+    func carryOut(_ effects: [DeliveryBook.Effect]) async {
         for effect in effects { await carryOut(effect) }
     }
 
@@ -194,34 +240,43 @@ final class DeliveryTask {
             let result = await commit(batch)
             await carryOut(book.committed(batch, result, at: now))
         case .letOut(let release): letOut(release)
+        case .letOutAgain(let event, let release):
+            letOut(
+                release, app: event.app, channel: event.channel, name: event.name, data: DataLiteral(content: event.data), isAgain: true)
         case .respond(let number, let result): respond(number, result)
         case .again(let publishes): for publish in publishes { await give(.publish(publish)) }
         case .done(let numbers): for number in numbers { waiters.removeValue(forKey: number)?.resume() }
-        case .push(let due): await service.outbox.enqueue(due)
+        case .push(let due): await service.pushes.enqueue(due)
         case .plan(let work):
             service.counters.withLock { $0.planned(work) }
             service.escalator.post(work)
         case .prove(let event, let connections):
-            for (loop, connections) in Dictionary(grouping: connections, by: \.loop) {
+            for (loop, connections) in Dictionary(grouping: connections, by: \.loop) where loop < ports.count {
                 ports.post(.prove(event: event, connections), to: loop)
             }
+            if several != nil { prove(event, connections) }
         case .read(let arrival): if !service.replayer.post(arrival) { await give(.replay(.nothing(arrival))) }
         case .replay(let token, let replay):
             service.counters.withLock { $0.replayed(events: replay.items.count) }
             guard let channel = ChannelName(replay.arrival.channel) else { return }
             let connection = replay.arrival.connection
+            guard connection.loop < ports.count else { return await self.replay(token, replay, frames) }
             ports.post(.replay(connection, channel: channel, frames: frames, events: [token]), to: connection.loop)
         case .ask(let round):
             for loop in 0..<ports.count {
                 let answer: @Sendable (Int) -> Void = { [inbox = service.inbox] newcomers in
-                    inbox.post(.book(.heard(round: round, newcomers: newcomers)))
+                    inbox.post(.book(.heard(round: round, source: loop, newcomers: newcomers)))
                 }
                 ports.post(.report(answer), to: loop)
             }
+            if !table.isEmpty { several?.nodes.send(.ask(round: round)) }
         case .comeback(let word): service.outbox.comebacks.withLock { $0.note(word, now: now.monotonic) }
         case .roles(let connection, let channel, let roles):
+            guard connection.loop < ports.count else { return assign(roles, to: connection, on: channel) }
             if let channel = ChannelName(channel) { ports.post(.audience(connection, channel: channel, roles), to: connection.loop) }
         case .signed(let connection, let channel):
+            // The connection's own node reads the same order.
+            guard connection.loop < ports.count else { return }
             ports.post(.bound(connection, channel: channel.flatMap { ChannelName($0) }), to: connection.loop)
         case .expel(let removal): expel(removal)
         case .readmit(let app, let channel, let user):
@@ -258,6 +313,9 @@ final class DeliveryTask {
         guard let command = commands[release.publish] else { return }
         let request = command.requests[release.request]
         let channel = request.channels[release.channel]
+        if several != nil {
+            return letOut(release, app: command.app.id, channel: channel.text, name: request.name, data: request.data, isAgain: false)
+        }
         let frame = ServerEvent.event(name: request.name, channel: channel, data: request.data, eventID: release.eventID)
         // An event for some roles must not meet the next subscriber.
         let isCached = channel.kind.isCache && release.roles == .everybody

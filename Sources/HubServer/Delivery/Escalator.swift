@@ -15,6 +15,7 @@ final class Escalator: Sendable {
     private let tokenAge: TokenAge
     private let store: any DeliveryStore
     private let outbox: Outbox
+    private let pushes: any PushQueue
     private let time: any TimeSource
     private let logger: Logger
 
@@ -22,13 +23,14 @@ final class Escalator: Sendable {
     static let settleMilliseconds = 200
 
     init(
-        reader: AudienceReader, store: any DeliveryStore, outbox: Outbox, tokenAge: TokenAge = .standard, time: any TimeSource,
-        logger: Logger
+        reader: AudienceReader, store: any DeliveryStore, outbox: Outbox, pushes: (any PushQueue)? = nil, tokenAge: TokenAge = .standard,
+        time: any TimeSource, logger: Logger
     ) {
         self.reader = reader
         self.tokenAge = tokenAge
         self.store = store
         self.outbox = outbox
+        self.pushes = pushes ?? outbox
         self.time = time
         self.logger = logger
     }
@@ -84,7 +86,7 @@ final class Escalator: Sendable {
             return try await self.store.escalate(write.rows, write.settlements)
         }
         let due = inserted?.filter { $0.state == .due } ?? []
-        if !due.isEmpty { await outbox.enqueue(due) }
+        if !due.isEmpty { await pushes.enqueue(due) }
     }
 
     /// - Returns: nil when the inbox was closed meanwhile; the next start then finds these events open.
@@ -131,7 +133,7 @@ final class Escalator: Sendable {
             let known = try await store.deliveries(event: event, user: receipt.cancellation.user)
             let clears = Clearing.deliveries(after: receipt.cancellation, on: device, among: known, now: time.wallMilliseconds)
             if clears.isEmpty { return }
-            await outbox.enqueue(try await store.escalate(clears, []))
+            await pushes.enqueue(try await store.escalate(clears, []))
         } catch {
             logger.error("a notification could not be taken back from other devices", metadata: ["event": "\(event)", "error": "\(error)"])
         }

@@ -66,7 +66,7 @@ struct DeliveryCounters: Sendable {
                 escalations[DeviceState(rawValue: target.reason)?.rawValue ?? Self.otherCause, default: 0] += 1
             }
         case .confirmed(_, let recipients, _): confirmed += UInt64(recipients.count)
-        case .opened, .confirmedLate, .replayed, .late, .closed: break
+        case .opened, .confirmedLate, .replayed, .late, .closed, .abandoned: break
         }
     }
 

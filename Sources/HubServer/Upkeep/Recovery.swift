@@ -20,12 +20,13 @@ struct Recovery: Sendable {
 
     /// Reads the open events. Every unsettled recipient is awaited once more, for as long as people take to return after the server's
     /// absence.
-    func events() async throws -> [RecoveredEvent] {
+    /// - Parameter isMeant: whether this process awaits events of the channel.
+    func events(_ isMeant: (_ app: String, _ channel: String) -> Bool = { _, _ in true }) async throws -> [RecoveredEvent] {
         var recovered: [RecoveredEvent] = []
         var orphans: [RecipientSettlement] = []
         var page = try await store.openFanouts(limit: Self.pageMax)
         while !page.isEmpty, recovered.count < Self.fanoutsMax {
-            for fanout in page {
+            for fanout in page where isMeant(fanout.event.app, fanout.event.channel) {
                 if let event = try await recover(fanout) {
                     recovered.append(event)
                 } else {

@@ -15,6 +15,7 @@ final class ScheduledPublishes: SchedulePort {
     private let store: any DeliveryStore
     private let apps: AppDirectory
     private let delivery: any EventPort
+    private let nodes: NodeDelivery?
     private let time: any TimeSource
     private let logger: Logger
 
@@ -25,7 +26,12 @@ final class ScheduledPublishes: SchedulePort {
     /// Longest sleep in milliseconds: due times are the wall clock's, which an operator may set.
     static let sleepMillisecondsMax: Int64 = 30_000
 
-    init(store: any DeliveryStore, apps: AppDirectory, delivery: any EventPort, time: any TimeSource, logger: Logger) {
+    /// - Parameter nodes: tells which channels are this node's; nil: all are.
+    init(
+        store: any DeliveryStore, apps: AppDirectory, delivery: any EventPort, nodes: NodeDelivery? = nil, time: any TimeSource,
+        logger: Logger
+    ) {
+        self.nodes = nodes
         self.store = store
         self.apps = apps
         self.delivery = delivery
@@ -73,9 +79,11 @@ final class ScheduledPublishes: SchedulePort {
     private func publishDue() async throws -> Bool {
         while true {
             let due = try await store.dueScheduled(now: time.wallMilliseconds, limit: Self.batchMax)
-            guard !due.isEmpty else { return false }
+            let own = due.filter(isOwn)
+            // Others publish theirs, or their successors will.
+            guard !own.isEmpty else { return !due.isEmpty }
             var isHeldUp = false
-            for (publish, refusal) in await handOver(due) {
+            for (publish, refusal) in await handOver(own) {
                 switch refusal {
                 // The publish was cancelled at the last moment.
                 case nil, PublishRefusal.notWaiting: break
@@ -85,6 +93,14 @@ final class ScheduledPublishes: SchedulePort {
             }
             if isHeldUp || inbox.isClosed { return isHeldUp }
         }
+    }
+
+    /// A request that cannot be read is refused by whoever comes first.
+    private func isOwn(_ publish: ScheduledPublish) -> Bool {
+        guard let nodes, let app = apps.app(id: publish.app), let request = try? ScheduledRequest.decode(publish.request, app: app),
+            let channel = request.channels.first
+        else { return true }
+        return nodes.ownedNow.contains(app: app.id, channel: channel.text)
     }
 
     /// Submits publishes in order without waiting in between, so that they are committed together.
@@ -122,10 +138,16 @@ final class ScheduledPublishes: SchedulePort {
         } catch {
             throw PublishRefusal(status: error.status, sentence: error.message)
         }
-        return PublishCommand(app: app, requests: [request], purpose: .scheduled(id: publish.id), arrivedAt: time.monotonicNanoseconds) {
-            result in
+        var command = PublishCommand(
+            app: app, requests: [request], purpose: .scheduled(id: publish.id), arrivedAt: time.monotonicNanoseconds
+        ) { result in
             if case .failure(let refusal) = result { answer(refusal) } else { answer(nil) }
         }
+        if nodes != nil {
+            command.ids = [PublishID(text: publish.id, time: publish.deliverAt)]
+            command.mayBeKnown = true
+        }
+        return command
     }
 
     private func fail(_ publish: ScheduledPublish, _ sentence: String) async throws {

@@ -71,6 +71,8 @@ package final class PostgresStore: HubStore, Sendable {
     }
 
     package func owns(_ partition: Int32) -> Bool { node.owns(partition) }
+    package var ownedPartitions: Set<Int32> { node.confirmed }
+    package var processNumber: Int64 { process }
 
     /// The writer's counters and queue, for metrics.
     package var figures: GroupCommitCounters { writes.figures }

@@ -172,7 +172,7 @@ extension Simulation {
             for index in devices[device].attached { connections[index].attachedUserState = state }
         case .disconnected(let index, _): devices[connections[index].device].attached.removeAll { $0 == index }
         case .receipt(let index, let cursor, let read): noteReceipt(connections[index], index, cursor: cursor, read: read)
-        case .item(.heard(let round, _)):
+        case .item(.heard(let round, _, _)):
             hub.rounds[round]?.answers += 1
             if let known = hub.rounds[round], known.answers == Self.loops {
                 hub.heardUpTo = known.askedAt
@@ -260,6 +260,7 @@ extension Simulation {
     private func carryOut(_ effect: DeliveryBook.Effect) {
         switch effect {
         case .commit: preconditionFailure("a commit is waited for")
+        case .letOutAgain: assertionFailure("one node takes nothing over")
         case .letOut(let release):
             if let number = release.receipt {
                 hub.numbers[number] = Int(release.publish)

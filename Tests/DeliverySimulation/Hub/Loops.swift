@@ -98,7 +98,7 @@ extension Simulation {
             for id in ids { if let index = connectionIndex[id], connections[index].isOpenAtServer { ask(index, cursor) } }
             report(.proving(event: event, cursor: cursor), loop: loop)
         case .replay(let token, let replay): write(replay, token: token, loop: loop)
-        case .hear(let round): post(.item(.heard(round: round, newcomers: 0)))
+        case .hear(let round): post(.item(.heard(round: round, source: loop, newcomers: 0)))
         case .roles(let id, let roles): if let index = connectionIndex[id] { connections[index].roles = roles }
         case .expel(let removal): if settings.broken != .keepRemoved { expel(removal, loop: loop) }
         case .definitionsChanged:

@@ -13,8 +13,8 @@ struct HearingTests {
         let asked = hearing.ask(now: 1000, due: 900, isWaiting: true)
         let first = try #require(asked)
         #expect(hearing.ask(now: 1001, due: 900, isWaiting: true) == nil)
-        #expect(hearing.answered(first, newcomers: 0, now: 1002) == nil && hearing.dueUpTo(now: 1002, isWaiting: true) < 0)
-        #expect(hearing.answered(first, newcomers: 0, now: 1003) == Hearing.Delay(from: 1000, until: 1003))
+        #expect(hearing.answered(first, by: 0, newcomers: 0, now: 1002) == nil && hearing.dueUpTo(now: 1002, isWaiting: true) < 0)
+        #expect(hearing.answered(first, by: 1, newcomers: 0, now: 1003) == Hearing.Delay(from: 1000, until: 1003))
         #expect(hearing.dueUpTo(now: 1003, isWaiting: true) == 1000)
         // A push that is not due yet needs no round before the next beat.
         #expect(hearing.ask(now: 1050, due: 1060, isWaiting: true) == nil)
@@ -40,7 +40,38 @@ struct HearingTests {
         #expect(hearing.giveUp(now: Hearing.roundMax - 1) == nil)
         #expect(hearing.giveUp(now: Hearing.roundMax) == Hearing.Delay(from: 0, until: Hearing.roundMax))
         #expect(hearing.dueUpTo(now: 9000, isWaiting: true) == 0)
-        #expect(hearing.answered(round, newcomers: 0, now: 9000) == nil)
+        #expect(hearing.answered(round, by: 0, newcomers: 0, now: 9000) == nil)
+    }
+
+    @Test("another node that lets a round run out is waited for again once it answers")
+    func silentNode() throws {
+        var hearing = Hearing(loopCount: 1)
+        hearing.add(source: 1)
+        func ask(_ hearing: inout Hearing, at now: Int64) throws -> UInt64 {
+            let round = hearing.ask(now: now, due: now, isWaiting: true)
+            return try #require(round)
+        }
+        var round = try ask(&hearing, at: 0)
+        #expect(hearing.answered(round, by: 0, newcomers: 0, now: 1) == nil)
+        #expect(hearing.giveUp(now: Hearing.roundMax) == Hearing.Delay(from: 0, until: Hearing.roundMax))
+        round = try ask(&hearing, at: 3000)
+        #expect(hearing.answered(round, by: 0, newcomers: 0, now: 3001) != nil)
+        // A late answer to an old round shows that the node lives.
+        #expect(hearing.answered(round, by: 1, newcomers: 0, now: 3050) == nil)
+        round = try ask(&hearing, at: 4000)
+        #expect(hearing.answered(round, by: 0, newcomers: 0, now: 4001) == nil)
+        #expect(hearing.answered(round, by: 1, newcomers: 0, now: 4002) == Hearing.Delay(from: 4000, until: 4002))
+    }
+
+    @Test("a round that waited for a node alone ends with the node")
+    func goneNode() throws {
+        var hearing = Hearing(loopCount: 1)
+        hearing.add(source: 1)
+        let asked = hearing.ask(now: 0, due: 0, isWaiting: true)
+        let round = try #require(asked)
+        #expect(hearing.answered(round, by: 0, newcomers: 0, now: 1) == nil)
+        #expect(hearing.remove(source: 1, now: 70) == Hearing.Delay(from: 0, until: 70))
+        #expect(hearing.dueUpTo(now: 70, isWaiting: true) == 0)
     }
 
     @Test("as long as a loop has newcomers to let in the hub is late without a gap")
@@ -49,7 +80,7 @@ struct HearingTests {
         for (asked, from) in [(1000, 1000), (1100, 1004), (1200, 1104)] as [(Int64, Int64)] {
             let number = hearing.ask(now: asked, due: nil, isWaiting: true)
             let round = try #require(number)
-            #expect(hearing.answered(round, newcomers: 3, now: asked + 4) == Hearing.Delay(from: from, until: asked + 4, least: 0))
+            #expect(hearing.answered(round, by: 0, newcomers: 3, now: asked + 4) == Hearing.Delay(from: from, until: asked + 4, least: 0))
         }
     }
 
@@ -58,7 +89,7 @@ struct HearingTests {
         var hearing = Hearing(loopCount: 1)
         let asked = hearing.ask(now: 0, due: nil, isWaiting: true)
         let round = try #require(asked)
-        _ = hearing.answered(round, newcomers: 0, now: 1)
+        _ = hearing.answered(round, by: 0, newcomers: 0, now: 1)
         #expect(hearing.nextLook(due: 5000, isWaiting: true) == Hearing.beatMilliseconds)
         #expect(hearing.woke(now: 400) == Hearing.Delay(from: Hearing.beatMilliseconds, until: 400))
         #expect(hearing.woke(now: 500) == nil)

@@ -101,7 +101,7 @@ struct DeliveryBookTests {
             var effects = book.end(at: now)
             for case .ask(let round) in effects {
                 book.begin(at: now)
-                _ = take(.heard(round: round, newcomers: 0))
+                _ = take(.heard(round: round, source: 0, newcomers: 0))
                 effects += book.end(at: now)
             }
             return effects

@@ -176,6 +176,11 @@ final class EngineRig {
                 case .disconnected(let id, _): attached = attached.filter { !$0.hasPrefix("\(id.rawValue) ") }
                 case .stillAttached(let id, _, _, let channel, _):
                     if !attached.contains("\(id.rawValue) \(channel)") { fail("still attached, but never before") }
+                case .present(let id, _, _, let channel, _, _, let ticket, _, _):
+                    if !attached.contains("\(id.rawValue) \(channel)") { fail("present, but never attached") }
+                    if ticket > lastTickets[loop] { fail("present with ticket \(ticket) after \(lastTickets[loop])") }
+                case .presentRead(_, let ticket):
+                    if ticket != lastTickets[loop] { fail("all are present up to \(ticket), and the last ticket is \(lastTickets[loop])") }
                 case .pinged(let events, let cursor):
                     if events.isEmpty { fail("a PING behind nothing") }
                     if cursor <= lastCursors[loop] { fail("cursor \(cursor) after \(lastCursors[loop])") }
@@ -195,6 +200,8 @@ final class EngineRig {
     func audit(_ choice: Int) {
         settle(choice)
         for engine in engines { engine.receive(.definitionsChanged) }
+        readReports()
+        for engine in engines { engine.receive(.reportPresent(mark: 1)) }
         readReports()
         let defined = clients.filter { !$0.isClosed }.flatMap { client in
             client.members.keys.filter { $0.hasPrefix(definedPrefix) }.map { "\(client.id.rawValue) \($0)" }

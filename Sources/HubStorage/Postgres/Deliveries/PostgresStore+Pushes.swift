@@ -1,3 +1,4 @@
+internal import HubCore
 internal import HubDefinitions
 package import HubDelivery
 import Synchronization
@@ -22,8 +23,13 @@ extension PostgresStore {
         statements += [ofFanouts].compactMap { $0 } + pushes.statements + [Self.statement(for: answers)].compactMap { $0 }
         let rows = answers.count + scheduled.count + events.count + pushes.records.count + fanouts.count
         let days = Set(events.map { Self.day($0.committedAt) } + answers.map { Self.day($0.answeredAt) })
+        // A direct send has no channel that somebody could own.
+        let partitions = Set(
+            events.filter { $0.channel != DirectSend.channel }.map { Partition.of(MemberPlace(app: $0.app, channel: $0.channel)) })
         let onces = batch.compactMap { entry in entry.once.map { (key: $0, app: entry.event.app) } }
-        let (committed, places) = try await write(rows: rows, days: days) { [statements] tx in
+        let (committed, places) = try await write(rows: rows, days: days) { [statements, node] tx in
+            // The fence, which came before, holds for what the node owns now.
+            try node.require(partitions)
             if !scheduled.isEmpty { try Self.take(scheduled, tx) }
             for once in onces { try Self.insert(once.key, app: once.app, tx) }
             let results = try tx.all(statements)
@@ -76,6 +82,9 @@ extension PostgresStore {
 
     /// `DeliveryStore.lease`: one statement, a step per delivery.
     package func lease(_ deliveries: [PushRecord]) async throws -> [PushRecord] {
+        // Only the owner of a person sends their pushes.
+        let owned = node.owned
+        let deliveries = deliveries.filter { owned[Partition.of(MemberPlace(app: $0.app, channel: $0.user))] != nil }
         if deliveries.isEmpty { return [] }
         let days = Self.days(of: deliveries)
         let statement = PostgresStatement(

@@ -28,6 +28,14 @@ final class PostgresNode: Sendable {
     var owned: [Int32: Int64] { state.withLock { $0.book.owned } }
     /// Whether the partition is this node's, and was confirmed lately.
     func owns(_ partition: Int32) -> Bool { state.withLock { $0.book.owned[partition] != nil && $0.book.mayAct(at: monotonic) } }
+    /// Partitions that are this node's, and were confirmed lately.
+    var confirmed: Set<Int32> { state.withLock { $0.book.mayAct(at: monotonic) ? Set($0.book.owned.keys) : [] } }
+    /// Refuses work about partitions that are not this node's.
+    func require(_ partitions: Set<Int32>) throws(PostgresFailure) {
+        guard partitions.isSubset(of: owned.keys) else {
+            throw .refused(state: PostgresFailure.fenced, message: "another node decides about the channel by now")
+        }
+    }
     /// Whether another node's beat moved at the last look.
     var seesAnother: Bool { state.withLock { $0.book.seesAnother } }
 

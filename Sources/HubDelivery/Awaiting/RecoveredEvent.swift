@@ -5,6 +5,11 @@ package import HubDefinitions
 package struct RecoveredEvent: Sendable {
     package var opening: Escalation.Opening
     package let context: PushContext
+    /// Roles whose sockets get the frame.
+    let roles: RoleSet
+
+    /// Milliseconds since 1970.
+    package var committedAt: Int64 { context.record.committedAt }
 
     /// Every unsettled recipient is waited for once more, for as long as people take to come back after an absence of the server.
     /// - Parameters:
@@ -42,6 +47,7 @@ package struct RecoveredEvent: Sendable {
         opening = Escalation.Opening(
             number: 0, event: record.id, app: record.app, channel: record.channel, attendedUpTo: Array(repeating: 0, count: loopCount),
             targets: targets)
+        roles = audience.socketRoles(event, data: data)
         context = PushContext(
             record: record, readAt: moment, definition: definition, event: event, placeholders: placeholders, data: data)
     }

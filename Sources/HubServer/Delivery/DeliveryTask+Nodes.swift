@@ -1,0 +1,316 @@
+internal import HubAPI
+internal import HubChannels
+internal import HubCore
+internal import HubDefinitions
+internal import HubDelivery
+internal import Logging
+internal import PusherProtocol
+internal import Synchronization
+
+/// The delivery task as one of several: it decides about the channels whose partitions this node owns.
+extension DeliveryTask {
+    /// Whether this node decides about the channel.
+    func serves(_ app: String, _ channel: String) -> Bool { several == nil || owned.contains(app: app, channel: channel) }
+
+    func take(_ word: DeliveryService.NodeWord) async {
+        guard let several else { return }
+        switch word {
+        case .joined(let node, let hello):
+            guard !table.contains(node) else { break }
+            guard let loops = book.addLoops(hello.loopCount) else {
+                service.logger.error("there are too many nodes: who is on one of them counts as absent", metadata: ["node": "\(node)"])
+                break
+            }
+            table.add(node, hello, loops: loops)
+        case .left(let node):
+            if let loops = table.remove(node) { book.removeLoops(loops, at: now) }
+            for place in takeovers.indices { takeovers[place].awaited.remove(node) }
+            await read()
+            // Its last words about committed pushes may be missing.
+            let owned = owned
+            Task { await several.pushes.resume(owned, isFirst: false) }
+        case .gap(let node):
+            guard let loops = table.loops(of: node) else { break }
+            book.forgetAttendance(ofLoops: loops, at: now)
+            askWhoIsPresent(owned, holds: false)
+        case .restarted: askWhoIsPresent(owned, holds: false)
+        case .reports(let node, let loop, let reports):
+            guard let loops = table.loops(of: node), loop < loops.count else { break }
+            for report in reports {
+                if let known = self.word(report, of: node) { await give(.report(loop: loops.lowerBound + loop, known)) }
+            }
+        case .publish(let publish, let node): await take(publish, of: node)
+        case .wasLetOut(let node, let number, let tickets):
+            let loops = node == several.nodes.me ? 0..<service.ports.count : table.loops(of: node) ?? 0..<0
+            book.wasLetOut(number, upTo: zip(loops, tickets).map { (loop: $0, ticket: $1) })
+        case .heard(let node, let round, let newcomers):
+            if let loops = table.loops(of: node) {
+                await give(.heard(round: round, source: loops.lowerBound, newcomers: newcomers))
+            }
+        case .attended(let node, let round):
+            if let place = takeovers.firstIndex(where: { $0.round == round }) { takeovers[place].awaited.remove(node) }
+            await read()
+        case .attendedNoMore(let round):
+            if let place = takeovers.firstIndex(where: { $0.round == round }) { takeovers[place].awaited = [] }
+            await read()
+        case .order(let order, let done):
+            await take(order)
+            done()
+        case .presence(let app, let channel, let users, let answer):
+            if serves(app, channel) { answer(book.presence(app: app, channel: channel, users: users)) }
+        case .pushes(let events): Task { await several.pushes.pick(events) }
+        case .owned(let partitions): await own(partitions)
+        case .taken(let round):
+            guard let place = takeovers.firstIndex(where: { $0.round == round }) else { break }
+            for held in takeovers.remove(at: place).held {
+                switch held {
+                case .forwarded(let publish, let node): await take(publish, of: node)
+                case .command(let command): await take(command)
+                }
+            }
+        }
+    }
+
+    private func take(_ order: DeliveryMessage.AttendanceOrder) async {
+        switch order {
+        case .received(let receipt):
+            guard serves(receipt.app, receipt.channel) else { return }
+            service.counters.withLock { $0.received(.http) }
+            await give(.received(receipt))
+        case .deviceState(let app, let user, let device, let state, let keepsWorking):
+            await give(.deviceState(app: app, user: user, device: device, state, keepsWorking: keepsWorking))
+        case .signed(let socket, let app, let user, let device, let channel):
+            guard let connection = SocketID(socket).flatMap(table.connection(of:)) else { return }
+            await give(.signed(connection, socket: socket, app: app, user: user, device: device, channel: channel))
+        case .removed(let app, let session, let definition, let users, let isOver):
+            let session = Session(
+                app: app, id: session, number: 0, definition: definition, joinCode: nil, attributes: [:], createdAt: 0)
+            await give(.removed(session, users: users, isOver: isOver))
+        case .rosterChanged(let app, let session, let user): await give(.rosterChanged(app: app, session: session, user: user))
+        }
+    }
+
+    /// A report of another node's loop in delivery's words; nil: it is about a channel of another owner, or of an unknown app.
+    private func word(_ report: NodeLoopReport, of node: UInt64) -> DeliveryBook.Report? {
+        func named(_ connection: ConnectionID) -> ConnectionID? { table.known(connection, of: node)?.connection }
+        switch report {
+        case .attached(let connection, let app, let channel, let user, let isBrowser, let ticket):
+            guard serves(app, channel), let app = service.apps.app(id: app), let known = table.known(connection, of: node) else {
+                return nil
+            }
+            return .attached(
+                known.connection, socket: known.socket.description, app: app.id, channel: channel, user: user, isBrowser: isBrowser,
+                ticket: ticket, silenceMax: app.pingInterval + app.pongTimeout)
+        case .present(let connection, let app, let channel, let user, let isBrowser, let ticket, let state, let keepsWorking):
+            guard serves(app, channel), let app = service.apps.app(id: app), let known = table.known(connection, of: node) else {
+                return nil
+            }
+            return .present(
+                known.connection, socket: known.socket.description, app: app.id, channel: channel, user: user, isBrowser: isBrowser,
+                ticket: ticket, silenceMax: app.pingInterval + app.pongTimeout, state: state, keepsWorking: keepsWorking)
+        case .presentUpTo(let ticket): return .presentUpTo(ticket: ticket)
+        case .detached(let connection, let channel): return named(connection).map { .detached($0, channel: channel) }
+        case .state(let connection, let state, let keepsWorking):
+            return named(connection).map { .state($0, state, keepsWorking: keepsWorking) }
+        case .disconnected(let connection, let mayReturn):
+            return table.known(connection, of: node).map {
+                .disconnected($0.connection, socket: $0.socket.description, mayReturn: mayReturn)
+            }
+        case .pinged(let events, let cursor): return .pinged(events: events, cursor: cursor)
+        case .proving(let event, let cursor): return .proving(event: event, cursor: cursor)
+        case .replayed(let connection, let tokens, let cursor):
+            return named(connection).map { .replayed($0, tokens: tokens, cursor: cursor) }
+        case .receipt(let connection, let cursor): return named(connection).map { .receipt($0, cursor: cursor) }
+        }
+    }
+
+    // MARK: Partitions
+
+    private func own(_ partitions: PartitionSet) async {
+        guard let several else { return }
+        let (gained, lost) = (partitions.subtracting(owned), owned.subtracting(partitions))
+        owned = partitions
+        if !lost.isEmpty {
+            for place in takeovers.indices { takeovers[place].partitions = takeovers[place].partitions.subtracting(lost) }
+            await carryOut(book.keep { partitions.contains(app: $0, channel: $1) })
+            await several.pushes.keep(partitions)
+        }
+        if !gained.isEmpty {
+            // Whoever was on the former owner, or is on the way back to it, has not been seen here.
+            book.wasAway(at: now)
+            askWhoIsPresent(gained, holds: true)
+        }
+    }
+
+    /// - Parameter holds: publishes to the channels wait for the answers, and open events are read from the store.
+    private func askWhoIsPresent(_ partitions: PartitionSet, holds: Bool) {
+        guard let several, !partitions.isEmpty else { return }
+        lastRound += 1
+        let round = lastRound
+        if holds { takeovers.append(Takeover(round: round, partitions: partitions, awaited: several.nodes.living)) }
+        several.nodes.attend(round, partitions)
+        guard holds else { return }
+        Task { [service] in
+            try? await Task.sleep(for: Takeover.attendedWithin)
+            service.post(.attendedNoMore(round: round))
+        }
+    }
+
+    /// Reads the open events of partitions where everybody's presence is known.
+    private func read() async {
+        for place in takeovers.indices where takeovers[place].awaited.isEmpty && !takeovers[place].isReading {
+            takeovers[place].isReading = true
+            let (round, partitions, isAlone) = (takeovers[place].round, takeovers[place].partitions, table.isEmpty)
+            let service = service
+            Task { await service.read(partitions, of: round, isAlone: isAlone) }
+        }
+    }
+
+    // MARK: Publishes
+
+    private func take(_ publish: ForwardedPublish, of node: UInt64) async {
+        guard let several, let app = service.apps.app(id: publish.app) else { return }
+        var (requests, ids, places) = ([PublishRequest](), [PublishID](), [[(request: Int, channel: Int)]]())
+        for (index, request) in publish.requests.enumerated() {
+            let mine = request.channels.indices.filter { owned.contains(app: publish.app, channel: request.channels[$0]) }
+            let channels = mine.compactMap { ChannelName(request.channels[$0]) }
+            guard !channels.isEmpty, channels.count == mine.count else { continue }
+            requests.append(PublishRequest(name: request.name, channels: channels, data: request.data, excludedSocketID: request.excluded))
+            ids.append(request.id)
+            places.append(mine.map { (request: index, channel: $0) })
+        }
+        if requests.isEmpty { return }
+        if hold(app.id, requests, .forwarded(publish, of: node)) { return }
+        let ticket = publish.ticket
+        var command = PublishCommand(app: app, requests: requests) { [requests, places] result in
+            let part: PublishedPart
+            switch result {
+            case .failure(let refusal): part = .refused(places.flatMap { $0 }, refusal)
+            case .success(let outcomes):
+                part = .taken(
+                    zip(zip(requests, places), outcomes).flatMap { request, outcome in
+                        zip(request.0.channels, request.1).map { channel, place in
+                            (
+                                request: place.request, channel: place.channel,
+                                event: outcome.events.first { $0.channel == channel }?.id
+                            )
+                        }
+                    })
+            }
+            several.nodes.answer(node, ticket, part)
+        }
+        command.ids = ids
+        command.mayBeKnown = publish.mayBeKnown || ids.contains { rowsTaken[$0.text] != nil }
+        await take(command)
+    }
+
+    /// - Returns: whether the publish waits for a takeover.
+    func hold(_ app: String, _ requests: [PublishRequest], _ held: Takeover.Held) -> Bool {
+        let place = takeovers.firstIndex { takeover in
+            requests.contains { $0.channels.contains { takeover.partitions.contains(app: app, channel: $0.text) } }
+        }
+        guard let place else { return false }
+        // The sender leaves a publish without an answer to the store.
+        if takeovers[place].held.count < DeliveryBook.waitingMax { takeovers[place].held.append(held) }
+        return true
+    }
+
+    /// Takes out of a publish what an earlier try has published.
+    /// - Returns: nil: all of it, and it is answered.
+    func withoutKnown(_ command: PublishCommand) async -> PublishCommand? {
+        var known: [String: String] = [:]
+        do {
+            for (request, id) in zip(command.requests, command.ids) {
+                for channel in request.channels where service.isDefined(channel) {
+                    let event = id.event(channel.text)
+                    if try await service.store.event(id: event) != nil { known["\(id.text) \(channel.text)"] = event }
+                }
+            }
+            if known.isEmpty { return command }
+            let found = known
+            @Sendable func outcomes(_ fresh: [PublishOutcome]) -> [PublishOutcome] {
+                let ids = Dictionary(
+                    fresh.flatMap(\.events).map { ($0.channel.text, $0.id) }, uniquingKeysWith: { first, _ in first })
+                return zip(command.requests, command.ids).map { request, id in
+                    PublishOutcome(
+                        events: request.channels.compactMap { channel in
+                            (found["\(id.text) \(channel.text)"] ?? ids[channel.text]).map { (channel, $0) }
+                        })
+                }
+            }
+            var (requests, ids) = ([PublishRequest](), [PublishID]())
+            for (request, id) in zip(command.requests, command.ids) {
+                let channels = request.channels.filter { known["\(id.text) \($0.text)"] == nil }
+                if channels.isEmpty { continue }
+                requests.append(
+                    PublishRequest(name: request.name, channels: channels, data: request.data, excludedSocketID: request.excludedSocketID))
+                ids.append(id)
+            }
+            guard requests.isEmpty else {
+                let respond = command.respond
+                var rest = PublishCommand(app: command.app, requests: requests, purpose: command.purpose) { result in
+                    respond(result.map(outcomes))
+                }
+                rest.ids = ids
+                return rest
+            }
+            if case .scheduled(let id) = command.purpose {
+                let take = ScheduledTake(id: id, at: now.wall, events: known.values.sorted())
+                _ = try await service.store.commit([], answers: [], scheduled: [take])
+            }
+            command.respond(.success(outcomes([])))
+        } catch ScheduleError.notWaiting {
+            command.respond(.failure(.notWaiting))
+        } catch {
+            command.respond(.failure(DeliveryBook.notStored))
+        }
+        return nil
+    }
+
+    // MARK: Effects
+
+    /// Sends an event to the subscribers on all nodes.
+    func letOut(_ release: DeliveryBook.Release, app: String, channel: String, name: String, data: DataLiteral, isAgain: Bool) {
+        guard let several else { return }
+        lastSerial += 1
+        var excluded: SocketID?
+        if let command = commands[release.publish] { excluded = command.requests[release.request].excludedSocketID }
+        let event = ReleasedEvent(
+            app: app, channel: channel, name: name, data: data, eventID: release.eventID, roles: names(release.roles, of: channel),
+            attendedUpTo: release.attendedUpTo.map { table.byNode($0, me: several.nodes.me) }, receipt: release.receipt,
+            excluded: excluded, isAgain: isAgain, serial: lastSerial)
+        several.nodes.send(.event(event)) { if !$0 { several.nodes.letOutAlone(event) } }
+    }
+
+    /// Nil: everybody.
+    private func names(_ roles: RoleSet, of channel: String) -> [String?]? {
+        guard roles != .everybody, let definition = book.definitions.match(channel: channel)?.definition else { return nil }
+        let named = definition.roles.filter { roles.isSuperset(of: RoleSet(role: $0, in: definition)) }
+        return roles.isSuperset(of: .unmatched) ? named + [nil] : named
+    }
+
+    func prove(_ event: UInt64, _ connections: [ConnectionID]) {
+        for (node, connections) in Dictionary(grouping: connections.compactMap(table.remote), by: \.node) {
+            several?.nodes.send(.connections(node: node, .prove(event: event, connections.map(\.connection))))
+        }
+    }
+
+    func assign(_ roles: RoleSet, to connection: ConnectionID, on channel: String) {
+        guard let remote = table.remote(connection) else { return }
+        let names = roles == .unmatched ? nil : names(roles, of: channel)?.compactMap { $0 }
+        several?.nodes.send(.connections(node: remote.node, .roles(remote.connection, channel: channel, names)))
+    }
+
+    func replay(_ token: UInt64, _ replay: Replay, _ frames: [UInt8]) async {
+        let connection = replay.arrival.connection
+        guard let several, let remote = table.remote(connection), frames.count < Self.replayBytesMax else {
+            return await give(.report(loop: connection.loop, .replayed(connection, tokens: [token], cursor: 0)))
+        }
+        let work = DeliveryMessage.ConnectionWork.replay(
+            remote.connection, channel: replay.arrival.channel, token: token, frames: frames)
+        several.nodes.send(.connections(node: remote.node, work))
+    }
+
+    /// Bytes of a replay to another node, which have to fit one message. Clients fetch the events of a longer one.
+    private static let replayBytesMax = 1_000_000
+}

@@ -1,0 +1,418 @@
+internal import HubChannels
+internal import HubCore
+internal import HubDefinitions
+internal import HubDelivery
+internal import PusherProtocol
+internal import Synchronization
+
+/// This node's delivery among those of the other nodes: sends its words, and carries out what it reads. Any thread.
+///
+/// Words for the owner of a channel go to the delivery task, in the order in which they were read. Words about this node's own connections
+/// go to the loops at once.
+final class NodeDelivery: NodeDeliveryPort {
+    /// Words for the delivery task.
+    typealias Word = DeliveryService.NodeWord
+
+    private struct Attending {
+        let asker: UInt64
+        let round: UInt64
+        let partitions: PartitionSet
+        var loopsLeft: Int
+    }
+
+    private struct Waiting {
+        var nodes: Set<UInt64>
+        let done: @Sendable () -> Void
+    }
+
+    private struct State {
+        var attending: [UInt64: Attending] = [:]
+        var orders: [UInt64: Waiting] = [:]
+        var questions: [UInt64: @Sendable ([String: ParticipantPresence]?) -> Void] = [:]
+        /// Events that were handed to the loops, with the tickets up to which their subscribers were written them.
+        var letOut = RecentTable<String, [UInt64]>(countMax: 100_000, ageMax: NodeDelivery.rememberedMilliseconds)
+        /// Own events that went to this node's loops alone, because their message may not have left.
+        var alone = RecentTable<UInt64, Bool>(countMax: 10_000, ageMax: NodeDelivery.rememberedMilliseconds)
+        var lastTicket: UInt64 = 0
+        /// Run of the node that the others know.
+        var greetedAs: UInt64?
+    }
+
+    /// Milliseconds for which events that went out are remembered: longer than a successor takes to hand them out again.
+    static let rememberedMilliseconds: Int64 = 60_000
+    /// Reports of one message, which stay far below its bound.
+    private static let reportsMax = 2_000
+    /// Time for the other nodes to carry an order out. A node that needs longer is as good as dead.
+    private static let orderMax: Duration = .seconds(5)
+    private static let questionMax: Duration = .seconds(1)
+    private static let tickEvery: Duration = .milliseconds(100)
+
+    private let tag: (UInt64, UInt64)
+    private let process: ProcessTag
+    private let ports: EnginePorts
+    private let apps: AppDirectory
+    private let time: any TimeSource
+    private let owned: @Sendable () -> PartitionSet
+    private let exchange = Guarded<NodeExchange?>(nil)
+    private let service = Guarded<DeliveryService?>(nil)
+    let publishes: ForwardedPublishes
+    private let state = Mutex(State())
+    private let isClosed = Flag()
+
+    /// - Parameters:
+    ///   - tag: the random bits of `process`.
+    ///   - owned: the partitions that this node owns.
+    init(
+        tag: (UInt64, UInt64), ports: EnginePorts, apps: AppDirectory, store: any DeliveryStore, time: any TimeSource,
+        owned: @escaping @Sendable () -> PartitionSet
+    ) {
+        self.tag = tag
+        process = ProcessTag(random: tag.0, tag.1)
+        self.ports = ports
+        self.apps = apps
+        self.time = time
+        self.owned = owned
+        publishes = ForwardedPublishes(store: store, time: time)
+    }
+
+    /// Names the parts that need this one. Call once, before the loops start.
+    func connect(_ exchange: NodeExchange, _ service: DeliveryService) {
+        self.exchange.withLock { $0 = exchange }
+        self.service.withLock { $0 = service }
+        publishes.connect { [weak self] publish, done in self?.send(.publish(publish), done) }
+    }
+
+    /// This run of the node; 0 before the start.
+    var me: UInt64 { exchange.withLock { $0 }?.backplane?.node ?? 0 }
+    /// The nodes that live, this one included.
+    var living: Set<UInt64> { exchange.withLock { $0 }?.backplane?.living ?? [] }
+    /// Partitions that this node owns now.
+    var ownedNow: PartitionSet { owned() }
+
+    /// Greets the others, follows the partitions, and gives up what takes too long, until `close`. Call once, after the way's start.
+    func run() async {
+        var last: PartitionSet?
+        while !isClosed.isSet {
+            let (node, isNew) = state.withLock { [me] state in
+                defer { state.greetedAs = me }
+                return (state.greetedAs, state.greetedAs != me)
+            }
+            if isNew {
+                send(.hello(hello(isQuestion: true)))
+                if node != nil { post(.restarted) }
+            }
+            let owned = owned()
+            if owned != last {
+                last = owned
+                post(.owned(owned))
+            }
+            publishes.tick()
+            do { try await Task.sleep(for: Self.tickEvery) } catch { return }
+        }
+    }
+
+    func close() { isClosed.set() }
+
+    // MARK: Sending
+
+    /// - Parameter done: called once. False: the others may not read it.
+    func send(_ message: DeliveryMessage, _ done: @escaping @Sendable (Bool) -> Void = { _ in }) {
+        guard let exchange = exchange.withLock({ $0 }) else { return done(false) }
+        exchange.send(delivery: message.bytes, done)
+    }
+
+    private func hello(isQuestion: Bool) -> DeliveryMessage.Hello {
+        DeliveryMessage.Hello(tag: tag.0, moreTag: tag.1, loopCount: ports.count, isQuestion: isQuestion)
+    }
+
+    private func post(_ word: Word) { service.withLock { $0 }?.post(word) }
+
+    /// Tells the other nodes what a loop reports.
+    func report(_ reports: [LoopReport], loop: Int) {
+        let table = apps.table
+        var words: [NodeLoopReport] = []
+        for report in reports {
+            guard case .presentRead(let mark, let ticket) = report else {
+                if let word = word(report, table), isWanted(word) { words.append(word) }
+                continue
+            }
+            words.append(.presentUpTo(ticket: ticket))
+            tell(&words, loop: loop)
+            read(mark)
+        }
+        tell(&words, loop: loop)
+    }
+
+    private func tell(_ words: inout [NodeLoopReport], loop: Int) {
+        defer { words = [] }
+        if living.count < 2 { return }
+        for start in stride(from: 0, to: words.count, by: Self.reportsMax) {
+            send(.reports(loop: loop, Array(words[start..<min(start + Self.reportsMax, words.count)])))
+        }
+    }
+
+    /// Presence is told for the partitions alone that somebody asks about.
+    private func isWanted(_ word: NodeLoopReport) -> Bool {
+        guard case .present(_, let app, let channel, _, _, _, _, _) = word else { return true }
+        return state.withLock { state in state.attending.values.contains { $0.partitions.contains(app: app, channel: channel) } }
+    }
+
+    /// A loop has reported everybody who is present.
+    private func read(_ mark: UInt64) {
+        let complete = state.withLock { state -> Attending? in
+            state.attending[mark]?.loopsLeft -= 1
+            return state.attending[mark]?.loopsLeft == 0 ? state.attending.removeValue(forKey: mark) : nil
+        }
+        guard let complete else { return }
+        if complete.asker == me { return post(.attended(node: me, round: complete.round)) }
+        send(.attended(asker: complete.asker, round: complete.round))
+    }
+
+    private func word(_ report: LoopReport, _ table: AppTable) -> NodeLoopReport? {
+        switch report {
+        case .attached(let connection, _, let app, let channel, let user, let isBrowser, let ticket):
+            .attached(connection, app: table.apps[app].id, channel: channel.text, user: user, isBrowser: isBrowser, ticket: ticket)
+        case .stillAttached(let connection, _, let app, let channel, let user):
+            .attached(connection, app: table.apps[app].id, channel: channel.text, user: user, isBrowser: false, ticket: nil)
+        case .present(let connection, _, let app, let channel, let user, let isBrowser, let ticket, let state, let keepsWorking):
+            .present(
+                connection, app: table.apps[app].id, channel: channel.text, user: user, isBrowser: isBrowser, ticket: ticket,
+                state: AppState(state), keepsWorking: keepsWorking)
+        case .detached(let connection, let channel): .detached(connection, channel: channel.text)
+        case .state(let connection, let state, let keepsWorking): .state(connection, AppState(state), keepsWorking: keepsWorking)
+        case .disconnected(let connection, let departure): .disconnected(connection, mayReturn: departure.mayReturn)
+        case .pinged(let events, let cursor): .pinged(events: events, cursor: cursor)
+        case .proving(let event, let cursor): .proving(event: event, cursor: cursor)
+        case .replayed(let connection, let tokens, let cursor): .replayed(connection, tokens: tokens, cursor: cursor)
+        case .receipt(let connection, let cursor, _): .receipt(connection, cursor: cursor)
+        case .definitionsRead, .presentRead: nil
+        }
+    }
+
+    /// Asks every node who is present in channels of these partitions; without the way, this one alone.
+    func attend(_ round: UInt64, _ partitions: PartitionSet) {
+        send(.attend(round: round, partitions: partitions)) { [weak self] isOnItsWay in
+            if !isOnItsWay, let self { attend(round, partitions, asker: me) }
+        }
+    }
+
+    /// Answers a publish of a node.
+    func answer(_ node: UInt64, _ ticket: UInt64, _ part: PublishedPart) {
+        if node == me { return publishes.answered(ticket, part) }
+        send(.published(asker: node, ticket: ticket, part))
+    }
+
+    /// Has every living node carry out an order; without the way, this one alone.
+    /// - Parameter isAwaited: returns when all have; else as soon as they will.
+    func order(_ order: DeliveryMessage.AttendanceOrder, isAwaited: Bool = false) async {
+        await withCheckedContinuation { (done: CheckedContinuation<Void, Never>) in
+            let first = Guarded(true)
+            let finish: @Sendable () -> Void = {
+                if first.withLock({ isFirst in
+                    defer { isFirst = false }
+                    return isFirst
+                }) {
+                    done.resume()
+                }
+            }
+            let ticket = state.withLock { [living] state in
+                state.lastTicket += 1
+                if isAwaited { state.orders[state.lastTicket] = Waiting(nodes: living, done: finish) }
+                return state.lastTicket
+            }
+            send(.order(order, ticket: isAwaited ? ticket : nil)) { [weak self] isOnItsWay in
+                if isOnItsWay { return isAwaited ? () : finish() }
+                self?.state.withLock { $0.orders[ticket] = nil }
+                self?.post(.order(order, done: finish))
+            }
+            guard isAwaited else { return }
+            Task { [weak self] in
+                try? await Task.sleep(for: Self.orderMax)
+                self?.state.withLock { $0.orders[ticket] = nil }
+                finish()
+            }
+        }
+    }
+
+    /// The people in a channel, as its owner knows them.
+    func presence(app: String, channel: String, users: [String]) async -> [String: ParticipantPresence] {
+        await withCheckedContinuation { (answer: CheckedContinuation<[String: ParticipantPresence], Never>) in
+            let ticket = state.withLock { state in
+                state.lastTicket += 1
+                state.questions[state.lastTicket] = { answer.resume(returning: $0 ?? [:]) }
+                return state.lastTicket
+            }
+            let end: @Sendable () -> Void = { [weak self] in self?.state.withLock { $0.questions.removeValue(forKey: ticket) }?(nil) }
+            send(.presence(ticket: ticket, app: app, channel: channel, users: users)) { if !$0 { end() } }
+            Task {
+                try? await Task.sleep(for: Self.questionMax)
+                end()
+            }
+        }
+    }
+
+    // MARK: Reading
+
+    func take(_ bytes: ArraySlice<UInt8>, of origin: UInt64) -> Bool {
+        guard let message = DeliveryMessage(bytes) else { return false }
+        let isOwn = origin == me
+        switch message {
+        case .hello(let hello):
+            if isOwn { break }
+            post(.joined(node: origin, hello))
+            if hello.isQuestion { send(.hello(self.hello(isQuestion: false))) }
+        case .reports(let loop, let reports): if !isOwn { post(.reports(node: origin, loop: loop, reports)) }
+        case .publish(let publish): post(.publish(publish, of: origin))
+        case .published(let asker, let ticket, let part): if asker == me { publishes.answered(ticket, part) }
+        case .event(let event): if !isOwn || !wasAlone(event) { letOut(event) }
+        case .wasLetOut(let number, let tickets): post(.wasLetOut(node: origin, number: number, tickets: tickets))
+        case .connections(let node, let work): if node == me { carryOut(work) }
+        case .ask(let round): if !isOwn { ask(round, asker: origin) }
+        case .heard(let asker, let round, let newcomers):
+            if asker == me { post(.heard(node: origin, round: round, newcomers: newcomers)) }
+        case .attend(let round, let partitions): attend(round, partitions, asker: origin)
+        case .attended(let asker, let round): if asker == me { post(.attended(node: origin, round: round)) }
+        case .order(let order, let ticket):
+            post(
+                .order(order) { [weak self] in
+                    guard let self, let ticket else { return }
+                    if isOwn { done(ticket, node: origin) } else { send(.done(asker: origin, ticket: ticket)) }
+                })
+        case .done(let asker, let ticket): if asker == me { done(ticket, node: origin) }
+        case .presence(let ticket, let app, let channel, let users):
+            post(
+                .presence(app: app, channel: channel, users: users) { [weak self] present in
+                    self?.send(.present(asker: origin, ticket: ticket, present))
+                })
+        case .present(let asker, let ticket, let present):
+            if asker == me { state.withLock { $0.questions.removeValue(forKey: ticket) }?(present) }
+        case .pushes(let events): if !isOwn { post(.pushes(events: events)) }
+        }
+        return true
+    }
+
+    func gap(_ node: UInt64) { post(.gap(node: node)) }
+
+    func died(_ node: UInt64) {
+        post(.left(node: node))
+        let done = state.withLock { state -> [Waiting] in
+            for ticket in state.orders.keys { state.orders[ticket]?.nodes.remove(node) }
+            let done = state.orders.filter(\.value.nodes.isEmpty)
+            for ticket in done.keys { state.orders[ticket] = nil }
+            return Array(done.values)
+        }
+        for waiting in done { waiting.done() }
+    }
+
+    private func done(_ ticket: UInt64, node: UInt64) {
+        let waiting = state.withLock { state -> Waiting? in
+            state.orders[ticket]?.nodes.remove(node)
+            return state.orders[ticket]?.nodes.isEmpty == true ? state.orders.removeValue(forKey: ticket) : nil
+        }
+        waiting?.done()
+    }
+
+    private func ask(_ round: UInt64, asker: UInt64) {
+        let left = Guarded((loops: ports.count, newcomers: 0))
+        for loop in 0..<ports.count {
+            let answer: @Sendable (Int) -> Void = { [weak self] newcomers in
+                let (loops, sum) = left.withLock { left in
+                    left.loops -= 1
+                    left.newcomers += newcomers
+                    return left
+                }
+                if loops == 0 { self?.send(.heard(asker: asker, round: round, newcomers: sum)) }
+            }
+            ports.post(.report(answer), to: loop)
+        }
+    }
+
+    private func attend(_ round: UInt64, _ partitions: PartitionSet, asker: UInt64) {
+        let mark = state.withLock { [ports] state in
+            state.lastTicket += 1
+            state.attending[state.lastTicket] = Attending(
+                asker: asker, round: round, partitions: partitions, loopsLeft: ports.count)
+            return state.lastTicket
+        }
+        for loop in 0..<ports.count { ports.post(.reportPresent(mark: mark), to: loop) }
+    }
+
+    private func carryOut(_ work: DeliveryMessage.ConnectionWork) {
+        switch work {
+        case .roles(let connection, let channel, let roles):
+            guard let name = ChannelName(channel), connection.loop < ports.count else { return }
+            let audience = self.roles(roles, of: channel)
+            ports.post(.audience(connection, channel: name, audience), to: connection.loop)
+        case .replay(let connection, let channel, let token, let frames):
+            guard let name = ChannelName(channel), connection.loop < ports.count else { return }
+            ports.post(.replay(connection, channel: name, frames: frames, events: [token]), to: connection.loop)
+        case .prove(let event, let connections):
+            for (loop, connections) in Dictionary(grouping: connections, by: \.loop) where loop < ports.count {
+                ports.post(.prove(event: event, connections), to: loop)
+            }
+        }
+    }
+
+    /// - Parameter names: nil: a person without a role.
+    private func roles(_ names: [String?]?, of channel: String) -> RoleSet {
+        guard let names, let definition = service.withLock({ $0 })?.currentDefinitions.match(channel: channel)?.definition else {
+            return .unmatched
+        }
+        return names.reduce(into: []) { $0.formUnion(RoleSet(role: $1, in: definition)) }
+    }
+
+    // MARK: Events
+
+    private func wasAlone(_ event: ReleasedEvent) -> Bool { state.withLock { $0.alone[event.serial] } == true }
+
+    /// Hands an own event to this node's loops, because the way is interrupted. Others may read it later all the same.
+    func letOutAlone(_ event: ReleasedEvent) {
+        state.withLock { $0.alone.set(true, for: event.serial, now: time.moment.monotonic) }
+        letOut(event)
+    }
+
+    private func letOut(_ event: ReleasedEvent) {
+        guard let app = apps.app(id: event.app), let channel = ChannelName(event.channel) else { return }
+        let node = me
+        var tickets = event.attendedUpTo.map { $0[node] ?? Array(repeating: 0, count: ports.count) }
+        if let known = tickets, known.count != ports.count { tickets = Array(repeating: 0, count: ports.count) }
+        var isWritten = false
+        if let id = event.eventID {
+            let now = time.moment.monotonic
+            let known = state.withLock { state -> [UInt64]? in
+                if event.isAgain, let known = state.letOut[id] { return known }
+                state.letOut.set(tickets ?? [], for: id, now: now)
+                return nil
+            }
+            if let known, !known.isEmpty {
+                (isWritten, tickets) = (true, known)
+                if let number = event.receipt { send(.wasLetOut(number: number, tickets: known)) }
+            }
+        }
+        let roles = event.roles.map { self.roles($0, of: event.channel) } ?? .everybody
+        let frame =
+            isWritten ? [] : Frame.text(ServerEvent.event(name: event.name, channel: channel, data: event.data, eventID: event.eventID))
+        // An event for some roles must not meet the next subscriber.
+        let isCached = !isWritten && channel.kind.isCache && event.roles == nil
+        let publication = Publication(
+            app: app.index, frames: [ChannelFrame(channel, frame)], excluded: event.excluded.flatMap(process.connection(of:)),
+            audience: roles, attendedUpTo: tickets, receipt: event.receipt, cacheOrder: isCached ? apps.nextOrder() : nil, way: .stored)
+        for loop in 0..<ports.count { ports.post(.publish(publication), to: loop) }
+    }
+}
+
+extension AppState {
+    /// Nil: the app has said nothing.
+    init(_ declared: DeclaredAppState?) {
+        switch declared {
+        case .foreground: self = .foreground
+        case .background: self = .background
+        case nil: self = .unknown
+        }
+    }
+}
+
+extension Departure {
+    /// Whether the device counts as on its way back.
+    var mayReturn: Bool { self == .abnormal || self == .server }
+}

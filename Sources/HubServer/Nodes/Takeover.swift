@@ -1,0 +1,21 @@
+internal import HubAPI
+
+/// Partitions that have just become this node's, until it knows who is present in their channels and which events are open.
+struct Takeover {
+    /// A publish that waits meanwhile.
+    enum Held {
+        case forwarded(ForwardedPublish, of: UInt64)
+        case command(PublishCommand)
+    }
+
+    /// Time for the nodes to say who is present.
+    static let attendedWithin: Duration = .seconds(2)
+
+    let round: UInt64
+    var partitions: PartitionSet
+    /// Nodes that have not reported everybody.
+    var awaited: Set<UInt64>
+    var held: [Held] = []
+    /// The open events are being read.
+    var isReading = false
+}
