@@ -44,6 +44,8 @@ private final class Node: Sendable {
             }
     }
 
+    func knows(dead node: UInt64) -> Bool { told.withLock { $0.contains { $0?.event == .dead(node: node) } } }
+
     var allAnswers: [MemberAnswer] { answers.withLock { $0 } }
 
     func join(_ channel: String, _ user: String, info: String? = nil, max: Int = 100, wantsList: Bool = false) {
@@ -192,22 +194,29 @@ struct SharedMembersTests {
             nodes[0].join("presence-a", "here")
             nodes[2].subscribers("a", 7)
             nodes[0].subscribers("a", 1)
+            nodes[2].subscribers("presence-b", 1)
+            nodes[2].join("presence-b", "alone")
             try await eventually("all are there") { nodes[1].events("presence-a").count == 3 && nodes[1].events("a").last == "8" }
-            try await eventually("the count falls: the node was declared dead") { nodes[1].events("a").last == "1" }
+            try await eventually("the node is declared dead") { nodes[1].knows(dead: nodes[2].redis.node) }
             nodes[1].join("presence-a", "back")
             try await eventually("gone is told") { nodes[1].events("presence-a").contains("-gone") }
             nodes[1].join("presence-a", "end")
             try await eventually("the end is told") { nodes[0].events("presence-a").contains("+end") }
             #expect(Set(nodes[0].events("presence-a")) == ["+here", "+back", "+gone", "-gone", "+end"])
             #expect(nodes[0].events("presence-a").count == 5)
+            try await eventually("its subscribers are gone") { nodes[1].events("a").last == "1" }
+            // A channel is vacated after its last member was told removed, as everywhere.
+            try await eventually("a channel of its own is vacated") { nodes[1].events("presence-b").contains("vacated") }
+            try await eventually("the count is told") { nodes[1].events("presence-b").last == "0" }
+            #expect(nodes[1].events("presence-b") == ["occupied", "1", "+alone", "-alone", "vacated", "0"])
             #expect(nodes[0].redis.figures.declaredDead + nodes[1].redis.figures.declaredDead == 1)
             // The dead node wakes up and learns of it.
             let woken = Task { await nodes[2].redis.run() }
             try await eventually("the node knows that it is dead") { nodes[2].isDead }
             await woken.value
             nodes[2].join("presence-a", "ghost")
-            nodes[1].join("presence-b", "end")
-            try await eventually("the end is told again") { nodes[0].events("presence-b") == ["+end"] }
+            nodes[1].join("presence-c", "end")
+            try await eventually("the end is told again") { nodes[0].events("presence-c") == ["+end"] }
             #expect(!nodes[0].events("presence-a").contains("+ghost"))
         }
     }

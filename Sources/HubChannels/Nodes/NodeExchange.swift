@@ -166,7 +166,10 @@ package final class NodeExchange: Sendable {
         case .removed(let user): event = .memberRemoved(user: user)
         case .occupied: event = .occupied
         case .vacated: event = .vacated
-        case .count(let count): event = .subscriptionCount(count)
+        case .count(let count):
+            // The end of a node is told of all channels that it had.
+            guard HomeRegistry.tellsCounts(of: channel, in: app) else { return nil }
+            event = .subscriptionCount(count)
         case .info, .dead: return nil
         }
         return fact(app, channel, event, place)

@@ -125,10 +125,12 @@ package final class HomeRegistry {
     /// Notes that the subscribers are to be told their number.
     func noteCount(_ key: ChannelKey) { if tellsCounts(key) { changedCounts.insert(key) } }
 
+    func tellsCounts(_ key: ChannelKey) -> Bool { Self.tellsCounts(of: key.name, in: apps[key.app]) }
+
     /// pusher-websocket-java decrypts every event of an encrypted channel, so these channels get no count.
-    func tellsCounts(_ key: ChannelKey) -> Bool {
-        let kind = key.name.kind
-        return apps[key.app].subscriptionCount && !kind.isEncrypted && !kind.isPresence && kind != .serverToUser
+    static func tellsCounts(of channel: ChannelName, in app: App) -> Bool {
+        let kind = channel.kind
+        return app.subscriptionCount && !kind.isEncrypted && !kind.isPresence && kind != .serverToUser
     }
 
     private func noteOccupancy(_ key: ChannelKey, before: Int, after: Int) {

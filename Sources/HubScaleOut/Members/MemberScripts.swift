@@ -63,6 +63,22 @@ enum MemberScripts {
             tell('count', place, 'n', after)
           end
         end
+        -- Members and counts whose time has come are told; answers how many members there were.
+        local function settle(most)
+          local due = redis.call('ZRANGEBYSCORE', base .. 'leaving', '-inf', now(), 'LIMIT', 0, most)
+          for _, key in ipairs(due) do
+            local place, user = string.match(key, '^(.-)%z(.*)$')
+            redis.call('ZREM', base .. 'leaving', key)
+            redis.call('HDEL', base .. 'list:' .. place, user)
+            tell('removed', place, 'u', user)
+          end
+          for _, place in ipairs(redis.call('ZRANGEBYSCORE', base .. 'counting', '-inf', now(), 'LIMIT', 0, most)) do
+            local app, channel = string.match(place, '^(.-) (.*)$')
+            redis.call('ZREM', base .. 'counting', place)
+            tell('count', place, 'n', redis.call('HGET', base .. 'channels:' .. app, channel) or 0)
+          end
+          return #due
+        end
 
         """
 
@@ -146,19 +162,7 @@ enum MemberScripts {
     /// Tells of members and counts whose time has come. ARGV: …, at most. Answers how many members there were.
     static let settle = RedisScript(
         ScaleOutScripts.fence + functions + """
-            local due = redis.call('ZRANGEBYSCORE', base .. 'leaving', '-inf', now(), 'LIMIT', 0, tonumber(ARGV[4]))
-            for _, key in ipairs(due) do
-              local place, user = string.match(key, '^(.-)%z(.*)$')
-              redis.call('ZREM', base .. 'leaving', key)
-              redis.call('HDEL', base .. 'list:' .. place, user)
-              tell('removed', place, 'u', user)
-            end
-            for _, place in ipairs(redis.call('ZRANGEBYSCORE', base .. 'counting', '-inf', now(), 'LIMIT', 0, tonumber(ARGV[4]))) do
-              local app, channel = string.match(place, '^(.-) (.*)$')
-              redis.call('ZREM', base .. 'counting', place)
-              tell('count', place, 'n', redis.call('HGET', base .. 'channels:' .. app, channel) or 0)
-            end
-            return #due
+            return settle(tonumber(ARGV[4]))
             """)
 
     /// The node's sign of life. Answers nodes and their beats in turn, and the number of members and counts that wait.
@@ -183,29 +187,39 @@ enum MemberScripts {
             return 1
             """)
 
-    /// Removes a piece of what a dead node left. ARGV: …, the dead one, at most, milliseconds until its members are removed,
-    /// further ones in large channels. Answers whether more is left.
+    /// Removes a piece of what a dead node left: its members first, and its subscribers once these were told removed. ARGV: …, the dead
+    /// one, at most, milliseconds until its members are removed, further ones in large channels. Answers whether more can be done now.
     static let sweep = RedisScript(
         ScaleOutScripts.fence + functions + """
             local node, most = ARGV[4], tonumber(ARGV[5])
             if redis.call('SISMEMBER', base .. 'sweeping', node) == 0 then return 0 end
-            local last = tonumber(redis.call('ZSCORE', base .. 'last-beats', node) or now())
-            local members = redis.call('SRANDMEMBER', base .. 'members-of:' .. node, most)
-            for _, key in ipairs(members) do
-              local place, user = string.match(key, '^(.-)%z(.*)$')
-              local isLarge = redis.call('HLEN', base .. 'list:' .. place) > \(SharedMembers.promptMembersMax)
-              remove(place, user, node, last + tonumber(ARGV[6]) + (isLarge and tonumber(ARGV[7]) or 0))
-            end
-            local channels = redis.call('SRANDMEMBER', base .. 'channels-of:' .. node, most)
-            for _, place in ipairs(channels) do
-              local app, channel = string.match(place, '^(.-) (.*)$')
-              count(place, app, channel, node, 0, true, true)
-            end
+            local due = tonumber(redis.call('ZSCORE', base .. 'last-beats', node) or now()) + tonumber(ARGV[6])
+            local dueLarge = due + tonumber(ARGV[7])
             for _, app in ipairs(redis.call('SMEMBERS', base .. 'apps-of:' .. node)) do
               redis.call('HDEL', base .. 'connections:' .. app, node)
             end
             redis.call('DEL', base .. 'apps-of:' .. node)
-            if #members + #channels > 0 then return 1 end
+            local members = redis.call('SRANDMEMBER', base .. 'members-of:' .. node, most)
+            for _, key in ipairs(members) do
+              local place, user = string.match(key, '^(.-)%z(.*)$')
+              local isLarge = redis.call('HLEN', base .. 'list:' .. place) > \(SharedMembers.promptMembersMax)
+              remove(place, user, node, isLarge and dueLarge or due)
+            end
+            if #members > 0 then return 1 end
+            local time = now()
+            if time < due then return 0 end
+            if settle(most) == most then return 1 end
+            local channels, large = redis.call('SRANDMEMBER', base .. 'channels-of:' .. node, most), 0
+            for _, place in ipairs(channels) do
+              if time < dueLarge and redis.call('HLEN', base .. 'list:' .. place) > \(SharedMembers.promptMembersMax) then
+                large = large + 1
+              else
+                local app, channel = string.match(place, '^(.-) (.*)$')
+                count(place, app, channel, node, 0, true, true)
+              end
+            end
+            if #channels > large then return 1 end
+            if large > 0 then return 0 end
             redis.call('SREM', base .. 'sweeping', node)
             redis.call('ZREM', base .. 'last-beats', node)
             redis.call('HDEL', base .. 'numbers', node)
