@@ -14,22 +14,16 @@ struct NodeGreeting: Sendable {
     /// - Parameter writes: whether the link gets a number, with which all older links of the node are over.
     /// - Throws: `RedisFailure.refused` with a sentence when the server is unfit.
     static func greet(_ greeter: RedisGreeter, prefix: String, node: UInt64, writes: Bool) throws(RedisFailure) -> NodeGreeting {
-        let server = try ServerFacts(greeter)
-        if let problem = server.problem { throw .refused(code: "TANDEM", message: problem) }
-        let candidate = Hex.encode(SecureRandom.bytes(8))
+        // Two round trips: over a slow link the first call has to be in time as well.
         let scripts = writes ? ScaleOutScripts.all : [ScaleOutScripts.hello]
-        _ = try greeter.run(scripts.map(\.load))
-        let reply = try greeter.run([
-            ScaleOutScripts.hello.call(keys: [ScaleOutKeys.epochKey(prefix)], [Array(server.process.utf8), Array(candidate.utf8)])
-        ])[0]
-        guard let epoch = reply.text else { throw .notRedis("it has no epoch") }
+        let replies = try greeter.run(ServerFacts.questions + scripts.map(\.load))
+        let server = ServerFacts(replies.prefix(ServerFacts.questions.count))
+        if let problem = server.problem { throw .refused(code: "TANDEM", message: problem) }
+        let words = [server.process, Hex.encode(SecureRandom.bytes(8)), prefix, String(node)].map { Array($0.utf8) }
+        let script = writes ? ScaleOutScripts.open : ScaleOutScripts.hello
+        let reply = try greeter.run([script.call(keys: [ScaleOutKeys.epochKey(prefix)], words)])[0]
+        guard let epoch = reply.array?.first?.text, let link = reply.array?.last?.integer else { throw .notRedis("it has no epoch") }
         let keys = ScaleOutKeys(prefix: prefix, epoch: epoch)
-        guard writes else { return NodeGreeting(keys: keys, node: node, link: 0) }
-        let number = try greeter.run([
-            ScaleOutScripts.open.call(
-                keys: [keys.epochKey, keys.nodes, keys.dead], [epoch, String(node)].map { Array($0.utf8) })
-        ])[0]
-        guard let link = number.integer else { throw .notRedis("a link has no number") }
         return NodeGreeting(keys: keys, node: node, link: link)
     }
 }
@@ -38,10 +32,11 @@ struct NodeGreeting: Sendable {
 struct ServerFacts: Sendable {
     private var facts: [Substring: Substring] = [:]
 
-    init(_ greeter: RedisGreeter) throws(RedisFailure) {
-        let replies = try greeter.run(["server", "memory", "replication", "cluster"].map { RedisCommand("INFO", texts: [$0]) })
-        self.init(replies.compactMap(\.text).joined(separator: "\n"))
-    }
+    /// Commands whose replies tell them.
+    static let questions = ["server", "memory", "replication", "cluster"].map { RedisCommand("INFO", texts: [$0]) }
+
+    /// - Parameter replies: to the questions.
+    init(_ replies: some Collection<RedisReply>) { self.init(replies.compactMap(\.text).joined(separator: "\n")) }
 
     /// - Parameter text: as `INFO` answers.
     init(_ text: String) {

@@ -1,22 +1,27 @@
 /// The scripts that nodes call. Redis takes nothing back of a failed script, so each looks at everything before it writes.
 enum ScaleOutScripts {
-    /// Epoch of the memory: the one that is written down, if this process of Redis wrote it. KEYS: epoch. ARGV: run_id, candidate.
-    static let hello = RedisScript(
-        """
+    /// Begins with the epoch of the memory: the one that is written down, if this process of Redis wrote it.
+    private static let epoch = """
         local value = redis.call('GET', KEYS[1])
-        if value and string.match(value, ' (.*)$') == ARGV[1] then return value end
-        value = ARGV[2] .. ' ' .. ARGV[1]
-        redis.call('SET', KEYS[1], value)
-        return value
-        """)
+        if not value or string.match(value, ' (.*)$') ~= ARGV[1] then
+          value = ARGV[2] .. ' ' .. ARGV[1]
+          redis.call('SET', KEYS[1], value)
+        end
 
-    /// Number of a node's new link. KEYS: epoch, nodes, dead. ARGV: epoch, node.
-    static let open = RedisScript(
         """
-        if redis.call('GET', KEYS[1]) ~= ARGV[1] then return redis.error_reply('\(ScriptRefusal.epoch) the memory was lost') end
-        if redis.call('ZSCORE', KEYS[3], ARGV[2]) then return redis.error_reply('\(ScriptRefusal.dead) the node was declared dead') end
-        return redis.call('HINCRBY', KEYS[2], ARGV[2], 1)
-        """)
+
+    /// Epoch of the memory, and 0. KEYS: epoch. ARGV: run_id, candidate, …
+    static let hello = RedisScript(epoch + "return {value, 0}")
+
+    /// Epoch of the memory, and the number of a node's new link. KEYS: epoch. ARGV: run_id, candidate, prefix, node.
+    static let open = RedisScript(
+        epoch + """
+            local base = ARGV[3] .. ':' .. string.match(value, '^(.-) ') .. ':'
+            if redis.call('ZSCORE', base .. 'dead', ARGV[4]) then
+              return redis.error_reply('\(ScriptRefusal.dead) the node was declared dead')
+            end
+            return {value, redis.call('HINCRBY', base .. 'nodes', ARGV[4], 1)}
+            """)
 
     /// The check before every write: KEYS: epoch, nodes, … ARGV: epoch, node, link, …
     static let fence = """
