@@ -157,9 +157,9 @@ package final class NodeExchange: Sendable {
 
     /// The announcement for the app's webhooks, where this node sends them.
     private func fact(_ announcement: Announcement) -> ChannelFact? {
-        guard let place = announcement.place, let app = directory.app(id: place.app), let channel = ChannelName(place.channel) else {
-            return nil
-        }
+        guard !announcement.isRepeated, let place = announcement.place, let app = directory.app(id: place.app),
+            let channel = ChannelName(place.channel)
+        else { return nil }
         let event: ChannelFact.Event
         switch announcement.event {
         case .added(let user, _): event = .memberAdded(user: user)

@@ -5,11 +5,14 @@ package struct Announcement: Sendable, Equatable {
     /// Where it happened; nil for what concerns no channel.
     package let place: MemberPlace?
     package let event: Event
+    /// Told before Redis lost its memory: for a list that is new, but no change.
+    package let isRepeated: Bool
 
-    package init(id: StreamID, place: MemberPlace?, event: Event) {
+    package init(id: StreamID, place: MemberPlace?, event: Event, isRepeated: Bool = false) {
         self.id = id
         self.place = place
         self.event = event
+        self.isRepeated = isRepeated
     }
 
     package enum Event: Sendable, Equatable {

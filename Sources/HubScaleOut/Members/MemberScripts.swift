@@ -11,6 +11,9 @@
 /// - `connections:APP`, a hash, has the connections of each node;
 /// - `members-of:NODE`, `channels-of:NODE` and `apps-of:NODE`, sets, name everything that goes with the node.
 enum MemberScripts {
+    /// Seconds of a new memory in which nodes may still tell of the end of what an earlier one had.
+    static let lostSeconds = 60
+
     /// Functions of all scripts. `base` is the first part of the keys, `events` the stream.
     private static let functions = """
         local base, events = KEYS[3], KEYS[4]
@@ -19,6 +22,13 @@ enum MemberScripts {
           return tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
         end
         local function tell(kind, place, ...) return redis.call('XADD', events, '*', 'a', kind, 'p', place, ...) end
+        -- Tells of the end of what was there in a memory that was lost, once for all nodes that tell.
+        local function tellLost(kind, place, user)
+          local key = place .. '\\0' .. user
+          if redis.call('SADD', base .. 'lost', key) == 0 then return end
+          redis.call('EXPIRE', base .. 'lost', \(lostSeconds))
+          if user == '' then tell(kind, place) else tell(kind, place, 'u', user) end
+        end
         local function last()
           local entry = redis.call('XREVRANGE', events, '+', '-', 'COUNT', 1)[1]
           return entry and entry[1] or '0-0'
@@ -36,7 +46,7 @@ enum MemberScripts {
             tell('removed', place, 'u', user)
           end
         end
-        local function count(place, app, channel, node, number, tellsOccupancy, tellsCounts)
+        local function count(place, app, channel, node, number, tellsOccupancy, tellsCounts, isRepeated)
           local counts = base .. 'counts:' .. place
           local old, before = tonumber(redis.call('HGET', counts, node) or '0'), 0
           for _, value in ipairs(redis.call('HVALS', counts)) do before = before + tonumber(value) end
@@ -53,14 +63,17 @@ enum MemberScripts {
           else
             redis.call('HSET', base .. 'channels:' .. app, channel, after)
           end
-          if tellsOccupancy and before == 0 and after > 0 then tell('occupied', place) end
+          if tellsOccupancy and before == 0 and after > 0 then
+            if isRepeated then tell('occupied', place, 'o', 1) else tell('occupied', place) end
+          end
+          if tellsOccupancy and before == 0 and after == 0 and isRepeated then tellLost('vacated', place, '') end
           if tellsOccupancy and before > 0 and after == 0 then tell('vacated', place) end
           if not tellsCounts or before == after then return end
           if after > \(SharedMembers.promptCountsMax) then
             redis.call('ZADD', base .. 'counting', 'NX', now() + \(SharedMembers.countMilliseconds), place)
           else
             redis.call('ZREM', base .. 'counting', place)
-            tell('count', place, 'n', after)
+            if isRepeated then tell('count', place, 'n', after, 'o', 1) else tell('count', place, 'n', after) end
           end
         end
         -- Members and counts whose time has come are told; answers how many members there were.
@@ -82,19 +95,28 @@ enum MemberScripts {
 
         """
 
-    /// A user's entry of the node. ARGV: …, place, user, info, members at most.
+    /// A user's entry of the node. ARGV: …, place, user, info, members at most, whether Redis had it in a memory that
+    /// was lost.
     ///
     /// Answers `full`, or an id. A node that has read up to it knows of the member.
     static let join = RedisScript(
         ScaleOutScripts.fence + functions + """
-            local place, user, info = ARGV[4], ARGV[5], ARGV[6]
+            local place, user, info, isRepeated = ARGV[4], ARGV[5], ARGV[6], ARGV[8] == '1'
             local users, list = base .. 'users:' .. place, base .. 'list:' .. place
             local isThere = redis.call('HEXISTS', users, user) == 1
             if not isThere and redis.call('HLEN', users) >= tonumber(ARGV[7]) then return 'full' end
             local lingers = redis.call('ZREM', base .. 'leaving', place .. '\\0' .. user) == 1
             local id
             if not isThere and not lingers then
-              id = tell('added', place, 'u', user, 'i', info)
+              if isRepeated then
+                id = tell('added', place, 'u', user, 'i', info, 'o', 1)
+              else
+                id = tell('added', place, 'u', user, 'i', info)
+              end
+              if redis.call('EXISTS', base .. 'rebuilding') == 1 then
+                redis.call('SADD', base .. 'lost', place .. '\\0' .. user)
+                redis.call('EXPIRE', base .. 'lost', \(lostSeconds))
+              end
             elseif redis.call('HGET', list, user) ~= info then
               id = tell('info', place, 'u', user, 'i', info)
             end
@@ -143,19 +165,25 @@ enum MemberScripts {
             return wants
             """)
 
-    /// Ends a user's entry of the node. ARGV: …, place, user, milliseconds of lingering.
+    /// Ends a user's entry of the node. ARGV: …, place, user, milliseconds of lingering, whether Redis had it in a memory that
+    /// was lost.
     static let leave = RedisScript(
         ScaleOutScripts.fence + functions + """
             local linger = tonumber(ARGV[6])
             local isLarge = linger > 0 and redis.call('HLEN', base .. 'list:' .. ARGV[4]) > \(SharedMembers.promptMembersMax)
+            local isThere = redis.call('HEXISTS', base .. 'on:' .. ARGV[4], ARGV[5] .. '\\0' .. ARGV[2]) == 1
             remove(ARGV[4], ARGV[5], ARGV[2], isLarge and now() + linger or 0)
+            if ARGV[7] == '1' and not isThere and redis.call('HEXISTS', base .. 'list:' .. ARGV[4], ARGV[5]) == 0 then
+              tellLost('removed', ARGV[4], ARGV[5])
+            end
             return 'OK'
             """)
 
-    /// The node's subscribers of a channel. ARGV: …, place, app, channel, number, whether to tell occupancy, whether to tell counts.
+    /// The node's subscribers of a channel. ARGV: …, place, app, channel, number, whether to tell occupancy, whether to tell counts,
+    /// whether Redis had it in a memory that was lost.
     static let subscribers = RedisScript(
         ScaleOutScripts.fence + functions + """
-            count(ARGV[4], ARGV[5], ARGV[6], ARGV[2], tonumber(ARGV[7]), ARGV[8] == '1', ARGV[9] == '1')
+            count(ARGV[4], ARGV[5], ARGV[6], ARGV[2], tonumber(ARGV[7]), ARGV[8] == '1', ARGV[9] == '1', ARGV[10] == '1')
             return 'OK'
             """)
 

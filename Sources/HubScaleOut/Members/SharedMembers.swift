@@ -28,9 +28,16 @@ package final class SharedMembers: Sendable {
         case subscribers(Int, SubscriberNews)
     }
 
+    /// Time in which every living node writes its members into a new memory.
+    static let rebuildMax: Duration = .seconds(6)
+
     private struct State {
         var wishes = Wishes<Key, Value>()
         var isTravelling = false
+        /// Epoch of the memory that the wishes are for.
+        var epoch: String?
+        /// When absences from before a lost memory are wished.
+        var lateAt: ContinuousClock.Instant?
     }
 
     private let state = Mutex(State())
@@ -69,46 +76,67 @@ package final class SharedMembers: Sendable {
     /// Sends what was wished. Call it at the end of a turn, and every 250 ms.
     package func flush() {
         let batch = state.withLock { state -> [(key: Key, value: Value)] in
+            if let lateAt = state.lateAt, lateAt <= .now {
+                state.lateAt = nil
+                state.wishes.releaseLate()
+            }
             guard !state.isTravelling else { return [] }
             let batch = state.wishes.take(most: Self.batchMax)
             state.isTravelling = !batch.isEmpty
             return batch
         }
         guard !batch.isEmpty else { return }
-        link.send { greeting in
-            batch.map { Self.call($0.key, $0.value, greeting) }
+        link.send { [self] greeting in
+            commands(for: batch, greeting)
         } _: { [weak self] result in
             self?.answered(batch, result)
         }
     }
 
+    private func commands(for batch: [(key: Key, value: Value)], _ greeting: NodeGreeting) -> [RedisCommand] {
+        state.withLock { state in
+            // The link may be greeted by the new memory before the stream tells of it.
+            if state.epoch != greeting.keys.epoch {
+                if state.epoch != nil { Self.restart(&state) }
+                state.epoch = greeting.keys.epoch
+            }
+            return batch.map { Self.call($0.key, $0.value, isRepeated: state.wishes.isRepeated($0.key), greeting) }
+        }
+    }
+
     /// Redis' memory was lost: everything is wished again.
     package func restart() {
-        state.withLock { $0.wishes.restart() }
+        state.withLock { Self.restart(&$0) }
         flush()
+    }
+
+    private static func restart(_ state: inout State) {
+        state.wishes.restart()
+        state.lateAt = .now + rebuildMax
     }
 
     private func wish(_ key: Key, _ value: Value, isAbsence: Bool) {
         state.withLock { $0.wishes.wish(key, value, isAbsence: isAbsence) }
     }
 
-    private static func call(_ key: Key, _ value: Value, _ greeting: NodeGreeting) -> RedisCommand {
+    private static func call(_ key: Key, _ value: Value, isRepeated: Bool, _ greeting: NodeGreeting) -> RedisCommand {
         let keys = [greeting.keys.epochKey, greeting.keys.nodes, greeting.keys.base, greeting.keys.events]
         func script(_ script: RedisScript, _ words: [[UInt8]]) -> RedisCommand { script.call(keys: keys, greeting.credentials + words) }
         func word(_ text: some CustomStringConvertible) -> [UInt8] { Array(text.description.utf8) }
+        let repeated = word(isRepeated ? 1 : 0)
         return switch (key, value) {
         case (.member(let place, let user), .member(let info, let membersMax, _)):
-            script(MemberScripts.join, [word(place), word(user.text), info ?? [], word(membersMax)])
+            script(MemberScripts.join, [word(place), word(user.text), info ?? [], word(membersMax), repeated])
         case (.list(let place), .list(_)): script(MemberScripts.list, [word(place)])
         case (.online(let place, _), .online(let users)): script(MemberScripts.online, [word(place)] + users.map(word))
         case (.member(let place, let user), .noMember(let linger)):
-            script(MemberScripts.leave, [word(place), word(user.text), word(linger)])
+            script(MemberScripts.leave, [word(place), word(user.text), word(linger), repeated])
         case (.subscribers(let place), .subscribers(let count, let tells)):
             script(
                 MemberScripts.subscribers,
                 [
                     word(place), word(place.app), word(place.channel), word(count), word(tells.contains(.occupancy) ? 1 : 0),
-                    word(tells.contains(.counts) ? 1 : 0),
+                    word(tells.contains(.counts) ? 1 : 0), repeated,
                 ])
         default: preconditionFailure("a wish of another kind than its key")
         }

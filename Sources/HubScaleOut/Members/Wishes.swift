@@ -9,6 +9,14 @@ struct Wishes<Key: Hashable & Sendable, Value: Sendable>: Sendable {
         /// A newer value than the one that travels.
         var isNew = true
         var travels = false
+        /// The one that travels is an absence.
+        var travelsAsAbsence = false
+        /// Redis had a value of the key, in this memory or in one that it lost.
+        var wasDone = false
+        /// The wish follows from a lost memory: Redis had a value of the key, and nobody knows it any more.
+        var isRepeated = false
+        /// The wish waits until all nodes have written into the new memory what they have.
+        var isLate = false
     }
 
     private var wishes: [Key: Wish] = [:]
@@ -26,9 +34,11 @@ struct Wishes<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     /// Wishes.
     /// - Parameter isAbsence: whether nothing is left of the key once the wish is carried out.
     mutating func wish(_ key: Key, _ value: Value, isAbsence: Bool) {
-        let travels = wishes[key]?.travels ?? false
-        wishes[key] = Wish(value: value, isAbsence: isAbsence, travels: travels)
-        if !travels { waiting.append(key) }
+        var wish = wishes[key] ?? Wish(value: value, isAbsence: isAbsence)
+        (wish.value, wish.isAbsence, wish.isNew) = (value, isAbsence, true)
+        wish.isLate = wish.isLate && isAbsence
+        wishes[key] = wish
+        if !wish.travels, !wish.isLate { waiting.append(key) }
     }
 
     /// The oldest wishes that wait, each key once.
@@ -37,8 +47,8 @@ struct Wishes<Key: Hashable & Sendable, Value: Sendable>: Sendable {
         while batch.count < most, head < waiting.count {
             let key = waiting[head]
             head += 1
-            guard var wish = wishes[key], wish.isNew, !wish.travels else { continue }
-            (wish.isNew, wish.travels) = (false, true)
+            guard var wish = wishes[key], wish.isNew, !wish.travels, !wish.isLate else { continue }
+            (wish.isNew, wish.travels, wish.travelsAsAbsence) = (false, true, wish.isAbsence)
             wishes[key] = wish
             batch.append((key, wish.value))
         }
@@ -54,6 +64,12 @@ struct Wishes<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     mutating func succeeded(_ key: Key) -> Bool {
         guard var wish = wishes[key] else { return false }
         wish.travels = false
+        if wish.isLate {
+            wishes[key] = wish
+            return false
+        }
+        wish.wasDone = !wish.travelsAsAbsence
+        wish.isRepeated = wish.isRepeated && wish.isNew
         if wish.isNew {
             waiting.append(key)
         } else if wish.isAbsence {
@@ -68,17 +84,30 @@ struct Wishes<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     mutating func failed(_ key: Key) {
         wishes[key]?.travels = false
         wishes[key]?.isNew = true
-        waiting.append(key)
+        if wishes[key]?.isLate == false { waiting.append(key) }
     }
 
-    /// Redis' memory was lost. A wish that travels is wished again after its answer.
+    /// Whether Redis had a value of the key in a memory that it lost, and the others may hear of it now.
+    func isRepeated(_ key: Key) -> Bool { wishes[key].map { $0.isRepeated && !$0.isLate } ?? false }
+
+    /// Redis' memory was lost. A wish that travels is wished again after its answer. An absence of what Redis had waits for `releaseLate`.
     mutating func restart() {
         for (key, wish) in wishes {
-            guard !wish.isAbsence || wish.travels else {
+            guard !wish.isAbsence || wish.travels || wish.wasDone else {
                 wishes[key] = nil
                 continue
             }
             wishes[key]?.isNew = true
+            wishes[key]?.isRepeated = wish.wasDone
+            wishes[key]?.isLate = wish.isAbsence && wish.wasDone
+            if !wish.travels, wishes[key]?.isLate == false { waiting.append(key) }
+        }
+    }
+
+    /// All nodes have written down what they have: absences may be wished now.
+    mutating func releaseLate() {
+        for (key, wish) in wishes where wish.isLate {
+            wishes[key]?.isLate = false
             if !wish.travels { waiting.append(key) }
         }
     }

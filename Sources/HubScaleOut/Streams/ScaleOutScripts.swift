@@ -6,11 +6,12 @@ enum ScaleOutScripts {
         if not value or string.match(value, ' (.*)$') ~= ARGV[1] then
           value = ARGV[2] .. ' ' .. ARGV[1]
           redis.call('SET', KEYS[1], value)
+          redis.call('SET', ARGV[3] .. ':' .. ARGV[2] .. ':rebuilding', 1, 'EX', \(MemberScripts.lostSeconds))
         end
 
         """
 
-    /// Epoch of the memory, and 0. KEYS: epoch. ARGV: run_id, candidate, …
+    /// Epoch of the memory, and 0. KEYS: epoch. ARGV: run_id, candidate, prefix, …
     static let hello = RedisScript(epoch + "return {value, 0}")
 
     /// Epoch of the memory, and the number of a node's new link. KEYS: epoch. ARGV: run_id, candidate, prefix, node.
