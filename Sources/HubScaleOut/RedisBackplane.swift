@@ -121,8 +121,8 @@ package final class RedisBackplane: Backplane {
         members(of: place).join(place, user: user, info: info, membersMax: membersMax, ticket: ticket)
     }
 
-    package func leave(_ place: MemberPlace, user: String, lingerMilliseconds: Int) {
-        members(of: place).leave(place, user: user, lingerMilliseconds: lingerMilliseconds)
+    package func leave(_ place: MemberPlace, user: String, lingerMilliseconds: Int, lingersAlways: Bool) {
+        members(of: place).leave(place, user: user, lingerMilliseconds: lingerMilliseconds, lingersAlways: lingersAlways)
     }
 
     package func setSubscribers(_ place: MemberPlace, _ count: Int, tells: SubscriberNews) {

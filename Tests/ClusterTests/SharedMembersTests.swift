@@ -61,8 +61,8 @@ private final class Node: Sendable {
         redis.members.flush()
     }
 
-    func leave(_ channel: String, _ user: String, linger: Int = 0) {
-        redis.members.leave(Self.place(channel), user: user, lingerMilliseconds: linger)
+    func leave(_ channel: String, _ user: String, linger: Int = 0, always: Bool = false) {
+        redis.members.leave(Self.place(channel), user: user, lingerMilliseconds: linger, lingersAlways: always)
         redis.members.flush()
     }
 
@@ -267,6 +267,22 @@ struct SharedMembersTests {
             nodes[1].join("presence-a", "user-1", max: 1_000, wantsList: true)
             try await eventually("the first is back") { nodes[1].list("presence-a")?.contains("user-1") == true }
             #expect(nodes[1].events("presence-a").count == SharedMembers.promptMembersMax + 2)
+        }
+    }
+
+    @Test("a member whom a stopping node sends away lingers in a small channel, too")
+    func sentAway() async throws {
+        try await with(try TestRedis(), 2) { nodes in
+            for user in ["back", "gone", "leaver"] { nodes[0].join("presence-a", user) }
+            try await eventually("all are there") { nodes[1].events("presence-a").count == 3 }
+            nodes[0].leave("presence-a", "back", linger: 600_000, always: true)
+            nodes[0].leave("presence-a", "gone", linger: 1, always: true)
+            nodes[0].leave("presence-a", "leaver", linger: 600_000)
+            try await eventually("the leaver is told at once, and the other one soon") { nodes[1].events("presence-a").count == 5 }
+            nodes[1].join("presence-a", "back")
+            nodes[1].join("presence-a", "end")
+            try await eventually("the end is told") { nodes[0].events("presence-a").last == "+end" }
+            #expect(nodes[0].events("presence-a").suffix(3) == ["-leaver", "-gone", "+end"])
         }
     }
 }

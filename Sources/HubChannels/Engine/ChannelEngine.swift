@@ -194,7 +194,7 @@ package final class ChannelEngine {
             return
         }
         if nodes != nil { leaveNodes(connection.app) }
-        for subscription in connection.subscriptions.values { end(subscription, of: connection) }
+        for subscription in connection.subscriptions.values { end(subscription, of: connection, isSent: departure == .server) }
         assert(connection.anonymousBytes == 0, "connection \(id) ends with \(connection.anonymousBytes) bytes of anonymous subscriptions")
         signOut(connection)
         assert(connection.barred.isEmpty != barredConnections.contains(id), "\(id) is barred from \(connection.barred.count) channels")
@@ -369,7 +369,7 @@ package final class ChannelEngine {
         switch message {
         case .publish(let publication): fanOut(publication)
         case .join(let membership, let member): join(membership, member)
-        case .leave(let membership, let user): leave(membership, user: user)
+        case .leave(let membership, let user, let isSent): leave(membership, user: user, isSent: isSent)
         case .admitted(let memberships, let acknowledgement): admitted(memberships, acknowledgement: acknowledgement)
         case .refused(let membership, let refusal): refused(membership, refusal)
         case .announce(let app, let name, let frame):

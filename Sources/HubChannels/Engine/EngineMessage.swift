@@ -69,7 +69,8 @@ package enum EngineMessage: Sendable {
     case publish(Publication)
     /// To the channel's home: a connection asks to join. `serial` distinguishes subscriptions of one connection to one channel.
     case join(Membership, PresenceMember)
-    case leave(Membership, user: String)
+    /// To the channel's home. `isSent`: the server has sent the connection away, and it will be back on another node.
+    case leave(Membership, user: String, isSent: Bool)
     /// From the home: joins accepted during one turn, with one acknowledging frame for all.
     case admitted([Membership], acknowledgement: [UInt8])
     /// From the home: join refused.

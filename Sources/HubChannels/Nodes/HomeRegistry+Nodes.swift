@@ -51,11 +51,13 @@ extension HomeRegistry {
         nodes.hasWishes = true
     }
 
-    func leaveNodes(_ membership: EngineMessage.Membership, user: String, linger: Duration, _ key: ChannelKey) {
+    func leaveNodes(_ membership: EngineMessage.Membership, user: String, linger: Duration, isSent: Bool, _ key: ChannelKey) {
         guard let channel = channels[key], let left = channel.shared?.leave(membership.connection, user: user), left != .unknown
         else { return }
         channel.subscribers[membership.connection.loop] -= 1
-        if left == .last { nodes?.backplane.leave(place(key), user: user, lingerMilliseconds: Int(linger.milliseconds)) }
+        if left == .last {
+            nodes?.backplane.leave(place(key), user: user, lingerMilliseconds: Int(linger.milliseconds), lingersAlways: isSent)
+        }
         subscribersLeft(channel, key)
     }
 
@@ -75,7 +77,7 @@ extension HomeRegistry {
         if isOnline {
             nodes.backplane.join(place, user: user, info: nil, membersMax: .max, ticket: nodes.ticket())
         } else {
-            nodes.backplane.leave(place, user: user, lingerMilliseconds: 0)
+            nodes.backplane.leave(place, user: user, lingerMilliseconds: 0, lingersAlways: false)
         }
         nodes.hasWishes = true
         self.nodes = nodes
@@ -165,7 +167,7 @@ extension HomeRegistry {
             let refused = channel.shared?.full(user: user, ticket: ticket) ?? []
             if refused.isEmpty { return [] }
             for membership in refused { channel.subscribers[membership.connection.loop] -= 1 }
-            nodes?.backplane.leave(place, user: user, lingerMilliseconds: 0)
+            nodes?.backplane.leave(place, user: user, lingerMilliseconds: 0, lingersAlways: false)
             subscribersLeft(channel, key)
             return refused.map { ($0, .full(key.name, membersMax: channel.membersMax)) }
         }

@@ -191,11 +191,13 @@ package final class HomeRegistry {
         return nil
     }
 
-    /// - Parameter now: on the monotonic clock.
-    func leave(_ membership: EngineMessage.Membership, user: String, now: UInt64) {
+    /// - Parameters:
+    ///   - isSent: the server has sent the connection away.
+    ///   - now: on the monotonic clock.
+    func leave(_ membership: EngineMessage.Membership, user: String, isSent: Bool, now: UInt64) {
         let key = ChannelKey(app: membership.app, name: membership.channel)
         let linger = apps[key.app].presenceLinger
-        if nodes != nil { return leaveNodes(membership, user: user, linger: linger, key) }
+        if nodes != nil { return leaveNodes(membership, user: user, linger: linger, isSent: isSent, key) }
         let lingersUntil = linger > .zero ? now + UInt64(clamping: linger.milliseconds) * 1_000_000 : 0
         guard let channel = channels[key],
             let left = channel.presence?.leave(membership.connection, user: user, lingersUntil: lingersUntil), left != .unknown

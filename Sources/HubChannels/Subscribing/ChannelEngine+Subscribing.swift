@@ -159,7 +159,7 @@ extension ChannelEngine {
     }
 
     /// Removes a subscription from its channel, here and at its home.
-    func end(_ subscription: Subscription, of connection: Connection) {
+    func end(_ subscription: Subscription, of connection: Connection, isSent: Bool = false) {
         if case .active(let channel) = subscription.phase {
             unsafe fanOut.flush(channel, sink: sink)
             connection.leaveBehind(subscription, of: channel)
@@ -174,7 +174,9 @@ extension ChannelEngine {
         let app = connection.app.index
         if let user = subscription.user {
             // Follows the join on the same path, so a join without an answer is undone as well.
-            send(.leave(membership(subscription, of: connection), user: user), to: homeLoop(app: app, channel: subscription.channel))
+            send(
+                .leave(membership(subscription, of: connection), user: user, isSent: isSent),
+                to: homeLoop(app: app, channel: subscription.channel))
         } else {
             reportOccupancy(app, subscription.channel)
         }
@@ -199,9 +201,9 @@ extension ChannelEngine {
         if let refusal { send(.refused(membership, refusal), to: membership.connection.loop) }
     }
 
-    func leave(_ membership: EngineMessage.Membership, user: String) {
+    func leave(_ membership: EngineMessage.Membership, user: String, isSent: Bool) {
         assert(homeLoop(app: membership.app, channel: membership.channel) == loop, "loop \(loop) is not home of \(membership.channel)")
-        home.leave(membership, user: user, now: time.monotonicNanoseconds)
+        home.leave(membership, user: user, isSent: isSent, now: time.monotonicNanoseconds)
     }
 
     /// Announces this turn's changes of members, here and on the other loops.

@@ -21,8 +21,10 @@ package protocol Backplane: Sendable {
     /// The node has its first connection of the user in the place, or another info of theirs. The answer names the ticket.
     func join(_ place: MemberPlace, user: String, info: [UInt8]?, membersMax: Int, ticket: UInt64)
     /// The node's last connection of the user in the place is gone.
-    /// - Parameter lingerMilliseconds: time until the others are told, in a large channel; 0: none.
-    func leave(_ place: MemberPlace, user: String, lingerMilliseconds: Int)
+    /// - Parameters:
+    ///   - lingerMilliseconds: time until the others are told, in a large channel; 0: none.
+    ///   - lingersAlways: also in a small one, because the user will be back on another node.
+    func leave(_ place: MemberPlace, user: String, lingerMilliseconds: Int, lingersAlways: Bool)
     /// The node has another number of subscribers.
     /// - Parameter tells: announcements that somebody wants.
     func setSubscribers(_ place: MemberPlace, _ count: Int, tells: SubscriberNews)

@@ -166,13 +166,14 @@ enum MemberScripts {
             """)
 
     /// Ends a user's entry of the node. ARGV: …, place, user, milliseconds of lingering, whether Redis had it in a memory that
-    /// was lost.
+    /// was lost, whether to linger in a small channel, too.
     static let leave = RedisScript(
         ScaleOutScripts.fence + functions + """
             local linger = tonumber(ARGV[6])
-            local isLarge = linger > 0 and redis.call('HLEN', base .. 'list:' .. ARGV[4]) > \(SharedMembers.promptMembersMax)
+            local lingers = linger > 0
+              and (ARGV[8] == '1' or redis.call('HLEN', base .. 'list:' .. ARGV[4]) > \(SharedMembers.promptMembersMax))
             local isThere = redis.call('HEXISTS', base .. 'on:' .. ARGV[4], ARGV[5] .. '\\0' .. ARGV[2]) == 1
-            remove(ARGV[4], ARGV[5], ARGV[2], isLarge and now() + linger or 0)
+            remove(ARGV[4], ARGV[5], ARGV[2], lingers and now() + linger or 0)
             if ARGV[7] == '1' and not isThere and redis.call('HEXISTS', base .. 'list:' .. ARGV[4], ARGV[5]) == 0 then
               tellLost('removed', ARGV[4], ARGV[5])
             end

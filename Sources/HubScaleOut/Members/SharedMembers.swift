@@ -24,7 +24,7 @@ package final class SharedMembers: Sendable {
         case member(info: [UInt8]?, membersMax: Int, ticket: UInt64)
         case list(ticket: UInt64)
         case online([String])
-        case noMember(lingerMilliseconds: Int)
+        case noMember(lingerMilliseconds: Int, lingersAlways: Bool)
         case subscribers(Int, SubscriberNews)
     }
 
@@ -64,8 +64,9 @@ package final class SharedMembers: Sendable {
     }
 
     /// The node's last connection of the user in the place is gone.
-    package func leave(_ place: MemberPlace, user: String, lingerMilliseconds: Int) {
-        wish(.member(place, user: ExactText(user)), .noMember(lingerMilliseconds: lingerMilliseconds), isAbsence: true)
+    package func leave(_ place: MemberPlace, user: String, lingerMilliseconds: Int, lingersAlways: Bool) {
+        let value = Value.noMember(lingerMilliseconds: lingerMilliseconds, lingersAlways: lingersAlways)
+        wish(.member(place, user: ExactText(user)), value, isAbsence: true)
     }
 
     /// The node has another number of subscribers.
@@ -129,8 +130,8 @@ package final class SharedMembers: Sendable {
             script(MemberScripts.join, [word(place), word(user.text), info ?? [], word(membersMax), repeated])
         case (.list(let place), .list(_)): script(MemberScripts.list, [word(place)])
         case (.online(let place, _), .online(let users)): script(MemberScripts.online, [word(place)] + users.map(word))
-        case (.member(let place, let user), .noMember(let linger)):
-            script(MemberScripts.leave, [word(place), word(user.text), word(linger), repeated])
+        case (.member(let place, let user), .noMember(let linger, let lingersAlways)):
+            script(MemberScripts.leave, [word(place), word(user.text), word(linger), repeated, word(lingersAlways ? 1 : 0)])
         case (.subscribers(let place), .subscribers(let count, let tells)):
             script(
                 MemberScripts.subscribers,
