@@ -138,7 +138,7 @@ let package = Package(
             swiftSettings: strictTests),
         // Redis, and several nodes as one hub, on real servers; `make test-cluster`.
         .testTarget(
-            name: "ClusterTests", dependencies: ["HubTesting", "HubCore", "HubScaleOut"], swiftSettings: strictTests),
+            name: "ClusterTests", dependencies: ["HubTesting", "HubCore", "HubScaleOut"], exclude: ["faults"], swiftSettings: strictTests),
         .testTarget(
             name: "HubDefinitionsTests", dependencies: ["HubTesting", "HubCore", "HubJSON", "HubYAML", "HubDefinitions"],
             swiftSettings: strictTests),

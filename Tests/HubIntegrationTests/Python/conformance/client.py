@@ -5,6 +5,7 @@ import contextlib
 import json
 import re
 import socket as sockets
+import time
 
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed
@@ -63,6 +64,8 @@ class Client:
         self.connection = connection
         self.frames = []
         self.texts = []
+        # When each frame was read, on the monotonic clock.
+        self.times = []
         self.close_code = self.close_reason = None
         self.broken = None
         self.left = False
@@ -89,6 +92,7 @@ class Client:
             async for message in self.connection:
                 expect(isinstance(message, str), "a binary frame", message)
                 self.texts.append(message)
+                self.times.append(time.monotonic())
                 self.frames.append(judge(message))
                 self._changed.set()
         except ConnectionClosed:

@@ -18,10 +18,10 @@ TRAVEL_SECONDS = 0.3
 
 
 class Balancer:
-    """Passes connections on, in turns."""
+    """Passes connections on, in turns, to the nodes that take them."""
 
     def __init__(self, ports):
-        self._turns = itertools.cycle(ports)
+        self._count, self._turns = len(ports), itertools.cycle(ports)
 
     async def start(self):
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0, backlog=1024)
@@ -32,9 +32,13 @@ class Balancer:
         self._server.close()
 
     async def _serve(self, reader, writer):
-        try:
-            there = await asyncio.open_connection("127.0.0.1", next(self._turns))
-        except OSError:
+        for _ in range(self._count):
+            try:
+                there = await asyncio.open_connection("127.0.0.1", next(self._turns))
+                break
+            except OSError:
+                continue
+        else:
             return writer.transport.abort()
         await asyncio.gather(self._carry(reader, there[1]), self._carry(there[0], writer), return_exceptions=True)
 
@@ -52,24 +56,51 @@ class Balancer:
 class Redis:
     """A Redis server that keeps nothing on the disk."""
 
+    def __init__(self, folder, process, port):
+        self.folder, self.process, self.port = folder, process, port
+
     @classmethod
-    async def start(cls, folder):
+    async def start(cls, folder, port=0, master=None):
+        """Starts one on `port`, or on a free one; a replica of the server at the port `master`, where there is one."""
         folder.mkdir(parents=True, exist_ok=True)
-        server = cls()
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            server.port = free.getsockname()[1]
-        server.process = subprocess.Popen(
-            ["redis-server", "--bind", "127.0.0.1", "--port", str(server.port), "--save", "", "--appendonly", "no",
-             "--dir", str(folder), "--logfile", str(folder / "redis.log")], preexec_fn=hub._die_with_parent)
+        if not port:
+            with socket.socket() as free:
+                free.bind(("127.0.0.1", 0))
+                port = free.getsockname()[1]
+        process = subprocess.Popen(
+            ["redis-server", "--bind", "127.0.0.1", "--port", str(port), "--save", "", "--appendonly", "no",
+             "--dir", str(folder), "--logfile", str(folder / "redis.log"), "--repl-diskless-sync-delay", "0",
+             *(["--replicaof", f"127.0.0.1 {master}"] if master else [])], preexec_fn=hub._die_with_parent)
+        server = cls(folder, process, port)
         async with asyncio.timeout(hub.PATIENCE):
             while True:
                 try:
-                    _, writer = await asyncio.open_connection("127.0.0.1", server.port)
-                    writer.close()
+                    await server.ask("PING")
                     return server
                 except OSError:
                     await asyncio.sleep(0.02)
+
+    async def ask(self, *words):
+        """The answer to one command: text, a number, or a list of such."""
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
+        try:
+            writer.write(b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%s\r\n" % (len(word), word) for word in map(str.encode, words)))
+            return await self._answer(reader)
+        finally:
+            writer.close()
+
+    async def _answer(self, reader):
+        line = (await reader.readuntil(b"\r\n"))[:-2].decode()
+        kind, rest = line[0], line[1:]
+        if kind == "$":
+            return None if rest == "-1" else (await reader.readexactly(int(rest) + 2))[:-2].decode()
+        if kind == "*":
+            return [await self._answer(reader) for _ in range(int(rest))]
+        return int(rest) if kind == ":" else line if kind == "-" else rest
+
+    async def again(self):
+        """Starts it anew, without anything that it knew."""
+        self.process = (await Redis.start(self.folder, self.port)).process
 
     def end(self):
         self.process.kill()

@@ -149,15 +149,15 @@ class Hub:
         self.process, self.port, self.log, self.apps, self.clock, self.tls = process, port, log, apps, clock, tls
 
     @classmethod
-    async def start(cls, folder, apps, loops=int(os.environ.get("CONFORMANCE_LOOPS", "2")), port=0, limits=None, clock=None, is_secure=False, backplane=None, store=None):
-        """Starts one on `port`, or on a free one, and waits until it is ready."""
+    async def start(cls, folder, apps, loops=int(os.environ.get("CONFORMANCE_LOOPS", "2")), port=0, limits=None, clock=None, is_secure=False, backplane=None, store=None, settings=None, channels=None):
+        """Starts one on `port`, or on a free one, and waits until it is ready. `settings` go into its environment."""
         folder.mkdir(parents=True, exist_ok=True)
         configuration = {"apps": [app.entry() for app in apps.values()]}
         if limits:
             configuration["limits"] = limits
         configuration.update({name: value for name, value in (("backplane", backplane), ("store", store)) if value})
         (folder / "tandem.yaml").write_text(json.dumps(configuration))
-        environment = dict(os.environ, **(clock.environment if clock else {}))
+        environment = dict(os.environ, **(clock.environment if clock else {}), **(settings or {}))
         if is_secure:
             environment.update(TANDEM_TLS_CERT=os.environ["CONFORMANCE_CERT"], TANDEM_TLS_KEY=os.environ["CONFORMANCE_KEY"])
         tls = ssl.create_default_context(cafile=os.environ["CONFORMANCE_CA"]) if is_secure else None
@@ -165,7 +165,7 @@ class Hub:
         with open(log, "ab") as errors:
             process = await asyncio.create_subprocess_exec(
                 os.environ["TANDEM"], "serve", "--config", folder / "tandem.yaml", "--port", str(port), "--loops", str(loops),
-                "--data", folder / "data", "--channels", os.environ["CHANNELS"], "--log-level", "info",
+                "--data", folder / "data", "--channels", channels or os.environ["CHANNELS"], "--log-level", "info",
                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, preexec_fn=_die_with_parent,
                 env=environment)
         prefix = b"Tandem is ready at http%s://127.0.0.1:" % (b"s" if is_secure else b"")
