@@ -56,6 +56,9 @@ class Link:
     async def end(self):
         self._server.close()
         self.close()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def _serve(self, reader, writer):
         if self.is_closed:

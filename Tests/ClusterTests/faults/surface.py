@@ -21,7 +21,6 @@ from people import GONE, Person
 from world import NODES
 
 DEFINITIONS = pathlib.Path(__file__).parents[3] / "loadtest" / "one-surface" / "channels"
-CHANNEL, CODE = "private-arena-faults", "FAULTS"
 EVENTS = ("alarm", "news")
 # Participants of each node that stay connected, and others who never come.
 THERE, ABSENT = 8, 12
@@ -75,12 +74,12 @@ class Participant(Person):
     """Somebody with a phone, who joined over HTTP."""
 
     def __init__(self, world, name):
-        super().__init__(world, name, CHANNEL)
-        self.device = f"{name}:APA91b" + "x" * 120
+        super().__init__(world, name, world.channel)
+        self.device = f"{name}-{world.judge.case}:APA91b" + "x" * 120
 
     async def join(self, node):
         body = json.dumps({"name": self.user, "email": f"{self.user}@example.com", "device_token": self.device, "device_platform": "android"})
-        answer = await node.request("POST", f"/api/scenarios/sessions/{CODE}/join", body.encode())
+        answer = await node.request("POST", f"/api/scenarios/sessions/{self.world.judge.case}/join", body.encode())
         expect(answer.status == 200, "a join is refused", answer.text)
         self.bearer = answer.json["token"]
         return self
@@ -90,11 +89,11 @@ class Participant(Person):
         self.clients.append(connection)
         # Any node may sign.
         user = await self.signed("/pusher/user-auth", socket_id=connection.socket_id)
-        channel = await self.signed("/pusher/auth", socket_id=connection.socket_id, channel_name=CHANNEL)
+        channel = await self.signed("/pusher/auth", socket_id=connection.socket_id, channel_name=self.channel)
         await connection.send({"event": "pusher:signin", "data": user})
-        await connection.send({"event": "pusher:subscribe", "data": {"channel": CHANNEL, **channel}})
-        await connection.event("pusher_internal:subscription_succeeded", CHANNEL)
-        await connection.send({"event": "client-app-state", "channel": CHANNEL, "data": {"state": "foreground"}})
+        await connection.send({"event": "pusher:subscribe", "data": {"channel": self.channel, **channel}})
+        await connection.event("pusher_internal:subscription_succeeded", self.channel)
+        await connection.send({"event": "client-app-state", "channel": self.channel, "data": {"state": "foreground"}})
         return self
 
     async def signed(self, path, **form):
@@ -118,14 +117,14 @@ class Publisher:
 
     async def publish(self, number):
         app, began = self.world.apps[self.world.app], time.monotonic()
-        body = json.dumps({"name": EVENTS[number % 2], "channel": CHANNEL, "data": json.dumps({"n": number})}).encode()
+        body = json.dumps({"name": EVENTS[number % 2], "channel": self.world.channel, "data": json.dumps({"n": number})}).encode()
         while True:
             self.tries += 1
             node = self.world.nodes[(number + self.tries) % NODES]
             try:
                 async with asyncio.timeout(15):
                     answer = await node.request(
-                        "POST", signed_target(app, "POST", f"/apps/{app.id}/events", body), body, {"Idempotency-Key": f"event-{number}"})
+                        "POST", signed_target(app, "POST", f"/apps/{app.id}/events", body), body, {"Idempotency-Key": f"{self.world.judge.case}-{number}"})
                 if answer.status == 200:
                     self.accepted[answer.json["event_id"]] = number
                     self.slowest = max(self.slowest, time.monotonic() - began)
@@ -148,7 +147,10 @@ class Publisher:
 
 async def judged(world, judge, fault):
     gateways = world.gateways
-    created = await world.nodes[0].call("PUT", "/sessions/faults", {"definition": "arena", "join_code": CODE}, world.app)
+    # All cases share a store.
+    session = judge.case
+    world.channel = f"private-arena-{session}"
+    created = await world.nodes[0].call("PUT", f"/sessions/{session}", {"definition": "arena", "join_code": session}, world.app)
     expect(created.status in (200, 201), "no session", created.text)
     there = [Participant(world, f"there{index}") for index in range(THERE * NODES)]
     absent = [Participant(world, f"absent{index}") for index in range(ABSENT)]

@@ -48,14 +48,15 @@ class World:
         self.options = {}
         self.pace = 0.0
 
-    async def start(self, **options):
+    async def start(self, apps=None, **options):
+        """`apps` in place of the one of its own; the first one gets the webhooks."""
         self.options = options
         self.receiver = await Receiver().start()
         hooks = [{"url": f"http://127.0.0.1:{self.receiver.port}/all", "events": KINDS}]
         # Nobody is let go for being silent while this machine is busy.
         limits = {"ping_interval": "20s", "pong_timeout": "60s", "presence_members_max": 2000}
-        # An app of its own for each run: the store is shared by all of them.
-        self.apps = {"main": App("1", "main-key", "main-secret", {"webhooks": hooks, **limits})}
+        self.apps = apps or {"main": App("1", "main-key", "main-secret")}
+        self.apps["main"].settings = {"webhooks": hooks, **limits, **self.apps["main"].settings}
         self.redis = await Redis.start(self.folder / "redis")
         self.started = [self.redis]
         self._store = urllib.parse.urlsplit(os.environ["TANDEM_TEST_POSTGRES"])
