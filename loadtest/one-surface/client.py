@@ -8,7 +8,7 @@ Orders: `go T` starts the plan's clock at T (seconds since 1970); the end of the
 The log has one line per fact, tab-separated, with the time first:
 
     F time user n event-id visible          an event was read; visible: the app was on the screen
-    S time user                             subscribed
+    S time user port                        subscribed, at the hub of this port
     E time user reason                      the connection ended: own doing, or "lost"
     V time user 0|1                         left the screen, or came back to it
     Z time user 0|1                         1: stops reading its socket without a word; 0: goes on
@@ -136,10 +136,11 @@ class App:
         self.socket = socket.socket()
         self.socket.setblocking(False)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        code = self.socket.connect_ex(("127.0.0.1", self.process.port))
+        self.port = self.process.next_port()
+        code = self.socket.connect_ex(("127.0.0.1", self.port))
         if code not in (0, errno.EINPROGRESS):
             return self.end("lost")
-        self.out += wire.upgrade(self.process.port, self.client)
+        self.out += wire.upgrade(self.port, self.client)
         self.process.register(self.socket.fileno(), self, select.EPOLLIN | select.EPOLLOUT)
         self.process.after(CONNECT_SECONDS_MAX, lambda: self.too_slow(generation))
 
@@ -233,7 +234,7 @@ class App:
 
     def entered(self):
         self.phase = "subscribed"
-        self.process.log("S", self.user)
+        self.process.log("S", self.user, self.port)
         self.tell_state()
 
     def authorise(self, path, **form):
@@ -276,7 +277,7 @@ class App:
 
 class ClientProcess:
     def __init__(self, plan, log):
-        self.port = plan["port"]
+        self.ports, self.turn = plan["ports"], plan["seed"]
         self.random = random.Random(plan["seed"])
         self.epoll, self.handlers = select.epoll(), {}
         self.lines, self.file = [], open(log, "w", buffering=1 << 16)
@@ -289,6 +290,11 @@ class ClientProcess:
             self.apps.append(app)
             if person["connects"]:
                 self.after(self.random.uniform(0, plan["spread"]), app.do_connect)
+
+    def next_port(self):
+        """Hubs in turn, as a balancer has them."""
+        self.turn += 1
+        return self.ports[self.turn % len(self.ports)]
 
     def log(self, kind, *values, time=None):
         self.lines.append("\t".join([kind, f"{time or now():.4f}", *map(str, values)]))

@@ -67,7 +67,7 @@ def measure(programs, binary, folder, channels, gateways, recipients, live, say)
          "signs_in": True, "connects": True, "timeline": []} for index in range(recipients)]
     say(f"  {recipients:,} join")
     channel = register(hub.port, "arena", "decide", people)
-    client = Client(programs, folder, "-decide", {"port": hub.port, "seed": 1, "spread": 3, "people": people[:live]})
+    client = Client(programs, folder, "-decide", {"ports": hub.ports, "seed": 1, "spread": 3, "people": people[:live]})
     wait_subscribed([client], live, 60)
     publisher = wire.Caller(hub.port, timeout=30)
     times, cpu = [], 0.0

@@ -63,6 +63,7 @@ class Person:
         self.plan = plan
         self.frames = defaultdict(list)   # n: [(time, visible)]
         self.there = Intervals()          # subscribed
+        self.ports = []                   # of the hub of each stretch of these
         self.away = Intervals()           # without a connection, by the app's own doing
         self.hidden = Intervals()
         self.frozen = Intervals()
@@ -90,6 +91,8 @@ def read_logs(people, clients, end):
                     person.frames[int(values[1])].append((time, values[3] == "1"))
                 elif kind == "S":
                     facts["subscriptions"] += 1
+                    if person.there.since is None:
+                        person.ports.append(int(values[1]))
                     person.there.begin(time)
                     person.away.finish(time)
                 elif kind == "E":
@@ -123,6 +126,7 @@ class Judge:
         self.duplicates = Counter()        # (tells its state, stage, explanation)
         self.staying = 0                   # told twice: silent apps that stay, in the session with replay, outside of crash windows
         self.later = Counter()             # explanation of frames read behind the notification
+        self.twice = []                    # (sent, told by the push, explanation) of each pair told twice
         self.surplus = Counter()
         self.rescues = defaultdict(list)   # (row, policy): seconds
         self.findings = []                 # what must not be
@@ -253,6 +257,7 @@ class Judge:
             return
         why = self._why(event, person, visible[0], alert, crash, looking)
         self.duplicates[person.plan["declares"], person.plan["stage"], why] += 1
+        self.twice.append((sent, alert, why))
         if not crash and not person.plan["stage"] and person.plan["category"] in STAYING:
             self.staying += 1
             self._find(event, user, "told twice: a silent app that stayed, with replay, outside of crash windows", frames, alerts)

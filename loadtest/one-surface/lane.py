@@ -17,7 +17,7 @@ class Lane:
             if self.socket is None:
                 self.socket = socket.socket()
                 self.socket.settimeout(2)
-                self.socket.connect(("127.0.0.1", self.process.port))
+                self.socket.connect(("127.0.0.1", self.process.next_port()))
                 self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 self.socket.setblocking(False)
                 self.process.register(self.socket.fileno(), self)

@@ -102,6 +102,10 @@ class Hub(hub.Hub):
     def start(self):
         self.launch(CONFIGURATION.replace("PORT", str(self.port)).replace("LOOPS", str(self.loops)), self.gateways.settings)
 
+    @property
+    def ports(self):
+        return [self.port]
+
     def cpu(self):
         """User seconds of the running process."""
         return figures.cpu_seconds(self.process.pid)[0]
