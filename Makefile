@@ -18,7 +18,7 @@ FUZZ_SANITIZER = $(if $(SANITIZER),--sanitize=$(SANITIZER))
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
 .PHONY: help deps test-deps test-python bench-deps build run style check test test-stores test-cluster test-sanitizers fuzz simulate bench bench-counted \
-	soak loadtest one-surface frozen-tab push-bench compare gateways pictures clean
+	soak loadtest one-surface chaos frozen-tab push-bench compare gateways pictures clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 24
@@ -63,12 +63,16 @@ test-stores: deps ## try SQLite, and PostgreSQL with and without PgBouncer, agai
 	OWNER=.build/debug/tandem-owner Tests/StoreTests/postgres.sh python3 -B Tests/StoreTests/owners.py direct 3
 	OWNER=.build/debug/tandem-owner Tests/StoreTests/postgres.sh python3 -B Tests/StoreTests/owners.py pooled 3
 
-test-cluster: test-deps test-python ## try the ways between nodes on Redis, and Pusher's protocol through a balancer over three nodes
+# Cases of the fault tests; none: all but the long ones. `FAULTS='redis-empty-60 one-surface-*'` runs others.
+FAULTS ?=
+test-cluster: test-deps test-python ## try the ways between nodes on Redis, Pusher's protocol over three nodes, and faults of them: FAULTS=
 	@$(call install,$(CLUSTER_DEPS) $(STORE_DEPS))
 	$(SWIFT) build --build-tests
 	TANDEM_TEST_CLUSTER=1 $(SWIFT) test --skip-build --disable-xctest --filter '^ClusterTests\.'
 	TANDEM=$(CURDIR)/.build/debug/tandem CHANNELS=$(CURDIR)/channels CONFORMANCE_NODES=3 Tests/StoreTests/postgres.sh \
 		$(CURDIR)/.build/test-venv/bin/python -B Tests/HubIntegrationTests/Python/conformance run c lib
+	TANDEM=$(CURDIR)/.build/debug/tandem CHANNELS=$(CURDIR)/channels Tests/StoreTests/postgres.sh \
+		$(CURDIR)/.build/test-venv/bin/python -B Tests/ClusterTests/faults run $(foreach case,$(FAULTS),'$(case)')
 
 test-sanitizers: test-deps test-python ## run all tests under the address and the thread sanitizer
 	Tests/Sanitizers/sanitizers.sh address
@@ -101,6 +105,11 @@ soak: build ## an hour at half load: does anything grow? FOLDER gets the report
 one-surface: test-deps build ## try on real sockets that nobody is missed and nobody told twice
 	$(SWIFT) build -c release --product tandem-gateways
 	loadtest/one-surface.sh
+
+chaos: test-deps test-python build ## try three nodes under random faults: MINUTES=30 PEOPLE=2000 SEED= are yours to set, OUT=FOLDER keeps the report
+	@$(call install,$(CLUSTER_DEPS) $(STORE_DEPS))
+	$(SWIFT) build -c release --product tandem-gateways
+	loadtest/chaos.sh
 
 frozen-tab: test-deps build ## try a visible, a hidden and a frozen tab of a real browser, where there is Chromium
 	$(SWIFT) build -c release --product tandem-gateways
