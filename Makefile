@@ -70,7 +70,7 @@ test-cluster: test-deps test-python ## try the ways between nodes on Redis, Push
 	$(SWIFT) build --build-tests
 	TANDEM_TEST_CLUSTER=1 $(SWIFT) test --skip-build --disable-xctest --filter '^ClusterTests\.'
 	TANDEM=$(CURDIR)/.build/debug/tandem CHANNELS=$(CURDIR)/channels CONFORMANCE_NODES=3 Tests/StoreTests/postgres.sh \
-		$(CURDIR)/.build/test-venv/bin/python -B Tests/HubIntegrationTests/Python/conformance run c lib
+		$(CURDIR)/.build/test-venv/bin/python -B Tests/HubIntegrationTests/Python/conformance run c lib n
 	TANDEM=$(CURDIR)/.build/debug/tandem CHANNELS=$(CURDIR)/channels Tests/StoreTests/postgres.sh \
 		$(CURDIR)/.build/test-venv/bin/python -B Tests/ClusterTests/faults run $(foreach case,$(FAULTS),'$(case)')
 

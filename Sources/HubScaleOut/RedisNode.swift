@@ -1,3 +1,4 @@
+internal import Dispatch
 package import HubCore
 internal import Synchronization
 
@@ -8,6 +9,8 @@ package final class RedisNode: Sendable {
     /// Milliseconds from a dead node's last beat until its members are told removed, and further ones in large channels.
     static let removedAfter = 4_500
     static let removedLater = 3_000
+    /// For how long after a beat was sent its node hands on what it reads. The others declare it dead later than that.
+    static let actsFor: Duration = .seconds(3)
     /// Members or channels that one call removes.
     static let pieceMax = 1_000
 
@@ -17,6 +20,8 @@ package final class RedisNode: Sendable {
         var isClosed = false
         var lingering = 0
         var figures = NodeFigures()
+        /// When the last beat was sent that Redis has answered.
+        var beatAt: ContinuousClock.Instant?
     }
 
     /// Distinguishes this run of the node from all others.
@@ -29,6 +34,8 @@ package final class RedisNode: Sendable {
     private let writer: RedisLink<NodeGreeting>
     private let state = Mutex(State())
     private let onDeath: @Sendable () -> Void
+    /// Waits until the node is known to live, or to be dead.
+    private let isCertain: Guarded<(@Sendable () -> Bool)?>
 
     /// - Parameters:
     ///   - take: gets what was read, in order, with the place up to which it goes, on the stream's own thread.
@@ -56,7 +63,11 @@ package final class RedisNode: Sendable {
         self.members = members
         self.node = node
         self.onDeath = onDeath
+        let isCertain = Guarded<(@Sendable () -> Bool)?>(nil)
+        self.isCertain = isCertain
         events = EventStream(locator, prefix: prefix, node: node, writer: writer) { news, position in
+            // A node that has stood still may be dead for the others: its clients were told of all this by another way.
+            guard isCertain.withLock({ $0 })?() ?? true else { return }
             if news.contains(.newEpoch) {
                 members.restart()
                 quotas.restart()
@@ -84,6 +95,18 @@ package final class RedisNode: Sendable {
     package func start() async throws(RedisFailure) {
         try await events.start()
         try await beat()
+        isCertain.withLock { $0 = { [weak self] in self?.waitForCertainty() ?? false } }
+    }
+
+    /// Waits on the thread that reads until a beat of late has been answered.
+    /// - Returns: false: the node is dead or closed.
+    private func waitForCertainty() -> Bool {
+        while true {
+            let (isOver, beatAt) = state.withLock { ($0.isDeclaredDead || $0.isClosed, $0.beatAt) }
+            if isOver { return false }
+            if let beatAt, ContinuousClock.now < beatAt + Self.actsFor { return true }
+            _ = DispatchSemaphore(value: 0).wait(timeout: .now() + .milliseconds(20))
+        }
     }
 
     /// Beats, looks at the other nodes, and tells of members whose time has come, until `close` or until this node is declared dead.
@@ -133,6 +156,7 @@ package final class RedisNode: Sendable {
             if let node = words[place].text.flatMap(UInt64.init), let beat = words[place + 1].integer { beats[node] = beat }
         }
         let dead = state.withLock { state in
+            state.beatAt = began
             state.figures.beats += 1
             state.lingering = Int(clamping: parts[1].integer ?? 0)
             if isLate { state.watch.reset() }

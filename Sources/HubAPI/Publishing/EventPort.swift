@@ -21,6 +21,8 @@ package struct PublishCommand: Sendable {
     package var purpose: PublishPurpose
     /// One for each request, where the requests have names of their own; empty: they have none.
     package var ids: [PublishID] = []
+    /// The idempotency key of the request; nil: none.
+    package var key: String?
     /// Whether some events may be in the store already, from an earlier try.
     package var mayBeKnown = false
     /// Arrival in nanoseconds of the monotonic clock; 0: latency is not measured.

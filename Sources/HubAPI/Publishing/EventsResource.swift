@@ -129,7 +129,7 @@ struct EventsResource {
         let (delivery, survey, arrivedAt) = (delivery, survey, engine.arrivedAt)
         answers.once(key, digest: digest, later: later) { claim in
             Self.count(requests, app: app, survey: survey) { counts in
-                let command = PublishCommand(app: app, requests: requests, arrivedAt: arrivedAt) { outcomes in
+                var command = PublishCommand(app: app, requests: requests, arrivedAt: arrivedAt) { outcomes in
                     claim.record(Self.response(requests, outcomes, counts: counts, form))
                 } respond: { result in
                     switch result {
@@ -137,6 +137,7 @@ struct EventsResource {
                     case .failure(let refusal): claim.finish(.error(refusal.status, refusal.sentence))
                     }
                 }
+                command.key = key.text
                 if !delivery.submit(command) { claim.finish(Self.tooMany) }
             }
         }

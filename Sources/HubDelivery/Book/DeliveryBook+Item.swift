@@ -157,6 +157,11 @@ extension DeliveryBook {
                 ticket != nil || change?.keeps(definition, of: channel) != true
             else { return nil }
             return .person(app: app, session: session, user: user, withSession: false)
+        case .report(_, .present(_, _, let app, let channel, let user, _, _, _, _, _)):
+            guard let (definition, placeholders) = definitions.match(channel: channel), !definition.roles.isEmpty,
+                let user = user ?? placeholders.user, let session = placeholders.session
+            else { return nil }
+            return .person(app: app, session: session, user: user, withSession: false)
         case .rosterChanged(let app, let session, let user): return .person(app: app, session: session, user: user, withSession: true)
         default: return nil
         }

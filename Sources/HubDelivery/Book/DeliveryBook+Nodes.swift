@@ -71,17 +71,19 @@ extension DeliveryBook {
         return [.plan(.opened(event.context)), .letOutAgain(event.context.record, release)]
     }
 
-    mutating func present(_ report: Report, at now: Moment) {
+    mutating func present(_ report: Report, _ answer: Answer, at now: Moment) -> [Effect] {
         guard
             case .present(
                 let connection, let socket, let app, let channel, let user, let isBrowser, let ticket, let silenceMax, let state,
                 let keepsWorking) = report,
-            let (_, placeholders) = definitions.match(channel: channel), let user = user ?? placeholders.user,
+            let (definition, placeholders) = definitions.match(channel: channel), let user = user ?? placeholders.user,
             !attendance.connections(app: app, channel: channel, user: user).contains(connection)
-        else { return }
+        else { return [] }
         attendance.attach(
             connection, app: app, channel: channel, user: user, device: attendance.device(boundTo: socket, app: app, user: user),
             ticket: ticket, isBrowser: isBrowser, silenceMax: silenceMax, now: now.monotonic)
         if state != .unknown { attendance.setState(connection, state, keepsWorking: keepsWorking) }
+        // The subscription may have come when the channel had no owner who could have assigned its roles.
+        return placeholders.session == nil ? [] : assign(answer, in: definition, to: connection, on: channel)
     }
 }

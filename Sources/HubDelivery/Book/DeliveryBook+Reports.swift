@@ -16,7 +16,7 @@ extension DeliveryBook {
                 connection: connection, socket: socket, app: app, channel: channel, user: user, isBrowser: isBrowser, ticket: ticket,
                 silenceMax: silenceMax)
             return attach(seat, answer, at: now)
-        case .present: present(report, at: now)
+        case .present: return present(report, answer, at: now)
         case .presentUpTo(let ticket): attendedUpTo[loop] = max(attendedUpTo[loop], ticket)
         case .definitionsRead: return change?.loopAnswered() == true ? finishChange() : []
         case .detached(let connection, let channel): attendance.detach(connection, channel: channel)
@@ -73,13 +73,20 @@ extension DeliveryBook {
             if justDecided.at == now.wall { arrival.decidedJustBefore = justDecided.events }
             replays.arrived(arrival, now: now.monotonic)
         }
-        if definition.roles.isEmpty || placeholders.session == nil { return [] }
+        return placeholders.session == nil ? [] : assign(answer, in: definition, to: seat.connection, on: seat.channel)
+    }
+
+    /// The roles that a new subscription stands for.
+    mutating func assign(
+        _ answer: Answer, in definition: ChannelDefinition, to connection: ConnectionID, on channel: String
+    ) -> [Effect] {
+        if definition.roles.isEmpty { return [] }
         guard let roles = roles(answer, in: definition) else {
             // The frames of this connection are unknown, so its receipts say nothing.
-            attendance.restart(seat.connection, channel: seat.channel, firstEvent: .max)
-            return [.roles(seat.connection, channel: seat.channel, .unmatched)]
+            attendance.restart(connection, channel: channel, firstEvent: .max)
+            return [.roles(connection, channel: channel, .unmatched)]
         }
-        return [.roles(seat.connection, channel: seat.channel, roles)]
+        return [.roles(connection, channel: channel, roles)]
     }
 
     /// The roles that a person stands for; nil: the directory failed.

@@ -34,6 +34,10 @@ package struct RecentTable<Key: Hashable & Sendable, Value: Sendable>: Sendable 
     /// The value; nil if never set or dropped.
     @inlinable package subscript(key: Key) -> Value? { entries[key]?.value }
 
+    /// Forgets a value.
+    @inlinable
+    package mutating func remove(_ key: Key) { entries[key] = nil }
+
     /// Sets a value and makes it the most recent one, in amortised O(1).
     /// - Parameter now: milliseconds on the clock of `ageMax`.
     @inlinable

@@ -47,6 +47,8 @@ extension DeliveryService {
         case order(DeliveryMessage.AttendanceOrder, done: @Sendable () -> Void)
         case presence(app: String, channel: String, users: [String], answer: @Sendable ([String: ParticipantPresence]) -> Void)
         case pushes(events: [String])
+        /// A publish under a key is decided.
+        case keyed(String, PublishedPart)
         /// The partitions of this node have changed.
         case owned(PartitionSet)
         /// The open events of a takeover are in the inbox.

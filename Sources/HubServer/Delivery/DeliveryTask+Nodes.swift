@@ -26,14 +26,15 @@ extension DeliveryTask {
             if let loops = table.remove(node) { book.removeLoops(loops, at: now) }
             for place in takeovers.indices { takeovers[place].awaited.remove(node) }
             await read()
-            // Its last words about committed pushes may be missing.
-            let owned = owned
-            Task { await several.pushes.resume(owned, isFirst: false) }
+            lookForPushes()
         case .gap(let node):
             guard let loops = table.loops(of: node) else { break }
             book.forgetAttendance(ofLoops: loops, at: now)
             askWhoIsPresent(owned, holds: false)
-        case .restarted: askWhoIsPresent(owned, holds: false)
+            lookForPushes()
+        case .restarted:
+            askWhoIsPresent(owned, holds: false)
+            lookForPushes()
         case .reports(let node, let loop, let reports):
             guard let loops = table.loops(of: node), loop < loops.count else { break }
             for report in reports {
@@ -57,8 +58,15 @@ extension DeliveryTask {
             await take(order)
             done()
         case .presence(let app, let channel, let users, let answer):
-            if serves(app, channel) { answer(book.presence(app: app, channel: channel, users: users)) }
+            guard serves(app, channel) else { break }
+            if let place = takeovers.firstIndex(where: { $0.partitions.contains(app: app, channel: channel) }) {
+                takeovers[place].held.append(.word(word))
+            } else {
+                answer(book.presence(app: app, channel: channel, users: users))
+            }
         case .pushes(let events): Task { await several.pushes.pick(events) }
+        case .keyed(let key, let part):
+            for asker in keyed.finish(key, part, now: now.monotonic) { several.nodes.answer(asker.node, asker.ticket, part) }
         case .owned(let partitions): await own(partitions)
         case .taken(let round):
             guard let place = takeovers.firstIndex(where: { $0.round == round }) else { break }
@@ -66,6 +74,7 @@ extension DeliveryTask {
                 switch held {
                 case .forwarded(let publish, let node): await take(publish, of: node)
                 case .command(let command): await take(command)
+                case .word(let word): await take(word)
                 }
             }
         }
@@ -124,11 +133,20 @@ extension DeliveryTask {
         }
     }
 
+    /// A node's words about committed pushes may be missing: what it committed for people of this node is in the store.
+    private func lookForPushes() {
+        guard let several else { return }
+        let owned = owned
+        Task { await several.pushes.resume(owned, isFirst: false) }
+    }
+
     // MARK: Partitions
 
     private func own(_ partitions: PartitionSet) async {
         guard let several else { return }
         let (gained, lost) = (partitions.subtracting(owned), owned.subtracting(partitions))
+        // Publishes that are decided go to the store first, which refuses those of another owner.
+        await carryOut(book.commit(at: now))
         owned = partitions
         if !lost.isEmpty {
             for place in takeovers.indices { takeovers[place].partitions = takeovers[place].partitions.subtracting(lost) }
@@ -182,7 +200,12 @@ extension DeliveryTask {
         if requests.isEmpty { return }
         if hold(app.id, requests, .forwarded(publish, of: node)) { return }
         let ticket = publish.ticket
-        var command = PublishCommand(app: app, requests: requests) { [requests, places] result in
+        let key = publish.key.map { "\(app.id) \($0)" }
+        if let key, let known = keyed.ask(key, .init(node: node, ticket: ticket), now: now.monotonic) {
+            if let part = known { several.nodes.answer(node, ticket, part) }
+            return
+        }
+        var command = PublishCommand(app: app, requests: requests) { [requests, places, service] result in
             let part: PublishedPart
             switch result {
             case .failure(let refusal): part = .refused(places.flatMap { $0 }, refusal)
@@ -197,7 +220,8 @@ extension DeliveryTask {
                         }
                     })
             }
-            several.nodes.answer(node, ticket, part)
+            guard let key else { return several.nodes.answer(node, ticket, part) }
+            service.post(.keyed(key, part))
         }
         command.ids = ids
         command.mayBeKnown = publish.mayBeKnown || ids.contains { rowsTaken[$0.text] != nil }
@@ -279,7 +303,10 @@ extension DeliveryTask {
             app: app, channel: channel, name: name, data: data, eventID: release.eventID, roles: names(release.roles, of: channel),
             attendedUpTo: release.attendedUpTo.map { table.byNode($0, me: several.nodes.me) }, receipt: release.receipt,
             excluded: excluded, isAgain: isAgain, serial: lastSerial)
-        several.nodes.send(.event(event)) { if !$0 { several.nodes.letOutAlone(event) } }
+        several.nodes.send(.event(event)) {
+            // A node that has stood still may have a successor, which lets the event out.
+            if !$0, several.nodes.ownedNow.contains(app: app, channel: channel) { several.nodes.letOutAlone(event) }
+        }
     }
 
     /// Nil: everybody.

@@ -33,6 +33,7 @@ final class DeliveryTask {
     /// Partitions that this node decides about.
     var owned = PartitionSet()
     var takeovers: [Takeover] = []
+    var keyed = KeyedPublishes()
     var lastRound: UInt64 = 0
     var lastSerial: UInt64 = 0
     /// Publishes that came from the store, by name: the message that their sender gave up may come after all.

@@ -232,6 +232,7 @@ extension ForwardedPublish {
             writer.add(request.id.time)
         }
         writer.add(mayBeKnown)
+        writer.add(key)
     }
 
     fileprivate init(_ reader: inout PackedReader) throws(PackedReader.Malformed) {
@@ -244,6 +245,7 @@ extension ForwardedPublish {
                 id: PublishID(text: try reader.text(), time: try reader.signed()))
         }
         mayBeKnown = try reader.flag()
+        key = try reader.optionalText()
     }
 }
 

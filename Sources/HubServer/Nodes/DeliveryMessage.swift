@@ -94,6 +94,8 @@ struct ForwardedPublish: Sendable {
     var requests: [Request]
     /// Somebody may have published it already: the owner looks for the events first.
     var mayBeKnown: Bool
+    /// The idempotency key of the request. An owner publishes once under it, whatever nodes are asked.
+    var key: String?
 }
 
 /// One owner's answer about its channels in a publish.

@@ -74,14 +74,15 @@ final class ForwardedPublishes: Sendable {
             ForwardedPublish.Request(
                 name: request.name, channels: request.channels.map(\.text), data: request.data, excluded: request.excludedSocketID, id: id)
         }
-        send(ForwardedPublish(ticket: number, app: command.app.id, requests: requests, mayBeKnown: command.mayBeKnown)) { [weak self] in
-            if !$0 { self?.leaveToStore(number) }
-        }
+        let publish = ForwardedPublish(
+            ticket: number, app: command.app.id, requests: requests, mayBeKnown: command.mayBeKnown, key: command.key)
+        send(publish) { [weak self] in if !$0 { self?.leaveToStore(number) } }
         return true
     }
 
-    /// An owner's answer.
+    /// An owner's answer. An owner that could not commit may have a successor, so its channels are left to the store.
     func answered(_ ticket: UInt64, _ part: PublishedPart) {
+        if case .refused(_, let refusal) = part, refusal.status == 503 { return leaveToStore(ticket) }
         let complete = state.withLock { state -> (Waiting, PublishRefusal?)? in
             guard var waiting = state.waiting[ticket] else { return nil }
             switch part {

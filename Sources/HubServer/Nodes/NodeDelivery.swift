@@ -44,7 +44,7 @@ final class NodeDelivery: NodeDeliveryPort {
     private static let reportsMax = 2_000
     /// Time for the other nodes to carry an order out. A node that needs longer is as good as dead.
     private static let orderMax: Duration = .seconds(5)
-    private static let questionMax: Duration = .seconds(1)
+    private static let questionMax: Duration = .seconds(3)
     private static let tickEvery: Duration = .milliseconds(100)
 
     private let tag: (UInt64, UInt64)

@@ -2,10 +2,11 @@ internal import HubAPI
 
 /// Partitions that have just become this node's, until it knows who is present in their channels and which events are open.
 struct Takeover {
-    /// A publish that waits meanwhile.
+    /// A publish or a question that waits meanwhile.
     enum Held {
         case forwarded(ForwardedPublish, of: UInt64)
         case command(PublishCommand)
+        case word(DeliveryService.NodeWord)
     }
 
     /// Time for the nodes to say who is present.

@@ -34,7 +34,7 @@ struct NodeMessageTests {
                         .init(
                             name: "asked", channels: ["presence-a", "b"], data: DataLiteral(content: "{\"a\":\"ü\"}"),
                             excluded: SocketID("1.2"), id: id)
-                    ], mayBeKnown: true)),
+                    ], mayBeKnown: true, key: "k")),
             .published(asker: 7, ticket: 8, .taken([(request: 0, channel: 1, event: "e"), (request: 1, channel: 0, event: nil)])),
             .published(asker: 7, ticket: 8, .refused([(request: 0, channel: 1)], PublishRefusal(status: 400, sentence: "no"))),
             .event(
@@ -65,7 +65,7 @@ struct NodeMessageTests {
         for message in Self.messages {
             let bytes = message.bytes
             let read = try #require(DeliveryMessage(bytes[...]))
-            #expect("\(read)" == "\(message)")
+            #expect(read.bytes == bytes)
             for count in 0..<bytes.count { #expect(DeliveryMessage(bytes[..<count]) == nil, "\(count) bytes of \(message)") }
         }
     }

@@ -23,6 +23,7 @@ import client
 import cluster
 import http_api
 import hub
+import nodes
 import users
 import webhooks
 from channels import caches, client_events, delivery, presence, signatures, subscribing
@@ -33,9 +34,10 @@ from libraries import libraries
 CHECK_SECONDS_MAX = 300 * hub.SLOWNESS
 # More at a time would only make each other slow.
 CHECKS_AT_A_TIME = 12
-NAME = re.compile(r"c\d\d_|lib_")
+NAME = re.compile(r"[cn]\d\d_|lib_")
 MODULES = (
-    connections, subscribing, signatures, presence, caches, client_events, delivery, users, http_api, webhooks, life, malformed, libraries)
+    connections, subscribing, signatures, presence, caches, client_events, delivery, users, http_api, webhooks, life, malformed, libraries,
+    *((nodes,) if cluster.NODES > 1 else ()))
 
 
 def all_checks():
