@@ -165,7 +165,9 @@ extension DeliveryTask {
         guard let several, !partitions.isEmpty else { return }
         lastRound += 1
         let round = lastRound
-        if holds { takeovers.append(Takeover(round: round, partitions: partitions, awaited: several.nodes.living)) }
+        // A beat of a node that has just greeted may not have been seen yet.
+        let awaited = several.nodes.living.union(table.names)
+        if holds { takeovers.append(Takeover(round: round, partitions: partitions, awaited: awaited)) }
         several.nodes.attend(round, partitions)
         guard holds else { return }
         Task { [service] in

@@ -145,7 +145,6 @@ final class NodeDelivery: NodeDeliveryPort {
 
     private func tell(_ words: inout [NodeLoopReport], loop: Int) {
         defer { words = [] }
-        if living.count < 2 { return }
         for start in stride(from: 0, to: words.count, by: Self.reportsMax) {
             send(.reports(loop: loop, Array(words[start..<min(start + Self.reportsMax, words.count)])))
         }

@@ -22,6 +22,9 @@ struct NodeTable {
 
     func contains(_ node: UInt64) -> Bool { nodes[node] != nil }
 
+    /// All of them.
+    var names: Set<UInt64> { Set(nodes.keys) }
+
     mutating func add(_ node: UInt64, _ hello: DeliveryMessage.Hello, loops: Range<Int>) {
         nodes[node] = Node(loops: loops, process: ProcessTag(random: hello.tag, hello.moreTag))
     }
