@@ -92,8 +92,10 @@ def redis_empty(seconds):
         await asyncio.sleep(1)
         # Who goes and who comes meanwhile is told once Redis is there.
         await leaver.leave()
+        # Whoever waits does so for a minute at the most.
+        await asyncio.sleep(max(0, seconds - 20))
         coming = asyncio.ensure_future(newcomer.come(world.nodes[0]))
-        await asyncio.sleep(seconds - 1)
+        await asyncio.sleep(at + seconds - time.monotonic())
         await world.redis.again()
         back = time.monotonic()
         try:
