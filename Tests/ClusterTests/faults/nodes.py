@@ -30,13 +30,14 @@ class Room:
         self.watchers = [await self.person(f"watcher-{place}").come(node[place]) for place in self.others]
         self.gone = [self.person(f"gone-{index}") for index in range(8)]
         self.back = [self.person(f"back-{index}") for index in range(6)]
+        self.late = [self.person(f"late-{index}") for index in range(4)]
         self.also = [self.person(f"also-{index}") for index in range(4)]
         self.elsewhere = [self.person(person.user) for person in self.also]
         self.lonely = [self.person(f"lonely-{index}", LONELY) for index in range(2)]
-        self.here = self.gone + self.back + self.also + self.lonely
+        self.here = self.gone + self.back + self.late + self.also + self.lonely
         await asyncio.gather(*(person.come(node[self.lost]) for person in self.here), *(
             person.come(node[self.others[index % 2]]) for index, person in enumerate(self.elsewhere)))
-        self.everybody = sorted({person.user for person in self.watchers + self.gone + self.back + self.also})
+        self.everybody = sorted({person.user for person in self.watchers + self.gone + self.back + self.late + self.also})
         await self.world.lists(CHANNEL, self.everybody)
         # The webhooks of coming are through.
         await self.world.until(lambda: len(self.world.hooks(CHANNEL)) >= len(self.everybody) + 1 and len(self.world.hooks(LONELY)) >= 3)
@@ -81,8 +82,9 @@ class Room:
 
     def judge_hooks(self):
         """Judges the webhooks of a room whose gone people are told removed, and of a channel that is empty now."""
-        removed = {("member_removed", person.user) for person in self.gone}
-        self.judge.equal(sorted(self.hooks(CHANNEL)), sorted(removed), f"webhooks tell member_removed of {CHANNEL} once")
+        told = [("member_removed", person.user) for person in self.gone]
+        told += [("member_added", person.user) for person in self.late if person in self.gone]
+        self.judge.equal(sorted(self.hooks(CHANNEL)), sorted(told), f"webhooks tell member_removed of {CHANNEL} once")
 
     async def end(self):
         for person in self.watchers + self.here + self.elsewhere:
@@ -96,6 +98,16 @@ async def last_beat(world):
     return time.monotonic() - (time.time() - float(oldest) / 1000)
 
 
+async def return_late(world, people, place):
+    """Brings people back as soon as Redis has them among those who leave; returns when they were let in."""
+    epoch = (await world.redis.ask("GET", "tandem:epoch")).split()[0]
+    deadline = time.monotonic() + 20
+    while not await world.redis.ask("ZCARD", f"tandem:{epoch}:leaving") and time.monotonic() < deadline:
+        await asyncio.sleep(0.01)
+    await asyncio.gather(*(person.come(world.nodes[place]) for person in people))
+    return time.monotonic()
+
+
 async def kill(world, judge):
     """kill -9 of a node: who is gone is told removed once, and nobody else."""
     room = Room(world, lost=0)
@@ -104,7 +116,14 @@ async def kill(world, judge):
         person.stay(*room.others)
     at = await world.kill(0)
     beat_at = await last_beat(world)
-    await room.told({person.user: ["removed"] for person in room.gone}, at)
+    late_at = await return_late(world, room.late, 1)
+    if late_at > beat_at + 4.4:
+        judge.note("this machine is too busy to bring people back between the sweep and the removal")
+        room.gone += room.late
+    else:
+        judge.note(f"{len(room.late)} of those whom the sweep has found already are back {late_at - at:.2f} s after the kill")
+    wanted = {person.user: ["removed"] for person in room.gone if person not in room.late}
+    await room.told(wanted | {person.user: ["removed", "added"] for person in room.late if person in room.gone}, at)
     room.judge_removal(at, beat_at, "the kill")
     judge.fact(all(person.back_at for person in room.back), "who comes back is let in before", f"{[person.back_at for person in room.back]}")
     left = [user for user in room.everybody if not user.startswith("gone-")]
@@ -147,7 +166,7 @@ async def stop(world, judge):
         {code for person in room.here for _, code in person.ended}, {4200}, f"the node's {len(room.here)} sockets get 4200")
     if is_back:
         judge.note(f"everybody is back {max(person.back_at[0] for person in room.here) - woken:.2f} s after SIGCONT")
-    await room.told({person.user: ["removed", "added"] for person in room.gone + room.back}, at)
+    await room.told({person.user: ["removed", "added"] for person in room.gone + room.back + room.late}, at)
     room.judge_removal(at, beat_at, "SIGSTOP")
     took = await world.lists(CHANNEL, room.everybody)
     judge.note(f"all three nodes name everybody ({took:.2f} s)")
@@ -158,8 +177,8 @@ async def stop(world, judge):
             break
     else:
         judge.fact(True, f"none of the node's {len(room.here)} people reads an event twice")
-    hooks = sorted([*(("member_removed", person.user) for person in room.gone + room.back), *(
-        ("member_added", person.user) for person in room.gone + room.back)])
+    away = room.gone + room.back + room.late
+    hooks = sorted((change, person.user) for person in away for change in ("member_removed", "member_added"))
     await world.until(lambda: len(room.hooks(CHANNEL)) >= len(hooks))
     await asyncio.sleep(1)
     judge.equal(sorted(room.hooks(CHANNEL)), hooks, "webhooks tell removed and added of each once")
@@ -179,7 +198,7 @@ def cut(*ways, name):
         beat_at = await last_beat(world)
         await asyncio.sleep(8)
         noticed = [when - at for person in room.here for when, _ in person.ended]
-        judge.note(f"4200 while the link is cut: {len(noticed)} of {len(room.here)} sockets, the first after {min(noticed, default=0):.2f} s")
+        judge.note(f"4200 while the link is cut: {len(noticed)} of {len(room.here)} sockets, the first after {min(noticed, default=float('nan')):.2f} s")
         world.redis_links[0].mend()
         mended = time.monotonic()
         is_back = await world.until(lambda: all(person.back_at for person in room.here), world.patience(20))
@@ -187,7 +206,7 @@ def cut(*ways, name):
         judge.equal({code for person in room.here for _, code in person.ended}, {4200}, f"the node's {len(room.here)} sockets get 4200")
         if is_back:
             judge.note(f"the last one is back {max(person.back_at[0] for person in room.here) - mended:.2f} s after the link is mended")
-        await room.told({person.user: ["removed", "added"] for person in room.gone + room.back}, at)
+        await room.told({person.user: ["removed", "added"] for person in room.gone + room.back + room.late}, at)
         room.judge_removal(at, beat_at, "the cut")
         took = await world.lists(CHANNEL, room.everybody)
         judge.note(f"all three nodes name everybody ({took:.2f} s)")
