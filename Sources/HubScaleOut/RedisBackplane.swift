@@ -17,20 +17,24 @@ package final class RedisBackplane: Backplane {
     static let retryEvery: Duration = .milliseconds(250)
 
     private let address: RedisAddress
+    private let database: String
     private let state = Mutex(State())
     private let take: @Sendable (_ shard: Int, _ news: [NodeNews], _ position: StreamID) -> Void
     private let answer: @Sendable ([MemberAnswer]) -> Void
     private let onDeath: @Sendable () -> Void
 
     /// - Parameters:
+    ///   - database: identity of the database that the nodes share; empty: not compared. Nodes of another one are refused under the prefix.
     ///   - take: gets what was read from a server, in order, with the place up to which it goes, on a thread of that server's.
     ///   - answer: gets answers about members, on another thread.
     ///   - onDeath: the other nodes have declared this one dead at some server. Nothing of it is there any more.
     package init(
-        _ address: RedisAddress, take: @escaping @Sendable (_ shard: Int, _ news: [NodeNews], _ position: StreamID) -> Void,
+        _ address: RedisAddress, database: String = "",
+        take: @escaping @Sendable (_ shard: Int, _ news: [NodeNews], _ position: StreamID) -> Void,
         answer: @escaping @Sendable ([MemberAnswer]) -> Void, onDeath: @escaping @Sendable () -> Void
     ) {
         self.address = address
+        self.database = database
         self.take = take
         self.answer = answer
         self.onDeath = onDeath
@@ -49,8 +53,8 @@ package final class RedisBackplane: Backplane {
         let node = SecureRandom.bytes(8).reduce(0) { $0 << 8 | UInt64($1) }
         let shards = (0..<address.shardCount).map { shard in
             RedisNode(
-                RedisLocator(address, shard: shard), prefix: address.prefix, node: node, take: { [take] in take(shard, $0, $1) },
-                answer: answer, onDeath: { [weak self] in self?.died(node) })
+                RedisLocator(address, shard: shard), prefix: address.prefix, database: database, node: node,
+                take: { [take] in take(shard, $0, $1) }, answer: answer, onDeath: { [weak self] in self?.died(node) })
         }
         state.withLock { ($0.node, $0.shards) = (node, shards) }
     }

@@ -28,25 +28,31 @@ package final class RedisNode: Sendable {
     private let asker: RedisLink<NodeGreeting>
     private let writer: RedisLink<NodeGreeting>
     private let state = Mutex(State())
+    private let database: String
     private let onDeath: @Sendable () -> Void
 
     /// - Parameters:
+    ///   - database: identity of the database that the nodes share; empty: not compared.
     ///   - take: gets what was read, in order, with the place up to which it goes, on the stream's own thread.
     ///   - answer: gets answers about members, on another thread.
     ///   - onDeath: the other nodes have declared this one dead. Nothing of it is in Redis any more.
     package init(
-        _ locator: RedisLocator, prefix: String, node: UInt64,
+        _ locator: RedisLocator, prefix: String, database: String = "", node: UInt64,
         take: @escaping @Sendable (_ news: [NodeNews], _ position: StreamID) -> Void,
         answer: @escaping @Sendable ([MemberAnswer]) -> Void, onDeath: @escaping @Sendable () -> Void
     ) {
         let writer = RedisLink(
             name: "write",
             locate: { deadline throws(RedisFailure) in try locator.locate(deadline) },
-            greet: { greeter throws(RedisFailure) in try NodeGreeting.greet(greeter, prefix: prefix, node: node, writes: true) })
+            greet: { greeter throws(RedisFailure) in
+                try NodeGreeting.greet(greeter, prefix: prefix, database: database, node: node, writes: true)
+            })
         let asker = RedisLink(
             name: "ask",
             locate: { deadline throws(RedisFailure) in try locator.locate(deadline) },
-            greet: { greeter throws(RedisFailure) in try NodeGreeting.greet(greeter, prefix: prefix, node: node, writes: false) })
+            greet: { greeter throws(RedisFailure) in
+                try NodeGreeting.greet(greeter, prefix: prefix, database: database, node: node, writes: false)
+            })
         let members = SharedMembers(writer, answer: answer)
         let quotas = ConnectionQuotas(writer)
         self.asker = asker
@@ -55,8 +61,9 @@ package final class RedisNode: Sendable {
         self.writer = writer
         self.members = members
         self.node = node
+        self.database = database
         self.onDeath = onDeath
-        events = EventStream(locator, prefix: prefix, node: node, writer: writer) { news, position in
+        events = EventStream(locator, prefix: prefix, database: database, node: node, writer: writer) { news, position in
             if news.contains(.newEpoch) {
                 members.restart()
                 quotas.restart()
@@ -116,14 +123,16 @@ package final class RedisNode: Sendable {
 
     private func call(_ script: RedisScript, _ words: [String] = []) async throws(RedisFailure) -> RedisReply {
         try await writer.run { greeting in
-            let keys = [greeting.keys.epochKey, greeting.keys.nodes, greeting.keys.base, greeting.keys.events]
+            let keys = [
+                greeting.keys.epochKey, greeting.keys.nodes, greeting.keys.base, greeting.keys.events, greeting.keys.databaseKey,
+            ]
             return [script.call(keys: keys, greeting.credentials + words.map { Array($0.utf8) })]
         }[0]
     }
 
     private func beat() async throws(RedisFailure) {
         let began = ContinuousClock.now
-        let reply = try await call(MemberScripts.beat)
+        let reply = try await call(MemberScripts.beat, [database])
         let isLate = ContinuousClock.now - began > .seconds(1)
         guard let parts = reply.array, parts.count == 3, let words = parts[0].array, let sweeping = parts[2].array else {
             throw .notRedis("a beat answers in another shape")

@@ -81,13 +81,13 @@ extension Server {
                 let lock = try StoreLock(store: path)
                 return (try SQLiteStore(path: path, time: time, onUnreadableRow: note), lock)
             case .postgres(let address):
-                return (
-                    try await PostgresStore(
-                        address: address, time: time, isAlone: configuration.backplane.value == .local, onUnreadableRow: note), nil
-                )
+                let store = try await PostgresStore(
+                    address: address, time: time, isAlone: configuration.backplane.value == .local, onUnreadableRow: note)
+                if let warning = store.database?.clockWarning { logger.warning("\(warning)") }
+                return (store, nil)
             }
         } catch {
-            throw ServerError(error.code == .inUse ? .badConfiguration : .failed, "\(error)")
+            throw ServerError([.inUse, .otherPartitions].contains(error.code) ? .badConfiguration : .failed, "\(error)")
         }
     }
 }

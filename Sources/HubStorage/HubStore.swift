@@ -8,6 +8,8 @@ package protocol HubStore: PeopleStore, DeliveryStore, WebhookStore, AppStore {
     var health: StoreHealth { get }
     /// Counters of the work with PostgreSQL, for metrics; nil for another store.
     var postgres: PostgresFigures? { get }
+    /// Facts of the database that nodes share; nil for another store.
+    var database: DatabaseFacts? { get }
     /// Whether this process owns the partition. A store of one process owns all.
     func owns(_ partition: Int32) -> Bool
     /// Tests whether the store takes writes; leaves nothing behind.
@@ -25,4 +27,5 @@ extension HubStore {
     /// A store that is not PostgreSQL.
     package func owns(_ partition: Int32) -> Bool { true }
     package var postgres: PostgresFigures? { nil }
+    package var database: DatabaseFacts? { nil }
 }

@@ -161,9 +161,13 @@ enum MemberScripts {
             return #due
             """)
 
-    /// The node's sign of life. Answers nodes and their beats in turn, and the number of members and counts that wait.
+    /// The node's sign of life. KEYS: …, database. ARGV: …, identity of the database or nothing. Answers nodes and their beats in turn, and
+    /// the number of members and counts that wait.
     static let beat = RedisScript(
         ScaleOutScripts.fence + functions + """
+            if ARGV[4] ~= '' and (redis.call('GET', KEYS[5]) or ARGV[4]) == ARGV[4] then
+              redis.call('SET', KEYS[5], ARGV[4], 'PX', \(ScaleOutScripts.databaseMilliseconds))
+            end
             redis.call('HINCRBY', base .. 'beats', ARGV[2], 1)
             redis.call('ZADD', base .. 'last-beats', now(), ARGV[2])
             local waiting = redis.call('ZCARD', base .. 'leaving') + redis.call('ZCARD', base .. 'counting')

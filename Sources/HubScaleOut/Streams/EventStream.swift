@@ -34,6 +34,7 @@ package final class EventStream: Sendable {
     package let node: UInt64
     private let locator: RedisLocator
     private let prefix: String
+    private let database: String
     private let writer: RedisLink<NodeGreeting>
     private let state = Mutex(State())
     private let readQueue = DispatchQueue(label: "tandem.redis.read")
@@ -44,11 +45,12 @@ package final class EventStream: Sendable {
     ///   - node: unique among all runs of all nodes.
     ///   - take: gets what was read, in order, with the place up to which it goes, on the stream's own thread.
     init(
-        _ locator: RedisLocator, prefix: String, node: UInt64, writer: RedisLink<NodeGreeting>,
+        _ locator: RedisLocator, prefix: String, database: String, node: UInt64, writer: RedisLink<NodeGreeting>,
         take: @escaping @Sendable (_ news: [NodeNews], _ position: StreamID) -> Void
     ) {
         self.locator = locator
         self.prefix = prefix
+        self.database = database
         self.node = node
         self.writer = writer
         self.take = take
@@ -249,7 +251,8 @@ package final class EventStream: Sendable {
     private func begin(
         _ connection: RedisConnection, _ known: Place?, _ deadline: ContinuousClock.Instant
     ) throws(RedisFailure) -> (place: Place, isNewEpoch: Bool) {
-        let greeting = try NodeGreeting.greet(RedisGreeter(connection, deadline), prefix: prefix, node: node, writes: false)
+        let greeting = try NodeGreeting.greet(
+            RedisGreeter(connection, deadline), prefix: prefix, database: database, node: node, writes: false)
         if let known, known.keys == greeting.keys { return (known, false) }
         if known != nil { return (Place(keys: greeting.keys, events: .zero), true) }
         let reply = try connection.run(

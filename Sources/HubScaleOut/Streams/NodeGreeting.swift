@@ -11,18 +11,29 @@ struct NodeGreeting: Sendable {
     var credentials: [[UInt8]] { [keys.epoch, String(node), String(link)].map { Array($0.utf8) } }
 
     /// Greets a server.
-    /// - Parameter writes: whether the link gets a number, with which all older links of the node are over.
-    /// - Throws: `RedisFailure.refused` with a sentence when the server is unfit.
-    static func greet(_ greeter: RedisGreeter, prefix: String, node: UInt64, writes: Bool) throws(RedisFailure) -> NodeGreeting {
+    /// - Parameters:
+    ///   - database: identity of the database that the nodes share; empty: not compared.
+    ///   - writes: whether the link gets a number, with which all older links of the node are over.
+    /// - Throws: `RedisFailure.unfit` when the server cannot be the backplane, or is that of other nodes.
+    static func greet(
+        _ greeter: RedisGreeter, prefix: String, database: String, node: UInt64, writes: Bool
+    ) throws(RedisFailure) -> NodeGreeting {
         let server = try ServerFacts(greeter)
-        if let problem = server.problem { throw .refused(code: "TANDEM", message: problem) }
+        if let problem = server.problem { throw .unfit(problem) }
         let candidate = Hex.encode(SecureRandom.bytes(8))
         let scripts = writes ? ScaleOutScripts.all : [ScaleOutScripts.hello]
         _ = try greeter.run(scripts.map(\.load))
-        let reply = try greeter.run([
-            ScaleOutScripts.hello.call(keys: [ScaleOutKeys.epochKey(prefix)], [Array(server.process.utf8), Array(candidate.utf8)])
-        ])[0]
-        guard let epoch = reply.text else { throw .notRedis("it has no epoch") }
+        let epoch: String
+        do throws(RedisFailure) {
+            let keys = [ScaleOutKeys.epochKey(prefix), ScaleOutKeys.databaseKey(prefix)]
+            let words = [server.process, candidate, database].map { Array($0.utf8) }
+            guard let text = try greeter.run([ScaleOutScripts.hello.call(keys: keys, words)])[0].text else {
+                throw .notRedis("it has no epoch")
+            }
+            epoch = text
+        } catch .refused(ScriptRefusal.database, _) {
+            throw .unfit(Self.otherDatabase(prefix))
+        }
         let keys = ScaleOutKeys(prefix: prefix, epoch: epoch)
         guard writes else { return NodeGreeting(keys: keys, node: node, link: 0) }
         let number = try greeter.run([
@@ -32,41 +43,10 @@ struct NodeGreeting: Sendable {
         guard let link = number.integer else { throw .notRedis("a link has no number") }
         return NodeGreeting(keys: keys, node: node, link: link)
     }
-}
 
-/// Facts about a server, from `INFO`.
-struct ServerFacts: Sendable {
-    private var facts: [Substring: Substring] = [:]
-
-    init(_ greeter: RedisGreeter) throws(RedisFailure) {
-        let replies = try greeter.run(["server", "memory", "replication", "cluster"].map { RedisCommand("INFO", texts: [$0]) })
-        self.init(replies.compactMap(\.text).joined(separator: "\n"))
-    }
-
-    /// - Parameter text: as `INFO` answers.
-    init(_ text: String) {
-        for line in text.split(whereSeparator: \.isNewline) {
-            let pair = line.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
-            if pair.count == 2 { facts[pair[0]] = pair[1] }
-        }
-    }
-
-    /// Distinguishes this run of the server from all others.
-    var process: String { facts["run_id"].map(String.init) ?? "" }
-    var version: String { facts["redis_version"].map(String.init) ?? "" }
-
-    /// Why the server cannot be the backplane, with what to do; nil: it can.
-    var problem: String? {
-        guard let major = version.split(separator: ".").first.flatMap({ Int($0) }) else {
-            return "does not tell its version; the backplane needs Redis 7.0 or later"
-        }
-        if major < 7 { return "is version \(version); the backplane needs Redis 7.0 or later" }
-        if process.isEmpty { return "does not tell its run_id; the backplane needs INFO" }
-        if let policy = facts["maxmemory_policy"], policy != "noeviction" {
-            return "drops keys when its memory is full (maxmemory-policy \(policy)); set maxmemory-policy noeviction"
-        }
-        if facts["role"] == "slave" { return "is a replica, which takes no writes; name the master, or the sentinels with ?sentinel=NAME" }
-        if facts["cluster_enabled"] == "1" { return "is part of a Redis Cluster; use servers of their own, or sentinels" }
-        return nil
+    /// The mistake of nodes with another database under one prefix, as the end of a sentence about Redis.
+    static func otherDatabase(_ prefix: String) -> String {
+        "already joins hubs of another database under the prefix '\(prefix)'; give these hubs a prefix of their own "
+            + "(redis://HOST/?prefix=NAME), or, if all of them have moved to this database, wait a minute after the last one stopped"
     }
 }

@@ -1,8 +1,17 @@
 /// The scripts that nodes call. Redis takes nothing back of a failed script, so each looks at everything before it writes.
 enum ScaleOutScripts {
-    /// Epoch of the memory: the one that is written down, if this process of Redis wrote it. KEYS: epoch. ARGV: run_id, candidate.
+    /// Milliseconds for which a database is known after the last beat of its nodes.
+    static let databaseMilliseconds = 60_000
+
+    /// Epoch of the memory: the one that is written down, if this process of Redis wrote it. KEYS: epoch, database.
+    /// ARGV: run_id, candidate, identity of the database or nothing.
     static let hello = RedisScript(
         """
+        local database = redis.call('GET', KEYS[2])
+        if database and ARGV[3] ~= '' and database ~= ARGV[3] then
+          return redis.error_reply('\(ScriptRefusal.database) another database')
+        end
+        if ARGV[3] ~= '' then redis.call('SET', KEYS[2], ARGV[3], 'PX', \(databaseMilliseconds)) end
         local value = redis.call('GET', KEYS[1])
         if value and string.match(value, ' (.*)$') == ARGV[1] then return value end
         value = ARGV[2] .. ' ' .. ARGV[1]
