@@ -11,7 +11,7 @@ extension Server {
     /// - Returns: nil for a single node.
     static func nodes(
         _ configuration: Configuration, directory: AppDirectory, process: ProcessTag, ports: EnginePorts, store: any HubStore,
-        webhooks: WebhookService?, logger: Logger
+        webhooks: WebhookService?, cluster: ClusterService, logger: Logger
     ) throws(ServerError) -> Nodes? {
         guard let address = try redis(configuration) else { return nil }
         let exchange = NodeExchange(directory: directory, process: process, loopCount: ports.count) {
@@ -21,8 +21,9 @@ extension Server {
         } report: {
             webhooks?.report($0)
         }
-        let database = store.database?.identity
-        let backplane = RedisBackplane(address, database: database ?? "") { [weak exchange] shard, news, position in
+        let backplane = RedisBackplane(address, database: store.database?.identity ?? "") { [weak cluster] in
+            cluster.map { JSONValue.object($0.facts).serialized() } ?? []
+        } take: { [weak exchange] shard, news, position in
             exchange?.take(shard, news, position)
         } answer: { [weak exchange] answers in
             exchange?.take(answers)
@@ -31,7 +32,9 @@ extension Server {
             for loop in 0..<ports.count { ports.post(.drain(count: .max), to: loop) }
         }
         exchange.connect(backplane)
-        return Nodes(exchange: exchange, backplane: backplane, address: address, database: database, logger: logger)
+        cluster.connect(backplane)
+        let name = (0..<address.shardCount).map(address.name(of:)).joined(separator: ", ")
+        return Nodes(exchange: exchange, backplane: backplane, name: name)
     }
 
     /// Where the backplane is; nil for a single node.
@@ -47,6 +50,31 @@ extension Server {
         }
     }
 
+    /// Asks the servers of the backplane, and logs warnings. Comes before the store is opened: a node that cannot join takes no partitions.
+    /// - Throws: `badConfiguration` for what only another setting can help, `failed` for a server that does not answer.
+    static func askBackplane(_ configuration: Configuration, logger: Logger) async throws(ServerError) {
+        guard let address = try redis(configuration), case .postgres(let store) = configuration.store.value else { return }
+        let database: String?
+        do throws(StorageError) {
+            database = try await PostgresCheck.ask(store) { SystemTime().wallMilliseconds }.database.identity
+        } catch {
+            throw self.error(error)
+        }
+        for shard in 0..<address.shardCount {
+            let name = address.name(of: shard)
+            do throws(RedisFailure) {
+                let answer = try await RedisCheck.ask(address, shard: shard, database: database) { SystemTime().wallMilliseconds }
+                for warning in answer.warnings { logger.warning("backplane (\(name)): \(warning)") }
+            } catch {
+                throw self.error(error, name)
+            }
+        }
+    }
+
+    private static func error(_ failure: RedisFailure, _ name: String) -> ServerError {
+        ServerError(failure.isMistake ? .badConfiguration : .failed, "backplane (\(name)): \(failure.sentence)")
+    }
+
     /// Finds mistakes of the backplane's setting without asking it: `tandem check`.
     package static func checkBackplane(_ configuration: Configuration) throws(ServerError) { _ = try redis(configuration) }
 
@@ -54,28 +82,16 @@ extension Server {
     struct Nodes: Sendable {
         let exchange: NodeExchange
         let backplane: RedisBackplane
-        let address: RedisAddress
-        /// Identity of the database that the nodes share, if it is known.
-        let database: String?
-        let logger: Logger
+        /// The servers as messages name them.
+        let name: String
 
-        /// Asks every server, and connects.
-        /// - Throws: `badConfiguration` for what only another setting can help, `failed` for a Redis that does not answer.
+        /// Connects. Every server was asked before.
         func start() async throws(ServerError) {
-            for shard in 0..<address.shardCount {
-                do throws(RedisFailure) {
-                    let answer = try await RedisCheck.ask(address, shard: shard, database: database) { SystemTime().wallMilliseconds }
-                    for warning in answer.warnings { logger.warning("backplane (\(address.name(of: shard))): \(warning)") }
-                } catch {
-                    throw Self.error(error, address.name(of: shard))
-                }
-            }
-            do throws(RedisFailure) { try await backplane.start() } catch { throw Self.error(error, address.hosts[0].description) }
+            do throws(RedisFailure) { try await backplane.start() } catch { throw Server.error(error, name) }
         }
 
-        private static func error(_ failure: RedisFailure, _ name: String) -> ServerError {
-            ServerError(failure.isMistake ? .badConfiguration : .failed, "backplane (\(name)): \(failure.sentence)")
-        }
+        /// Why new clients should go to another node; nil: they need not.
+        var refusal: String? { backplane.refusal }
 
         func run() async { await backplane.run() }
 

@@ -87,8 +87,12 @@ extension Server {
                 return (store, nil)
             }
         } catch {
-            throw ServerError([.inUse, .otherPartitions].contains(error.code) ? .badConfiguration : .failed, "\(error)")
+            throw self.error(error)
         }
+    }
+
+    static func error(_ failure: StorageError) -> ServerError {
+        ServerError([.inUse, .otherPartitions].contains(failure.code) ? .badConfiguration : .failed, "\(failure)")
     }
 }
 
