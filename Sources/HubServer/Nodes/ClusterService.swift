@@ -39,8 +39,9 @@ final class ClusterService: ClusterPort {
         return [
             "address": .string(address), "version": .string(BuildInfo.version),
             "started_at": .string(Timestamp.iso8601(milliseconds: startedAt)),
-            "connections": .int(Int64(directory.apps.reduce(0) { $0 + directory.connectionCount($1) })), "partitions": .int(Int64(held.count)),
-            "partition_list": .string(Self.ranges(held)), "definitions": .string(Self.hex(delivery.currentDefinitions.fingerprint)),
+            "connections": .int(Int64(directory.apps.reduce(0) { $0 + directory.connectionCount($1) })),
+            "partitions": .int(Int64(held.count)), "partition_list": .string(Self.ranges(held)),
+            "definitions": .string(Self.hex(delivery.currentDefinitions.fingerprint)),
             "lag": lag.map { .double($0) } ?? .null, "probe_age": probeAge.map { .double($0) } ?? .null,
         ]
     }

@@ -34,8 +34,8 @@ struct ClusterResourceTests {
         for listing in same["nodes"]?.arrayValue ?? [] { #expect(Set(listing.objectValue?.keys.map { $0 } ?? []) == names) }
         // A node that has just started has told nothing yet.
         let silent = NodeListing(node: "c", isThis: false, sinceBeat: nil, facts: [:])
-        let other = try #require(
-            await answer(Nodes(listings: [node("a", definitions: "x", partitions: 40), node("b", definitions: "y", partitions: 3), silent])))
+        let nodes = [node("a", definitions: "x", partitions: 40), node("b", definitions: "y", partitions: 3), silent]
+        let other = try #require(await answer(Nodes(listings: nodes)))
         #expect(other["partitions_held"] == 43 && other["definitions_differ"] == true)
         #expect(other["nodes"]?.arrayValue?.last?["definitions"] == .null)
         #expect(try await answer(Nodes(listings: [], isComplete: false))?["complete"] == false)
