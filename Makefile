@@ -17,8 +17,8 @@ SANITIZER :=
 FUZZ_SANITIZER = $(if $(SANITIZER),--sanitize=$(SANITIZER))
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
-.PHONY: help deps test-deps test-python bench-deps build run style check test test-stores test-cluster test-sanitizers fuzz simulate bench bench-counted \
-	soak loadtest one-surface chaos frozen-tab push-bench compare gateways pictures clean
+.PHONY: help deps test-deps test-python bench-deps build run cluster style check test test-stores test-cluster test-sanitizers fuzz simulate bench \
+	bench-counted soak loadtest one-surface chaos frozen-tab push-bench compare gateways pictures clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 24
@@ -37,6 +37,10 @@ build: deps ## build the hub, optimised
 
 run: build ## run the hub on 127.0.0.1:6001 with the defaults
 	.build/release/tandem serve
+
+cluster: build ## run three nodes as one hub on 127.0.0.1:6001, with Redis and PostgreSQL; Ctrl-C ends everything
+	@$(call install,$(CLUSTER_DEPS) $(STORE_DEPS) python3)
+	loadtest/cluster.sh
 
 test-python: test-deps
 	@Tests/HubIntegrationTests/python-env.sh .build/test-venv

@@ -206,7 +206,7 @@ let package = Package(
             dependencies: [
                 "HubTesting", "OutboxTesting",
                 "HubAPI", "HubChannels", "HubConfiguration", "HubCore", "HubDefinitions", "HubDelivery", "HubOutbox", "HubPush",
-                "HubServer",
+                "HubScaleOut", "HubServer",
                 "HubStorage", "HubWebhooks", "HubYAML", "PusherProtocol",
                 logging,
             ], swiftSettings: strictTests),

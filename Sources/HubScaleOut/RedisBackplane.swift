@@ -11,26 +11,34 @@ package final class RedisBackplane: Backplane {
         var shards: [RedisNode] = []
         var isConnected = false
         var isClosed = false
+        var deaths: UInt64 = 0
     }
 
     /// Time between two tries to begin anew.
     static let retryEvery: Duration = .milliseconds(250)
 
     private let address: RedisAddress
+    private let database: String
+    private let facts: @Sendable () -> [UInt8]
     private let state = Mutex(State())
     private let take: @Sendable (_ shard: Int, _ news: [NodeNews], _ position: StreamID) -> Void
     private let answer: @Sendable ([MemberAnswer]) -> Void
     private let onDeath: @Sendable () -> Void
 
     /// - Parameters:
+    ///   - database: identity of the database that the nodes share; empty: not compared. Nodes of another one are refused under the prefix.
+    ///   - facts: what the node tells of itself twice a second. Others read it at the first server.
     ///   - take: gets what was read from a server, in order, with the place up to which it goes, on a thread of that server's.
     ///   - answer: gets answers about members, on another thread.
     ///   - onDeath: the other nodes have declared this one dead at some server. Nothing of it is there any more.
     package init(
-        _ address: RedisAddress, take: @escaping @Sendable (_ shard: Int, _ news: [NodeNews], _ position: StreamID) -> Void,
+        _ address: RedisAddress, database: String = "", facts: @escaping @Sendable () -> [UInt8] = { [] },
+        take: @escaping @Sendable (_ shard: Int, _ news: [NodeNews], _ position: StreamID) -> Void,
         answer: @escaping @Sendable ([MemberAnswer]) -> Void, onDeath: @escaping @Sendable () -> Void
     ) {
         self.address = address
+        self.database = database
+        self.facts = facts
         self.take = take
         self.answer = answer
         self.onDeath = onDeath
@@ -43,22 +51,51 @@ package final class RedisBackplane: Backplane {
     /// The node is one of the hub's nodes.
     package var isConnected: Bool { state.withLock { $0.isConnected } }
 
+    /// Why new clients should go to another node; nil: they need not.
+    package var refusal: String? {
+        let (isConnected, shards) = state.withLock { ($0.isConnected, $0.shards) }
+        if !isConnected { return "the other nodes have declared this one dead, and it has not joined them again: see tandem cluster" }
+        if shards.contains(where: \.isBlind) {
+            return "what this node says has not come back through Redis for 3 s, while another node's has: see tandem cluster"
+        }
+        return nil
+    }
+
+    /// Facts that all nodes that beat tell of themselves, by node.
+    /// - Throws: why Redis does not answer.
+    package func records() async throws(RedisFailure) -> [NodeRecord] { try await shards[0].records() }
+
+    /// Counters since the node joined, for metrics.
+    package var figures: BackplaneFigures {
+        let state = state.withLock { $0 }
+        return BackplaneFigures(
+            isConnected: state.isConnected, deaths: state.deaths, others: living.count - 1,
+            servers: state.shards.enumerated().map { shard, node in
+                BackplaneFigures.Server(name: address.name(of: shard), node: node.figures, stream: node.events.figures)
+            })
+    }
+
     private var shards: [RedisNode] { state.withLock { $0.shards } }
 
     private func begin() {
         let node = SecureRandom.bytes(8).reduce(0) { $0 << 8 | UInt64($1) }
-        let shards = (0..<address.shardCount).map { shard in
-            RedisNode(
-                RedisLocator(address, shard: shard), prefix: address.prefix, node: node, take: { [take] in take(shard, $0, $1) },
-                answer: answer, onDeath: { [weak self] in self?.died(node) })
+        var shards: [RedisNode] = []
+        for shard in 0..<address.shardCount {
+            shards.append(
+                RedisNode(
+                    RedisLocator(address, shard: shard), prefix: address.prefix, database: database, node: node,
+                    facts: { [facts] in shard == 0 ? facts() : [] },
+                    take: { [take] news, position in take(shard, news, position) }, answer: answer,
+                    onDeath: { [weak self] in self?.died(node) }))
         }
-        state.withLock { ($0.node, $0.shards) = (node, shards) }
+        state.withLock { [shards] state in (state.node, state.shards) = (node, shards) }
     }
 
     private func died(_ node: UInt64) {
         let isFirst = state.withLock { state in
             guard state.node == node, state.isConnected else { return false }
             state.isConnected = false
+            state.deaths += 1
             return true
         }
         if isFirst { onDeath() }
@@ -160,4 +197,36 @@ package final class RedisBackplane: Backplane {
     package func connections(app: String) async -> Int? { try? await shards[shard(of: app)].queries.connections(app: app) }
 
     private func members(of place: MemberPlace) -> SharedMembers { shards[shard(of: place.app)].members }
+}
+
+/// Counters of a node's part in a hub of several.
+package struct BackplaneFigures: Sendable, Equatable {
+    /// Counters of one Redis server.
+    package struct Server: Sendable, Equatable {
+        /// Host and port.
+        package var name: String
+        package var node: NodeFigures
+        package var stream: StreamFigures
+
+        package init(name: String, node: NodeFigures, stream: StreamFigures) {
+            self.name = name
+            self.node = node
+            self.stream = stream
+        }
+    }
+
+    /// Whether the node is one of the hub's nodes.
+    package var isConnected: Bool
+    /// Times that the others have declared this node dead.
+    package var deaths: UInt64
+    /// Other nodes whose beats are there.
+    package var others: Int
+    package var servers: [Server]
+
+    package init(isConnected: Bool, deaths: UInt64, others: Int, servers: [Server]) {
+        self.isConnected = isConnected
+        self.deaths = deaths
+        self.others = others
+        self.servers = servers
+    }
 }

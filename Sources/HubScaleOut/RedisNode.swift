@@ -11,6 +11,9 @@ package final class RedisNode: Sendable {
     static let removedLater = 3_000
     /// For how long after a beat was sent its node hands on what it reads. The others declare it dead later than that.
     static let actsFor: Duration = .seconds(3)
+    /// Time between two probes, and time without one after which a node counts as blind.
+    static let probeEvery: Duration = .seconds(1)
+    static let blindAfter: Duration = .seconds(3)
     /// Members or channels that one call removes.
     static let pieceMax = 1_000
 
@@ -22,6 +25,8 @@ package final class RedisNode: Sendable {
         var figures = NodeFigures()
         /// When the last beat was sent that Redis has answered.
         var beatAt: ContinuousClock.Instant?
+        /// Whether another node has seen its probe lately, as of the last beat; false once a beat fails.
+        var othersSee = false
     }
 
     /// Distinguishes this run of the node from all others.
@@ -33,27 +38,36 @@ package final class RedisNode: Sendable {
     private let asker: RedisLink<NodeGreeting>
     private let writer: RedisLink<NodeGreeting>
     private let state = Mutex(State())
+    private let database: String
+    private let facts: @Sendable () -> [UInt8]
+    private let started = ContinuousClock.now
     private let onDeath: @Sendable () -> Void
     /// Waits until the node is known to live, or to be dead.
     private let isCertain: Guarded<(@Sendable () -> Bool)?>
 
     /// - Parameters:
+    ///   - database: identity of the database that the nodes share; empty: not compared.
+    ///   - facts: what the node tells of itself with each beat; empty: nothing.
     ///   - take: gets what was read, in order, with the place up to which it goes, on the stream's own thread.
     ///   - answer: gets answers about members, on another thread.
     ///   - onDeath: the other nodes have declared this one dead. Nothing of it is in Redis any more.
     package init(
-        _ locator: RedisLocator, prefix: String, node: UInt64,
+        _ locator: RedisLocator, prefix: String, database: String = "", node: UInt64, facts: @escaping @Sendable () -> [UInt8] = { [] },
         take: @escaping @Sendable (_ news: [NodeNews], _ position: StreamID) -> Void,
         answer: @escaping @Sendable ([MemberAnswer]) -> Void, onDeath: @escaping @Sendable () -> Void
     ) {
         let writer = RedisLink(
             name: "write",
             locate: { deadline throws(RedisFailure) in try locator.locate(deadline) },
-            greet: { greeter throws(RedisFailure) in try NodeGreeting.greet(greeter, prefix: prefix, node: node, writes: true) })
+            greet: { greeter throws(RedisFailure) in
+                try NodeGreeting.greet(greeter, prefix: prefix, database: database, node: node, writes: true)
+            })
         let asker = RedisLink(
             name: "ask",
             locate: { deadline throws(RedisFailure) in try locator.locate(deadline) },
-            greet: { greeter throws(RedisFailure) in try NodeGreeting.greet(greeter, prefix: prefix, node: node, writes: false) })
+            greet: { greeter throws(RedisFailure) in
+                try NodeGreeting.greet(greeter, prefix: prefix, database: database, node: node, writes: false)
+            })
         let members = SharedMembers(writer, answer: answer)
         let quotas = ConnectionQuotas(writer)
         self.asker = asker
@@ -62,10 +76,12 @@ package final class RedisNode: Sendable {
         self.writer = writer
         self.members = members
         self.node = node
+        self.database = database
+        self.facts = facts
         self.onDeath = onDeath
         let isCertain = Guarded<(@Sendable () -> Bool)?>(nil)
         self.isCertain = isCertain
-        events = EventStream(locator, prefix: prefix, node: node, writer: writer) { news, position in
+        events = EventStream(locator, prefix: prefix, database: database, node: node, writer: writer) { news, position in
             // A node that has stood still may be dead for the others: its clients were told of all this by another way.
             guard isCertain.withLock({ $0 })?() ?? true else { return }
             if news.contains(.newEpoch) {
@@ -90,6 +106,36 @@ package final class RedisNode: Sendable {
     /// The other nodes whose beats are there.
     package var living: [UInt64] { state.withLock { $0.watch.living } }
 
+    /// Whether none of this node's probes has come back for three seconds, while another node's have.
+    package var isBlind: Bool {
+        let since = events.figures.sinceProbe ?? (ContinuousClock.now - started)
+        return since >= Self.blindAfter && state.withLock { $0.othersSee }
+    }
+
+    /// Facts that all nodes that beat tell of themselves.
+    package func records() async throws(RedisFailure) -> [NodeRecord] {
+        let replies = try await asker.run { greeting in
+            [
+                RedisCommand("HGETALL", texts: [greeting.keys.base + "facts"]), RedisCommand("HKEYS", texts: [greeting.keys.beats]),
+                RedisCommand("ZRANGE", texts: [greeting.keys.lastBeats, "0", "-1", "WITHSCORES"]), RedisCommand("TIME"),
+            ]
+        }
+        func pairs(_ reply: RedisReply) -> [UInt64: RedisReply] {
+            let words = reply.array ?? []
+            return stride(from: 0, to: words.count - 1, by: 2).reduce(into: [:]) { pairs, place in
+                if let node = words[place].text.flatMap(UInt64.init) { pairs[node] = words[place + 1] }
+            }
+        }
+        let (facts, beats, time) = (pairs(replies[0]), pairs(replies[2]), replies[3].array ?? [])
+        guard time.count == 2, let seconds = time[0].integer, let microseconds = time[1].integer, let living = replies[1].array else {
+            throw .notRedis("a question about nodes is answered in another shape")
+        }
+        return living.compactMap { $0.text.flatMap(UInt64.init) }.sorted().map { node in
+            let beat = beats[node]?.text.flatMap { Double($0) }.map { seconds * 1_000 + microseconds / 1_000 - Int64($0) }
+            return NodeRecord(node: node, facts: facts[node]?.bytes ?? [], sinceBeat: beat)
+        }
+    }
+
     /// Connects and beats for the first time.
     /// - Throws: why Redis cannot be the backplane, or does not answer.
     package func start() async throws(RedisFailure) {
@@ -111,12 +157,16 @@ package final class RedisNode: Sendable {
 
     /// Beats, looks at the other nodes, and tells of members whose time has come, until `close` or until this node is declared dead.
     package func run() async {
-        var beatAt = ContinuousClock.now + Self.beatEvery
+        var (beatAt, probeAt) = (ContinuousClock.now + Self.beatEvery, ContinuousClock.now)
         while !state.withLock({ $0.isClosed || $0.isDeclaredDead }) {
             do { try await Task.sleep(for: Self.beatEvery / 2) } catch { return }
             events.tick()
             members.flush()
             quotas.tick()
+            if ContinuousClock.now >= probeAt {
+                probeAt = max(probeAt + Self.probeEvery, .now)
+                events.sendProbe()
+            }
             do throws(RedisFailure) {
                 if ContinuousClock.now >= beatAt {
                     beatAt = max(beatAt + Self.beatEvery, .now)
@@ -137,18 +187,31 @@ package final class RedisNode: Sendable {
         await asker.close()
     }
 
+    private static func milliseconds(_ duration: Duration) -> Int64 {
+        let (seconds, attoseconds) = duration.components
+        return seconds * 1_000 + attoseconds / 1_000_000_000_000_000
+    }
+
     private func call(_ script: RedisScript, _ words: [String] = []) async throws(RedisFailure) -> RedisReply {
+        try await call(script, words.map { Array($0.utf8) })
+    }
+
+    private func call(_ script: RedisScript, _ words: [[UInt8]]) async throws(RedisFailure) -> RedisReply {
         try await writer.run { greeting in
-            let keys = [greeting.keys.epochKey, greeting.keys.nodes, greeting.keys.base, greeting.keys.events]
-            return [script.call(keys: keys, greeting.credentials + words.map { Array($0.utf8) })]
+            let keys = [
+                greeting.keys.epochKey, greeting.keys.nodes, greeting.keys.base, greeting.keys.events, greeting.keys.databaseKey,
+            ]
+            return [script.call(keys: keys, greeting.credentials + words)]
         }[0]
     }
 
     private func beat() async throws(RedisFailure) {
         let began = ContinuousClock.now
-        let reply = try await call(MemberScripts.beat)
+        let probe = events.figures.sinceProbe.map { "\(Self.milliseconds($0))" } ?? ""
+        let words = [Array(database.utf8), facts(), Array(probe.utf8), Array("\(Self.milliseconds(Self.blindAfter))".utf8)]
+        let reply = try await call(MemberScripts.beat, words)
         let isLate = ContinuousClock.now - began > .seconds(1)
-        guard let parts = reply.array, parts.count == 3, let words = parts[0].array, let sweeping = parts[2].array else {
+        guard let parts = reply.array, parts.count == 4, let words = parts[0].array, let sweeping = parts[2].array else {
             throw .notRedis("a beat answers in another shape")
         }
         var beats: [UInt64: Int64] = [:]
@@ -159,6 +222,7 @@ package final class RedisNode: Sendable {
             state.beatAt = began
             state.figures.beats += 1
             state.lingering = Int(clamping: parts[1].integer ?? 0)
+            state.othersSee = parts[3].integer ?? 0 > 0
             if isLate { state.watch.reset() }
             return state.watch.look(beats, me: node)
         }
@@ -183,12 +247,22 @@ package final class RedisNode: Sendable {
         let isDead = state.withLock { state in
             state.watch.reset()
             state.figures.missedBeats += 1
+            state.othersSee = false
             guard case .refused(ScriptRefusal.dead, _) = failure, !state.isDeclaredDead else { return false }
             state.isDeclaredDead = true
             return true
         }
         if isDead { onDeath() }
     }
+}
+
+/// Facts that a node tells the others of itself.
+package struct NodeRecord: Sendable, Equatable {
+    package let node: UInt64
+    /// As the node wrote it; empty: it has told nothing yet.
+    package let facts: [UInt8]
+    /// Milliseconds since its last beat by Redis' clock; nil: unknown.
+    package let sinceBeat: Int64?
 }
 
 /// Counters of one node at one Redis since the start.
@@ -201,4 +275,7 @@ package struct NodeFigures: Sendable, Equatable {
     package var others = 0
     /// Connections made for writing.
     package var connections = 0
+
+    /// All zero.
+    package init() {}
 }

@@ -1,5 +1,5 @@
 internal import HubChannels
-internal import HubConfiguration
+package import HubConfiguration
 internal import HubCore
 internal import HubScaleOut
 internal import HubStorage
@@ -13,18 +13,11 @@ extension Server {
         _ configuration: Configuration, directory: AppDirectory, tag: (UInt64, UInt64), ports: EnginePorts, store: any HubStore,
         webhooks: WebhookService?, time: any TimeSource, logger: Logger
     ) throws(ServerError) -> Nodes? {
-        guard case .redis(let url) = configuration.backplane.value else { return nil }
-        guard case .postgres = configuration.store.value else {
-            throw ServerError(
-                .badConfiguration, "backplane: redis:// needs store: postgres://, which all nodes share; a file belongs to one of them")
-        }
-        let address: RedisAddress
-        do throws(RedisAddress.Mistake) { address = try RedisAddress(url) } catch {
-            throw ServerError(.badConfiguration, "backplane: \(error.sentence)")
-        }
+        guard let address = try redis(configuration) else { return nil }
         let delivery = NodeDelivery(tag: tag, ports: ports, apps: directory, store: store, time: time) {
             PartitionSet(store.ownedPartitions)
         }
+        let cluster = Guarded<ClusterService?>(nil)
         let exchange = NodeExchange(
             directory: directory, process: ProcessTag(random: tag.0, tag.1), loopCount: ports.count, delivery: delivery
         ) {
@@ -34,7 +27,9 @@ extension Server {
         } report: {
             webhooks?.report($0)
         }
-        let backplane = RedisBackplane(address) { [weak exchange] shard, news, position in
+        let backplane = RedisBackplane(address, database: store.database?.identity ?? "") {
+            cluster.withLock { $0 }.map { JSONValue.object($0.facts).serialized() } ?? []
+        } take: { [weak exchange] shard, news, position in
             exchange?.take(shard, news, position)
         } answer: { [weak exchange] answers in
             exchange?.take(answers)
@@ -43,18 +38,72 @@ extension Server {
             for loop in 0..<ports.count { ports.post(.drain(count: .max), to: loop) }
         }
         exchange.connect(backplane)
-        return Nodes(exchange: exchange, delivery: delivery, backplane: backplane)
+        let name = (0..<address.shardCount).map(address.name(of:)).joined(separator: ", ")
+        return Nodes(exchange: exchange, delivery: delivery, backplane: backplane, cluster: cluster, name: name)
     }
+
+    /// Where the backplane is; nil for a single node.
+    /// - Throws: `badConfiguration` for an address that is none, and for a store that nodes cannot share.
+    static func redis(_ configuration: Configuration) throws(ServerError) -> RedisAddress? {
+        guard case .redis(let url) = configuration.backplane.value else { return nil }
+        guard case .postgres = configuration.store.value else {
+            throw ServerError(
+                .badConfiguration, "backplane: redis:// needs store: postgres://, which all nodes share; a file belongs to one of them")
+        }
+        do throws(RedisAddress.Mistake) { return try RedisAddress(url) } catch {
+            throw ServerError(.badConfiguration, "backplane: \(error.sentence)")
+        }
+    }
+
+    /// Asks the servers of the backplane, and logs warnings. Comes before the store is opened: a node that cannot join takes no partitions.
+    /// - Throws: `badConfiguration` for what only another setting can help, `failed` for a server that does not answer.
+    static func askBackplane(_ configuration: Configuration, logger: Logger) async throws(ServerError) {
+        guard let address = try redis(configuration), case .postgres(let store) = configuration.store.value else { return }
+        let database: String?
+        do throws(StorageError) {
+            database = try await PostgresCheck.ask(store) { SystemTime().wallMilliseconds }.database.identity
+        } catch {
+            throw self.error(error)
+        }
+        for shard in 0..<address.shardCount {
+            let name = address.name(of: shard)
+            do throws(RedisFailure) {
+                let answer = try await RedisCheck.ask(address, shard: shard, database: database) { SystemTime().wallMilliseconds }
+                for warning in answer.warnings { logger.warning("backplane (\(name)): \(warning)") }
+            } catch {
+                throw self.error(error, name)
+            }
+        }
+    }
+
+    private static func error(_ failure: RedisFailure, _ name: String) -> ServerError {
+        ServerError(failure.isMistake ? .badConfiguration : .failed, "backplane (\(name)): \(failure.sentence)")
+    }
+
+    /// Finds mistakes of the backplane's setting without asking it: `tandem check`.
+    package static func checkBackplane(_ configuration: Configuration) throws(ServerError) { _ = try redis(configuration) }
 
     /// This node's part in a hub of several.
     struct Nodes: Sendable {
         let exchange: NodeExchange
         let delivery: NodeDelivery
         let backplane: RedisBackplane
+        let cluster: Guarded<ClusterService?>
+        /// The servers as messages name them.
+        let name: String
 
-        /// - Throws: why Redis cannot be the backplane, or does not answer.
+        /// Connects. Every server was asked before.
         func start() async throws(ServerError) {
-            do throws(RedisFailure) { try await backplane.start() } catch { throw ServerError(.failed, "backplane: \(error.sentence)") }
+            do throws(RedisFailure) { try await backplane.start() } catch { throw Server.error(error, name) }
+        }
+
+        /// Why new clients should go to another node; nil: they need not.
+        var refusal: String? { backplane.refusal }
+
+        /// Names the service that tells of this node. Call once, before the start.
+        func connect(_ service: ClusterService) {
+            service.connect(backplane)
+            cluster.withLock { $0 = service }
         }
 
         func run() async {

@@ -81,14 +81,18 @@ extension Server {
                 let lock = try StoreLock(store: path)
                 return (try SQLiteStore(path: path, time: time, onUnreadableRow: note), lock)
             case .postgres(let address):
-                return (
-                    try await PostgresStore(
-                        address: address, time: time, isAlone: configuration.backplane.value == .local, onUnreadableRow: note), nil
-                )
+                let store = try await PostgresStore(
+                    address: address, time: time, isAlone: configuration.backplane.value == .local, onUnreadableRow: note)
+                if let warning = store.database?.clockWarning { logger.warning("\(warning)") }
+                return (store, nil)
             }
         } catch {
-            throw ServerError(error.code == .inUse ? .badConfiguration : .failed, "\(error)")
+            throw self.error(error)
         }
+    }
+
+    static func error(_ failure: StorageError) -> ServerError {
+        ServerError([.inUse, .otherPartitions].contains(failure.code) ? .badConfiguration : .failed, "\(failure)")
     }
 }
 

@@ -67,6 +67,7 @@ package final class Server: Sendable {
         let gateway = try Self.gateway(configuration, time: time, logger: logger, reports: pushReports)
         // Bound before the store is opened: if another hub owns the port, the due pushes are that hub's, too.
         let socket = try Self.listeningSocket(configuration)
+        try await Self.askBackplane(configuration, logger: logger)
         let (store, storeLock) = try await Self.store(configuration, time: time, logger: logger)
         let tokenAge = TokenAge(staleAfter: configuration.push.staleAfter)
         let outbox = Outbox(
@@ -126,16 +127,21 @@ package final class Server: Sendable {
                 directory: store, store: store, delivery: delivery, pushes: pushes, answers: answers, time: time,
                 definitions: { delivery.currentDefinitions },
                 defaultEnvironment: configuration.push.apnsSandboxByDefault ? .sandbox : .production, tokenAge: tokenAge)
+            let cluster = ClusterService(
+                address: "\(configuration.listen.host.value):\(socket.port)", directory: directory, delivery: delivery, store: store,
+                time: time)
+            nodes?.connect(cluster)
             let operators = OperatorAPI(
-                credential: configuration.operatorCredential.map { ($0.key, $0.secret) }, apps: apps, time: time)
+                credential: configuration.operatorCredential.map { ($0.key, $0.secret) }, apps: apps, cluster: cluster, time: time)
             let accepted = Acceptor.Counts()
             let collector = MetricsCollector(
                 ports: ports, accepted: accepted, delivery: delivery, outbox: outbox, gateway: gateway, pushReports: pushReports,
-                store: store,
-                webhooks: webhooks)
+                store: store, webhooks: webhooks, backplane: nodes?.backplane)
             let metrics = MetricsResource(access: configuration.metricsAccess, read: collector.read)
             let readiness = Readiness(
-                refusal: { isDraining.isSet ? Readiness.shuttingDown : StoreProbe.refusal(store.health) }, isClosing: { isClosing.isSet })
+                refusal: {
+                    isDraining.isSet ? Readiness.shuttingDown : nodes?.refusal ?? StoreProbe.refusal(store.health)
+                }, isClosing: { isClosing.isSet })
             try loops.start { loop in
                 let engineOfLoop = LoopBridge(
                     loop: loop, ports: ports, report: { delivery.report($0, loop: loop.index) }, facts: { webhooks?.report($0) },
@@ -185,10 +191,10 @@ package final class Server: Sendable {
             self.apps = apps
             self.webhooks = webhooks
             self.nodes = nodes
-        } catch let error as ServerError {
-            throw error
         } catch {
-            throw ServerError(.failed, "\(error)")
+            // Otherwise its threads would go on while the process ends, and others would wait for what it owns.
+            try? await store.close()
+            throw (error as? ServerError) ?? ServerError(.failed, "\(error)")
         }
         let retention = Retention(store: store, directory: store, clock: ages, logger: logger)
         retentionTask = Task { await retention.run() }

@@ -9,6 +9,8 @@ package protocol HubStore: PeopleStore, DeliveryStore, WebhookStore, AppStore {
     var health: StoreHealth { get }
     /// Counters of the work with PostgreSQL, for metrics; nil for another store.
     var postgres: PostgresFigures? { get }
+    /// Facts of the database that nodes share; nil for another store.
+    var database: DatabaseFacts? { get }
     /// Whether this process owns the partition. A store of one process owns all.
     func owns(_ partition: Int32) -> Bool
     /// Partitions that this process owns, as was confirmed lately. A store of one process owns all.
@@ -32,4 +34,5 @@ extension HubStore {
     package var ownedPartitions: Set<Int32> { Set(0..<Partition.count) }
     package var processNumber: Int64 { 0 }
     package var postgres: PostgresFigures? { nil }
+    package var database: DatabaseFacts? { nil }
 }

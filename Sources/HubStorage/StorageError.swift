@@ -20,6 +20,8 @@ package struct StorageError: Error, Equatable, CustomStringConvertible {
         package static let locked = Code(rawValue: "locked")
         /// Another Tandem process has locked the store (`StoreLock`).
         package static let inUse = Code(rawValue: "in_use")
+        /// The database was made with another number of partitions.
+        package static let otherPartitions = Code(rawValue: "other_partitions")
         /// The target of a copy has rows.
         package static let notEmpty = Code(rawValue: "not_empty")
         /// The write queue is full. Nothing of this call was written; the caller may repeat it.

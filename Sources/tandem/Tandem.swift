@@ -9,7 +9,8 @@ struct Tandem: AsyncParsableCommand {
         commandName: "tandem",
         abstract: "A Pusher-compatible real-time hub that tells each participant once: over the socket or by push.",
         subcommands: [
-            Serve.self, Check.self, Publish.self, API.self, Trace.self, Devices.self, DeadLetters.self, Apps.self, Store.self, Auth.self,
+            Serve.self, Check.self, Publish.self, API.self, Trace.self, Devices.self, DeadLetters.self, Apps.self, Cluster.self, Store.self,
+            Auth.self,
         ])
 
     /// Prints one error in the form that scripts expect, and returns its exit code.

@@ -29,6 +29,15 @@ final class TestRedis: @unchecked Sendable {
     /// A connection's way to this server.
     func locator() throws -> RedisLocator { RedisLocator(try address()) }
 
+    /// Sends a command as another program would.
+    func run(_ name: StaticString, _ words: [String]) async throws -> RedisReply {
+        let address = try address()
+        let link = RedisLink(name: "test", locate: { _ in (address.hosts[0], address) }, greet: { _ in })
+        let reply = try await link.run { _ in [RedisCommand(name, texts: words)] }[0]
+        await link.close()
+        return reply
+    }
+
     /// Starts the server, empty.
     func start() throws {
         let process = Process()

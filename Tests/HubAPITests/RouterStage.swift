@@ -38,7 +38,7 @@ final class RouterStage {
         let delivery = delivery
         events = hub.events
         schedule = StoringSchedule(store: hub.events.store)
-        let operators = OperatorAPI(credential: nil, apps: NoApps(), time: clock)
+        let operators = OperatorAPI(credential: nil, apps: NoApps(), cluster: NoCluster(), time: clock)
         router = Router(
             engine: engine, delivery: delivery, schedule: schedule,
             answers: AnswerBook(time: clock) { try delivery.recall(app: $0, key: $1, since: $2) }, survey: survey,
@@ -245,4 +245,8 @@ private struct NoApps: AppPort {
     func changeApp(id: String, settings: [AppSetting: JSONValue]) async throws -> AppListing { throw Self.refusal }
     func rotateKey(app id: String, keptMilliseconds: Int64) async throws -> (app: AppListing, secret: String) { throw Self.refusal }
     func removeApp(id: String) async throws -> (connections: Int, remains: AppRemains) { throw Self.refusal }
+}
+
+private struct NoCluster: ClusterPort {
+    func nodes() async -> (nodes: [NodeListing], isComplete: Bool) { ([], true) }
 }

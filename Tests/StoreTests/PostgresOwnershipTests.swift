@@ -1,3 +1,4 @@
+import Foundation
 import HubDelivery
 import HubTesting
 import StoreTesting
@@ -19,6 +20,31 @@ import Testing
             // A successor takes what was given back without a wait.
             let next = try await PostgresStore(address: address, time: TestClock())
             try await next.close()
+        }
+    }
+
+    @Test("a database with other partitions is refused, by the start and by the check")
+    func otherPartitions() async throws {
+        try await TestDatabase.direct?.withTurn { address in
+            let clock = TestClock()
+            let first = try await PostgresStore(address: address, time: clock)
+            try await first.close()
+            #expect(first.database?.identity?.isEmpty == false)
+            _ = try TestDatabase.run(["DELETE FROM tandem.lease WHERE partition >= 32"], at: address)
+            let error = await #expect(throws: StorageError.self) { _ = try await PostgresStore(address: address, time: clock) }
+            #expect(error?.code == .otherPartitions && error?.message.contains("32 partitions and this Tandem has 64") == true)
+            let asked = await #expect(throws: StorageError.self) { _ = try await PostgresCheck.ask(address) { clock.wallMilliseconds } }
+            #expect(asked == error)
+        }
+    }
+
+    @Test("a clock that differs by minutes from the server's is warned of")
+    func clocks() async throws {
+        try await TestDatabase.direct?.withTurn { address in
+            for (ahead, isWarned) in [(0, false), (200_000, true), (-200_000, true)] as [(Int64, Bool)] {
+                let answer = try await PostgresCheck.ask(address) { Int64(Date().timeIntervalSince1970 * 1000) + ahead }
+                #expect(answer.warnings.contains { $0.contains("that of PostgreSQL") } == isWarned, "\(ahead): \(answer.warnings)")
+            }
         }
     }
 

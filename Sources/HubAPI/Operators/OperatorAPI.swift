@@ -9,12 +9,14 @@ package struct OperatorAPI: Sendable {
 
     private let credential: (key: String, secret: HMACKey)?
     private let apps: AppsResource
+    private let cluster: ClusterResource
     private let time: any TimeSource
 
     /// - Parameter credential: the operator's key and secret; nil: all requests are refused.
-    package init(credential: (key: String, secret: String)?, apps: any AppPort, time: any TimeSource) {
+    package init(credential: (key: String, secret: String)?, apps: any AppPort, cluster: any ClusterPort, time: any TimeSource) {
         self.credential = credential.map { ($0.key, HMACKey($0.secret)) }
         self.apps = AppsResource(apps: apps)
+        self.cluster = ClusterResource(cluster: cluster)
         self.time = time
     }
 
@@ -30,10 +32,12 @@ package struct OperatorAPI: Sendable {
         } catch {
             return .error(401, error.message)
         }
-        let apps = apps
+        let (apps, cluster) = (apps, cluster)
         Task {
             do {
-                later(try await apps.respond(to: request, Array(path.dropFirst())) ?? .nothing(at: request))
+                let path = Array(path.dropFirst())
+                if let response = try await apps.respond(to: request, path) { return later(response) }
+                later(try await cluster.respond(to: request, path) ?? .nothing(at: request))
             } catch let refusal as AppRefusal {
                 later(.error(refusal.status, refusal.sentence))
             } catch {

@@ -1,3 +1,4 @@
+internal import HubCore
 package import HubYAML
 
 /// All channel definitions of a server, read and checked together. A reload makes a new set.
@@ -5,14 +6,17 @@ package struct DefinitionSet: Sendable, Equatable {
     private let byName: [String: ChannelDefinition]
     /// Definitions with the most particular pattern first, which decides if two match.
     private let ordered: [ChannelDefinition]
+    /// Differs where names or texts of the files differ, on every machine in the same way. Nobody is kept from making an equal one.
+    package let fingerprint: UInt64
 
     /// A set without definitions: every channel is an ordinary one.
-    package static let empty = DefinitionSet(definitions: [])
+    package static let empty = DefinitionSet(definitions: [], fingerprint: 0)
 
     /// Names of all definitions, sorted.
     package var names: [String] { byName.keys.sorted() }
 
-    private init(definitions: [ChannelDefinition]) {
+    private init(definitions: [ChannelDefinition], fingerprint: UInt64) {
+        self.fingerprint = fingerprint
         byName = Dictionary(definitions.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
         ordered = definitions.sorted { ($1.pattern.literalCount, $0.name) < ($0.pattern.literalCount, $1.name) }
     }
@@ -49,7 +53,9 @@ package struct DefinitionSet: Sendable, Equatable {
             }
         }
         guard mistakes.isEmpty else { throw YAMLError(mistakes) }
-        return DefinitionSet(definitions: definitions)
+        // Folders differ between machines.
+        let texts = files.map { "\($0.file.split(separator: "/").last ?? "")\0\($0.text)\0" }
+        return DefinitionSet(definitions: definitions, fingerprint: Partition.stableHash(texts.sorted().joined()))
     }
 
     /// Names of the definitions that only one set has or that differ, sorted.

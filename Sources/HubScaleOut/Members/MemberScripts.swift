@@ -9,6 +9,7 @@
 /// - `counts:APP CHANNEL`, a hash, has the subscribers of each node;
 /// - `channels:APP`, a hash, has the subscribers of each channel that has some;
 /// - `connections:APP`, a hash, has the connections of each node;
+/// - `facts`, a hash, has what each node tells of itself, and `probes` when its last probe came back, in milliseconds of Redis' clock;
 /// - `members-of:NODE`, `channels-of:NODE` and `apps-of:NODE`, sets, name everything that goes with the node.
 enum MemberScripts {
     /// Seconds of a new memory in which nodes may still tell of the end of what an earlier one had.
@@ -194,13 +195,32 @@ enum MemberScripts {
             return settle(tonumber(ARGV[4]))
             """)
 
-    /// The node's sign of life. Answers nodes and their beats in turn, and the number of members and counts that wait.
+    /// The node's sign of life. KEYS: …, database. ARGV: …, and each may be empty but the last:
+    /// - identity of the database;
+    /// - facts of the node;
+    /// - milliseconds since its last probe;
+    /// - milliseconds for which a probe counts.
+    ///
+    /// Answers a list:
+    /// - nodes and their beats in turn;
+    /// - the number of members and counts that wait;
+    /// - dead nodes that are not swept;
+    /// - the number of other nodes whose last probe counts.
     static let beat = RedisScript(
         ScaleOutScripts.fence + functions + """
+            if ARGV[4] ~= '' and (redis.call('GET', KEYS[5]) or ARGV[4]) == ARGV[4] then
+              redis.call('SET', KEYS[5], ARGV[4], 'PX', \(ScaleOutScripts.databaseMilliseconds))
+            end
             redis.call('HINCRBY', base .. 'beats', ARGV[2], 1)
             redis.call('ZADD', base .. 'last-beats', now(), ARGV[2])
             local waiting = redis.call('ZCARD', base .. 'leaving') + redis.call('ZCARD', base .. 'counting')
-            return {redis.call('HGETALL', base .. 'beats'), waiting, redis.call('SMEMBERS', base .. 'sweeping')}
+            if ARGV[5] ~= '' then redis.call('HSET', base .. 'facts', ARGV[2], ARGV[5]) end
+            if ARGV[6] ~= '' then redis.call('HSET', base .. 'probes', ARGV[2], string.format('%.0f', now() - tonumber(ARGV[6]))) end
+            local probes, seen = redis.call('HGETALL', base .. 'probes'), 0
+            for place = 1, #probes, 2 do
+              if probes[place] ~= ARGV[2] and now() - tonumber(probes[place + 1]) < tonumber(ARGV[7]) then seen = seen + 1 end
+            end
+            return {redis.call('HGETALL', base .. 'beats'), waiting, redis.call('SMEMBERS', base .. 'sweeping'), seen}
             """)
 
     /// Declares a node dead: from here on its scripts are refused. ARGV: …, the dead one, its beat as it was seen.
@@ -209,6 +229,8 @@ enum MemberScripts {
             if redis.call('HGET', base .. 'beats', ARGV[4]) ~= ARGV[5] then return 0 end
             redis.call('HDEL', KEYS[2], ARGV[4])
             redis.call('HDEL', base .. 'beats', ARGV[4])
+            redis.call('HDEL', base .. 'facts', ARGV[4])
+            redis.call('HDEL', base .. 'probes', ARGV[4])
             redis.call('ZADD', base .. 'dead', now(), ARGV[4])
             redis.call('ZREMRANGEBYSCORE', base .. 'dead', '-inf', now() - 86400000)
             redis.call('SADD', base .. 'sweeping', ARGV[4])

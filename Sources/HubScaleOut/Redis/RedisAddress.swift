@@ -3,7 +3,7 @@
 /// Several hosts are several Redis servers, among which apps are spread. With `sentinel` they are sentinels that know the one server.
 package struct RedisAddress: Sendable, Equatable {
     /// A server's place in the network.
-    package struct Host: Sendable, Equatable, Hashable {
+    package struct Host: Sendable, Equatable, Hashable, CustomStringConvertible {
         /// Name or address, without brackets.
         package var name: String
         package var port: UInt16
@@ -12,6 +12,8 @@ package struct RedisAddress: Sendable, Equatable {
             self.name = name
             self.port = port
         }
+
+        package var description: String { "\(name.contains(":") ? "[\(name)]" : name):\(port)" }
     }
 
     /// Reason why a text is no address, as the end of an error message.
@@ -35,6 +37,11 @@ package struct RedisAddress: Sendable, Equatable {
 
     /// Servers among which apps are spread.
     package var shardCount: Int { sentinel == nil ? hosts.count : 1 }
+
+    /// A server as messages name it, without the login.
+    package func name(of shard: Int) -> String {
+        sentinel.map { "\($0) of the sentinels \(hosts.map(\.description).joined(separator: ", "))" } ?? hosts[shard].description
+    }
 
     package static let standardPort: UInt16 = 6379
     package static let sentinelPort: UInt16 = 26379

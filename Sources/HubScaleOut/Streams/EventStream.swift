@@ -27,6 +27,8 @@ package final class EventStream: Sendable {
         /// Cuts the connection that reads.
         var cut: (@Sendable () -> Void)?
         var lastReadAt: ContinuousClock.Instant?
+        /// The last probe that came back: when, and how long it took.
+        var probe: (at: ContinuousClock.Instant, took: Duration)?
         var figures = StreamFigures()
     }
 
@@ -34,6 +36,7 @@ package final class EventStream: Sendable {
     package let node: UInt64
     private let locator: RedisLocator
     private let prefix: String
+    private let database: String
     private let writer: RedisLink<NodeGreeting>
     private let state = Mutex(State())
     private let readQueue = DispatchQueue(label: "tandem.redis.read")
@@ -44,11 +47,12 @@ package final class EventStream: Sendable {
     ///   - node: unique among all runs of all nodes.
     ///   - take: gets what was read, in order, with the place up to which it goes, on the stream's own thread.
     init(
-        _ locator: RedisLocator, prefix: String, node: UInt64, writer: RedisLink<NodeGreeting>,
+        _ locator: RedisLocator, prefix: String, database: String, node: UInt64, writer: RedisLink<NodeGreeting>,
         take: @escaping @Sendable (_ news: [NodeNews], _ position: StreamID) -> Void
     ) {
         self.locator = locator
         self.prefix = prefix
+        self.database = database
         self.node = node
         self.writer = writer
         self.take = take
@@ -60,6 +64,8 @@ package final class EventStream: Sendable {
             var figures = state.figures
             figures.kept = state.sent.count
             figures.sinceRead = state.lastReadAt.map { ContinuousClock.now - $0 }
+            figures.probe = state.probe?.took
+            figures.sinceProbe = state.probe.map { ContinuousClock.now - $0.at }
             return figures
         }
     }
@@ -96,6 +102,9 @@ package final class EventStream: Sendable {
         if let refusal { return done(.failure(refusal)) }
         appendNext()
     }
+
+    /// Sends a probe on the way of all messages. Call it once a second.
+    package func sendProbe() { send(StreamProbe.payload(sentAt: nanoseconds(.now))) { _ in } }
 
     /// Fails what waited too long, tries again what was lost, and forgets what is certain. Call it every 250 ms.
     package func tick() {
@@ -249,7 +258,8 @@ package final class EventStream: Sendable {
     private func begin(
         _ connection: RedisConnection, _ known: Place?, _ deadline: ContinuousClock.Instant
     ) throws(RedisFailure) -> (place: Place, isNewEpoch: Bool) {
-        let greeting = try NodeGreeting.greet(RedisGreeter(connection, deadline), prefix: prefix, node: node, writes: false)
+        let greeting = try NodeGreeting.greet(
+            RedisGreeter(connection, deadline), prefix: prefix, database: database, node: node, writes: false)
         if let known, known.keys == greeting.keys { return (known, false) }
         if known != nil { return (Place(keys: greeting.keys, events: .zero), true) }
         let reply = try connection.run(
@@ -308,6 +318,11 @@ package final class EventStream: Sendable {
         state.withLock { $0.figures.read += 1 }
         // Its sender gave it up.
         if payload.isEmpty { return }
+        if let sentAt = StreamProbe.sentAt(payload) {
+            let took = Duration.nanoseconds(Int64(clamping: nanoseconds(now)) - Int64(clamping: sentAt))
+            if origin == node { state.withLock { $0.probe = (now, took) } }
+            return
+        }
         news.append(.message(origin: origin, Array(payload)))
     }
 
@@ -337,4 +352,10 @@ package struct StreamFigures: Sendable, Equatable {
     package var kept = 0
     /// Time since the last answer to a read; nil: none yet.
     package var sinceRead: Duration?
+    /// Time that the last probe took from the node through Redis back to it, and time since then; nil: none has come back yet.
+    package var probe: Duration?
+    package var sinceProbe: Duration?
+
+    /// All zero.
+    package init() {}
 }

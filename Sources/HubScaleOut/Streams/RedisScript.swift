@@ -27,4 +27,6 @@ package enum ScriptRefusal {
     package static let link = "TANDEMLINK"
     /// The node was declared dead, and everything of it is gone.
     package static let dead = "TANDEMDEAD"
+    /// Nodes with another database use the prefix.
+    package static let database = "TANDEMDATABASE"
 }

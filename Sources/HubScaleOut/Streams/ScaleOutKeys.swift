@@ -1,4 +1,4 @@
-/// Names of the keys in Redis. All but one contain the epoch, so that nothing of an earlier memory is taken for today's.
+/// Names of the keys in Redis. All but two contain the epoch, so that nothing of an earlier memory is taken for today's.
 struct ScaleOutKeys: Sendable, Equatable {
     let prefix: String
     /// Value of the key `epoch`: a random word, and the id of the Redis process that it was written to.
@@ -8,6 +8,9 @@ struct ScaleOutKeys: Sendable, Equatable {
 
     static func epochKey(_ prefix: String) -> String { "\(prefix):epoch" }
     var epochKey: String { Self.epochKey(prefix) }
+    /// Identity of the database that the nodes share, while some of them live.
+    static func databaseKey(_ prefix: String) -> String { "\(prefix):database" }
+    var databaseKey: String { Self.databaseKey(prefix) }
     /// Hash of the nodes: the number of each one's newest link.
     var nodes: String { key("nodes") }
     /// Nodes that were declared dead, by time.

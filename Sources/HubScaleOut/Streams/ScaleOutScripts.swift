@@ -1,7 +1,16 @@
 /// The scripts that nodes call. Redis takes nothing back of a failed script, so each looks at everything before it writes.
 enum ScaleOutScripts {
-    /// Begins with the epoch of the memory: the one that is written down, if this process of Redis wrote it.
+    /// Milliseconds for which a database is known after the last beat of its nodes.
+    static let databaseMilliseconds = 60_000
+
+    /// Begins with the database, which has to be that of the other nodes, and with the epoch of the memory: the one that is written down, if
+    /// this process of Redis wrote it.
     private static let epoch = """
+        local database = redis.call('GET', KEYS[2])
+        if database and ARGV[5] ~= '' and database ~= ARGV[5] then
+          return redis.error_reply('\(ScriptRefusal.database) another database')
+        end
+        if ARGV[5] ~= '' then redis.call('SET', KEYS[2], ARGV[5], 'PX', \(databaseMilliseconds)) end
         local value = redis.call('GET', KEYS[1])
         if not value or string.match(value, ' (.*)$') ~= ARGV[1] then
           value = ARGV[2] .. ' ' .. ARGV[1]
@@ -11,10 +20,10 @@ enum ScaleOutScripts {
 
         """
 
-    /// Epoch of the memory, and 0. KEYS: epoch. ARGV: run_id, candidate, prefix, …
+    /// Epoch of the memory, and 0. KEYS: epoch, database. ARGV: run_id, candidate, prefix, node, identity of the database or nothing.
     static let hello = RedisScript(epoch + "return {value, 0}")
 
-    /// Epoch of the memory, and the number of a node's new link. KEYS: epoch. ARGV: run_id, candidate, prefix, node.
+    /// Epoch of the memory, and the number of a node's new link. KEYS and ARGV as of `hello`.
     static let open = RedisScript(
         epoch + """
             local base = ARGV[3] .. ':' .. string.match(value, '^(.-) ') .. ':'

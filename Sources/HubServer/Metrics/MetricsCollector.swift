@@ -1,6 +1,7 @@
 internal import HubChannels
 internal import HubOutbox
 internal import HubPush
+internal import HubScaleOut
 internal import HubStorage
 internal import HubTransport
 internal import HubWebhooks
@@ -26,11 +27,14 @@ final class MetricsCollector: Sendable {
     private let pushReports: PushReports
     private let store: any HubStore
     private let webhooks: WebhookService?
+    private let backplane: RedisBackplane?
 
-    /// - Parameter webhooks: nil if no app has webhooks.
+    /// - Parameters:
+    ///   - webhooks: nil if no app has webhooks.
+    ///   - backplane: nil for a single node.
     init(
         ports: EnginePorts, accepted: Acceptor.Counts, delivery: DeliveryService, outbox: Outbox, gateway: PushRouter,
-        pushReports: PushReports, store: any HubStore, webhooks: WebhookService?
+        pushReports: PushReports, store: any HubStore, webhooks: WebhookService?, backplane: RedisBackplane?
     ) {
         self.ports = ports
         self.accepted = accepted
@@ -40,6 +44,7 @@ final class MetricsCollector: Sendable {
         self.pushReports = pushReports
         self.store = store
         self.webhooks = webhooks
+        self.backplane = backplane
     }
 
     /// Hands over the whole text once, from a task of its own, after every loop has finished its present work.
@@ -67,6 +72,7 @@ final class MetricsCollector: Sendable {
         text.webhooks(await webhooks?.counters ?? WebhookCounters(), queues: await webhooks?.queues ?? [])
         text.store(store.figures)
         if let figures = store.postgres { text.postgres(figures) }
+        if let backplane { text.backplane(backplane.figures) }
         text.process(ProcessFacts.now())
         return text.text
     }

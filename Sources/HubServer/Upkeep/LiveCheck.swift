@@ -1,17 +1,20 @@
 package import HubConfiguration
 internal import HubDelivery
 internal import HubPush
+internal import HubScaleOut
 internal import HubStorage
 internal import Logging
 
-/// The answers of the push gateways about the credentials, and of a store that is a server: `tandem check --live`.
+/// The answers of the push gateways about the credentials, and of servers that keep the store and join nodes: `tandem check --live`.
 package struct LiveCheck: Sendable, Equatable {
     /// One line per gateway, environment and credential: the question, the answer, the remedy.
     package var lines: [String] = []
-    /// Lines of the store, if it is a server.
-    package var storeLines: [String] = []
-    /// Whether the store's server did not answer, or refused.
-    package var hasFailedStore = false
+    /// Lines of the store, if it is a server, and of the backplane's servers.
+    package var serverLines: [String] = []
+    /// Whether the store's or the backplane's server did not answer.
+    package var hasFailedServer = false
+    /// Whether such a server can only be used with another setting.
+    package var hasRefusedServer = false
     /// Credentials, topics or projects that a gateway refused.
     package var refused = 0
     /// Gateways that did not answer, or gave an unexpected answer.
@@ -29,18 +32,42 @@ package struct LiveCheck: Sendable, Equatable {
             throw ServerError(.badConfiguration, "\(error)")
         }
         var check = LiveCheck(await checks.run())
-        if case .postgres(let address) = configuration.store.value { await check.askStore(address, name: configuration.storeName) }
+        let redis = try Server.redis(configuration)
+        var database: String?
+        if case .postgres(let address) = configuration.store.value {
+            database = await check.askStore(address, name: configuration.storeName)
+        }
+        if let redis { await check.askBackplane(redis, database: database) }
         return check
     }
 
-    private mutating func askStore(_ address: String, name: String) async {
-        do {
-            let answer = try await PostgresCheck.ask(address)
-            storeLines = ["good: store (\(name)): \(answer.facts)"] + answer.warnings.map { "warning: store: \($0)" }
+    /// - Returns: the identity of the database, if it is known.
+    private mutating func askStore(_ address: String, name: String) async -> String? {
+        do throws(StorageError) {
+            let answer = try await PostgresCheck.ask(address) { SystemTime().wallMilliseconds }
+            serverLines += ["good: store (\(name)): \(answer.facts)"] + answer.warnings.map { "warning: store: \($0)" }
+            return answer.database.identity
         } catch {
-            storeLines = ["failed: store (\(name)): \(error)"]
-            hasFailedStore = true
+            note("store (\(name)): \(error)", isRefused: error.code == .otherPartitions)
+            return nil
         }
+    }
+
+    private mutating func askBackplane(_ address: RedisAddress, database: String?) async {
+        for shard in 0..<address.shardCount {
+            let name = "backplane (\(address.name(of: shard)))"
+            do throws(RedisFailure) {
+                let answer = try await RedisCheck.ask(address, shard: shard, database: database) { SystemTime().wallMilliseconds }
+                serverLines += ["good: \(name): \(answer.facts)"] + answer.warnings.map { "warning: \(name): \($0)" }
+            } catch {
+                note("\(name): \(error.sentence)", isRefused: error.isMistake)
+            }
+        }
+    }
+
+    private mutating func note(_ line: String, isRefused: Bool) {
+        serverLines.append("\(isRefused ? "refused" : "failed"): \(line)")
+        if isRefused { hasRefusedServer = true } else { hasFailedServer = true }
     }
 
     init(_ answers: [CredentialChecks.Answer]) {
@@ -78,7 +105,12 @@ package struct LiveCheck: Sendable, Equatable {
             return ServerError(
                 .failed, "\(failed) of \(lines.count) push gateways could not be asked: see the lines that begin with failed")
         }
-        if hasFailedStore { return ServerError(.failed, "the store could not be asked: see the line that begins with failed") }
+        if hasRefusedServer {
+            return ServerError(.badConfiguration, "the store or the backplane cannot be used: see the lines that begin with refused")
+        }
+        if hasFailedServer {
+            return ServerError(.failed, "the store or the backplane could not be asked: see the lines that begin with failed")
+        }
         return nil
     }
 }

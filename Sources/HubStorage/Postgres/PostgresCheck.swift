@@ -6,21 +6,28 @@ package enum PostgresCheck {
         package let facts: String
         /// Settings that lose what was answered, each with its remedy.
         package let warnings: [String]
+        /// As the backplane compares it.
+        package let database: DatabaseFacts
     }
 
     /// Asks the server once.
-    /// - Parameter address: as of `PostgresStore`.
-    /// - Throws: `StorageError` if the server does not answer in ten seconds, or refuses.
-    package static func ask(_ address: String) async throws(StorageError) -> Answer {
+    /// - Parameters:
+    ///   - address: as of `PostgresStore`.
+    ///   - now: milliseconds since 1970 by this machine's clock.
+    /// - Throws: `StorageError` if the server does not answer in ten seconds, or refuses, or if the database is that of another build.
+    package static func ask(_ address: String, now: @escaping @Sendable () -> Int64) async throws(StorageError) -> Answer {
         let link = PostgresLink(address: address, name: "tandem check", outage: PostgresOutage())
         do {
-            return try await link.run(within: .seconds(10)) { connection, deadline in try answer(connection, deadline) }
+            return try await link.run(within: .seconds(10)) { connection, deadline in try answer(connection, deadline, now) }
         } catch {
-            throw (error as? PostgresFailure).map(StorageError.init) ?? StorageError(.database, "PostgreSQL: \(error)")
+            throw (error as? StorageError) ?? (error as? PostgresFailure).map(StorageError.init)
+                ?? StorageError(.database, "PostgreSQL: \(error)")
         }
     }
 
-    private static func answer(_ connection: PostgresConnection, _ deadline: ContinuousClock.Instant) throws -> Answer {
+    private static func answer(
+        _ connection: PostgresConnection, _ deadline: ContinuousClock.Instant, _ now: () -> Int64
+    ) throws -> Answer {
         let tx = PostgresTransaction(connection, deadline: deadline)
         guard
             let row = try tx.query(
@@ -48,7 +55,12 @@ package enum PostgresCheck {
         if schema == nil, !row.bool("may_create") {
             warnings.append("the role may not create the schema: GRANT CREATE ON DATABASE to it, or create the schema `tandem` for it")
         }
+        if schema != nil, let problem = try PostgresMigrator.partitionProblem(tx) { throw StorageError(.otherPartitions, problem) }
+        let database = try DatabaseFacts.read(tx, now: now)
+        if let warning = database.clockWarning { warnings.append(warning) }
         let state = schema.map { "schema \($0) of \(PostgresSchema.version)" } ?? "no schema yet"
-        return Answer(facts: "PostgreSQL \(row.text("version")), \(state), commits \(row.text("commits"))", warnings: warnings)
+        return Answer(
+            facts: "PostgreSQL \(row.text("version")), \(state), commits \(row.text("commits"))", warnings: warnings,
+            database: database)
     }
 }

@@ -13,9 +13,13 @@ enum PostgresMigrator {
         let days: Set<Int32>
         /// A number that no other process has.
         let process: Int64
+        let facts: DatabaseFacts
     }
 
-    static func migrate(_ connection: PostgresConnection, _ deadline: ContinuousClock.Instant) throws -> Found {
+    /// - Parameter now: milliseconds since 1970 by this machine's clock.
+    static func migrate(
+        _ connection: PostgresConnection, _ deadline: ContinuousClock.Instant, now: () -> Int64
+    ) throws -> Found {
         guard connection.serverVersion >= serverVersionMin else {
             throw StorageError(.database, "PostgreSQL \(connection.serverVersion / 10_000) is too old for the store; use 15 or later")
         }
@@ -46,10 +50,21 @@ enum PostgresMigrator {
             for statement in statements(of: migration.sql) { tx.queue(statement) }
             try tx.query("UPDATE tandem.version SET number = $1", [.int(migration.number)])
         }
+        if let problem = try partitionProblem(tx) { throw StorageError(.otherPartitions, problem) }
         let days = try tx.query("SELECT day FROM tandem.day").map { Int32(clamping: $0.int("day")) }
         let process = try tx.query("SELECT nextval('tandem.process_number') AS number").first?.int("number") ?? 0
+        let found = try DatabaseFacts.read(tx, now: now)
         try tx.commit()
-        return Found(days: Set(days), process: process)
+        return Found(days: Set(days), process: process, facts: found)
+    }
+
+    /// Why the partitions of the database are not those of this build; nil: they are.
+    static func partitionProblem(_ tx: PostgresTransaction) throws -> String? {
+        let row = try tx.query("SELECT count(*) AS count, min(partition) AS first, max(partition) AS last FROM tandem.lease").first
+        let count = Int64(LeaseBook.partitionCount)
+        if row?.int("count") == count, row?.int("first") == 0, row?.int("last") == count - 1 { return nil }
+        return "the database was made with \(row?.int("count") ?? 0) partitions and this Tandem has \(count): nodes would disagree about "
+            + "who owns what; start the build that made it, or copy its rows into a new database with tandem store copy"
     }
 
     /// The statements of a script; a function's body stands between `$$` and may hold semicolons.

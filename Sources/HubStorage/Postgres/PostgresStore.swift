@@ -20,6 +20,8 @@ package final class PostgresStore: HubStore, Sendable {
     let process: Int64
     /// This process among those that use the database.
     let node: PostgresNode
+    /// As of the start.
+    package let database: DatabaseFacts?
     private let beats: Task<Void, Never>
     /// Pushes that this process has leased and not answered, by number.
     let leases = Mutex<Set<Int64>>([])
@@ -47,7 +49,10 @@ package final class PostgresStore: HubStore, Sendable {
         let outage = outage
         upkeep = PostgresLink(address: address, name: "tandem upkeep", outage: outage)
         do {
-            let known = try await upkeep.run(within: PostgresMigrator.durationMax) { try PostgresMigrator.migrate($0, $1) }
+            let known = try await upkeep.run(within: PostgresMigrator.durationMax) {
+                try PostgresMigrator.migrate($0, $1) { time.wallMilliseconds }
+            }
+            database = known.facts
             days.withLock { $0 = known.days }
             let process = known.process
             func link(_ name: String, alwaysTries: Bool = false, writes: Bool = false) -> PostgresLink {

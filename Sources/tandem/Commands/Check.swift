@@ -8,13 +8,15 @@ struct Check: AsyncParsableCommand {
     static let configuration = CommandConfiguration(abstract: "Validate the configuration, the channel definitions and the credentials.")
 
     @OptionGroup var options: ConfigurationOptions
-    @Flag(name: .long, help: "Also ask PostgreSQL, and the push gateways about the credentials; no device gets anything.") var live = false
+    @Flag(name: .long, help: "Also ask PostgreSQL, Redis, and the push gateways about the credentials; no device gets anything.")
+    var live = false
 
     func run() async throws {
         do {
             let configuration = try options.load(flags: ConfigurationFlags())
             let (definitions, folder) = try loadDefinitions(configuration)
             try Server.checkCredentials(configuration)
+            try Server.checkBackplane(configuration)
             let certificate = try Server.checkCertificate(configuration)
             print("configuration: good (\(configuration.apps.count) app\(configuration.apps.count == 1 ? "" : "s"))")
             print(
@@ -35,7 +37,7 @@ struct Check: AsyncParsableCommand {
     private func ask(_ configuration: Configuration) async throws(ServerError) {
         let check = try await LiveCheck.run(configuration)
         if check.lines.isEmpty { print("push: no gateway is configured, so there is none to ask") }
-        for line in check.lines + check.storeLines { print(line) }
+        for line in check.lines + check.serverLines { print(line) }
         if let error = check.error { throw error }
     }
 }

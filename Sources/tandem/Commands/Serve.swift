@@ -23,12 +23,6 @@ struct Serve: AsyncParsableCommand {
         do throws(ServerError) {
             let flags = ConfigurationFlags(host: host, port: port, data: data, loops: loops, logLevel: logLevel)
             let configuration = try options.load(flags: flags)
-            #if !DEBUG
-            // The tests of several nodes are ahead of what is promised.
-            guard configuration.backplane.value == .local else {
-                throw ServerError(.badConfiguration, "backplane: redis:// is not in force in this version; write backplane: local")
-            }
-            #endif
             let level = Logger.Level(rawValue: configuration.logLevel.value.rawValue) ?? .info
             let failures = RepeatedFailures(time: SystemTime())
             defer { failures.flush() }

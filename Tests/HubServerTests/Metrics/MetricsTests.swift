@@ -5,6 +5,7 @@ import HubCore
 import HubDelivery
 import HubOutbox
 import HubPush
+import HubScaleOut
 import HubStorage
 import HubTesting
 import OutboxTesting
@@ -127,6 +128,35 @@ struct MetricsTests {
         #expect(sample(text, #"tandem_postgres_calls_failed_total{how="unanswered"}"#) == "3")
         #expect(sample(text, #"tandem_postgres_round_trips_total{link="writer"}"#) == "40")
         #expect(try DeliveryStage(loops: 1).test.store.postgres == nil)
+    }
+
+    @Test("the way between nodes has rows for each Redis server, and none for what is not known yet")
+    func backplane() {
+        var (node, stream) = (NodeFigures(), StreamFigures())
+        (node.beats, node.missedBeats, node.declaredDead, node.connections) = (12, 1, 2, 3)
+        (stream.read, stream.appended, stream.failed, stream.doubles, stream.gaps, stream.kept) = (50, 20, 4, 5, 6, 7)
+        (stream.sinceRead, stream.probe, stream.sinceProbe) = (.milliseconds(250), .microseconds(1_500), .milliseconds(500))
+        var text = MetricsText()
+        text.backplane(
+            BackplaneFigures(
+                isConnected: true, deaths: 1, others: 2,
+                servers: [
+                    .init(name: "a:1", node: node, stream: stream), .init(name: "b:2", node: NodeFigures(), stream: StreamFigures()),
+                ]))
+        #expect(sample(text, "tandem_backplane_connected") == "1" && sample(text, "tandem_backplane_other_nodes") == "2")
+        #expect(sample(text, "tandem_backplane_deaths_total") == "1")
+        for (name, value) in [
+            (#"beats_total{server="a:1",outcome="answered"}"#, "12"), (#"beats_total{server="a:1",outcome="missed"}"#, "1"),
+            (#"declared_dead_total{server="a:1"}"#, "2"), (#"connections_total{server="a:1"}"#, "3"),
+            (#"entries_total{server="a:1",what="read"}"#, "50"), (#"entries_total{server="a:1",what="appended"}"#, "20"),
+            (#"entries_total{server="a:1",what="failed"}"#, "4"), (#"entries_total{server="a:1",what="double"}"#, "5"),
+            (#"gaps_total{server="a:1"}"#, "6"), (#"entries_kept{server="a:1"}"#, "7"), (#"read_age_seconds{server="a:1"}"#, "0.25"),
+            (#"probe_seconds{server="a:1"}"#, "0.0015"), (#"probe_age_seconds{server="a:1"}"#, "0.5"),
+            (#"entries_total{server="b:2",what="read"}"#, "0"),
+        ] {
+            #expect(sample(text, "tandem_backplane_\(name)") == value, "\(name)")
+        }
+        #expect(!text.text.contains(#"probe_seconds{server="b:2"}"#) && !text.text.contains(#"read_age_seconds{server="b:2"}"#))
     }
 
     @Test("they are everybody's where only this machine reaches the hub, nobody's elsewhere, and the token's where there is one")

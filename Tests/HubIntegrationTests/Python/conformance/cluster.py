@@ -4,53 +4,21 @@ Needs redis-server, and a PostgreSQL that TANDEM_TEST_POSTGRES names: Tests/Stor
 """
 
 import asyncio
-import itertools
 import os
+import pathlib
 import signal
 import socket
 import subprocess
+import sys
 
 import hub
+
+sys.path.insert(1, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from balancer import Balancer  # noqa: E402
 
 NODES = int(os.environ.get("CONFORMANCE_NODES", "1"))
 # Time in which a change on one node has come to all of them.
 TRAVEL_SECONDS = 0.3
-
-
-class Balancer:
-    """Passes connections on, in turns, to the nodes that take them."""
-
-    def __init__(self, ports):
-        self._count, self._turns = len(ports), itertools.cycle(ports)
-
-    async def start(self):
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0, backlog=1024)
-        self.port = self._server.sockets[0].getsockname()[1]
-        return self
-
-    def close(self):
-        self._server.close()
-
-    async def _serve(self, reader, writer):
-        for _ in range(self._count):
-            try:
-                there = await asyncio.open_connection("127.0.0.1", next(self._turns))
-                break
-            except OSError:
-                continue
-        else:
-            return writer.transport.abort()
-        await asyncio.gather(self._carry(reader, there[1]), self._carry(there[0], writer), return_exceptions=True)
-
-    async def _carry(self, reader, writer):
-        """An end is passed on as it came: a reset, or the end of one direction."""
-        try:
-            while data := await reader.read(65_536):
-                writer.write(data)
-                await writer.drain()
-            writer.write_eof()
-        except (OSError, RuntimeError):
-            writer.transport.abort()
 
 
 class Redis:

@@ -119,9 +119,11 @@ def documented():
     page = (root / "docs/operations.md").read_text()
     text, families, samples = read()
     names = {line.split()[2] for line in text.splitlines() if line.startswith("# TYPE ")}
-    # This hub's store is SQLite, which has no row of PostgreSQL.
-    check(not any(name.startswith("tandem_postgres_") for name in names), "a row of PostgreSQL with SQLite")
-    names |= set(re.findall(r'"(tandem_postgres_[a-z_]+)"', (root / "Sources/HubServer/Metrics/MetricsText+Postgres.swift").read_text()))
+    # This hub is a single node with SQLite, which has no row of PostgreSQL or of other nodes.
+    for part in ("Postgres", "Backplane"):
+        check(not any(name.startswith(f"tandem_{part.lower()}_") for name in names), "a row of", part)
+        source = (root / f"Sources/HubServer/Metrics/MetricsText+{part}.swift").read_text()
+        names |= set(re.findall(rf'"(tandem_{part.lower()}_[a-z_]+)"', source))
     rules = re.search(r"^```yaml\n(groups:.*?)^```", page, re.DOTALL | re.MULTILINE)[1]
     table = page[page.index("| Metric |"):page.index("\nRules for alerts:")]
     described = set(re.findall(r"`((?:tandem|process)_[a-z0-9_]+)", table))

@@ -8,9 +8,9 @@ from tandem_client import *
 OPERATOR = {"key": os.environ.get("TANDEM_OPERATOR_KEY", "operator"), "secret": os.environ.get("TANDEM_OPERATOR_SECRET", "")}
 
 
-def tandem(*arguments, check_success=True, **environment):
+def tandem(*arguments, command="apps", check_success=True, **environment):
     run = subprocess.run(
-        [os.environ["TANDEM"], "apps", *arguments], capture_output=True, stdin=subprocess.DEVNULL, timeout=PATIENCE, text=True,
+        [os.environ["TANDEM"], command, *arguments], capture_output=True, stdin=subprocess.DEVNULL, timeout=PATIENCE, text=True,
         env={"PATH": os.environ["PATH"], "TANDEM_URL": HUB_URL, "TANDEM_OPERATOR_KEY": OPERATOR["key"],
              "TANDEM_OPERATOR_SECRET": OPERATOR["secret"]} | environment)
     if check_success:
@@ -71,6 +71,11 @@ def apps():
     results["wider"] = all(not isinstance(other, int) for other in others)
     listed = tandem("list").stdout
     check(app["key"] in listed and app["secret"] not in listed, listed)
+    # The first socket and three others.
+    [node] = json.loads(tandem("--json", command="cluster").stdout)["nodes"]
+    check(node["this"] and node["partition_list"] == "0-63" and node["connections"] == 4, node)
+    title, line = tandem(command="cluster").stdout.splitlines()
+    check(title.split()[:2] == ["NODE", "ADDRESS"] and HUB_URL.split("//")[1] in line and "answers" in line, title, line)
 
     # A key that is rotated out goes on for the stated time, and so do the participant tokens that it signed.
     check(call("PUT", "/sessions/monday", app, {"definition": "quiz", "join_code": "MONDAY"}).status_code == 200)
