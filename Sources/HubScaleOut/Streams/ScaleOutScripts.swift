@@ -3,8 +3,8 @@ enum ScaleOutScripts {
     /// Milliseconds for which a database is known after the last beat of its nodes.
     static let databaseMilliseconds = 60_000
 
-    /// Begins with the database, which has to be that of the other nodes, and with the epoch of the memory: the one that is written down, if
-    /// this process of Redis wrote it.
+    /// The database has to be that of the other nodes. The epoch of the memory is the one that is written down, if this process of Redis
+    /// wrote it.
     private static let epoch = """
         local database = redis.call('GET', KEYS[2])
         if database and ARGV[5] ~= '' and database ~= ARGV[5] then
