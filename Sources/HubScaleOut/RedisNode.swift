@@ -157,8 +157,19 @@ package final class RedisNode: Sendable {
 
     /// Beats, looks at the other nodes, and tells of members whose time has come, until `close` or until this node is declared dead.
     package func run() async {
-        var (beatAt, probeAt) = (ContinuousClock.now + Self.beatEvery, ContinuousClock.now)
-        while !state.withLock({ $0.isClosed || $0.isDeclaredDead }) {
+        await withTaskGroup(of: Void.self) { group in
+            group.addTask { await self.keepTime() }
+            await beatOn()
+            group.cancelAll()
+        }
+    }
+
+    private var isOver: Bool { state.withLock { $0.isClosed || $0.isDeclaredDead } }
+
+    /// Fails what waits for too long. Apart from the beats, which may wait for Redis themselves.
+    private func keepTime() async {
+        var probeAt = ContinuousClock.now
+        while !isOver {
             do { try await Task.sleep(for: Self.beatEvery / 2) } catch { return }
             events.tick()
             members.flush()
@@ -167,6 +178,13 @@ package final class RedisNode: Sendable {
                 probeAt = max(probeAt + Self.probeEvery, .now)
                 events.sendProbe()
             }
+        }
+    }
+
+    private func beatOn() async {
+        var beatAt = ContinuousClock.now + Self.beatEvery
+        while !isOver {
+            do { try await Task.sleep(for: Self.beatEvery / 2) } catch { return }
             do throws(RedisFailure) {
                 if ContinuousClock.now >= beatAt {
                     beatAt = max(beatAt + Self.beatEvery, .now)
