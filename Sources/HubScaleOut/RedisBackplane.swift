@@ -77,17 +77,22 @@ package final class RedisBackplane: Backplane {
 
     private var shards: [RedisNode] { state.withLock { $0.shards } }
 
+    /// The former run's wishes about members go over to the new one: clients may have come while there was none.
     private func begin() {
+        let former = shards
         let node = SecureRandom.bytes(8).reduce(0) { $0 << 8 | UInt64($1) }
         var shards: [RedisNode] = []
         for shard in 0..<address.shardCount {
             shards.append(
                 RedisNode(
                     RedisLocator(address, shard: shard), prefix: address.prefix, database: database, node: node,
+                    former: former.isEmpty ? nil : former[shard],
                     facts: { [facts] in shard == 0 ? facts() : [] },
                     take: { [take] news, position in take(shard, news, position) }, answer: answer,
                     onDeath: { [weak self] in self?.died(node) }))
         }
+        // Before any answer of the new run.
+        if !former.isEmpty { for shard in shards.indices { take(shard, [.newRun], .zero) } }
         state.withLock { [shards] state in (state.node, state.shards) = (node, shards) }
     }
 

@@ -48,11 +48,13 @@ package final class RedisNode: Sendable {
     /// - Parameters:
     ///   - database: identity of the database that the nodes share; empty: not compared.
     ///   - facts: what the node tells of itself with each beat; empty: nothing.
+    ///   - former: the run before this one, which is over.
     ///   - take: gets what was read, in order, with the place up to which it goes, on the stream's own thread.
     ///   - answer: gets answers about members, on another thread.
     ///   - onDeath: the other nodes have declared this one dead. Nothing of it is in Redis any more.
     package init(
-        _ locator: RedisLocator, prefix: String, database: String = "", node: UInt64, facts: @escaping @Sendable () -> [UInt8] = { [] },
+        _ locator: RedisLocator, prefix: String, database: String = "", node: UInt64, former: RedisNode? = nil,
+        facts: @escaping @Sendable () -> [UInt8] = { [] },
         take: @escaping @Sendable (_ news: [NodeNews], _ position: StreamID) -> Void,
         answer: @escaping @Sendable ([MemberAnswer]) -> Void, onDeath: @escaping @Sendable () -> Void
     ) {
@@ -68,7 +70,7 @@ package final class RedisNode: Sendable {
             greet: { greeter throws(RedisFailure) in
                 try NodeGreeting.greet(greeter, prefix: prefix, database: database, node: node, writes: false)
             })
-        let members = SharedMembers(writer, answer: answer)
+        let members = SharedMembers(writer, former: former?.members, answer: answer)
         let quotas = ConnectionQuotas(writer)
         self.asker = asker
         self.quotas = quotas

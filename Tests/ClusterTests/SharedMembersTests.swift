@@ -11,11 +11,11 @@ private final class Node: Sendable {
     private let answers: Guarded<[MemberAnswer]>
     private let death = Guarded(false)
 
-    init(_ server: TestRedis, _ node: UInt64) throws {
+    init(_ server: TestRedis, _ node: UInt64, former: Node? = nil) throws {
         let (told, answers, death) = (Guarded<[Announcement?]>([]), Guarded<[MemberAnswer]>([]), death)
         (self.told, self.answers) = (told, answers)
         redis = RedisNode(
-            try server.locator(), prefix: "test", node: node,
+            try server.locator(), prefix: "test", node: node, former: former?.redis,
             take: { news, _ in
                 told.withLock { told in
                     for news in news {
@@ -193,7 +193,8 @@ struct SharedMembersTests {
 
     @Test("a node that stands still is declared dead: its members are removed once, but for those who are elsewhere or come back")
     func dead() async throws {
-        try await with(try TestRedis(), 3, stopped: [2]) { nodes in
+        let server = try TestRedis()
+        try await with(server, 3, stopped: [2]) { nodes in
             for user in ["here", "back", "gone"] { nodes[2].join("presence-a", user) }
             nodes[0].join("presence-a", "here")
             nodes[2].subscribers("a", 7)
@@ -219,8 +220,17 @@ struct SharedMembersTests {
             try await eventually("the node knows that it is dead") { nodes[2].isDead }
             await woken.value
             nodes[2].join("presence-a", "ghost")
+            // A user who joins a run that is over is a member of the next one.
+            let reborn = try Node(server, 4, former: nodes[2])
+            nodes[2].leave("presence-a", "ghost")
+            nodes[2].join("presence-c", "between")
+            nodes[2].redis.members.list(Node.place("presence-c"), ticket: 0)
+            try await reborn.redis.start()
+            reborn.redis.members.flush()
+            try await eventually("the new run is answered") { reborn.list("presence-c") == ["between"] }
+            await reborn.redis.close()
             nodes[1].join("presence-c", "end")
-            try await eventually("the end is told again") { nodes[0].events("presence-c") == ["+end"] }
+            try await eventually("the end is told again") { nodes[0].events("presence-c") == ["+between", "+end"] }
             #expect(!nodes[0].events("presence-a").contains("+ghost"))
         }
     }

@@ -38,7 +38,7 @@ struct HomeOfNodes {
 
     mutating func heard(_ report: NodeReport, now: UInt64) {
         positions[report.shard] = report.position
-        if report.startsEpoch { rebuilding[report.shard] = now + Self.rebuildNanoseconds }
+        if report.startsEpoch { rebuilding[report.shard] = now + (report.isWhole ? 0 : Self.rebuildNanoseconds) }
     }
 
     /// Shards that are whole again.

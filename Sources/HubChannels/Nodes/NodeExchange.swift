@@ -129,7 +129,7 @@ package final class NodeExchange: Sendable {
 
     /// Hands what was read to the loops, in order. One thread for each shard.
     package func take(_ shard: Int, _ news: [NodeNews], _ position: StreamID) {
-        var startsEpoch = false
+        var (startsEpoch, isWhole) = (false, false)
         var facts: [ChannelFact] = []
         var announcements: [[Announcement]] = Array(repeating: [], count: loopCount)
         for news in news {
@@ -143,13 +143,14 @@ package final class NodeExchange: Sendable {
                 }
                 if let home = home(of: announcement) { announcements[home].append(announcement) }
                 if let fact = fact(announcement) { facts.append(fact) }
-            case .newEpoch:
-                startsEpoch = true
+            case .newEpoch, .newRun:
+                (startsEpoch, isWhole) = (true, news == .newRun)
                 for loop in announcements.indices { announcements[loop] = [] }
             }
         }
         for loop in 0..<loopCount {
-            let report = NodeReport(shard: shard, position: position, startsEpoch: startsEpoch, announcements: announcements[loop])
+            let report = NodeReport(
+                shard: shard, position: position, startsEpoch: startsEpoch, isWhole: isWhole, announcements: announcements[loop])
             post(loop, .heard(report))
         }
         if !facts.isEmpty { self.report(facts) }

@@ -8,6 +8,8 @@ package struct NodeReport: Sendable {
     package var position: StreamID
     /// The way lost its memory before this.
     package var startsEpoch: Bool
+    /// Lists can be asked for at once: the memory is whole, and only this node has to begin anew.
+    package var isWhole = false
     /// In order; places of this home alone.
     package var announcements: [Announcement]
 }

@@ -8,4 +8,6 @@ package enum NodeNews: Sendable, Equatable {
     case announcement(Announcement)
     /// The way lost its memory, or another server took over. All that was said before may be lost.
     case newEpoch
+    /// This node was declared dead and begins anew. It has not heard what was said meanwhile. The memory is whole.
+    case newRun
 }

@@ -34,6 +34,8 @@ package final class SharedMembers: Sendable {
     private struct State {
         var wishes = Wishes<Key, Value>()
         var isTravelling = false
+        /// The run after this one, which has the wishes.
+        var successor: SharedMembers?
         /// Epoch of the memory that the wishes are for.
         var epoch: String?
         /// When absences from before a lost memory are wished.
@@ -44,10 +46,18 @@ package final class SharedMembers: Sendable {
     private let link: RedisLink<NodeGreeting>
     private let answer: @Sendable ([MemberAnswer]) -> Void
 
-    /// - Parameter answer: gets answers in order, on the link's thread.
-    init(_ link: RedisLink<NodeGreeting>, answer: @escaping @Sendable ([MemberAnswer]) -> Void) {
+    /// - Parameters:
+    ///   - former: of the run before, whose wishes are this one's from now on.
+    ///   - answer: gets answers in order, on the link's thread.
+    init(_ link: RedisLink<NodeGreeting>, former: SharedMembers?, answer: @escaping @Sendable ([MemberAnswer]) -> Void) {
         self.link = link
         self.answer = answer
+        former?.state.withLock { state in
+            // Under both locks: a wish at the former one is either among these, or comes after them.
+            self.state.withLock { $0.wishes = state.wishes.inherited }
+            state.wishes = Wishes()
+            state.successor = self
+        }
     }
 
     /// The node has its first connection of the user in the place, or another info of theirs.
@@ -117,7 +127,11 @@ package final class SharedMembers: Sendable {
     }
 
     private func wish(_ key: Key, _ value: Value, isAbsence: Bool) {
-        state.withLock { $0.wishes.wish(key, value, isAbsence: isAbsence) }
+        let successor = state.withLock { state in
+            if state.successor == nil { state.wishes.wish(key, value, isAbsence: isAbsence) }
+            return state.successor
+        }
+        successor?.wish(key, value, isAbsence: isAbsence)
     }
 
     private static func call(_ key: Key, _ value: Value, isRepeated: Bool, _ greeting: NodeGreeting) -> RedisCommand {

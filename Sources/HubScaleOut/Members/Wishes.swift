@@ -31,6 +31,15 @@ struct Wishes<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     /// Keys that are known.
     var count: Int { wishes.count }
 
+    /// The same for another run of the node, of which Redis knows nothing.
+    var inherited: Wishes {
+        var all = Wishes()
+        for (key, wish) in wishes where !wish.isAbsence || wish.isNew || wish.travels {
+            all.wish(key, wish.value, isAbsence: wish.isAbsence)
+        }
+        return all
+    }
+
     /// Wishes.
     /// - Parameter isAbsence: whether nothing is left of the key once the wish is carried out.
     mutating func wish(_ key: Key, _ value: Value, isAbsence: Bool) {
