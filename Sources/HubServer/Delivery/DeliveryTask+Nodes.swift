@@ -59,7 +59,9 @@ extension DeliveryTask {
             done()
         case .presence(let app, let channel, let users, let answer):
             guard serves(app, channel) else { break }
-            if let place = takeovers.firstIndex(where: { $0.partitions.contains(app: app, channel: channel) }) {
+            if let place = takeovers.firstIndex(where: { $0.partitions.contains(app: app, channel: channel) }),
+                takeovers[place].held.count < DeliveryBook.waitingMax
+            {
                 takeovers[place].held.append(.word(word))
             } else {
                 answer(book.presence(app: app, channel: channel, users: users))

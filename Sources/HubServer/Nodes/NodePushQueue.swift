@@ -13,8 +13,19 @@ final class NodePushQueue: PushQueue {
     private let store: any DeliveryStore
     private let nodes: NodeDelivery?
     private let logger: Logger
-    /// Events whose message may not have arrived.
-    private let untold = Mutex<Set<String>>([])
+    private let state = Mutex(State())
+
+    private struct State {
+        /// Events whose message may not have arrived.
+        var untold: Set<String> = []
+        /// More events than are remembered were not told.
+        var hasOverflowed = false
+    }
+
+    /// Events that are remembered until the owners can be told. Beyond that the owners look through the store.
+    static let untoldMax = 100_000
+    /// Events of one message, which stays far below its bound.
+    private static let toldMax = 5_000
 
     /// - Parameter nodes: nil: everybody is this node's.
     init(outbox: Outbox, store: any DeliveryStore, nodes: NodeDelivery?, logger: Logger) {
@@ -35,21 +46,39 @@ final class NodePushQueue: PushQueue {
 
     /// Tells the owners once more that could not be told.
     func tick() {
-        tell(
-            untold.withLock { untold in
-                defer { untold = [] }
-                return untold
-            })
+        let waiting = state.withLock { state in
+            defer { state = State() }
+            return state
+        }
+        tell(waiting.untold)
+        if waiting.hasOverflowed, let nodes {
+            nodes.send(.pushes(events: [])) { [weak self] in if !$0 { self?.state.withLock { $0.hasOverflowed = true } } }
+        }
     }
 
     private func tell(_ events: Set<String>) {
         guard let nodes, !events.isEmpty else { return }
-        nodes.send(.pushes(events: events.sorted())) { [weak self] in if !$0 { self?.untold.withLock { $0.formUnion(events) } } }
+        let sorted = events.sorted()
+        for start in stride(from: 0, to: sorted.count, by: Self.toldMax) {
+            let part = Array(sorted[start..<min(start + Self.toldMax, sorted.count)])
+            nodes.send(.pushes(events: part)) { [weak self] in if !$0 { self?.remember(part) } }
+        }
     }
 
-    /// Another node has committed pushes of these events.
+    private func remember(_ events: [String]) {
+        state.withLock { state in
+            if state.untold.count + events.count <= Self.untoldMax {
+                state.untold.formUnion(events)
+            } else {
+                state.hasOverflowed = true
+            }
+        }
+    }
+
+    /// Another node has committed pushes of these events; of unknown ones, where there are none.
     func pick(_ events: [String]) async {
         guard let nodes else { return }
+        if events.isEmpty { await resume(nodes.ownedNow, isFirst: false) }
         for event in events {
             do {
                 let owned = nodes.ownedNow
@@ -57,7 +86,7 @@ final class NodePushQueue: PushQueue {
                 if !due.isEmpty { await outbox.enqueue(due) }
             } catch {
                 logger.error("pushes of another node could not be read; trying again", metadata: ["error": "\(error)"])
-                _ = untold.withLock { $0.insert(event) }
+                remember([event])
             }
         }
     }
