@@ -33,6 +33,15 @@ func say(_ what: String, _ text: String) {
     FileHandle.standardOutput.write(Data("\(what) \(clock.monotonicNanoseconds / 1_000_000) \(text)\n".utf8))
 }
 
+/// A channel of the partition.
+func channel(of partition: Int32) -> String {
+    var count = 0
+    while Partition.of(MemberPlace(app: "1", channel: "partition-\(count)")) != partition { count += 1 }
+    return "partition-\(count)"
+}
+
+let channels = (0..<Partition.count).map(channel)
+
 /// Commits an event to an owned partition. Its id tells who committed it under which epoch.
 func write(_ name: String, _ writer: String, _ store: PostgresStore) async {
     guard let figures = store.postgres, let (partition, epoch) = figures.owned.randomElement() else {
@@ -42,7 +51,7 @@ func write(_ name: String, _ writer: String, _ store: PostgresStore) async {
     let id = "\(figures.process):\(partition):\(epoch):\(writer)"
     let now = clock.wallMilliseconds
     let event = EventRecord(
-        id: id, app: "1", channel: "partition-\(partition)", name: name, data: "{}", policy: .critical, committedAt: now,
+        id: id, app: "1", channel: channels[Int(partition)], name: name, data: "{}", policy: .critical, committedAt: now,
         expiresAt: now + 60_000)
     do {
         let pushes = (0..<(name == "large" ? largeRows : 0)).map { place in
