@@ -1,4 +1,5 @@
 import Foundation
+import HubCore
 import HubDelivery
 import HubTesting
 import StoreTesting
@@ -64,6 +65,26 @@ import Testing
             let rest = stores
             #expect(await eventually { rest.allSatisfy { $0.node.owned.count == 32 } })
             for store in rest { try await store.close() }
+        }
+    }
+
+    @Test("an event comes into the store by the owner of its channel alone")
+    func channels() async throws {
+        try await TestDatabase.direct?.withTurn { address in
+            let one = try await PostgresStore(address: address, time: TestClock(), isAlone: false)
+            let other = try await PostgresStore(address: address, time: TestClock(), isAlone: false)
+            #expect(await eventually { one.node.owned.count == 32 && other.node.owned.count == 32 })
+            for number in 0..<20 {
+                var event = EventRecord.sample("e\(number)")
+                event.channel = "channel-\(number)"
+                let owns = one.owns(Partition.of(MemberPlace(app: event.app, channel: event.channel)))
+                let (owner, stranger) = owns ? (one, other) : (other, one)
+                let error = await #expect(throws: StorageError.self) { _ = try await stranger.commit([EventCommit(event)]) }
+                #expect(error?.code == .unavailable)
+                #expect(try await owner.commit([EventCommit(event)]).first?.sequence == 1)
+            }
+            try await one.close()
+            try await other.close()
         }
     }
 
