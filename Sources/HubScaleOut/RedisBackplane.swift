@@ -91,9 +91,9 @@ package final class RedisBackplane: Backplane {
                     take: { [take] news, position in take(shard, news, position) }, answer: answer,
                     onDeath: { [weak self] in self?.died(node) }))
         }
-        // Before any answer of the new run.
-        if !former.isEmpty { for shard in shards.indices { take(shard, [.newRun], .zero) } }
         state.withLock { [shards] state in (state.node, state.shards) = (node, shards) }
+        // Questions that follow have to go to the new run. It answers none before its start.
+        if !former.isEmpty { for shard in shards.indices { take(shard, [.newRun], .zero) } }
     }
 
     private func died(_ node: UInt64) {
