@@ -35,6 +35,8 @@ package final class ChannelEngine {
     var connections: [UInt32: Connection] = [:]
     /// Connections that wait for the other nodes' room.
     var opening: [ConnectionID: Opening] = [:]
+    /// Connections that signed in, and the success to send once the other nodes can see it.
+    var signingIn: [ConnectionID: [UInt8]] = [:]
     /// Connections that were put out of some channel and stay barred from it.
     var barredConnections: Set<ConnectionID> = []
     /// Subscriptions that wait for an answer from their channel's home.

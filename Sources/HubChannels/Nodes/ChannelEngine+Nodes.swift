@@ -66,10 +66,22 @@ extension ChannelEngine {
             for status in complete { tell(status) }
             return
         }
+        if case .admitted(let place, let user, let ticket, _) = answer, place.channel.isEmpty {
+            guard let app = apps.app(id: place.app)?.index else { return }
+            for connection in users.takeKnown(UserKey(app: app, user: user), ticket: ticket) { tellKnown(connection) }
+            return
+        }
         for (membership, refusal) in home.answered(answer, app: { apps.app(id: $0)?.index }) {
             send(.refused(membership, refusal), to: membership.connection.loop)
         }
     }
+
+    /// The connection's success follows at once where all nodes can see its user, and else their answer.
+    func awaitNodes(_ connection: ConnectionID, as key: UserKey) {
+        if users.isKnown(key, for: connection) { tellKnown(connection) }
+    }
+
+    private func tellKnown(_ connection: ConnectionID) { send(.user(.known(connection)), to: connection.loop) }
 
     func watchNodes(_ watched: [String], app: Int, by watcher: ConnectionID) {
         let keys = watched.map { UserKey(app: app, user: $0) }

@@ -70,17 +70,22 @@ extension HomeRegistry {
         nodes?.waiting.remove(key)
     }
 
-    /// Tells the way that the user signs in for the first time on this node, or out for the last time.
-    func shareUser(_ user: String, app: Int, isOnline: Bool) {
-        guard apps[app].watchlist, var nodes else { return }
+    /// Tells the way that the user has signed in on this node.
+    /// - Returns: the ticket of the answer; nil: nobody needs to know.
+    func shareUser(_ user: String, app: Int) -> UInt64? {
+        guard apps[app].watchlist, let ticket = nodes?.ticket() else { return nil }
         let place = MemberPlace(app: apps[app].id, channel: "")
-        if isOnline {
-            nodes.backplane.join(place, user: user, info: nil, membersMax: .max, ticket: nodes.ticket())
-        } else {
-            nodes.backplane.leave(place, user: user, lingerMilliseconds: 0, lingersAlways: false)
-        }
-        nodes.hasWishes = true
-        self.nodes = nodes
+        nodes?.backplane.join(place, user: user, info: nil, membersMax: .max, ticket: ticket)
+        nodes?.hasWishes = true
+        return ticket
+    }
+
+    /// Tells the way that the user's last connection on this node is gone.
+    func unshareUser(_ user: String, app: Int) {
+        guard apps[app].watchlist else { return }
+        let place = MemberPlace(app: apps[app].id, channel: "")
+        nodes?.backplane.leave(place, user: user, lingerMilliseconds: 0, lingersAlways: false)
+        nodes?.hasWishes = true
     }
 
     /// Asks the way who of the users is signed in.

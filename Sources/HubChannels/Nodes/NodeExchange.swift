@@ -185,9 +185,12 @@ package final class NodeExchange: Sendable {
     /// Hands answers about members to the loops. Any thread.
     package func take(_ answers: [MemberAnswer]) {
         for answer in answers {
-            if case .online(_, let ticket, _, _) = answer {
+            switch answer {
+            case .online(_, let ticket, _, _): post(HomeOfNodes.loop(of: ticket), .answered(answer))
+            case .admitted(let place, _, let ticket, _) where place.channel.isEmpty:
                 post(HomeOfNodes.loop(of: ticket), .answered(answer))
-            } else if let home = home(of: answer.place, user: nil) {
+            default:
+                guard let home = home(of: answer.place, user: nil) else { continue }
                 post(home, .answered(answer))
             }
         }

@@ -19,18 +19,22 @@ extension ChannelEngine {
         } catch {
             return complain(to: connection.id, error.message)
         }
+        let success = ServerEvent.signInSuccess(userData: userData)
         if let current = connection.user {
             guard ExactText(current.id) == ExactText(user.id) else {
                 return complain(to: connection.id, "The connection is signed in as another user already: open a new one")
             }
-            return send(ServerEvent.signInSuccess(userData: userData), to: connection.id)
+            if signingIn[connection.id] == nil { send(success, to: connection.id) } else { signingIn[connection.id] = success }
+            return
         }
         connection.user = user
+        // It follows once all nodes can see the user.
+        if nodes != nil { signingIn[connection.id] = success }
         reportIdentity(of: connection)
         let app = connection.app.index
         // The home first: after the success, the app may immediately end the user's connections via another loop.
         sendToHome(of: user.id, app: app, .signedIn(connection.id, app: app, user: user.id))
-        send(ServerEvent.signInSuccess(userData: userData), to: connection.id)
+        if nodes == nil { send(success, to: connection.id) }
         guard connection.app.watchlist else { return }
         if user.exceedsWatchlistLimit {
             complain(
@@ -44,6 +48,7 @@ extension ChannelEngine {
     func signOut(_ connection: Connection) {
         guard let user = connection.user else { return }
         connection.user = nil
+        signingIn[connection.id] = nil
         let app = connection.app.index
         sendToHome(of: user.id, app: app, .signedOut(connection.id, app: app, user: user.id))
         guard connection.app.watchlist else { return }
@@ -73,9 +78,12 @@ extension ChannelEngine {
         case .signedIn(let connection, let app, let user):
             let key = UserKey(app: app, user: user)
             if users.signIn(connection, as: key) { firstSignIn(of: key) }
+            if nodes != nil { awaitNodes(connection, as: key) }
         case .signedOut(let connection, let app, let user):
             let key = UserKey(app: app, user: user)
             if users.signOut(connection, as: key) { lastSignOut(of: key) }
+        case .known(let connection):
+            if let success = signingIn.removeValue(forKey: connection) { send(success, to: connection) }
         case .watch(let watched, let app, let watcher):
             if nodes != nil { return watchNodes(watched, app: app, by: watcher) }
             var (online, offline): ([String], [String]) = ([], [])
@@ -95,11 +103,12 @@ extension ChannelEngine {
     // MARK: At the user's home
 
     private func firstSignIn(of key: UserKey) {
-        if nodes != nil { home.shareUser(key.user, app: key.app, isOnline: true) } else { tellWatchers(of: key, isOnline: true) }
+        if nodes == nil { return tellWatchers(of: key, isOnline: true) }
+        users.setTicket(home.shareUser(key.user, app: key.app), of: key)
     }
 
     private func lastSignOut(of key: UserKey) {
-        if nodes != nil { home.shareUser(key.user, app: key.app, isOnline: false) } else { tellWatchers(of: key, isOnline: false) }
+        if nodes != nil { home.unshareUser(key.user, app: key.app) } else { tellWatchers(of: key, isOnline: false) }
     }
 
     func tellWatchers(of key: UserKey, isOnline: Bool) {

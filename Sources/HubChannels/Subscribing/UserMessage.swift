@@ -5,6 +5,8 @@ package enum UserMessage: Sendable {
     /// To the user's home: a connection has signed in as the user, or is gone.
     case signedIn(ConnectionID, app: Int, user: String)
     case signedOut(ConnectionID, app: Int, user: String)
+    /// From the user's home: all nodes can see that the connection is signed in.
+    case known(ConnectionID)
     /// To the home of these users: a connection subscribes to their status, or ends that.
     case watch([String], app: Int, watcher: ConnectionID)
     case unwatch([String], app: Int, watcher: ConnectionID)

@@ -24,6 +24,10 @@ struct UserRegistry {
     private final class User {
         var connections: Set<ConnectionID> = []
         var watchers: Set<ConnectionID> = []
+        /// Of the question whether all nodes can see the user; nil: they can.
+        var ticket: UInt64?
+        /// Connections that wait for its answer.
+        var newcomers: Set<ConnectionID> = []
     }
 
     private var users: [UserKey: User] = [:]
@@ -39,9 +43,29 @@ struct UserRegistry {
     /// - Returns: true for the user's last connection: the watchers must be informed.
     mutating func signOut(_ connection: ConnectionID, as key: UserKey) -> Bool {
         guard let user = users[key], user.connections.remove(connection) != nil else { return false }
+        user.newcomers.remove(connection)
         let isGone = user.connections.isEmpty
         removeIfUnused(key, user)
         return isGone
+    }
+
+    /// The user's connections wait for the answer to a question from now on.
+    mutating func setTicket(_ ticket: UInt64?, of key: UserKey) { users[key]?.ticket = ticket }
+
+    /// - Returns: whether all nodes can see the user. If not, `takeKnown` tells of the connection.
+    mutating func isKnown(_ key: UserKey, for connection: ConnectionID) -> Bool {
+        guard let user = users[key], user.ticket != nil else { return true }
+        user.newcomers.insert(connection)
+        return false
+    }
+
+    /// All nodes can see the user now.
+    /// - Returns: connections that wait for it.
+    mutating func takeKnown(_ key: UserKey, ticket: UInt64) -> Set<ConnectionID> {
+        guard let user = users[key], user.ticket == ticket else { return [] }
+        user.ticket = nil
+        defer { user.newcomers = [] }
+        return user.newcomers
     }
 
     /// - Returns: whether the user is online.

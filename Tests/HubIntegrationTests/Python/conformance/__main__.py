@@ -109,18 +109,19 @@ async def serve(suite):
 
 async def run(suite, prefixes):
     names = [name for name in suite.checks if not prefixes or name.startswith(tuple(prefixes))]
-    failed = 0
+    failed = []
 
     async def one(name):
-        nonlocal failed
         began = time.monotonic()
         error = await suite.check(name)
-        failed += error is not None
+        if error:
+            failed.append(f"FAILED {name}: {error}")
         print(f"{time.monotonic() - began:6.2f} s  {'FAILED ' if error else ''}{name}" + (f"\n          {error}" if error else ""), flush=True)
 
     await asyncio.gather(*(one(name) for name in names))
-    print(f"{len(names)} checks, {failed} failed; log: {suite.hub.log}")
-    return failed
+    # Again at the end: the last lines of a log are often all that somebody sees of it.
+    print("\n".join([f"{len(names)} checks, {len(failed)} failed; log: {suite.hub.log}", *failed]))
+    return len(failed)
 
 
 async def main():
