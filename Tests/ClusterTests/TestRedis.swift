@@ -11,7 +11,7 @@ final class TestRedis: @unchecked Sendable {
     static let isWanted = ProcessInfo.processInfo.environment["TANDEM_TEST_CLUSTER"] != nil
 
     private let settings: [String]
-    private var process: Process?
+    private var program: SpawnedProgram?
 
     init(_ settings: [String] = []) throws {
         port = try Self.freePort()
@@ -40,29 +40,26 @@ final class TestRedis: @unchecked Sendable {
 
     /// Starts the server, empty.
     func start() throws {
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-        process.arguments =
-            ["timeout", "--kill-after=5", "300", "redis-server", "--port", "\(port)", "--bind", "127.0.0.1", "--save", ""]
-            + ["--appendonly", "no", "--requirepass", "secret", "--daemonize", "no"] + settings
-        process.standardOutput = FileHandle.nullDevice
-        process.standardError = FileHandle.nullDevice
-        try process.run()
-        self.process = process
+        let program = try SpawnedProgram(
+            "timeout",
+            ["--kill-after=5", "300", "redis-server", "--port", "\(port)", "--bind", "127.0.0.1", "--save", ""]
+                + ["--appendonly", "no", "--requirepass", "secret", "--daemonize", "no"] + settings,
+            output: .nothing, errors: .nothing)
+        self.program = program
         let deadline = ContinuousClock.now + .seconds(20)
         while !Self.answers(port) {
-            guard process.isRunning, ContinuousClock.now < deadline else { throw TestFailure("redis-server does not start") }
+            guard program.isRunning, ContinuousClock.now < deadline else { throw TestFailure("redis-server does not start") }
             usleep(20_000)
         }
     }
 
     /// Ends the server at once, as a crash does.
     func end() {
-        guard let process, process.isRunning else { return }
-        for child in Self.children(of: process.processIdentifier) { kill(child, SIGKILL) }
-        process.terminate()
-        process.waitUntilExit()
-        self.process = nil
+        guard let program, program.isRunning else { return }
+        for child in Self.children(of: program.pid) { kill(child, SIGKILL) }
+        program.send(SIGTERM)
+        program.waitForEnd()
+        self.program = nil
     }
 
     /// Stops the server's process, which answers nothing but keeps its connections.
@@ -70,8 +67,8 @@ final class TestRedis: @unchecked Sendable {
     func thaw() { signal(SIGCONT) }
 
     private func signal(_ signal: CInt) {
-        guard let process else { return }
-        for child in Self.children(of: process.processIdentifier) { kill(child, signal) }
+        guard let program else { return }
+        for child in Self.children(of: program.pid) { kill(child, signal) }
     }
 
     private static func children(of process: pid_t) -> [pid_t] {

@@ -1,4 +1,5 @@
 import Foundation
+import HubTesting
 import Testing
 
 @Suite("tandem-gateways") struct ExecutableTests {
@@ -9,15 +10,13 @@ import Testing
         return FileManager.default.isExecutableFile(atPath: path) ? path : nil
     }()
 
-    private func start(_ arguments: [String]) throws -> (process: Process, output: Pipe, errors: Pipe) {
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: try #require(Self.path))
-        process.arguments = arguments
+    private func start(_ arguments: [String]) throws -> (program: SpawnedProgram, output: Pipe, errors: Pipe) {
         let (output, errors) = (Pipe(), Pipe())
-        process.standardOutput = output
-        process.standardError = errors
-        try process.run()
-        return (process, output, errors)
+        let program = try SpawnedProgram(
+            #require(Self.path), arguments, output: .descriptor(output.fileHandleForWriting),
+            errors: .descriptor(errors.fileHandleForWriting))
+        for pipe in [output, errors] { try pipe.fileHandleForWriting.close() }
+        return (program, output, errors)
     }
 
     @Test(
@@ -26,7 +25,7 @@ import Testing
     func readyAndEnd(_ signal: Int32) throws {
         let folder = FileManager.default.temporaryDirectory.path + "/tandem-gateways-\(UUID().uuidString)"
         defer { try? FileManager.default.removeItem(atPath: folder) }
-        let (process, output, _) = try start(["--data", folder])
+        let (program, output, _) = try start(["--data", folder])
         var text = ""
         while !text.hasSuffix("ready\n") {
             let part = output.fileHandleForReading.availableData
@@ -35,20 +34,17 @@ import Testing
         }
         let names = text.split(separator: "\n").map { $0.split(separator: " ").first.map(String.init) }
         #expect(names == ["apns", "sandbox", "fcm", "control", "settings", "ready"])
-        kill(process.processIdentifier, signal)
-        process.waitUntilExit()
-        #expect(process.terminationReason == .exit && process.terminationStatus == 0)
+        program.send(signal)
+        #expect(program.waitForEnd() == .init(code: 0, wasSignalled: false))
     }
 
     @Test("a wrong option is 64, a start that fails is 1 with one line", .enabled(if: path != nil))
     func exitCodes() throws {
         let usage = try start(["--apns-port", "many"])
-        usage.process.waitUntilExit()
-        #expect(usage.process.terminationStatus == 64)
+        #expect(usage.program.waitForEnd() == .init(code: 64, wasSignalled: false))
         let failed = try start(["--data", "/dev/null/x"])
         let errors = String(decoding: failed.errors.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
-        failed.process.waitUntilExit()
-        #expect(failed.process.terminationStatus == 1)
+        #expect(failed.program.waitForEnd() == .init(code: 1, wasSignalled: false))
         #expect(errors.hasPrefix("tandem-gateways: ") && errors.split(separator: "\n").count == 1)
     }
 }

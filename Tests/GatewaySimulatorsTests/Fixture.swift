@@ -3,6 +3,7 @@ import GatewaySimulators
 import HubCore
 import HubCrypto
 import HubJSON
+import HubTesting
 
 /// Simulators of a test's own, in a folder of its own that goes with them.
 final class Fixture {
@@ -103,16 +104,8 @@ final class Fixture {
 
     /// Runs the system's curl and answers what it printed, with its exit code.
     static func curl(_ arguments: [String]) throws -> (output: String, exitCode: Int32) {
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-        process.arguments = ["curl", "--silent", "--show-error", "--max-time", "10"] + arguments
-        let pipe = Pipe()
-        process.standardOutput = pipe
-        process.standardError = pipe
-        try process.run()
-        let output = pipe.fileHandleForReading.readDataToEndOfFile()
-        process.waitUntilExit()
-        return (String(decoding: output, as: UTF8.self), process.terminationStatus)
+        let (text, code) = try SpawnedProgram.output(of: "curl", ["--silent", "--show-error", "--max-time", "10"] + arguments)
+        return (text, code)
     }
 }
 

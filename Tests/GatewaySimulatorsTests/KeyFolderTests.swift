@@ -1,6 +1,7 @@
 import Foundation
 import HubCore
 import HubJSON
+import HubTesting
 import Testing
 
 @testable import GatewaySimulators
@@ -38,15 +39,9 @@ import Testing
                 "APNS_KEY_PATH", "APNS_KEY_ID", "APNS_TEAM_ID", "APNS_TOPIC", "APNS_USE_SANDBOX", "GOOGLE_APPLICATION_CREDENTIALS",
                 "TANDEM_APNS_URL", "TANDEM_APNS_SANDBOX_URL", "TANDEM_FCM_URL", "TANDEM_PUSH_CA_FILE", "TANDEM_GATEWAYS_CONTROL",
             ])
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: "/bin/sh")
         let list = names.map { "\"$\($0)\"" }.joined(separator: " ")
-        process.arguments = ["-euc", ". '\(fixture.gateways.files.environment)'; printf '%s\\n' \(list)"]
-        let pipe = Pipe()
-        process.standardOutput = pipe
-        try process.run()
-        let output = String(decoding: pipe.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
-        process.waitUntilExit()
+        let script = ". '\(fixture.gateways.files.environment)'; printf '%s\\n' \(list)"
+        let output = try SpawnedProgram.output(of: "/bin/sh", ["-euc", script]).text
         #expect(output.split(separator: "\n").map(String.init) == fixture.gateways.settings.map(\.value))
         let attributes = try FileManager.default.attributesOfItem(atPath: fixture.gateways.files.environment)
         #expect((attributes[.posixPermissions] as? Int) == 0o600)

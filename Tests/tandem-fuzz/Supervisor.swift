@@ -1,5 +1,6 @@
 import Foundation
 import HubFuzzing
+import HubTesting
 
 /// Runs targets in child processes, watches their progress and memory, and keeps what failed.
 struct Supervisor {
@@ -14,7 +15,7 @@ struct Supervisor {
     private struct Child {
         let name: String
         let count: Int
-        let process: Process
+        let program: SpawnedProgram
         let record: CaseRecord
         let path: String
         let started = Date()
@@ -35,8 +36,8 @@ struct Supervisor {
             while children.count < jobs, let next = waiting.popFirst() { children.append(try start(next.name, count: next.count)) }
             Thread.sleep(forTimeInterval: 0.05)
             for index in children.indices { watch(&children[index]) }
-            for child in children where !child.process.isRunning { isGood = try report(child) && isGood }
-            children.removeAll { !$0.process.isRunning }
+            for child in children where !child.program.isRunning { isGood = try report(child) && isGood }
+            children.removeAll { !$0.program.isRunning }
         }
         return isGood
     }
@@ -44,16 +45,14 @@ struct Supervisor {
     private func start(_ name: String, count: Int) throws -> Child {
         let path = FileManager.default.temporaryDirectory.appendingPathComponent("tandem-fuzz-\(UUID().uuidString)").path
         guard let record = CaseRecord(path: path) else { throw CocoaError(.fileWriteUnknown) }
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath()
-        process.arguments = ["--worker", path, "--target", name, "--seed", String(seed), "--count", String(count)]
-        if let replay { process.arguments? += ["--replay", replay] }
+        var arguments = ["--worker", path, "--target", name, "--seed", String(seed), "--count", String(count)]
+        if let replay { arguments += ["--replay", replay] }
         var environment = ProcessInfo.processInfo.environment
         // Dictionaries keep their order from run to run, and with it what an engine does with a program.
         environment["SWIFT_DETERMINISTIC_HASHING"] = "1"
-        process.environment = environment
-        try process.run()
-        return Child(name: name, count: count, process: process, record: record, path: path)
+        let executable = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath().path
+        let program = try SpawnedProgram(executable, arguments, environment: environment)
+        return Child(name: name, count: count, program: program, record: record, path: path)
     }
 
     private func watch(_ child: inout Child) {
@@ -62,7 +61,7 @@ struct Supervisor {
             child.checked = checked
             child.lastProgress = Date()
         }
-        let resident = Self.residentBytes(child.process.processIdentifier)
+        let resident = Self.residentBytes(child.program.pid)
         child.residentBytesPeak = max(child.residentBytesPeak, resident)
         if checked * 2 < child.count { child.residentBytesHalf = resident }
         guard child.killedFor == nil else { return }
@@ -70,7 +69,7 @@ struct Supervisor {
         if Date().timeIntervalSince(child.lastProgress) > Self.hangSeconds {
             child.killedFor = "hangs: no progress for \(Int(Self.hangSeconds)) s"
         }
-        if child.killedFor != nil { kill(child.process.processIdentifier, SIGKILL) }
+        if child.killedFor != nil { child.program.send(SIGKILL) }
     }
 
     private static func residentBytes(_ pid: Int32) -> Int {
@@ -89,12 +88,12 @@ struct Supervisor {
             child.residentBytesHalf >> 20,
             child.residentBytesPeak >> 20)
         print(child.name.padding(toLength: 15, withPad: " ", startingAt: 0) + figures)
-        let isGood = child.process.terminationReason == .exit && child.process.terminationStatus == 0 && child.killedFor == nil
-        if isGood { return true }
-        let how = child.process.terminationReason == .exit ? "exit code" : "signal"
+        let end = child.program.waitForEnd()
+        if end == .init(code: 0, wasSignalled: false), child.killedFor == nil { return true }
+        let how = end.wasSignalled ? "signal" : "exit code"
         let sentence =
             child.killedFor
-            ?? (child.record.sentence.isEmpty ? "ended with \(how) \(child.process.terminationStatus)" : child.record.sentence)
+            ?? (child.record.sentence.isEmpty ? "ended with \(how) \(end.code)" : child.record.sentence)
         try FileManager.default.createDirectory(atPath: output, withIntermediateDirectories: true)
         let file = URL(fileURLWithPath: output).appendingPathComponent("\(child.name)-\(seed)-\(child.record.checked)").path
         try Data(child.record.input).write(to: URL(fileURLWithPath: file))

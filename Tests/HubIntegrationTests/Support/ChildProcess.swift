@@ -6,8 +6,10 @@ import HubTesting
 ///
 /// Whoever starts one ends it with `end()`, whatever happens in between.
 final class ChildProcess: Sendable {
+    typealias End = SpawnedProgram.End
+
     let name: String
-    private let process: Process
+    private let program: SpawnedProgram
     private let outputFile: URL
     private let errorFile: URL
 
@@ -20,15 +22,10 @@ final class ChildProcess: Sendable {
         let files = folder.appendingPathComponent("\(name)-\(UUID().uuidString.prefix(8))")
         outputFile = files.appendingPathExtension("out")
         errorFile = files.appendingPathExtension("err")
-        process = Process()
-        process.executableURL = executable
-        process.arguments = arguments
-        process.environment = environment
-        process.currentDirectoryURL = folder
-        if let input { process.standardInput = input } else { process.standardInput = FileHandle.nullDevice }
-        process.standardOutput = try Self.file(outputFile)
-        process.standardError = try Self.file(errorFile)
-        try process.run()
+        program = try SpawnedProgram(
+            executable.path, arguments, environment: environment, folder: folder.path,
+            input: input.map { .descriptor($0.fileHandleForReading) } ?? .nothing, output: .descriptor(Self.file(outputFile)),
+            errors: .descriptor(Self.file(errorFile)))
     }
 
     private static func file(_ url: URL) throws -> FileHandle {
@@ -36,8 +33,8 @@ final class ChildProcess: Sendable {
         return try FileHandle(forWritingTo: url)
     }
 
-    var pid: Int32 { process.processIdentifier }
-    var isRunning: Bool { process.isRunning }
+    var pid: Int32 { program.pid }
+    var isRunning: Bool { program.isRunning }
     var output: String { Self.text(outputFile) }
     var errors: String { Self.text(errorFile) }
     var errorPath: String { errorFile.path }
@@ -46,27 +43,18 @@ final class ChildProcess: Sendable {
         (FileManager.default.contents(atPath: url.path)).map { String(decoding: $0, as: UTF8.self) } ?? ""
     }
 
-    func send(_ signal: Int32) {
-        if process.isRunning { kill(process.processIdentifier, signal) }
-    }
-
-    /// How it ended.
-    struct End: Equatable {
-        /// The exit code, or the signal's number when `wasSignalled`.
-        var code: Int32
-        var wasSignalled: Bool
-    }
+    func send(_ signal: Int32) { program.send(signal) }
 
     func waitForEnd(within limit: Duration = Patience.usual) async throws -> End {
-        try await eventually("\(name) to end", within: limit) { !process.isRunning }
-        return End(code: process.terminationStatus, wasSignalled: process.terminationReason == .uncaughtSignal)
+        try await eventually("\(name) to end", within: limit) { !program.isRunning }
+        return program.waitForEnd()
     }
 
     /// Ends it at once if it still runs.
     func end() async {
         send(SIGKILL)
         // Nothing outlives SIGKILL; this only collects it.
-        try? await eventually("\(name) to end", within: Patience.usual) { !process.isRunning }
+        try? await eventually("\(name) to end", within: Patience.usual) { !program.isRunning }
     }
 }
 

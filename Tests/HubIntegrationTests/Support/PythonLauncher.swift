@@ -1,5 +1,6 @@
 import Foundation
 import HubCore
+import HubTesting
 
 /// Runs scripts in `Python/`: `support/launcher.py` makes each a process that has the third-party packages loaded. Loading alone would
 /// take most scripts longer than their work. The launcher ends with the test run.
@@ -56,14 +57,11 @@ actor PythonLauncher {
     private static func launch() async throws -> FileHandle {
         // A launcher that has ended early must not end the tests with a signal.
         signal(SIGPIPE, SIG_IGN)
-        let process = Process()
         let input = Pipe()
-        process.executableURL = try await PythonEnvironment.shared.interpreter()
-        process.arguments = [Place.tests.appendingPathComponent("Python/support/launcher.py").path]
-        process.environment = ProcessInfo.processInfo.environment.merging(["PYTHONDONTWRITEBYTECODE": "1"]) { $1 }
-        process.standardInput = input
-        process.standardOutput = FileHandle.nullDevice
-        try process.run()
+        _ = try SpawnedProgram(
+            await PythonEnvironment.shared.interpreter().path, [Place.tests.appendingPathComponent("Python/support/launcher.py").path],
+            environment: ProcessInfo.processInfo.environment.merging(["PYTHONDONTWRITEBYTECODE": "1"]) { $1 },
+            input: .descriptor(input.fileHandleForReading), output: .nothing)
         return input.fileHandleForWriting
     }
 }
