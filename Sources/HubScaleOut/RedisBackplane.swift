@@ -61,6 +61,12 @@ package final class RedisBackplane: Backplane {
         return nil
     }
 
+    /// Whether the node is one of the hub's nodes, and its messages come back to it from every server.
+    package var hears: Bool {
+        let (isConnected, shards) = state.withLock { ($0.isConnected, $0.shards) }
+        return isConnected && shards.allSatisfy(\.hears)
+    }
+
     /// Facts that all nodes that beat tell of themselves, by node.
     /// - Throws: why Redis does not answer.
     package func records() async throws(RedisFailure) -> [NodeRecord] { try await shards[0].records() }

@@ -109,10 +109,10 @@ package final class RedisNode: Sendable {
     package var living: [UInt64] { state.withLock { $0.watch.living } }
 
     /// Whether none of this node's probes has come back for three seconds, while another node's have.
-    package var isBlind: Bool {
-        let since = events.figures.sinceProbe ?? (ContinuousClock.now - started)
-        return since >= Self.blindAfter && state.withLock { $0.othersSee }
-    }
+    package var isBlind: Bool { !hears && state.withLock { $0.othersSee } }
+
+    /// Whether one of this node's probes has come back within three seconds.
+    package var hears: Bool { (events.figures.sinceProbe ?? (ContinuousClock.now - started)) < Self.blindAfter }
 
     /// Facts that all nodes that beat tell of themselves.
     package func records() async throws(RedisFailure) -> [NodeRecord] {

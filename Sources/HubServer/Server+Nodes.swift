@@ -27,6 +27,10 @@ extension Server {
         } report: {
             webhooks?.report($0)
         }
+        let sendAway: @Sendable (String?) -> Void = { reason in
+            if let reason { logger.error("\(reason): its clients are told to reconnect") }
+            for loop in 0..<ports.count { ports.post(.drain(count: .max), to: loop) }
+        }
         let backplane = RedisBackplane(address, database: store.database?.identity ?? "") {
             cluster.withLock { $0 }.map { JSONValue.object($0.facts).serialized() } ?? []
         } take: { [weak exchange] shard, news, position in
@@ -34,12 +38,13 @@ extension Server {
         } answer: { [weak exchange] answers in
             exchange?.take(answers)
         } onDeath: {
-            logger.error("the other nodes have declared this one dead: its clients are told to reconnect")
-            for loop in 0..<ports.count { ports.post(.drain(count: .max), to: loop) }
+            sendAway("the other nodes have declared this one dead")
         }
         exchange.connect(backplane)
+        store.noteHearing { backplane.hears }
         let name = (0..<address.shardCount).map(address.name(of:)).joined(separator: ", ")
-        return Nodes(exchange: exchange, delivery: delivery, backplane: backplane, cluster: cluster, name: name)
+        return Nodes(exchange: exchange, delivery: delivery, backplane: backplane, cluster: cluster, name: name, isCutOff: { store.isCutOff },
+            sendAway: sendAway)
     }
 
     /// Where the backplane is; nil for a single node.
@@ -91,6 +96,10 @@ extension Server {
         let cluster: Guarded<ClusterService?>
         /// The servers as messages name them.
         let name: String
+        /// Whether the node has given its partitions to others that hear through the backplane.
+        let isCutOff: @Sendable () -> Bool
+        /// Tells all clients to reconnect, and the log the reason.
+        let sendAway: @Sendable (String?) -> Void
 
         /// Connects. Every server was asked before.
         func start() async throws(ServerError) {
@@ -98,7 +107,10 @@ extension Server {
         }
 
         /// Why new clients should go to another node; nil: they need not.
-        var refusal: String? { backplane.refusal }
+        var refusal: String? {
+            backplane.refusal
+                ?? (isCutOff() ? "this node hears nothing through Redis, while another node does: see tandem cluster" : nil)
+        }
 
         /// Names the service that tells of this node. Call once, before the start.
         func connect(_ service: ClusterService) {
@@ -108,8 +120,21 @@ extension Server {
 
         func run() async {
             async let delivers: Void = delivery.run()
+            // Ends with this call.
+            async let _ = leaveWhileCutOff()
             await backplane.run()
             await delivers
+        }
+
+        /// Clients of a node that alone is cut off from Redis go to the others, and so do those that come meanwhile.
+        private func leaveWhileCutOff() async {
+            var wasCutOff = false
+            while !Task.isCancelled {
+                do { try await Task.sleep(for: .milliseconds(500)) } catch { return }
+                let isCutOff = isCutOff()
+                if isCutOff { sendAway(wasCutOff ? nil : "this node hears nothing through Redis (\(name)), while another node does") }
+                wasCutOff = isCutOff
+            }
         }
 
         func close() async {

@@ -15,6 +15,10 @@ package protocol HubStore: PeopleStore, DeliveryStore, WebhookStore, AppStore {
     func owns(_ partition: Int32) -> Bool
     /// Partitions that this process owns, as was confirmed lately. A store of one process owns all.
     var ownedPartitions: Set<Int32> { get }
+    /// Whether this process has given its partitions to others, because it hears nothing through the backplane and they do.
+    var isCutOff: Bool { get }
+    /// Names the question whether this process hears itself through the backplane. It is asked twice a second, from any thread.
+    func noteHearing(_ hears: @escaping @Sendable () -> Bool)
     /// Number of this process among all that use the store: above 0 in a store that several use.
     var processNumber: Int64 { get }
     /// Tests whether the store takes writes; leaves nothing behind.
@@ -32,6 +36,8 @@ extension HubStore {
     /// A store that is not PostgreSQL.
     package func owns(_ partition: Int32) -> Bool { true }
     package var ownedPartitions: Set<Int32> { Set(0..<Partition.count) }
+    package var isCutOff: Bool { false }
+    package func noteHearing(_ hears: @escaping @Sendable () -> Bool) {}
     package var processNumber: Int64 { 0 }
     package var postgres: PostgresFigures? { nil }
     package var database: DatabaseFacts? { nil }

@@ -14,6 +14,10 @@ import Testing
         var stopped: Set<Int64> = []
         var serverStart = "a"
         var isDirect = true
+        /// Nodes that do not hear themselves through the backplane.
+        var deaf: Set<Int64> = []
+        private var saidDeaf: Set<Int64> = []
+        private var saidCutOff: Set<Int64> = []
         var actions: [LeaseBook.Action] = []
 
         mutating func start(_ node: Int64) {
@@ -26,8 +30,11 @@ import Testing
             now += LeaseBook.lookEvery
             for node in books.keys.sorted() where !stopped.contains(node) {
                 beats[node, default: 0] += 1
+                books[node]?.note(hears: !deaf.contains(node))
+                if books[node]?.isDeaf == true { saidDeaf.insert(node) } else { saidDeaf.remove(node) }
+                if books[node]?.isCutOff == true { saidCutOff.insert(node) } else { saidCutOff.remove(node) }
                 let look = LeaseBook.Look(
-                    nodes: beats, leases: leases, unconnected: isDirect ? stopped : nil, serverStart: serverStart, serverUp: now,
+                    nodes: beats, deaf: saidDeaf, cutOff: saidCutOff, leases: leases, unconnected: isDirect ? stopped : nil, serverStart: serverStart, serverUp: now,
                     sentAt: now, answeredAt: now + lookTakes)
                 actions = books[node]?.take(look) ?? []
                 for action in actions {
@@ -106,6 +113,38 @@ import Testing
         world.stopped = [1]
         for _ in 0..<20 { world.turn(lookTakes: LeaseBook.lookMax + 1) }
         #expect(world.count(1) == 32 && world.books[2]?.mayAct(at: world.now) == false)
+    }
+
+    @Test("a node that alone hears nothing gives everything back, and gets its share once it hears")
+    func cutOff() {
+        var world = World()
+        for node: Int64 in [1, 2, 3] { world.start(node) }
+        for _ in 0..<12 { world.turn() }
+        world.deaf = [1]
+        for _ in 0..<(LeaseBook.deafMax - 1) { world.turn() }
+        #expect(world.count(1) > 0 && world.books[1]?.isCutOff == false, "nodes hear a restarted Redis one after the other")
+        for _ in 0..<3 { world.turn() }
+        #expect(world.books[1]?.isCutOff == true)
+        #expect([1, 2, 3].map { world.count($0) } == [0, 32, 32])
+        world.deaf = []
+        for _ in 0..<6 { world.turn() }
+        #expect([1, 2, 3].map { world.count($0) }.sorted() == [21, 21, 22] && world.books[1]?.isCutOff == false)
+    }
+
+    @Test("where nobody hears, partitions stay, also those of a node that was cut off before the others")
+    func nobodyHears() {
+        var world = World()
+        for node: Int64 in [1, 2] { world.start(node) }
+        for _ in 0..<12 { world.turn() }
+        world.deaf = [1, 2]
+        for _ in 0..<20 { world.turn() }
+        #expect([1, 2].map { world.count($0) } == [32, 32])
+        world.deaf = [1]
+        for _ in 0..<(LeaseBook.deafMax + 3) { world.turn() }
+        #expect([1, 2].map { world.count($0) } == [0, 64])
+        world.deaf = [1, 2]
+        for _ in 0..<8 { world.turn() }
+        #expect([1, 2].map { world.count($0) } == [32, 32], "a node that is alone with its deafness takes part again")
     }
 
     @Test("what a stopped node may still do ends before a successor begins")

@@ -9,7 +9,9 @@ enum PostgresSchema {
         let sql: String
     }
 
-    static let migrations = [Migration(number: 1, sql: directory + daily + partitions + small + publishing + owners)]
+    static let migrations = [
+        Migration(number: 1, sql: directory + daily + partitions + small + publishing + owners), Migration(number: 2, sql: hearing),
+    ]
     /// The version that this build reads and writes.
     static var version: Int64 { migrations.last?.number ?? 0 }
     /// Tables with a part per day, in the order in which they are created.
@@ -417,6 +419,12 @@ enum PostgresSchema {
             RAISE EXCEPTION 'a partition has another owner' USING ERRCODE = 'TN001';
           END IF;
         END $$;
+
+        """
+
+    /// A process says with each beat whether it hears itself through the backplane, and whether it takes no part for that reason.
+    private static let hearing = """
+        ALTER TABLE tandem.node ADD COLUMN is_deaf boolean NOT NULL DEFAULT false, ADD COLUMN is_cut_off boolean NOT NULL DEFAULT false;
 
         """
 }

@@ -77,6 +77,8 @@ package final class PostgresStore: HubStore, Sendable {
 
     package func owns(_ partition: Int32) -> Bool { node.owns(partition) }
     package var ownedPartitions: Set<Int32> { node.confirmed }
+    package var isCutOff: Bool { node.isCutOff }
+    package func noteHearing(_ hears: @escaping @Sendable () -> Bool) { node.listen(hears) }
     package var processNumber: Int64 { process }
 
     /// The writer's counters and queue, for metrics.

@@ -207,9 +207,12 @@ def cut(*ways, name):
         judge.fact(
             set(alone.statuses()) == {503} and set(alone.retry_after) == {"1"} and alone.slowest() <= world.patience(2.0),
             f"the node answers publishes with 503 and Retry-After within 2 s: {alone.slowest():.2f} s at the most", f"{alone.statuses()}")
-        await asyncio.sleep(at + 9 - time.monotonic())
-        noticed = [when - at for person in room.here for when, _ in person.ended]
-        judge.note(f"4200 while the link is cut: {len(noticed)} of {len(room.here)} sockets")
+        left = await world.until(lambda: all(person.ended for person in room.here), at + world.patience(9) - time.monotonic())
+        noticed = [person.ended[0][0] - at for person in room.here if person.ended]
+        judge.fact(
+            left, f"its {len(room.here)} sockets get 4200 while the link is cut, {max(noticed, default=0):.2f} s after", f"{len(noticed)} got it")
+        judge.equal((await world.nodes[0].request("GET", "/ready")).status, 503, "/ready of the node while the link is cut")
+        await asyncio.sleep(max(0, at + 9 - time.monotonic()))
         world.redis_links[0].mend()
         mended = time.monotonic()
         is_back = await world.until(lambda: all(person.back_at for person in room.here), world.patience(20))
@@ -224,7 +227,7 @@ def cut(*ways, name):
         await room.judge_news()
         await room.end()
 
-    case.__doc__ = f"The link of a node to Redis is cut {name} for 9 s: it is swept, and its sockets get 4200."
+    case.__doc__ = f"The link of a node to Redis is cut {name} for 9 s: it is swept, leaves its partitions to others, and its sockets get 4200."
     return case
 
 

@@ -15,6 +15,10 @@ struct LeaseBook {
 
         /// Beats by node.
         var nodes: [Int64: Int64]
+        /// Nodes that do not hear themselves through the backplane, as they say with their beats.
+        var deaf: Set<Int64> = []
+        /// Those among them that take no part because others hear.
+        var cutOff: Set<Int64> = []
         /// Leases by partition.
         var leases: [Int32: Lease]
         /// Nodes without any connection to the server. Nil behind PgBouncer, where connections outlive their node.
@@ -36,6 +40,8 @@ struct LeaseBook {
         case forget(Int64)
     }
 
+    /// Looks without hearing, while another node hears, after which a node is cut off. Nodes hear a restarted Redis one after the other.
+    static let deafMax = 6
     /// Partitions of a database, fixed at the first start.
     static let partitionCount = Partition.count
     /// Time between two looks, in milliseconds.
@@ -57,6 +63,11 @@ struct LeaseBook {
     private var still: [Int64: (beat: Int64, looks: Int)] = [:]
     private var serverStart: String?
     private var lastSentAt: Int64?
+    private var deafLooks = 0
+    /// Whether this node hears itself through the backplane.
+    private(set) var isDeaf = false
+    /// Whether this node takes no part: it alone, or with few others, is cut off from the backplane.
+    private(set) var isCutOff = false
     /// Epochs of the partitions that this node owns.
     private(set) var owned: [Int32: Int64] = [:]
 
@@ -77,6 +88,12 @@ struct LeaseBook {
     /// Time since the last beat that was answered was sent, in milliseconds; nil before the first one.
     func sinceBeat(at now: Int64) -> Int64? { lastSentAt.map { now - $0 } }
 
+    /// Whether this node hears itself through the backplane, before each look.
+    mutating func note(hears: Bool) {
+        isDeaf = !hears
+        if hears { (isCutOff, deafLooks) = (false, 0) }
+    }
+
     /// Takes a look.
     mutating func take(_ look: Look) -> [Action] {
         guard look.answeredAt - look.sentAt <= Self.lookMax, look.nodes[me] != nil else {
@@ -91,6 +108,9 @@ struct LeaseBook {
         lastSentAt = look.sentAt
         owned = look.leases.filter { $0.value.owner == me }.mapValues(\.epoch)
         note(look)
+        let isHeard = living.contains { $0 != me && !look.deaf.contains($0) }
+        deafLooks = isDeaf && isHeard ? deafLooks + 1 : 0
+        isCutOff = isHeard && (isCutOff || deafLooks >= Self.deafMax)
         return actions(look)
     }
 
@@ -103,6 +123,7 @@ struct LeaseBook {
     /// A look that got no answer says nothing about others.
     mutating func failed() {
         still = [:]
+        deafLooks = 0
     }
 
     private mutating func note(_ look: Look) {
@@ -125,11 +146,18 @@ struct LeaseBook {
         return looks >= Self.stillMaxUnconnected && look.serverUp >= Self.serverUpMin && look.unconnected?.contains(node) == true
     }
 
-    private func actions(_ look: Look) -> [Action] {
-        let least = Int(Self.partitionCount) / living.count
+    private func share(_ look: Look) -> Int {
+        if isAlone { return Int(Self.partitionCount) }
+        if isCutOff { return 0 }
+        let others = living.filter { $0 != me && !look.cutOff.contains($0) }
+        let takers = (others + [me]).sorted()
         // The first of the nodes have one more where the number does not divide.
-        let place = living.sorted().firstIndex(of: me) ?? 0
-        let share = isAlone ? Int(Self.partitionCount) : least + (place < Int(Self.partitionCount) % living.count ? 1 : 0)
+        let place = takers.firstIndex(of: me) ?? 0
+        return Int(Self.partitionCount) / takers.count + (place < Int(Self.partitionCount) % takers.count ? 1 : 0)
+    }
+
+    private func actions(_ look: Look) -> [Action] {
+        let share = share(look)
         var actions: [Action] = []
         if owned.count > share {
             actions.append(.giveBack(Array(owned.keys.sorted().suffix(owned.count - share))))

@@ -10,6 +10,7 @@ final class PostgresNode: Sendable {
         var beats: UInt64 = 0
         var failedBeats: UInt64 = 0
         var takeovers: UInt64 = 0
+        var hears: @Sendable () -> Bool = { true }
     }
 
     let number: Int64
@@ -36,6 +37,10 @@ final class PostgresNode: Sendable {
             throw .refused(state: PostgresFailure.fenced, message: "another node decides about the channel by now")
         }
     }
+    /// Whether the node takes no part, because it does not hear itself through the backplane while another node does.
+    var isCutOff: Bool { state.withLock { $0.book.isCutOff } }
+    /// Asks `hears` before each beat from now on.
+    func listen(_ hears: @escaping @Sendable () -> Bool) { state.withLock { $0.hears = hears } }
     /// Whether another node's beat moved at the last look.
     var seesAnother: Bool { state.withLock { $0.book.seesAnother } }
 
@@ -80,10 +85,16 @@ final class PostgresNode: Sendable {
     @discardableResult
     func look() async throws -> [Int32] {
         let sentAt = monotonic
+        let hears = state.withLock(\.hears)()
+        let (isDeaf, isCutOff) = state.withLock { state in
+            state.book.note(hears: hears)
+            return (state.book.isDeaf, state.book.isCutOff)
+        }
         let actions: [LeaseBook.Action]
         do {
             let look = try await link.run(within: .milliseconds(LeaseBook.lookMax)) { [number, origin] connection, deadline in
-                try Self.look(number, sentAt: sentAt, since: origin, connection, deadline)
+                let beat = [PostgresValue.int(number), .bool(isDeaf), .bool(isCutOff)]
+                return try Self.look(number, beat: beat, sentAt: sentAt, since: origin, connection, deadline)
             }
             actions = state.withLock { state in
                 state.beats += 1
@@ -141,7 +152,7 @@ final class PostgresNode: Sendable {
     }
 
     private static func look(
-        _ number: Int64, sentAt: Int64, since origin: ContinuousClock.Instant, _ connection: PostgresConnection,
+        _ number: Int64, beat: [PostgresValue], sentAt: Int64, since origin: ContinuousClock.Instant, _ connection: PostgresConnection,
         _ deadline: ContinuousClock.Instant
     ) throws -> LeaseBook.Look {
         let nodes = try connection.run(
@@ -149,23 +160,27 @@ final class PostgresNode: Sendable {
                 PostgresStatement(
                     """
                     WITH beat AS (
-                      INSERT INTO tandem.node AS known (number, beat) VALUES ($1, 1)
-                      ON CONFLICT (number) DO UPDATE SET beat = known.beat + 1 RETURNING number, beat),
+                      INSERT INTO tandem.node AS known (number, beat, is_deaf, is_cut_off) VALUES ($1, 1, $2, $3)
+                      ON CONFLICT (number) DO UPDATE SET beat = known.beat + 1, is_deaf = $2, is_cut_off = $3
+                      RETURNING number, beat, is_deaf, is_cut_off),
                     nodes AS (
-                      SELECT number, beat FROM beat UNION ALL SELECT number, beat FROM tandem.node WHERE number <> $1)
-                    SELECT n.number, n.beat, pg_postmaster_start_time()::text AS start,
+                      SELECT * FROM beat
+                      UNION ALL SELECT number, beat, is_deaf, is_cut_off FROM tandem.node WHERE number <> $1)
+                    SELECT n.number, n.beat, n.is_deaf, n.is_cut_off, pg_postmaster_start_time()::text AS start,
                       (extract(epoch FROM clock_timestamp() - pg_postmaster_start_time()) * 1000)::bigint AS up,
                       pg_backend_pid() AS backend,
                       EXISTS (SELECT FROM pg_stat_activity a WHERE a.application_name LIKE 'tandem ' || n.number || ' %') AS is_connected,
                       (SELECT string_agg(concat_ws(' ', partition, owner, epoch), ',') FROM tandem.lease) AS leases
                     FROM nodes n
-                    """, [.int(number)])
+                    """, beat)
             ], deadline: deadline)[0]
         guard let first = nodes.first else { throw PostgresFailure.lost("its own beat cannot be seen") }
         // PgBouncer gives connections process numbers of its own.
         let isDirect = first.int("backend") == Int64(connection.backend)
         return LeaseBook.Look(
             nodes: Dictionary(nodes.map { ($0.int("number"), $0.int("beat")) }, uniquingKeysWith: { $1 }),
+            deaf: Set(nodes.compactMap { $0.bool("is_deaf") ? $0.int("number") : nil }),
+            cutOff: Set(nodes.compactMap { $0.bool("is_cut_off") ? $0.int("number") : nil }),
             leases: leases(first.text("leases")),
             unconnected: isDirect ? Set(nodes.compactMap { $0.bool("is_connected") ? nil : $0.int("number") }) : nil,
             serverStart: first.text("start"), serverUp: first.int("up"), sentAt: sentAt, answeredAt: milliseconds(since: origin))
