@@ -84,7 +84,7 @@ let package = Package(
         .target(
             name: "HubAPI",
             dependencies: ["HubCore", "HubCrypto", "HubJSON", "PusherProtocol", "HubChannels", "HubDefinitions", "HubDelivery"],
-            swiftSettings: strict),
+            resources: [.embedInCode("Client/tandem.js")], swiftSettings: strict),
         .target(
             name: "HubServer",
             dependencies: [

@@ -39,6 +39,11 @@ struct BearerCheck: Sendable {
         guard let token = Bearer.token(of: request) else {
             throw APIError.unauthorized("the participant token is missing: send what joining returned as Authorization: Bearer TOKEN")
         }
+        return try await bearer(token: token)
+    }
+
+    /// - Throws: as for a request's header.
+    func bearer(token: String) async throws -> Bearer {
         let (claims, app) = try verified(token)
         guard app.isEnabled else { throw APIError(403, "the app is disabled") }
         let participant = try await directory.participant(app: app.id, session: claims.session, user: claims.user)

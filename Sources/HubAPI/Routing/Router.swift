@@ -58,6 +58,7 @@ package final class Router {
 
     /// Answers a request, or returns nil and calls `later` once, from any thread.
     package func respond(to request: HTTPRequest, later: @escaping @Sendable (HTTPResponse) -> Void) -> HTTPResponse? {
+        if request.path == CompanionResource.path { return CompanionResource.respond(to: request) }
         // Only browsers send an origin.
         guard let origin = request.headers["origin"] else { return route(request, later: later) }
         if request.method == "OPTIONS" { return cors.preflight(from: origin) }

@@ -3,7 +3,7 @@ internal import HubDefinitions
 internal import HubDelivery
 internal import PusherProtocol
 
-/// `PUT /me/state`, `PUT|DELETE /me/device`, `GET /me/events` and `POST /me/receipts`.
+/// `PUT|POST /me/state`, `PUT|DELETE /me/device`, `GET /me/events` and `POST /me/receipts`.
 ///
 /// An app speaks for the device that its participant token was issued to.
 struct MeResource: Sendable {
@@ -33,8 +33,12 @@ struct MeResource: Sendable {
 
     /// For apps that cannot use the socket, for instance just before they are suspended.
     func state(_ request: HTTPRequest) async throws -> HTTPResponse {
-        guard request.method == "PUT" else { throw APIError.methodNotAllowed(request.method, allowed: ["PUT"]) }
-        let bearer = try await bearers.bearer(of: request)
+        let bearer: Bearer
+        switch request.method {
+        case "PUT": bearer = try await bearers.bearer(of: request)
+        case "POST": bearer = try await beaconBearer(of: request)
+        default: throw APIError.methodNotAllowed(request.method, allowed: ["PUT", "POST"])
+        }
         try statePace.pass(bearer, now: time.monotonicNanoseconds)
         let body = try JSONBody(request.body)
         guard let state = try body.choice("state", of: [AppState.foreground, .background]) else {
@@ -46,6 +50,19 @@ struct MeResource: Sendable {
             app: bearer.app.id, user: bearer.participant.user, device: bearer.device, state, keepsWorking: keepsWorking)
         return .json(["state": .string(state.rawValue), "keeps_working": .bool(keepsWorking)])
     }
+
+    /// A page that goes away has `navigator.sendBeacon` only, which sets no header: the token is a member of the body.
+    private func beaconBearer(of request: HTTPRequest) async throws -> Bearer {
+        guard request.body.count <= Self.beaconBytesMax else {
+            throw APIError(413, "the body has \(request.body.count) bytes: send at most \(Self.beaconBytesMax)")
+        }
+        guard let token = try JSONBody(request.body).string("token", charactersMax: Self.beaconBytesMax) else {
+            throw APIError.unauthorized("the participant token is missing: send what joining returned as the body's member token")
+        }
+        return try await bearers.bearer(token: token)
+    }
+
+    private static let beaconBytesMax = 8192
 
     /// Missing members keep their values: a refreshed token does not change the person's consent.
     func device(_ request: HTTPRequest) async throws -> HTTPResponse {

@@ -61,4 +61,13 @@ struct CrossOriginTests {
         #expect(preflight.status == 403 && preflight.headers.isEmpty)
         #expect(try await stage.send("GET", "/channels", headers: Self.good).headers.isEmpty)
     }
+
+    @Test("import the companion, wherever they come from")
+    func companion() async throws {
+        let stage = try RouterStage()
+        let file = try await stage.send("GET", "//client/tandem.js", headers: Self.evil, sign: false)
+        #expect(file.status == 200 && file.text.contains("export function tandem(pusher, channel, { hub, token })"))
+        #expect(file[header: "Access-Control-Allow-Origin"] == "*")
+        #expect(try await stage.send("POST", "//client/tandem.js", sign: false).status == 405)
+    }
 }

@@ -211,6 +211,23 @@ struct PusherAuthTests {
         #expect(hub.delivery.calls.count == 1)
     }
 
+    @Test("a page that goes away tells its state with its token in the body, which has 8 KiB at the most")
+    func beacon() async throws {
+        let hub = try Hub()
+        try await hub.makeSession()
+        let token = try await hub.token(["device_id": "phone"])
+        hub.delivery.forget()
+        let answer = try await hub.send("POST", "/me/state", ["token": .string(token), "state": "background"])
+        #expect(answer.status == 200 && answer["state"] == "background")
+        #expect(hub.delivery.calls == [.state(app: "1", user: "1", device: "phone", .background)])
+        let wrong: [(JSONValue, Int)] = [
+            (["state": "background"], 401), (["token": "no.token", "state": "background"], 401), (["token": 1, "state": "background"], 400),
+            (["token": .string(token)], 400), (["token": .string(token), "state": .string(String(repeating: "x", count: 8192))], 413),
+        ]
+        for (body, status) in wrong { #expect(try await hub.send("POST", "/me/state", body).status == status) }
+        #expect(hub.delivery.calls.count == 1)
+    }
+
     @Test("an app says that it keeps working in the background; on the screen that means nothing")
     func keepsWorking() async throws {
         let hub = try Hub()
@@ -270,7 +287,7 @@ struct PusherAuthTests {
     @Test(
         "wrong methods get a 405 that names the right ones",
         arguments: [
-            ("GET", "/pusher/auth", "POST"), ("PUT", "/pusher/user-auth", "POST"), ("GET", "/me/state", "PUT"),
+            ("GET", "/pusher/auth", "POST"), ("PUT", "/pusher/user-auth", "POST"), ("GET", "/me/state", "PUT, POST"),
             ("PATCH", "/me/device", "PUT, DELETE"),
         ])
     func methods(method: String, path: String, allowed: String) async throws {
