@@ -31,10 +31,23 @@ class Person:
         """Connects to a node and subscribes."""
         connection = await Client.open(node, self.world.app)
         self.clients.append(connection)
+        tasks = [asyncio.ensure_future(one) for one in (self._subscribe(connection), self._ended(connection))]
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        tasks[1].cancel()
+        if not tasks[0].done():
+            tasks[0].cancel()
+            raise Failed(f"the connection of {self.user} ended before it was subscribed")
+        await tasks[0]
+        return self
+
+    async def _subscribe(self, connection):
         await connection.subscribe(self.channel, user=self.user)
         if self.news:
             await connection.subscribe(self.news)
-        return self
+
+    @staticmethod
+    async def _ended(connection):
+        await connection.until(lambda: connection.close_code is not None, "the end", timeout=3600)
 
     def stay(self, *places, returns=True):
         """From now on the end of the connection is noted, and the app comes back to these nodes in turn."""
@@ -46,7 +59,7 @@ class Person:
         while True:
             connection = self.now
             try:
-                await connection.until(lambda: connection.close_code is not None, "the end", timeout=3600)
+                await self._ended(connection)
             except Failed:
                 return
             self.ended.append((time.monotonic(), connection.close_code))
