@@ -17,7 +17,7 @@ SANITIZER :=
 FUZZ_SANITIZER = $(if $(SANITIZER),--sanitize=$(SANITIZER))
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
-.PHONY: help deps test-deps test-python bench-deps build run cluster style check test test-stores test-cluster test-sanitizers fuzz simulate bench \
+.PHONY: help deps test-deps test-python bench-deps build run cluster style check test test-stores test-cluster test-browser test-sanitizers fuzz simulate bench \
 	bench-counted soak loadtest one-surface chaos frozen-tab push-bench compare gateways pictures clean
 
 help: ## list the targets
@@ -66,6 +66,11 @@ test-stores: deps ## try SQLite, and PostgreSQL with and without PgBouncer, agai
 	TANDEM=.build/debug/tandem Tests/StoreTests/postgres.sh python3 -B Tests/StoreTests/crashes.py both 3
 	OWNER=.build/debug/tandem-owner Tests/StoreTests/postgres.sh python3 -B Tests/StoreTests/owners.py direct 3
 	OWNER=.build/debug/tandem-owner Tests/StoreTests/postgres.sh python3 -B Tests/StoreTests/owners.py pooled 3
+
+test-browser: deps ## try what the hub gives to browsers in Chromium; skipped where it cannot start
+	@$(call install,chromium python3)
+	$(SWIFT) build
+	python3 -B Tests/BrowserTests
 
 # Cases of the fault tests; none: all but the long ones. `FAULTS='redis-empty-60 one-surface-*'` runs others.
 FAULTS ?=

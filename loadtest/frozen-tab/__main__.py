@@ -1,12 +1,8 @@
 """A visible, a hidden and a frozen tab of a real browser beside a real hub: see loadtest/README.md. Settings: BUILD, EVENTS, PUSHER_JS."""
 
-import hashlib
-import hmac
-import http.server
 import json
 import os
 import sys
-import threading
 import time
 import urllib.parse
 
@@ -15,7 +11,8 @@ sys.path[1:1] = [os.path.dirname(HERE), os.path.join(os.path.dirname(HERE), "one
 
 import decide
 import wire
-from browser import Browser
+from common.browser import Browser
+from common.site import serve
 from common.workspace import built, workspace
 from programs import Gateways, Hub
 
@@ -24,36 +21,6 @@ PROOF_SECONDS = 28
 FROZEN_MAX = 2.5
 FROZEN_EVENTS = 3
 NAMES = ("frozen", "hidden", "visible", "absent")
-
-
-class Site(http.server.BaseHTTPRequestHandler):
-    """The pages' own server: the page, its library, and the backend's signatures."""
-
-    def do_GET(self):
-        library = os.environ.get("PUSHER_JS") or os.path.join(HERE, "stand-in.js")
-        path = {"/": os.path.join(HERE, "page.html"), "/pusher.js": library}.get(urllib.parse.urlsplit(self.path).path)
-        if not path:
-            return self.send_error(404)
-        with open(path, "rb") as file:
-            self.answer("text/html" if path.endswith("html") else "text/javascript", file.read())
-
-    def do_POST(self):
-        [user] = urllib.parse.parse_qs(urllib.parse.urlsplit(self.path).query)["user"]
-        form = dict(urllib.parse.parse_qsl(self.rfile.read(int(self.headers["Content-Length"])).decode()))
-        member = json.dumps({"user_id": user, "user_info": {}})
-        text = f"{form['socket_id']}:{form['channel_name']}:{member}"
-        signature = hmac.new(wire.SECRET.encode(), text.encode(), hashlib.sha256).hexdigest()
-        self.answer("application/json", json.dumps({"auth": f"{wire.KEY}:{signature}", "channel_data": member}).encode())
-
-    def answer(self, kind, body):
-        self.send_response(200)
-        self.send_header("Content-Type", kind)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *arguments):
-        pass
 
 
 def publish(caller, channel, n):
@@ -73,8 +40,7 @@ def run(programs, folder, binaries, events):
     people = {
         name: {"name": name, "email": f"{name}@example.com", "ios": False, "device_token": f"{name}:APA91b{'x' * 120}"} for name in NAMES}
     channel = decide.register(hub.port, "stage", "tabs", list(people.values()))
-    site = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Site)
-    threading.Thread(target=site.serve_forever, daemon=True).start()
+    site = serve(os.path.join(HERE, "page.html"), wire.KEY, wire.SECRET)
     browser = Browser(folder)
     try:
         tabs = {}

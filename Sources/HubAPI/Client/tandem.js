@@ -33,8 +33,14 @@ export function tandem(pusher, channel, { hub, token }) {
     navigator.sendBeacon(`${hub}/me/state`, JSON.stringify({ token: bearer(), state: "background" }));
   };
 
-  const changed = () => {
+  // Another page's beacon may have spoken for this one, and may still be on its way.
+  const sayTwice = () => {
     say();
+    setTimeout(say, 1000);
+  };
+
+  const changed = () => {
+    sayTwice();
     if (!isShown()) sayByBeacon();
     pages.postMessage({ tab, isShown: isShown() });
   };
@@ -47,8 +53,7 @@ export function tandem(pusher, channel, { hub, token }) {
     if (data.isOver) others.delete(data.tab);
     else others.set(data.tab, data.isShown);
     if (data.isNew) pages.postMessage({ tab, isShown: isShown() });
-    // The beacon of another page may have spoken for this one.
-    if (!data.isShown && isShown()) say();
+    if (!data.isShown && isShown()) sayTwice();
   };
   channel.bind("pusher:subscription_succeeded", say);
   document.addEventListener("visibilitychange", changed);

@@ -132,6 +132,18 @@ struct AttendanceTests {
         #expect(reach(book, at: 6000) == .absent)
     }
 
+    @Test("an app that was in the background when it was cut off is not waited for, unless it keeps working")
+    func cutOffInBackground() {
+        let cases: [(AppState, Bool, DeviceState)] = [(.background, false, .absent), (.background, true, .grace), (.foreground, false, .grace)]
+        for (state, keepsWorking, wanted) in cases {
+            var book = Attendance()
+            book.attach(connection(1), app: "1", channel: "c", user: "ann", device: "phone", now: 0)
+            book.setState(connection(1), state, keepsWorking: keepsWorking)
+            book.disconnected(connection(1), mayReturn: true, now: 1000)
+            #expect(reach(book, at: 2000) == wanted)
+        }
+    }
+
     @Test("departures are bounded in number and in time")
     func departuresBounded() {
         var book = Attendance(travellersMax: 100)

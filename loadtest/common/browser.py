@@ -45,13 +45,13 @@ class Browser:
                 answer = json.loads(text)
                 if answer.get("id") == self.last:
                     if "error" in answer:
-                        raise SystemExit(f"frozen-tab: {method}: {answer['error']}")
+                        raise SystemExit(f"browser: {method}: {answer['error']}")
                     return answer["result"]
             if not select.select([self.answers], [], [], max(0, end - time.monotonic()))[0]:
-                raise SystemExit(f"frozen-tab: the browser has not answered {method} within {SECONDS} s")
+                raise SystemExit(f"browser: the browser has not answered {method} within {SECONDS} s")
             chunk = os.read(self.answers, 1 << 16)
             if not chunk:
-                raise SystemExit(f"frozen-tab: the browser ended during {method}")
+                raise SystemExit(f"browser: the browser ended during {method}")
             self.buffer += chunk
 
     def version(self):
@@ -60,7 +60,7 @@ class Browser:
     def open(self, url):
         """A new tab in front of the others, and its session."""
         target = self.say("Target.createTarget", url=url)["targetId"]
-        return Tab(self, self.say("Target.attachToTarget", targetId=target, flatten=True)["sessionId"])
+        return Tab(self, target, self.say("Target.attachToTarget", targetId=target, flatten=True)["sessionId"])
 
     def end(self):
         try:
@@ -71,18 +71,28 @@ class Browser:
 
 
 class Tab:
-    def __init__(self, browser, session):
-        self.browser, self.session = browser, session
+    def __init__(self, browser, target, session):
+        self.browser, self.target, self.session = browser, target, session
 
     def value(self, expression):
-        return self.browser.say("Runtime.evaluate", self.session, expression=expression, returnByValue=True)["result"].get("value")
+        """What the expression comes to, once it is settled."""
+        return self.browser.say(
+            "Runtime.evaluate", self.session, expression=expression, returnByValue=True, awaitPromise=True)["result"].get("value")
 
     def wait(self, expression):
         end = time.monotonic() + SECONDS
         while not self.value(expression):
             if time.monotonic() > end:
-                raise SystemExit(f"frozen-tab: not within {SECONDS} s: {expression}")
+                raise SystemExit(f"browser: not within {SECONDS} s: {expression}")
             time.sleep(0.05)
 
     def freeze(self):
         self.browser.say("Page.setWebLifecycleState", self.session, state="frozen")
+
+    def show(self):
+        """Brings the tab in front of the others."""
+        self.browser.say("Page.bringToFront", self.session)
+
+    def close(self):
+        """Closes the tab as a person does, who lets the page say its last word."""
+        self.browser.say("Page.close", self.session)

@@ -11,10 +11,18 @@ class Pusher {
 
   subscribe(channel) {
     const handlers = this.handlers[channel] = {};
-    return { bind: (event, handler) => { (handlers[event] ??= []).push(handler); } };
+    const subscription = {
+      name: channel,
+      subscribed: false,
+      bind: (event, handler) => { (handlers[event] ??= []).push(handler); },
+      unbind: (event, handler) => { handlers[event] = (handlers[event] ?? []).filter((one) => one !== handler); },
+      trigger: (event, data) => this.send(event, data, channel),
+    };
+    subscription.bind("pusher:subscription_succeeded", () => { subscription.subscribed = true; });
+    return subscription;
   }
 
-  send(event, data) { this.socket.send(JSON.stringify({ event, data })); }
+  send(event, data, channel) { this.socket.send(JSON.stringify({ event, data, channel })); }
 
   received({ event, channel, data }) {
     if (typeof data === "string") data = JSON.parse(data);
