@@ -218,7 +218,8 @@ let package = Package(
                 "HubDefinitions", "HubDelivery", "HubConfiguration", "HubServer", logging,
             ], path: "Tests/HubFuzzing", exclude: ["seeds"], swiftSettings: strictTests + optimised),
         .executableTarget(
-            name: "tandem-fuzz", dependencies: ["HubTesting", "HubFuzzing", arguments], path: "Tests/tandem-fuzz", swiftSettings: strictTests),
+            name: "tandem-fuzz", dependencies: ["HubTesting", "HubFuzzing", arguments], path: "Tests/tandem-fuzz",
+            swiftSettings: strictTests),
         .testTarget(name: "HubFuzzingTests", dependencies: ["HubTesting", "HubFuzzing"], swiftSettings: strictTests),
         // Runs the built executables as child processes, with third-party clients in Python.
         .testTarget(

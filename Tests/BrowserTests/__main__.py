@@ -71,9 +71,13 @@ class World:
 def starts(folder):
     """Whether Chromium starts here."""
     try:
-        Browser(folder).end()
+        browser = Browser(folder)
+        try:
+            browser.version()
+        finally:
+            browser.end()
         return True
-    except OSError as error:
+    except (OSError, SystemExit) as error:
         print(f"browser tests: skipped, because Chromium does not start: {error}")
         return False
 

@@ -34,8 +34,8 @@ import Testing
                 if books[node]?.isDeaf == true { saidDeaf.insert(node) } else { saidDeaf.remove(node) }
                 if books[node]?.isCutOff == true { saidCutOff.insert(node) } else { saidCutOff.remove(node) }
                 let look = LeaseBook.Look(
-                    nodes: beats, deaf: saidDeaf, cutOff: saidCutOff, leases: leases, unconnected: isDirect ? stopped : nil, serverStart: serverStart, serverUp: now,
-                    sentAt: now, answeredAt: now + lookTakes)
+                    nodes: beats, deaf: saidDeaf, cutOff: saidCutOff, leases: leases, unconnected: isDirect ? stopped : nil,
+                    serverStart: serverStart, serverUp: now, sentAt: now, answeredAt: now + lookTakes)
                 actions = books[node]?.take(look) ?? []
                 for action in actions {
                     switch action {

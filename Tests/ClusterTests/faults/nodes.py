@@ -210,7 +210,8 @@ def cut(*ways, name):
         left = await world.until(lambda: all(person.ended for person in room.here), at + world.patience(9) - time.monotonic())
         noticed = [person.ended[0][0] - at for person in room.here if person.ended]
         judge.fact(
-            left, f"its {len(room.here)} sockets get 4200 while the link is cut, {max(noticed, default=0):.2f} s after", f"{len(noticed)} got it")
+            left, f"its {len(room.here)} sockets get 4200 while the link is cut, {max(noticed, default=0):.2f} s after",
+            f"{len(noticed)} got it")
         judge.equal((await world.nodes[0].request("GET", "/ready")).status, 503, "/ready of the node while the link is cut")
         await asyncio.sleep(max(0, at + 9 - time.monotonic()))
         world.redis_links[0].mend()
@@ -227,7 +228,7 @@ def cut(*ways, name):
         await room.judge_news()
         await room.end()
 
-    case.__doc__ = f"The link of a node to Redis is cut {name} for 9 s: it is swept, leaves its partitions to others, and its sockets get 4200."
+    case.__doc__ = f"The link of a node to Redis is cut {name} for 9 s: it is swept, gives its partitions away, and its sockets get 4200."
     return case
 
 

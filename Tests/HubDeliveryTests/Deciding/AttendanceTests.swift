@@ -134,7 +134,9 @@ struct AttendanceTests {
 
     @Test("an app that was in the background when it was cut off is not waited for, unless it keeps working")
     func cutOffInBackground() {
-        let cases: [(AppState, Bool, DeviceState)] = [(.background, false, .absent), (.background, true, .grace), (.foreground, false, .grace)]
+        let cases: [(AppState, Bool, DeviceState)] = [
+            (.background, false, .absent), (.background, true, .grace), (.foreground, false, .grace),
+        ]
         for (state, keepsWorking, wanted) in cases {
             var book = Attendance()
             book.attach(connection(1), app: "1", channel: "c", user: "ann", device: "phone", now: 0)
