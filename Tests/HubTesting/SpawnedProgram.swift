@@ -4,7 +4,7 @@ import Synchronization
 
 /// A program that runs beside the tests. Any thread.
 ///
-/// Foundation's `Process` of Swift 6.3 now and then reads beyond a page as it starts a program, and ends the test run with signal 11
+/// Foundation's `Process` of Swift 6.3 now and then reads beyond a page as it starts a program. The test run ends with signal 11 then
 /// (swift-corelibs-foundation, pull request 5472).
 package final class SpawnedProgram: Sendable {
     /// How a program ended.

@@ -24,7 +24,7 @@ struct UserRegistry {
     private final class User {
         var connections: Set<ConnectionID> = []
         var watchers: Set<ConnectionID> = []
-        /// Of the question whether all nodes can see the user; nil: they can.
+        /// The question whether all nodes can see the user; nil: they can.
         var ticket: UInt64?
         /// Connections that wait for its answer.
         var newcomers: Set<ConnectionID> = []

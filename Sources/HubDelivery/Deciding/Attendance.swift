@@ -139,8 +139,8 @@ package struct Attendance: Sendable {
     }
 
     /// Notes that a connection has ended, with all its subscriptions.
-    /// - Parameter mayReturn: whether it was cut off. Its device then counts as on the way back to its channels for a while, unless its app
-    ///   was in the background: systems end the sockets of such apps.
+    /// - Parameter mayReturn: whether it was cut off. Its device then counts as on the way back to its channels for a while. An app in the
+    ///   background does not: systems end the sockets of such apps.
     package mutating func disconnected(_ connection: ConnectionID, mayReturn: Bool = false, now: Int64 = 0) {
         guard let record = connections.removeValue(forKey: connection) else { return }
         let mayReturn = mayReturn && (record.state != .background || record.keepsWorking)
