@@ -43,7 +43,8 @@ extension Server {
         exchange.connect(backplane)
         store.noteHearing { backplane.hears }
         let name = (0..<address.shardCount).map(address.name(of:)).joined(separator: ", ")
-        return Nodes(exchange: exchange, delivery: delivery, backplane: backplane, cluster: cluster, name: name,
+        return Nodes(
+            exchange: exchange, delivery: delivery, backplane: backplane, cluster: cluster, name: name,
             isCutOff: { store.isCutOff }, sendAway: sendAway)
     }
 
