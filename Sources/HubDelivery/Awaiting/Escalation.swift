@@ -166,6 +166,7 @@ package struct Escalation {
     /// - Parameter now: time of the commit, in milliseconds on a clock that only grows.
     package mutating func open(_ opening: Opening, now: Int64) {
         guard !opening.targets.isEmpty else { return }
+        assert(open.values.first.map { $0.cursors.count == opening.attendedUpTo.count } ?? true, "all open events know the same loops")
         let event = OpenEvent(opening, committedAt: now)
         open[opening.number] = event
         numbers[opening.event] = opening.number

@@ -8,6 +8,7 @@ extension DeliveryBook {
     /// Adds the loops of another node. Its first loop names it in `Item.heard`.
     /// - Returns: indexes of the loops; nil: no room for so many.
     package mutating func addLoops(_ count: Int) -> Range<Int>? {
+        assert(prepared.isEmpty && !isCommitting, "loops come between two commits")
         var first = settings.loopCount
         for taken in nodeLoops.sorted(by: { $0.lowerBound < $1.lowerBound }) where first + count > taken.lowerBound {
             first = max(first, taken.upperBound)
@@ -23,6 +24,7 @@ extension DeliveryBook {
 
     /// The node of these loops is gone. Everybody on it counts as on the way back.
     package mutating func removeLoops(_ loops: Range<Int>, at now: Moment) {
+        assert(prepared.isEmpty && !isCommitting, "loops go between two commits")
         guard let place = nodeLoops.firstIndex(of: loops) else { return assertionFailure("loops \(loops) are no node's") }
         nodeLoops.remove(at: place)
         for connection in attendance.connections(ofLoops: loops) {

@@ -17,12 +17,15 @@ extension DeliveryTask {
         switch word {
         case .joined(let node, let hello):
             guard !table.contains(node) else { break }
+            // A publish that is decided knows the loops of that moment.
+            await carryOut(book.commit(at: now))
             guard let loops = book.addLoops(hello.loopCount) else {
                 service.logger.error("there are too many nodes: who is on one of them counts as absent", metadata: ["node": "\(node)"])
                 break
             }
             table.add(node, hello, loops: loops)
         case .left(let node):
+            await carryOut(book.commit(at: now))
             if let loops = table.remove(node) { book.removeLoops(loops, at: now) }
             for place in takeovers.indices { takeovers[place].awaited.remove(node) }
             await read()

@@ -60,7 +60,7 @@ package final class PostgresStore: HubStore, Sendable {
                 return PostgresLink(address: address, name: name, outage: outage, alwaysTries: alwaysTries, writes: writes)
             }
             let node = PostgresNode(number: process, isAlone: isAlone, link: link("node", alwaysTries: true))
-            if isAlone { try await node.ownAll() } else { try await node.look() }
+            if isAlone { try await node.ownAll() } else { try await node.join() }
             let writer = PostgresWriter(link: link("writer", writes: true), node: node)
             self.process = process
             self.node = node

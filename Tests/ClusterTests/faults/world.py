@@ -43,6 +43,7 @@ class World:
     def __init__(self, folder, judge):
         self.folder, self.judge = folder, judge
         self.nodes, self.redis_links, self.store_links = [], [], []
+        self.balancer = self._watch = self._beats = None
         self.app = "main"
         # Further options of each hub's start.
         self.options = {}
@@ -62,7 +63,11 @@ class World:
         self._store = urllib.parse.urlsplit(os.environ["TANDEM_TEST_POSTGRES"])
         self.redis_links = [await Link(self.redis.port).start() for _ in range(NODES)]
         self.store_links = [await Link(self._store.port).start() for _ in range(NODES)]
-        self.nodes = list(await asyncio.gather(*(self._start_node(place) for place in range(NODES))))
+        started = await asyncio.gather(*(self._start_node(place) for place in range(NODES)), return_exceptions=True)
+        self.nodes = [node for node in started if isinstance(node, Hub)]
+        for failure in started:
+            if isinstance(failure, BaseException):
+                raise failure
         await self.shared_out()
         self.balancer = await Balancer([node.port for node in self.nodes]).start()
         # Looks like a hub.
@@ -95,9 +100,10 @@ class World:
         self.nodes[place] = await self._start_node(place, self.nodes[place].port)
 
     async def end(self):
-        self._watch.cancel()
-        self._beats.cancel()
-        self.balancer.close()
+        for task in filter(None, (self._watch, self._beats)):
+            task.cancel()
+        if self.balancer:
+            self.balancer.close()
         for link in (*self.redis_links, *self.store_links):
             link.mend()
         for node in self.nodes:

@@ -193,6 +193,20 @@ struct DeliveryBookNodesTests {
         #expect(stage.book.escalation.eventCount == 0)
     }
 
+    @Test("an event that was read from the store before a node came knows that node's loops")
+    func recoveredBeforeNode() throws {
+        var stage = try Stage()
+        let event = try recovered()
+        let added = stage.book.addLoops(2)
+        let loops = try #require(added)
+        _ = stage.take(.recovered(event))
+        let connection = ConnectionID(loop: loops.lowerBound + 1, slot: 5, generation: 1)
+        stage.attach(connection, ticket: 3)
+        // Its receipt proves nothing about an event that it was not written.
+        _ = stage.take(.report(loop: connection.loop, .receipt(connection, cursor: 1)))
+        #expect(stage.book.escalation.eventCount == 1)
+    }
+
     private func recovered() throws -> RecoveredEvent {
         let definitions = try DefinitionSet.load([("room.yaml", Self.yaml)])
         let (definition, placeholders) = try #require(definitions.match(channel: Self.channel))

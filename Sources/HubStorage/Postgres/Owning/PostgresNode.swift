@@ -110,6 +110,14 @@ final class PostgresNode: Sendable {
         return try await carryOut(actions)
     }
 
+    /// Beats for the first time. A look of a start may take long: other nodes may start beside this one.
+    func join() async throws {
+        for _ in 1..<Self.looksMax {
+            if (try? await look()) != nil { return }
+        }
+        try await look()
+    }
+
     /// Waits until all partitions belong to this node.
     /// - Throws: `StorageError.Code.inUse` if another node's beat still moves after six seconds: without a backplane there is one hub.
     func ownAll() async throws {
