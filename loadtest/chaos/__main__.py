@@ -1,5 +1,6 @@
 """Random faults on three nodes: see loadtest/README.md. Settings: MINUTES, PEOPLE, SEED, EVERY, FAULTS, BUILD, KEEP, OUT."""
 
+import collections
 import contextlib
 import os
 import random
@@ -86,8 +87,13 @@ def report(judge, faults, departures, facts, oddities, plan, outcome):
     findings = judge.findings + departures.mistakes
     if findings:
         say(f"\nFindings ({len(findings)}; at most {FINDINGS_SHOWN} of each kind are shown; loadtest/README.md says how to read them)")
-        for finding in judge.findings[:FINDINGS_SHOWN] + departures.mistakes[:FINDINGS_SHOWN]:
-            say(f"  - {finding}")
+        kinds = collections.defaultdict(list)
+        for finding in judge.findings:
+            kinds[finding.split(":")[0]].append(finding)
+        # The rarest first: a lost pair is one among hundreds that were told twice.
+        for shown in [*sorted(kinds.values(), key=len), departures.mistakes]:
+            for finding in shown[:FINDINGS_SHOWN]:
+                say(f"  - {finding}")
 
 
 def main():
