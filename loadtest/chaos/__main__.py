@@ -2,8 +2,10 @@
 
 import collections
 import contextlib
+import json
 import os
 import random
+import re
 import sys
 import time
 
@@ -14,6 +16,7 @@ sys.path[1:1] = [
     os.path.dirname(HERE), os.path.join(ROOT, "Tests", "ClusterTests", "faults"),
     os.path.join(ROOT, "Tests", "HubIntegrationTests", "Python", "conformance"), os.path.join(os.path.dirname(HERE), "one-surface")]
 
+import wire
 from common.output import Report, say, setting
 from common.programs import fail, raise_descriptor_limit
 from common.workspace import built, workspace
@@ -44,6 +47,18 @@ class Tee:
     def flush(self):
         self.file.flush()
         self.stream.flush()
+
+
+def trails(port, lost):
+    """Says what the hub's trails tell of pairs that are lost."""
+    caller = wire.Caller(port, timeout=30)
+    for event, user in lost[:FINDINGS_SHOWN]:
+        for id in set(re.findall(r"[0-9a-f]{8}-[0-9a-f-]{27}", json.dumps(event.get("answer")))):
+            status, answer = caller.call(wire.signed("GET", f"/apps/{wire.APP}/events/{id}/deliveries", user=user))
+            if status == 200 and answer["deliveries"]:
+                say(f"  trail of event {event['n']}, {answer['event']['committed_at']}: {json.dumps(answer['deliveries'])}")
+            elif status != 200:
+                say(f"  trail of event {event['n']}: {status} {answer}")
 
 
 def report(judge, faults, departures, facts, oddities, plan, outcome):
@@ -147,6 +162,7 @@ def main():
             # The clients left before the end of the run's logs: only what was told until then counts.
             webhooks = [told for told in nodes.webhooks() if told[0] <= time.monotonic() - (time.time() - run.end)]
             departures = Departures(known, webhooks, nodes.faults, stage, run.end)
+            trails(nodes.port, judge.lost)
             report(judge, nodes.faults, departures, facts, oddities, plan, outcome)
         finally:
             nodes.end()

@@ -5,11 +5,12 @@ import hmac
 import time
 
 
-def signed(method, path, body, key, secret):
-    """The path with its signed query."""
+def signed(method, path, body, key, secret, **further):
+    """The path with its signed query; `further` parameters have names behind `body_md5`."""
     query = f"auth_key={key}&auth_timestamp={int(time.time())}&auth_version=1.0"
     if body:
         query += f"&body_md5={hashlib.md5(body).hexdigest()}"
+    query += "".join(f"&{name}={value}" for name, value in sorted(further.items()))
     signature = hmac.new(secret.encode(), f"{method}\n{path}\n{query}".encode(), hashlib.sha256).hexdigest()
     return f"{path}?{query}&auth_signature={signature}"
 

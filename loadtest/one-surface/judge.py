@@ -129,6 +129,7 @@ class Judge:
         self.twice = []                    # (sent, told by the push, explanation) of each pair told twice
         self.surplus = Counter()
         self.rescues = defaultdict(list)   # (row, policy): seconds
+        self.lost = []                     # (event, user)
         self.findings = []                 # what must not be
         self.pushes = defaultdict(list)
         by_token = {person.plan["device_token"]: user for user, person in people.items()}
@@ -189,6 +190,7 @@ class Judge:
             self.counts["told by both"] += 1
         else:
             self.counts["lost"] += 1
+            self.lost.append((event, user))
             self._find(event, user, "LOST", frames, pushes)
             return
         if policy == "both":

@@ -127,6 +127,7 @@ class Run:
             caller.close()
             if status == 200:
                 event["answered"] = time.time()
+                event["answer"] = answer
                 return
             if status and status not in (409, 503):
                 raise SystemExit(f"one-surface: a publish was refused: {status} {answer}")

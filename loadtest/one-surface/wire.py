@@ -23,9 +23,9 @@ def request(method, path, body=b"", headers=()):
     return ("\r\n".join(head + [f"{name}: {value}" for name, value in headers]) + "\r\n\r\n").encode() + body
 
 
-def signed(method, path, body=b"", headers=()):
+def signed(method, path, body=b"", headers=(), **further):
     """A backend's request."""
-    return request(method, http.signed(method, path, body, KEY, SECRET), body, [("Content-Type", "application/json"), *headers])
+    return request(method, http.signed(method, path, body, KEY, SECRET, **further), body, [("Content-Type", "application/json"), *headers])
 
 
 def authorisation(path, token, **form):
