@@ -29,6 +29,12 @@ package final class RedisNode: Sendable {
         var othersSee = false
     }
 
+    /// A lock that holds a function itself wraps it once more at each access, and a call walks through all wraps.
+    private struct Certainty {
+        /// Waits until the node is known to live, or to be dead; nil: it has not started yet.
+        var wait: (@Sendable () -> Bool)?
+    }
+
     /// Distinguishes this run of the node from all others.
     package let node: UInt64
     package let events: EventStream
@@ -42,8 +48,7 @@ package final class RedisNode: Sendable {
     private let facts: @Sendable () -> [UInt8]
     private let started = ContinuousClock.now
     private let onDeath: @Sendable () -> Void
-    /// Waits until the node is known to live, or to be dead.
-    private let isCertain: Guarded<(@Sendable () -> Bool)?>
+    private let certainty: Guarded<Certainty>
 
     /// - Parameters:
     ///   - database: identity of the database that the nodes share; empty: not compared.
@@ -81,11 +86,11 @@ package final class RedisNode: Sendable {
         self.database = database
         self.facts = facts
         self.onDeath = onDeath
-        let isCertain = Guarded<(@Sendable () -> Bool)?>(nil)
-        self.isCertain = isCertain
+        let certainty = Guarded(Certainty())
+        self.certainty = certainty
         events = EventStream(locator, prefix: prefix, database: database, node: node, writer: writer) { news, position in
             // A node that has stood still may be dead for the others: its clients were told of all this by another way.
-            guard isCertain.withLock({ $0 })?() ?? true else { return }
+            guard certainty.withLock({ $0 }).wait?() ?? true else { return }
             if news.contains(.newEpoch) {
                 members.restart()
                 quotas.restart()
@@ -143,7 +148,7 @@ package final class RedisNode: Sendable {
     package func start() async throws(RedisFailure) {
         try await events.start()
         try await beat()
-        isCertain.withLock { $0 = { [weak self] in self?.waitForCertainty() ?? false } }
+        certainty.withLock { $0.wait = { [weak self] in self?.waitForCertainty() ?? false } }
     }
 
     /// Waits on the thread that reads until a beat of late has been answered.

@@ -4,6 +4,8 @@
 - A folder has at most twelve Swift files, or Python files of the tests.
 - A file is named after a top-level type that it holds or extends (`Outbox.swift`, `OutboxLanes.swift`, `Server+TLS.swift`), or all
   of its types begin with its name (`ES256.swift`). Tests and commands may have other names.
+- No lock of the sources holds a function itself. Each access would wrap it once more, and a call would walk through all wraps. A
+  struct may hold it.
 - No comment has more than 140 columns. Code is the formatter's, and a text may be as long as it is.
 """
 
@@ -15,6 +17,7 @@ FILES_MAX = 12
 COLUMNS_MAX = 140
 MODIFIERS = r"(?:(?:package|public|private|fileprivate|internal|final|indirect|nonisolated|@\w+(?:\([^)]*\))?)\s+)*"
 TYPE = re.compile(rf"^{MODIFIERS}(?:struct|class|enum|actor|protocol|typealias)\s+(\w+)", re.MULTILINE)
+LOCKED_FUNCTION = re.compile(r"\b(?:Guarded|Mutex)<[^\[\]{}=]*->")
 EXTENSION = re.compile(rf"^{MODIFIERS}extension\s+([\w.]+)", re.MULTILINE)
 
 
@@ -53,6 +56,8 @@ def main():
             if folder.startswith("Sources") and not name.endswith(("main", "Commands")) and not is_named(name, text):
                 mistakes.append(f"{path}: no top-level type of this file is called {name}: name the file after what it holds")
             for number, line in enumerate(text.split("\n"), start=1):
+                if folder.startswith("Sources") and LOCKED_FUNCTION.search(line):
+                    mistakes.append(f"{path}:{number}: a lock holds a function: put it into a struct")
                 if len(line) > COLUMNS_MAX and line.lstrip().startswith("//"):
                     mistakes.append(f"{path}:{number}: {len(line)} columns, at most {COLUMNS_MAX}")
     for mistake in mistakes:

@@ -272,17 +272,18 @@ package final class EventStream: Sendable {
         _ connection: RedisConnection, _ place: inout Place, _ received: inout ReceivedNumbers, _ trim: inout TrimPoint
     ) throws(RedisFailure) {
         let names = [place.keys.events, place.keys.to(node)]
-        // The epoch travels along: a memory that was wiped leaves a stream that stays empty, and says nothing.
+        // The epoch travels along: a memory that was wiped leaves a stream that stays empty, and says nothing. It stands behind what may
+        // block, so that both answers come at once, and wake this thread once.
         let replies = try connection.run(
             [
-                RedisCommand("GET", texts: [place.keys.epochKey]),
                 RedisCommand(
                     "XREAD COUNT 1000 BLOCK 1000 STREAMS", texts: names + ["\(place.events)", "\(place.own)"]),
+                RedisCommand("GET", texts: [place.keys.epochKey]),
             ], deadline: .now + .seconds(2))
-        guard try replies[0].value().text == place.keys.epoch else { throw .lost("its memory was lost") }
+        guard try replies[1].value().text == place.keys.epoch else { throw .lost("its memory was lost") }
         var news: [NodeNews] = []
         let (now, before) = (ContinuousClock.now, place.events)
-        for (name, entries) in try StreamEntry.read(try replies[1].value()) {
+        for (name, entries) in try StreamEntry.read(try replies[0].value()) {
             guard let last = entries.last else { continue }
             if name == names[0] {
                 place.events = last.id

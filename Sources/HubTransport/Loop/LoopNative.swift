@@ -202,15 +202,20 @@ internal import Synchronization
 
 /// The sink of libwebsockets' log: one per process, because the library has one.
 package enum TransportLog {
-    private static let sink = Mutex<(@Sendable (String) -> Void)?>(nil)
+    /// A lock that holds a function itself wraps it once more at each access.
+    private struct Sink {
+        var write: @Sendable (String) -> Void = { _ in }
+    }
+
+    private static let sink = Mutex(Sink())
 
     /// Sends errors and warnings of the library to `sink` from now on. Call once, before the first loop.
     package static func start(_ sink: @escaping @Sendable (String) -> Void) {
-        self.sink.withLock { $0 = sink }
+        self.sink.withLock { $0.write = sink }
         unsafe lws_set_log_level(LLL_ERR | LLL_WARN) { _, line in
             guard let line = unsafe line else { return }
             let text = unsafe String(cString: line)
-            TransportLog.sink.withLock { $0?(text.hasSuffix("\n") ? String(text.dropLast()) : text) }
+            TransportLog.sink.withLock { $0.write(text.hasSuffix("\n") ? String(text.dropLast()) : text) }
         }
     }
 }
