@@ -17,12 +17,15 @@ package protocol Dialect: Sendable {
     func opening(channel: String) -> [OpeningStep]
     /// The steps for a connection that publishes by `PublishAction.webSocket`; `opening` by default.
     func publisherOpening(channel: String) -> [OpeningStep]
+    /// The same towards another node, whose address a publish names.
+    func towards(_ target: Target) -> any Dialect
     /// Encodes one publish. `data` is the text of a JSON object that contains the mark.
     func publish(channel: String, data: String) -> PublishAction
 }
 
 extension Dialect {
     package var joinsEvents: Bool { false }
+    package func towards(_ target: Target) -> any Dialect { self }
     package func publisherOpening(channel: String) -> [OpeningStep] { opening(channel: channel) }
 }
 

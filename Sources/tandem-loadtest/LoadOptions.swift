@@ -3,7 +3,10 @@ import LoadTesting
 
 /// The command-line options of all scenarios.
 struct LoadOptions: ParsableArguments {
-    @Option(name: .long, help: "The server: ws://HOST:PORT or wss://HOST:PORT.") var url = "ws://127.0.0.1:6001"
+    @Option(
+        name: .long,
+        help: "The server: ws://HOST:PORT or wss://HOST:PORT. Repeated: the nodes of one hub, among which connections are spread in turns.")
+    var url = ["ws://127.0.0.1:6001"]
     @Option(name: .long, help: "App id.") var appID = "1"
     @Option(name: .long, help: "App key.") var key = "app-key"
     @Option(name: .long, help: "App secret.") var secret = "app-secret"
@@ -24,7 +27,8 @@ struct LoadOptions: ParsableArguments {
     @Option(name: .long, help: "New connections per second while the run is set up.") var connectRate = 2000.0
     @Option(name: .long, help: "Threads that receive; one more publishes.") var threads = 1
 
-    @Option(name: .long, help: "The server's process, for its CPU and memory (it has to run on this machine).") var serverPid: Int?
+    @Option(name: .long, help: "The server's process, for its CPU and memory, on this machine. Repeated: all of them together.")
+    var serverPid: [Int] = []
     @Option(name: .long, help: "Write the report as JSON into this file.") var json: String?
     @Option(name: .long, help: "Write the report as an HTML page into this file.") var html: String?
     @Flag(name: .long, help: "The server is not on this machine, and you may load it.") var iOwnThisServer = false
@@ -67,18 +71,21 @@ struct LoadOptions: ParsableArguments {
         return RunOptions(
             scenario: scenario, connections: connections ?? defaults.connections, channels: channels ?? defaults.channels,
             channel: channel ?? defaults.channel, seconds: seconds, warmup: warmup, pace: pace, publishers: lines, bytes: bytes,
-            connectRate: connectRate, threads: threads, serverPID: serverPid, drain: drain)
+            connectRate: connectRate, threads: threads, serverPIDs: serverPid, drain: drain)
     }
 
-    /// - Throws: for the address of another machine, unless the operator declares to own that server.
-    func target() throws(LoadError) -> Target {
-        let target = try Target(url)
-        guard target.isLoopback || iOwnThisServer else {
+    /// - Throws: for the address of another machine, unless the operator declares to own that server; for several that are not Pusher's.
+    func targets() throws(LoadError) -> Targets {
+        let targets = try Targets(url)
+        for target in targets.all where !target.isLoopback && !iOwnThisServer {
             throw LoadError(
                 "\(target.host) is not this machine. Loading somebody else's server is an attack; if it is yours, say --i-own-this-server",
                 isUsage: true)
         }
-        return target
+        guard targets.count == 1 || dialect == "pusher" else {
+            throw LoadError("several --url are nodes of one Pusher-compatible hub: leave out --dialect \(dialect)", isUsage: true)
+        }
+        return targets
     }
 
     var app: PusherDialect.App { .init(id: appID, key: key, secret: secret) }

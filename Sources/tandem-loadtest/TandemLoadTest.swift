@@ -27,13 +27,13 @@ extension ScenarioCommand {
 
     func run() throws {
         do {
-            let target = try load.target()
+            let targets = try load.targets()
             let scenario = try scenario()
             let name = Self.configuration.commandName ?? type(of: scenario).name
-            let dialect = try DialectName.dialect(load.dialect, app: load.app, target: target)
+            let dialect = try DialectName.dialect(load.dialect, app: load.app, target: targets.first)
             var options = load.options(name, Self.defaults)
             adjust(&options)
-            let outcome = try scenario.run(options, target: target, dialect: dialect)
+            let outcome = try scenario.run(options, targets: targets, dialect: dialect)
             try Results.write(outcome, json: load.json, html: load.html)
             if !outcome.failures.isEmpty { throw ExitCode(1) }
         } catch let error as LoadError {

@@ -7,7 +7,7 @@ internal import Synchronization
 /// Used by the program's main thread only, on which the scenario runs as a straight sequence of calls. `end()` stops the workers.
 final class LoadRun {
     let options: RunOptions
-    let target: Target
+    let targets: Targets
     let dialect: any Dialect
     let kinds: [MeasuredKind]
     /// Kinds that count as deliveries.
@@ -23,10 +23,10 @@ final class LoadRun {
     private let progress: ProgressLine
 
     init(
-        options: RunOptions, target: Target, dialect: any Dialect, kinds: [MeasuredKind], delivered: [Int], shown: [Int]? = nil
+        options: RunOptions, targets: Targets, dialect: any Dialect, kinds: [MeasuredKind], delivered: [Int], shown: [Int]? = nil
     ) throws(LoadError) {
         self.options = options
-        self.target = target
+        self.targets = targets
         self.dialect = dialect
         self.kinds = kinds
         self.delivered = delivered
@@ -40,10 +40,10 @@ final class LoadRun {
         }
         receivers = (0..<options.threads).map { _ in WorkerDoor() }
         publisher = WorkerDoor()
-        sampler = try Sampler(options: options, kinds: kinds, delivered: delivered, shown: self.shown)
+        sampler = try Sampler(options: options, targets: targets, kinds: kinds, delivered: delivered, shown: self.shown)
         progress = ProgressLine()
-        for door in receivers + [publisher] {
-            let made = try Worker(door: door, target: target, kinds: kinds)
+        for (index, door) in (receivers + [publisher]).enumerated() {
+            let made = try Worker(door: door, targets: targets, kinds: kinds, turn: index % receivers.count)
             made.joinsEvents = dialect.joinsEvents
             let worker = HandedOver(made)
             let thread = Thread { worker.value.run() }
@@ -88,7 +88,7 @@ final class LoadRun {
 
     /// The present counts of all workers.
     func counts() -> (links: WorkerCounts, kinds: [KindCounts]) {
-        var links = WorkerCounts()
+        var links = WorkerCounts(nodes: targets.count)
         var all = kinds.map { _ in KindCounts() }
         for door in doors {
             let (own, ownKinds) = door.ask { ($0.snapshot(), $0.tally.counts) }
@@ -101,9 +101,11 @@ final class LoadRun {
     // MARK: Connections
 
     /// Opens connections in a ramp, and waits until all are open.
-    /// - Parameter plan: makes the plan of a connection's number, on its worker's thread.
+    /// - Parameters:
+    ///   - channels: how many they are spread over in turns.
+    ///   - plan: makes the plan of a connection's number, on its worker's thread.
     /// - Throws: if one cannot be opened.
-    func connect(_ count: Int, plan: @escaping @Sendable (Int, Worker) -> ConnectionPlan) throws(LoadError) {
+    func connect(_ count: Int, channels: Int = 1, plan: @escaping @Sendable (Int, Worker) -> ConnectionPlan) throws(LoadError) {
         let before = counts().links
         let began = elapsed
         var posted = 0
@@ -120,6 +122,8 @@ final class LoadRun {
                         for number in numbers {
                             let own = plan(number, worker)
                             own.number = number
+                            // Each channel has its connections in turns on all addresses.
+                            own.node = own.channel + number / channels
                             worker.open(own)
                         }
                     }
@@ -186,7 +190,7 @@ final class LoadRun {
     func report() throws(LoadError) -> LoadReport {
         try sampler.sample(doors, now: elapsed)
         var report = LoadReport(
-            scenario: options.scenario, target: target.url, dialect: dialect.name, started: started.formatted(.iso8601),
+            scenario: options.scenario, target: targets.url, dialect: dialect.name, started: started.formatted(.iso8601),
             seconds: (sampler.measuredSeconds * 1000).rounded() / 1000)
         report.settings = options.settings
         report.machine = Machine.settings

@@ -86,6 +86,8 @@ final class Publisher: LinkWatcher {
 
     private let worker: Worker
     private let dialect: any Dialect
+    /// The dialect towards each address.
+    private let dialects: [any Dialect]
     private let plan: PublishPlan
     private var lines: [Line]
     private var idle: [Int] = []
@@ -106,6 +108,7 @@ final class Publisher: LinkWatcher {
     init(worker: Worker, dialect: any Dialect, plan: PublishPlan) {
         self.worker = worker
         self.dialect = dialect
+        dialects = worker.targets.all.map(dialect.towards)
         self.plan = plan
         lines = Array(repeating: Line(), count: plan.connections)
         sequences = Array(repeating: Array(repeating: 0, count: plan.channels.count), count: plan.connections)
@@ -136,7 +139,7 @@ final class Publisher: LinkWatcher {
         guard let mark, mark.kind == plan.kind, case let line = mark.stream - plan.firstStream, lines.indices.contains(line),
             lines[line].due == mark.due
         else { return }
-        worker.tally.record(plan.answeredKind, from: mark.due, to: now)
+        worker.tally.record(plan.answeredKind, from: mark.due, to: now, node: node(of: line))
         counts.taken += 1
         lines[line].due = 0
         lines[line].failuresInRow = 0
@@ -191,7 +194,7 @@ final class Publisher: LinkWatcher {
         let mark = EventMark(kind: plan.kind, stream: plan.firstStream + line, due: due, sequence: sequences[line][channel])
         sequences[line][channel] += 1
         counts.sent += 1
-        switch dialect.publish(channel: plan.channels[channel], data: plan.data(mark)) {
+        switch dialects[node(of: line)].publish(channel: plan.channels[channel], data: plan.data(mark)) {
         case .http(let request): worker.send(lines[line].slot, request)
         case .webSocket(let message):
             worker.sendMessage(lines[line].slot, message)
@@ -202,6 +205,8 @@ final class Publisher: LinkWatcher {
             idle.append(line)
         }
     }
+
+    private func node(of line: Int) -> Int { line % dialects.count }
 
     private func freed(_ line: Int, now: UInt64) {
         guard isPublishing, schedule == nil else {
@@ -224,6 +229,7 @@ final class Publisher: LinkWatcher {
             connection.steps = dialect.publisherOpening(channel: plan.channels[0])
         }
         connection.tag = line
+        connection.node = node(of: line)
         connection.watcher = self
         lines[line].isReady = false
         lines[line].slot = worker.open(connection) ?? -1
@@ -248,7 +254,7 @@ final class Publisher: LinkWatcher {
         if (200..<300).contains(answer.status) {
             counts.taken += 1
             lines[line].failuresInRow = 0
-            worker.tally.record(plan.answeredKind, from: due, to: now)
+            worker.tally.record(plan.answeredKind, from: due, to: now, node: node(of: line))
         } else {
             counts.refused[answer.status, default: 0] += 1
             // The event never went out, so the next one takes its number.

@@ -18,8 +18,8 @@ package struct RunOptions: Sendable {
     package var connectRate: Double
     /// Receiving threads; one more thread publishes.
     package var threads: Int
-    /// Root of the server's process family, for CPU and memory; nil: not measured.
-    package var serverPID: Int?
+    /// Roots of the process families of the server, or of each node, for CPU and memory together; empty: not measured.
+    package var serverPIDs: [Int]
     /// Further connections that come and go, which need descriptors too.
     package var beside = 0
     /// Seconds after the last publish in which events may still arrive.
@@ -27,7 +27,7 @@ package struct RunOptions: Sendable {
 
     package init(
         scenario: String, connections: Int, channels: Int, channel: String, seconds: Double, warmup: Double, pace: PublishPace,
-        publishers: Int, bytes: Int, connectRate: Double, threads: Int, serverPID: Int?, drain: Double
+        publishers: Int, bytes: Int, connectRate: Double, threads: Int, serverPIDs: [Int], drain: Double
     ) {
         self.scenario = scenario
         self.connections = connections
@@ -40,7 +40,7 @@ package struct RunOptions: Sendable {
         self.bytes = bytes
         self.connectRate = connectRate
         self.threads = threads
-        self.serverPID = serverPID
+        self.serverPIDs = serverPIDs
         self.drain = drain
     }
 

@@ -5,6 +5,8 @@ struct Sampler {
         var at = 0.0
         var links = WorkerCounts()
         var kinds: [KindCounts] = []
+        /// As `Tally.receivedApart`.
+        var receivedApart: [UInt64] = []
         /// CPU seconds of each worker's thread, the publisher last.
         var threads: [Double] = []
         var server: ServerUse?
@@ -13,10 +15,13 @@ struct Sampler {
     }
 
     private let options: RunOptions
+    private let targets: Targets
     private let kinds: [MeasuredKind]
     private let delivered: [Int]
     private let shown: [Int]
     private var latencies: [Latencies]
+    /// Latencies by address, then by kind; empty where there is one address.
+    private var latenciesApart: [Latencies]
     private var last = Moment()
     private var beginning: Moment?
     private var ending: Moment?
@@ -34,14 +39,19 @@ struct Sampler {
     private static let stolenShare = 0.05
     private static let othersShare = 0.1
 
-    init(options: RunOptions, kinds: [MeasuredKind], delivered: [Int], shown: [Int]) throws(LoadError) {
+    init(options: RunOptions, targets: Targets, kinds: [MeasuredKind], delivered: [Int], shown: [Int]) throws(LoadError) {
         self.options = options
+        self.targets = targets
         self.kinds = kinds
         self.delivered = delivered
         self.shown = shown
         latencies = kinds.map { _ in Latencies() }
+        let apart = targets.isSeveral ? targets.count * kinds.count : 0
+        latenciesApart = Array(repeating: Latencies(), count: apart)
+        last.receivedApart = Array(repeating: 0, count: apart)
+        last.links = WorkerCounts(nodes: targets.count)
         last.kinds = kinds.map { _ in KindCounts() }
-        if let pid = options.serverPID { idleServer = try ServerUse.read(pid) }
+        idleServer = try ServerUse.read(options.serverPIDs)
     }
 
     var measuredSeconds: Double {
@@ -60,14 +70,14 @@ struct Sampler {
     func latency(_ kind: Int) -> Latencies { latencies[kind] }
 
     mutating func noteIdle() throws(LoadError) {
-        if let pid = options.serverPID, connectedServer == nil { idleServer = try ServerUse.read(pid) }
+        if connectedServer == nil { idleServer = try ServerUse.read(options.serverPIDs) }
     }
 
     mutating func noteConnected(_ count: Int, seconds: Double) throws(LoadError) {
         guard connected == 0 else { return }
         connected = count
         connectSeconds = seconds
-        if let pid = options.serverPID { connectedServer = try ServerUse.read(pid) }
+        connectedServer = try ServerUse.read(options.serverPIDs)
     }
 
     mutating func begin(_ doors: [WorkerDoor], now: Double) throws(LoadError) {
@@ -87,10 +97,19 @@ struct Sampler {
 
     mutating func sample(_ doors: [WorkerDoor], now: Double) throws(LoadError) {
         var moment = Moment(at: now)
+        moment.links = WorkerCounts(nodes: targets.count)
+        moment.receivedApart = Array(repeating: 0, count: latenciesApart.count)
         moment.kinds = kinds.map { _ in KindCounts() }
         var second = kinds.map { _ in Latencies() }
         for door in doors {
             let (links, counts, taken) = door.ask { ($0.snapshot(), $0.tally.counts, $0.tally.takeLatencies()) }
+            if !latenciesApart.isEmpty {
+                let (received, own) = door.ask { ($0.tally.receivedApart, $0.tally.takeApart()) }
+                for place in own.indices {
+                    moment.receivedApart[place] += received[place]
+                    latenciesApart[place].add(own[place])
+                }
+            }
             moment.links.add(links)
             moment.threads.append(Double(links.cpu) / 1e9)
             for kind in kinds.indices {
@@ -99,7 +118,7 @@ struct Sampler {
             }
         }
         for kind in kinds.indices { latencies[kind].add(second[kind]) }
-        if let pid = options.serverPID { moment.server = try ServerUse.read(pid) }
+        moment.server = try ServerUse.read(options.serverPIDs)
         moment.machine = Processes.machine
         moment.ownCPU = moment.threads.reduce(0, +)
         note(moment, second)
@@ -156,8 +175,32 @@ struct Sampler {
             report.figures.append(.init("server memory per connection", (full.residentBytes - idle.residentBytes) / Double(connected), "B"))
         }
         fillClient(&report, beginning, ending, seconds, deliveries)
-        for kind in kinds.indices where latencies[kind].count > 0 { report.latencies.append(latencies[kind].report(as: kinds[kind].name)) }
-        series.fill(&report, hasServer: options.serverPID != nil)
+        fillApart(&report, beginning, ending)
+        for kind in kinds.indices where latencies[kind].count > 0 {
+            report.latencies.append(latencies[kind].report(as: kinds[kind].name))
+            for (node, target) in targets.all.enumerated() where targets.isSeveral {
+                let own = latenciesApart[node * kinds.count + kind]
+                if own.count > 0 { report.latencies.append(own.report(as: "\(kinds[kind].name), \(target.authority)")) }
+            }
+        }
+        series.fill(&report, hasServer: !options.serverPIDs.isEmpty)
+    }
+
+    /// The figures of each address, where there are several.
+    private func fillApart(_ report: inout LoadReport, _ beginning: Moment, _ ending: Moment) {
+        guard targets.isSeveral else { return }
+        report.figures.append(.init("failed connects", Double(last.links.failed)))
+        for (node, target) in targets.all.enumerated() {
+            let count = delivered.reduce(UInt64(0)) { sum, kind in
+                let place = node * kinds.count + kind
+                return sum + ending.receivedApart[place] - beginning.receivedApart[place]
+            }
+            let own = last.links.nodes[node]
+            report.figures.append(.init("\(target.authority): connections opened", Double(own.opened)))
+            report.figures.append(.init("\(target.authority): failed connects", Double(own.failed)))
+            report.figures.append(.init("\(target.authority): closed by the server", Double(own.closedByServer)))
+            report.figures.append(.init("\(target.authority): deliveries", Double(count)))
+        }
     }
 
     private func fillClient(
@@ -190,7 +233,7 @@ struct Sampler {
                 "\(decimal((machine.stolen / total * 100).rounded())) % of the machine's time went to other virtual machines: do not trust the timings."
             )
         }
-        if options.serverPID != nil {
+        if !options.serverPIDs.isEmpty {
             report.figures.append(.init("machine busy with other things", max(0, others) / total * 100, "%"))
             if others / total > Self.othersShare {
                 report.warnings.append(

@@ -87,11 +87,13 @@ struct ServerUse: Sendable, Equatable {
     var residentBytes = 0.0
     var descriptors = 0
 
+    /// The use of these processes and their descendants; nil: none are given.
     /// - Throws: if there is no such process.
-    static func read(_ pid: Int) throws(LoadError) -> ServerUse {
-        guard Processes.cpu(pid) != nil else { throw LoadError("--server-pid \(pid): there is no such process (any more)") }
+    static func read(_ pids: [Int]) throws(LoadError) -> ServerUse? {
+        guard !pids.isEmpty else { return nil }
+        for pid in pids where Processes.cpu(pid) == nil { throw LoadError("--server-pid \(pid): there is no such process (any more)") }
         var use = ServerUse()
-        for member in Processes.family(of: pid) {
+        for member in Set(pids.flatMap(Processes.family)) {
             use.cpu += Processes.cpu(member) ?? 0
             use.residentBytes += Processes.residentBytes(member) ?? 0
             use.descriptors += Processes.descriptors(member) ?? 0

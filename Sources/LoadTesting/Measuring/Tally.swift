@@ -44,6 +44,10 @@ package struct KindCounts: Sendable {
     private(set) var counts: [KindCounts]
     /// Latencies since the last `takeLatencies`.
     private var latencies: [Latencies]
+    /// Where there are several addresses, their own events received, and latencies since the last `takeApart`: kinds of the first, then of
+    /// the next. They lack what belongs to no address.
+    private(set) var receivedApart: [UInt64]
+    private var latenciesApart: [Latencies]
     private let firstSequence: [Int]
     private let streams: [Int]
     /// Number of sequences per connection.
@@ -53,7 +57,10 @@ package struct KindCounts: Sendable {
     /// Due times that count into the latencies, in nanoseconds.
     var measured: Range<UInt64> = .max ..< .max
 
-    init(kinds: [MeasuredKind], slots: Int) {
+    init(kinds: [MeasuredKind], slots: Int, nodes: Int = 1) {
+        let apart = nodes > 1 ? nodes * kinds.count : 0
+        receivedApart = Array(repeating: 0, count: apart)
+        latenciesApart = Array(repeating: Latencies(), count: apart)
         counts = kinds.map { _ in KindCounts() }
         latencies = kinds.map { _ in Latencies() }
         streams = kinds.map(\.streams)
@@ -91,7 +98,7 @@ package struct KindCounts: Sendable {
     }
 
     @inline(__always)
-    mutating func take(_ mark: EventMark, slot: Int, now: UInt64) {
+    mutating func take(_ mark: EventMark, slot: Int, now: UInt64, node: Int = 0) {
         let kind = mark.kind
         guard kind < counts.count else { return }
         counts[kind].received += 1
@@ -99,6 +106,7 @@ package struct KindCounts: Sendable {
             counts[kind].measured += 1
             latencies[kind].record(from: mark.due, to: now)
         }
+        if !receivedApart.isEmpty { takeApart(kind, from: mark.due, to: now, node: node) }
         guard streams[kind] > 0 else { return }
         guard mark.stream < streams[kind] else {
             counts[kind].foreign += 1
@@ -112,9 +120,17 @@ package struct KindCounts: Sendable {
         }
     }
 
+    private mutating func takeApart(_ kind: Int, from due: UInt64, to end: UInt64, node: Int) {
+        let place = node * counts.count + kind
+        receivedApart[place] += 1
+        if measured.contains(due) { latenciesApart[place].record(from: due, to: end) }
+    }
+
     /// Records a duration that did not come from a mark.
-    mutating func record(_ kind: Int, from due: UInt64, to end: UInt64) {
+    /// - Parameter node: its address; nil: it belongs to none.
+    mutating func record(_ kind: Int, from due: UInt64, to end: UInt64, node: Int? = nil) {
         counts[kind].received += 1
+        if let node, !receivedApart.isEmpty { takeApart(kind, from: due, to: end, node: node) }
         guard measured.contains(due) else { return }
         counts[kind].measured += 1
         latencies[kind].record(from: due, to: end)
@@ -134,6 +150,12 @@ package struct KindCounts: Sendable {
     mutating func takeLatencies() -> [Latencies] {
         let taken = latencies
         for kind in latencies.indices { latencies[kind].reset() }
+        return taken
+    }
+
+    mutating func takeApart() -> [Latencies] {
+        let taken = latenciesApart
+        for place in latenciesApart.indices { latenciesApart[place].reset() }
         return taken
     }
 }

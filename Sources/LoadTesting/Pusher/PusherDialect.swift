@@ -20,7 +20,7 @@ package struct PusherDialect: Dialect {
 
     package let name = "pusher"
     package let app: App
-    private let target: Target
+    private var target: Target
     private let code: HMACKey
     private let users = PresenceUsers()
     /// Name of every published event.
@@ -30,6 +30,12 @@ package struct PusherDialect: Dialect {
         self.app = app
         self.target = target
         code = HMACKey(app.secret)
+    }
+
+    package func towards(_ target: Target) -> any Dialect {
+        var other = self
+        other.target = target
+        return other
     }
 
     package var subprotocol: String? { nil }

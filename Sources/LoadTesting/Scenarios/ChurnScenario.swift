@@ -29,9 +29,9 @@ package struct ChurnScenario: Scenario {
     private static let stormSecondsMax = 120.0
     private static let connectPartSecondsMax = 120.0
 
-    package func run(_ options: RunOptions, target: Target, dialect: any Dialect) throws(LoadError) -> Outcome {
+    package func run(_ options: RunOptions, targets: Targets, dialect: any Dialect) throws(LoadError) -> Outcome {
         let kinds = Background.kinds + [MeasuredKind("connect due to upgraded"), MeasuredKind("connect due to subscribed")]
-        let run = try LoadRun(options: options, target: target, dialect: dialect, kinds: kinds, delivered: [Background.event])
+        let run = try LoadRun(options: options, targets: targets, dialect: dialect, kinds: kinds, delivered: [Background.event])
         defer { run.end() }
         let background = try Background(run, channel: "\(options.channel)-steady", rate: publishRate)
         let prefix = options.channel
@@ -42,6 +42,8 @@ package struct ChurnScenario: Scenario {
             let plan = ConnectionPlan(dialect, channel: "\(prefix)-\(index + 1)", index: Int(index) + 1)
             // Rotates the source addresses, so that ports in TIME_WAIT do not run out.
             plan.number = (Int(number) * total + worker) % Target.sourcesMax * Target.connectionsPerSource
+            // Each channel has its connections in turns on all addresses.
+            plan.node = Int(index + number / channels) + worker
             plan.upgradedKind = Kind.upgraded
             plan.openedKind = Kind.subscribed
             return plan

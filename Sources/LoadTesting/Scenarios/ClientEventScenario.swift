@@ -10,7 +10,7 @@ package struct ClientEventScenario: Scenario {
     /// Bound of the members, because marks have four digits for a stream.
     private static let membersMax = 1000
 
-    package func run(_ options: RunOptions, target: Target, dialect: any Dialect) throws(LoadError) -> Outcome {
+    package func run(_ options: RunOptions, targets: Targets, dialect: any Dialect) throws(LoadError) -> Outcome {
         guard dialect is PusherDialect else { throw LoadError("\(Self.name) are Pusher's: --dialect pusher", isUsage: true) }
         guard case .rate(let rate) = options.pace else { throw LoadError("client events go out at a rate: say --rate", isUsage: true) }
         let members = (options.connections + options.channels - 1) / options.channels
@@ -22,12 +22,12 @@ package struct ClientEventScenario: Scenario {
         let prefixes = ["private-", "presence-"]
         let names = options.channelNames.map { name in prefixes.contains { name.hasPrefix($0) } ? name : "private-\(name)" }
         let kinds = [MeasuredKind("client event due to delivery", streams: members)]
-        let run = try LoadRun(options: options, target: target, dialect: dialect, kinds: kinds, delivered: [Self.kind])
+        let run = try LoadRun(options: options, targets: targets, dialect: dialect, kinds: kinds, delivered: [Self.kind])
         defer { run.end() }
         let plan = PublishPlan(
             channels: names, pace: options.pace, connections: 0, bytes: options.bytes, kind: Self.kind, answeredKind: Self.kind)
         for door in run.receivers { door.post { $0.scenario = Senders(worker: $0, plan: plan) } }
-        try run.connect(options.connections) { number, worker in
+        try run.connect(options.connections, channels: names.count) { number, worker in
             let connection = ConnectionPlan(dialect, channel: names[number % names.count], index: number % names.count)
             connection.tag = number / names.count
             connection.wantsMessages = true

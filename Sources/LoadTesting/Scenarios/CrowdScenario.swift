@@ -23,7 +23,7 @@ package struct CrowdScenario: Scenario {
         static let last = 2
     }
 
-    package func run(_ options: RunOptions, target: Target, dialect: any Dialect) throws(LoadError) -> Outcome {
+    package func run(_ options: RunOptions, targets: Targets, dialect: any Dialect) throws(LoadError) -> Outcome {
         guard options.threads == 1, options.channels == 1, case .rate = options.pace else {
             throw LoadError("a crowd is one channel on one thread, at a --rate", isUsage: true)
         }
@@ -31,7 +31,7 @@ package struct CrowdScenario: Scenario {
             MeasuredKind("publish due to delivery", streams: options.publishers), MeasuredKind("publish due to answer"),
             MeasuredKind("publish due to last delivery"),
         ]
-        let run = try LoadRun(options: options, target: target, dialect: dialect, kinds: kinds, delivered: [Kind.event])
+        let run = try LoadRun(options: options, targets: targets, dialect: dialect, kinds: kinds, delivered: [Kind.event])
         defer { run.end() }
         let seconds = try enter(run)
         let plan = PublishPlan(

@@ -10,12 +10,12 @@ package struct FanoutScenario: Scenario {
         static let answered = 1
     }
 
-    package func run(_ options: RunOptions, target: Target, dialect: any Dialect) throws(LoadError) -> Outcome {
+    package func run(_ options: RunOptions, targets: Targets, dialect: any Dialect) throws(LoadError) -> Outcome {
         let kinds = [MeasuredKind("publish due to delivery", streams: options.publishers), MeasuredKind("publish due to answer")]
-        let run = try LoadRun(options: options, target: target, dialect: dialect, kinds: kinds, delivered: [Kind.event])
+        let run = try LoadRun(options: options, targets: targets, dialect: dialect, kinds: kinds, delivered: [Kind.event])
         defer { run.end() }
         let names = options.channelNames
-        try run.connect(options.connections) { number, _ in
+        try run.connect(options.connections, channels: names.count) { number, _ in
             ConnectionPlan(dialect, channel: names[number % names.count], index: number % names.count)
         }
         let plan = PublishPlan(

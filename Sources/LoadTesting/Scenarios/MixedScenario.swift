@@ -36,7 +36,7 @@ package struct MixedScenario: Scenario {
     private static let lines = 2
     private static let playersMax = 1000
 
-    package func run(_ options: RunOptions, target: Target, dialect: any Dialect) throws(LoadError) -> Outcome {
+    package func run(_ options: RunOptions, targets: Targets, dialect: any Dialect) throws(LoadError) -> Outcome {
         guard let pusher = dialect as? PusherDialect else {
             throw LoadError("\(Self.name) is an evening on Pusher's channels: --dialect pusher", isUsage: true)
         }
@@ -54,13 +54,13 @@ package struct MixedScenario: Scenario {
             MeasuredKind("question: publish due to answer"), MeasuredKind("scores: publish due to answer"),
         ]
         let run = try LoadRun(
-            options: options, target: target, dialect: dialect, kinds: kinds, delivered: [Kind.question, Kind.answer, Kind.scores])
+            options: options, targets: targets, dialect: dialect, kinds: kinds, delivered: [Kind.question, Kind.answer, Kind.scores])
         defer { run.end() }
         let think = UInt64(evening.questionEvery / 2 * 1e9)
         for door in run.receivers {
             door.post { $0.scenario = Players(worker: $0, dialect: pusher, channels: names, bytes: options.bytes, think: think) }
         }
-        try run.connect(options.connections) { number, worker in
+        try run.connect(options.connections, channels: names.count) { number, worker in
             guard let own = worker.scenario as? Players else { return ConnectionPlan() }
             return own.plan(number: number, isReturning: false)
         }

@@ -17,7 +17,7 @@ package struct PresenceScenario: Scenario {
         static let joined = 2
     }
 
-    package func run(_ options: RunOptions, target: Target, dialect: any Dialect) throws(LoadError) -> Outcome {
+    package func run(_ options: RunOptions, targets: Targets, dialect: any Dialect) throws(LoadError) -> Outcome {
         guard let pusher = dialect as? PusherDialect else {
             throw LoadError("\(Self.name) is about Pusher's presence channels: --dialect pusher", isUsage: true)
         }
@@ -30,7 +30,7 @@ package struct PresenceScenario: Scenario {
             MeasuredKind("join due to acknowledged"),
         ]
         let run = try LoadRun(
-            options: options, target: target, dialect: dialect, kinds: kinds, delivered: [Kind.added, Kind.removed])
+            options: options, targets: targets, dialect: dialect, kinds: kinds, delivered: [Kind.added, Kind.removed])
         defer { run.end() }
         let departures = Departures()
         // The permanent members: their events show whether each change reached each of them.

@@ -19,13 +19,13 @@ package struct PublishScenario: Scenario {
 
     private static let fanoutLines = 2
 
-    package func run(_ options: RunOptions, target: Target, dialect: any Dialect) throws(LoadError) -> Outcome {
+    package func run(_ options: RunOptions, targets: Targets, dialect: any Dialect) throws(LoadError) -> Outcome {
         let kinds = [
             MeasuredKind("fan-out: publish due to delivery", streams: Self.fanoutLines), MeasuredKind("fan-out: publish due to answer"),
             MeasuredKind("event without subscribers"), MeasuredKind("publish due to answer"),
         ]
         let run = try LoadRun(
-            options: options, target: target, dialect: dialect, kinds: kinds, delivered: [Kind.event], shown: [Kind.emptyAnswered])
+            options: options, targets: targets, dialect: dialect, kinds: kinds, delivered: [Kind.event], shown: [Kind.emptyAnswered])
         defer { run.end() }
         var beside: Publishing?
         if options.connections > 0 {

@@ -20,18 +20,19 @@ package struct PushScenario: Scenario {
 
     private static let millisecond: UInt64 = 1_000_000
 
-    package func run(_ options: RunOptions, target: Target, dialect: any Dialect) throws(LoadError) -> Outcome {
+    package func run(_ options: RunOptions, targets: Targets, dialect: any Dialect) throws(LoadError) -> Outcome {
         guard let pusher = dialect as? PusherDialect else {
             throw LoadError("\(Self.name) is Tandem's own: --dialect pusher", isUsage: true)
         }
         guard options.connections <= GatewayLedger.recordsMax else {
             throw LoadError("the simulated gateways remember \(GatewayLedger.recordsMax) pushes: ask for no more --devices", isUsage: true)
         }
+        let target = try targets.only(Self.name)
         let people = options.connections
         let kinds = [MeasuredKind("publish to gateway"), MeasuredKind("publish to answer")]
         var idle = options
         idle.connections = 0
-        let run = try LoadRun(options: idle, target: target, dialect: dialect, kinds: kinds, delivered: [0])
+        let run = try LoadRun(options: idle, targets: targets, dialect: dialect, kinds: kinds, delivered: [0])
         defer { run.end() }
         let session = try QuizSession(pusher, target: target, people: people, provider: provider)
         let ledger = try GatewayLedger(url: gateways, provider: provider)

@@ -3,7 +3,7 @@ package protocol Scenario: Sendable {
     /// Name on the command line.
     static var name: String { get }
     /// - Returns: the report, and the failures if something did not arrive.
-    func run(_ options: RunOptions, target: Target, dialect: any Dialect) throws(LoadError) -> Outcome
+    func run(_ options: RunOptions, targets: Targets, dialect: any Dialect) throws(LoadError) -> Outcome
 }
 
 /// The result of a run.

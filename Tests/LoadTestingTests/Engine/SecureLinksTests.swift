@@ -28,7 +28,7 @@ private final class SecureEnd {
             SSL_accept(accepting)
             accepted.signal()
         }
-        links.begin(slot, descriptor: client)
+        links.begin(slot, descriptor: client, host: "localhost")
         #expect(links.handshake(slot) == .done)
         accepted.wait()
         _ = fcntl(client, F_SETFL, O_NONBLOCK)
@@ -54,7 +54,7 @@ struct SecureLinksTests {
         defer { SSL_CTX_free(context) }
         #expect(SSL_CTX_use_certificate_chain_file(context, certificate.certificatePath) == 1)
         #expect(SSL_CTX_use_PrivateKey_file(context, certificate.keyPath, SSL_FILETYPE_PEM) == 1)
-        let links = try SecureLinks(host: "localhost")
+        let links = try SecureLinks()
         let (first, second) = try (SecureEnd(context, links, slot: 0), SecureEnd(context, links, slot: 1))
         let room = UnsafeMutableRawBufferPointer.allocate(byteCount: 100, alignment: 1)
         defer { room.deallocate() }

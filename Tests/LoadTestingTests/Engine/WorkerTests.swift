@@ -5,52 +5,6 @@ import Testing
 
 @testable import LoadTesting
 
-/// A listening socket of the test, and the one connection that it takes.
-private final class OneConnection {
-    let port: UInt16
-    private let listener: Int32
-    private var connection: Int32 = -1
-
-    init() throws {
-        let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-        var size = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let bound = withUnsafeMutablePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                bind(listener, $0, size) == 0 && listen(listener, 1) == 0 && getsockname(listener, $0, &size) == 0
-            }
-        }
-        try #require(bound)
-        self.listener = listener
-        port = UInt16(bigEndian: address.sin_port)
-    }
-
-    deinit {
-        if connection >= 0 { close(connection) }
-        close(listener)
-    }
-
-    /// Takes the connection, and reads up to the end of its request.
-    func accept() -> String {
-        connection = Glibc.accept(listener, nil, nil)
-        var on: Int32 = 1
-        setsockopt(connection, Int32(IPPROTO_TCP), TCP_NODELAY, &on, 4)
-        var request: [UInt8] = []
-        while !request.suffix(4).elementsEqual("\r\n\r\n".utf8), let byte = read(1)?.first { request.append(byte) }
-        return String(decoding: request, as: UTF8.self)
-    }
-
-    func write(_ bytes: some Collection<UInt8>) { _ = Array(bytes).withUnsafeBytes { send(connection, $0.baseAddress, $0.count, 0) } }
-
-    /// Nil: it ended before.
-    func read(_ count: Int) -> [UInt8]? {
-        var bytes = [UInt8](repeating: 0, count: count)
-        return recv(connection, &bytes, count, Int32(MSG_WAITALL)) == count ? bytes : nil
-    }
-}
-
 @Suite("Worker")
 struct WorkerTests {
     private static let upgrade = Array("HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\r\n".utf8)
@@ -75,9 +29,9 @@ struct WorkerTests {
     private func run(_ writes: [ArraySlice<UInt8>]) async throws {
         let server = try OneConnection()
         let door = WorkerDoor()
-        let target = try Target("ws://127.0.0.1:\(server.port)")
+        let targets = try Targets(["ws://127.0.0.1:\(server.port)"])
         // Given to its thread and not touched here again.
-        nonisolated(unsafe) let worker = try Worker(door: door, target: target, kinds: [MeasuredKind("event", streams: 1)])
+        nonisolated(unsafe) let worker = try Worker(door: door, targets: targets, kinds: [MeasuredKind("event", streams: 1)])
         let thread = Thread { worker.run() }
         thread.start()
         defer { door.post { $0.stop() } }
@@ -125,14 +79,14 @@ struct WorkerTests {
 
     @Test("a publisher tries again for some seconds where nobody listens, and says at last that it gave up")
     func abandoned() async throws {
-        let nobody = try Target("ws://127.0.0.1:\(unusedPort())")
+        let nobody = try Targets(["ws://127.0.0.1:\(unusedPort())"])
         let door = WorkerDoor()
-        nonisolated(unsafe) let worker = try Worker(door: door, target: nobody, kinds: [MeasuredKind("event"), MeasuredKind("answer")])
+        nonisolated(unsafe) let worker = try Worker(door: door, targets: nobody, kinds: [MeasuredKind("event"), MeasuredKind("answer")])
         Thread { worker.run() }.start()
         defer { door.post { $0.stop() } }
         let place = door.ask { worker in
             let plan = PublishPlan(channels: ["a"], pace: .outstanding(1), connections: 2, bytes: 80, kind: 0, answeredKind: 1)
-            return worker.publishers.add(Publisher(worker: worker, dialect: FloorDialect(authority: nobody.authority), plan: plan))
+            return worker.publishers.add(Publisher(worker: worker, dialect: FloorDialect(authority: nobody.first.authority), plan: plan))
         }
         let began = ContinuousClock.now
         #expect(await eventually { door.ask { $0.publishers[place].counts.abandoned } == 2 })

@@ -9,6 +9,8 @@ final class ConnectionPlan {
     var channel = 0
     /// The connection's number in the whole run, for its source address.
     var number = 0
+    /// Its address's index, modulo their number; nil: the next of its thread's turns.
+    var node: Int?
     /// Time at which it should be opened; nil: now.
     var due: UInt64?
     /// The scenario's own identifier.

@@ -23,6 +23,8 @@ struct Link {
     var step: Int32 = 0
     /// Index in the scenario's channels.
     var channel: Int32 = 0
+    /// Index of its address.
+    var node: Int32 = 0
     /// The beginning of an incomplete frame or answer.
     var carry = HeldBytes()
     /// Time at which it was due to be opened.

@@ -6,12 +6,10 @@ internal import COpenSSL
 
     private let context: OpaquePointer
     private var sessions: [Int: OpaquePointer] = unsafe [:]
-    private let host: String
 
-    init(host: String) throws(LoadError) {
+    init() throws(LoadError) {
         guard let context = unsafe SSL_CTX_new(TLS_client_method()) else { throw LoadError("OpenSSL gives no TLS context") }
         unsafe self.context = unsafe context
-        self.host = host
         unsafe SSL_CTX_set_verify(context, SSL_VERIFY_NONE, nil)
         // Retries may come from another address, and partial writes are accepted.
         let modes = Int(SSL_MODE_ENABLE_PARTIAL_WRITE) | Int(SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER) | Int(SSL_MODE_RELEASE_BUFFERS)
@@ -23,7 +21,8 @@ internal import COpenSSL
         unsafe SSL_CTX_free(context)
     }
 
-    func begin(_ slot: Int, descriptor: Int32) {
+    /// - Parameter host: the name that the server is asked for.
+    func begin(_ slot: Int, descriptor: Int32, host: String) {
         guard let session = unsafe SSL_new(context) else { return }
         unsafe SSL_set_fd(session, descriptor)
         unsafe SSL_set_connect_state(session)

@@ -46,6 +46,8 @@ package struct Target: Sendable {
         guard address != 0 else { throw LoadError("--url: \(host) has no IPv4 address; write one, such as 127.0.0.1") }
     }
 
+    func isSameServer(as other: Target) -> Bool { address == other.address && port == other.port }
+
     package var isLoopback: Bool { UInt8(truncatingIfNeeded: address) == 127 }
     /// For `Host:`.
     package var authority: String { "\(host):\(port)" }

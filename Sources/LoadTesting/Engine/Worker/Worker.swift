@@ -6,8 +6,10 @@ internal import Glibc
 /// All state belongs to that thread; other threads enter via `door`. A turn handles posted work, then readable connections, then due tasks.
 @safe final class Worker {
     let door: WorkerDoor
-    let target: Target
-    var counts = WorkerCounts()
+    let targets: Targets
+    /// The address that the next connection without one of its own goes to.
+    private var turn: Int
+    var counts: WorkerCounts
     var tally: Tally
     var links = LinkTable()
     var plans: [ConnectionPlan?]
@@ -38,18 +40,21 @@ internal import Glibc
     private static let bellTag = UInt64.max
     private static let timerTag = UInt64.max - 1
 
-    init(door: WorkerDoor, target: Target, kinds: [MeasuredKind]) throws(LoadError) {
+    /// - Parameter turn: the address that the turns begin with.
+    init(door: WorkerDoor, targets: Targets, kinds: [MeasuredKind], turn: Int = 0) throws(LoadError) {
         self.door = door
-        self.target = target
+        self.targets = targets
+        self.turn = turn
+        counts = WorkerCounts(nodes: targets.count)
         poll = tandem_load_poll_create()
         timer = tandem_load_timer_create()
         guard poll >= 0, timer >= 0 else { throw LoadError("no descriptors are left: raise the limit (ulimit -n)") }
         unsafe buffer = .allocate(byteCount: Self.bufferBytes, alignment: 16)
         unsafe ready = .allocate(capacity: Self.readyMax)
-        tally = Tally(kinds: kinds, slots: links.capacity)
+        tally = Tally(kinds: kinds, slots: links.capacity, nodes: targets.count)
         plans = Array(repeating: nil, count: links.capacity)
         freeSlots = Array((0..<links.capacity).reversed())
-        if target.isSecure { secure = try SecureLinks(host: target.host) }
+        if targets.first.isSecure { secure = try SecureLinks() }
         _ = tandem_load_poll_add(poll, door.bell, Self.bellTag, 0)
         _ = tandem_load_poll_add(poll, timer, Self.timerTag, 0)
     }
@@ -136,6 +141,13 @@ internal import Glibc
     }
 
     // MARK: Slots
+
+    /// The index of a new connection's address.
+    func node(for plan: ConnectionPlan) -> Int {
+        if let node = plan.node { return node % targets.count }
+        defer { turn += 1 }
+        return turn % targets.count
+    }
 
     func takeSlot() -> Int {
         if let slot = freeSlots.popLast() { return slot }

@@ -10,10 +10,12 @@ extension Worker {
     /// - Returns: its slot; nil if the system refused at once, which is counted.
     @discardableResult
     func open(_ plan: ConnectionPlan) -> Int? {
+        let node = node(for: plan)
+        let target = targets.all[node]
         let descriptor = tandem_load_connect(target.source(of: plan.number), target.address, target.port)
         let now = tandem_load_now()
         guard descriptor >= 0 else {
-            if plan.path != nil { fail("connecting failed: \(Self.reason(-descriptor))") }
+            if plan.path != nil { fail("connecting failed: \(Self.reason(-descriptor))", node: node) }
             plan.watcher?.closed(-1, plan: plan, wasOpen: false, code: nil, now: now)
             return nil
         }
@@ -21,6 +23,7 @@ extension Worker {
         links[slot].descriptor = descriptor
         links[slot].phase = .connecting
         links[slot].channel = Int32(plan.channel)
+        links[slot].node = Int32(node)
         links[slot].due = plan.due ?? now
         links[slot].isSecure = target.isSecure
         links[slot].isListenedTo = plan.wantsMessages
@@ -42,7 +45,7 @@ extension Worker {
         _ = tandem_load_poll_change(poll, links[slot].descriptor, tag(slot), 0)
         guard links[slot].isSecure else { return greet(slot) }
         links[slot].phase = .securing
-        secure?.begin(slot, descriptor: links[slot].descriptor)
+        secure?.begin(slot, descriptor: links[slot].descriptor, host: targets.all[Int(links[slot].node)].host)
         goOnSecuring(slot)
     }
 
@@ -65,6 +68,7 @@ extension Worker {
             return
         }
         links[slot].phase = .upgrading
+        let target = targets.all[Int(links[slot].node)]
         var request = "GET \(target.prefix)\(path) HTTP/1.1\r\nHost: \(target.authority)\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
         // The key is constant: later messages show whether the upgrade was understood.
         request += "Sec-WebSocket-Key: dGFuZGVtIGxvYWQgdGVzdA==\r\nSec-WebSocket-Version: 13\r\n"
@@ -87,7 +91,9 @@ extension Worker {
                 return nil
             }
             links[slot].phase = .opening
-            if let kind = plans[slot]?.upgradedKind { tally.record(kind, from: links[slot].due, to: tandem_load_now()) }
+            if let kind = plans[slot]?.upgradedKind {
+                tally.record(kind, from: links[slot].due, to: tandem_load_now(), node: Int(links[slot].node))
+            }
             let generation = links[slot].generation
             // For a first step that awaits nothing, or no steps at all.
             takeSteps(slot, hearing: "")
@@ -118,10 +124,11 @@ extension Worker {
             counts.opening -= 1
             counts.open += 1
             counts.opened += 1
+            counts.nodes[Int(links[slot].node)].opened += 1
         }
         tally.begin(slot, hearsAll: plan.hearsAll)
         let now = tandem_load_now()
-        if let kind = plan.openedKind { tally.record(kind, from: links[slot].due, to: now) }
+        if let kind = plan.openedKind { tally.record(kind, from: links[slot].due, to: now, node: Int(links[slot].node)) }
         plan.steps = []
         plan.watcher?.opened(slot, now: now)
     }
@@ -136,9 +143,10 @@ extension Worker {
             if wasOpen {
                 counts.open -= 1
                 counts.closedByServer[code ?? 0, default: 0] += 1
+                counts.nodes[Int(links[slot].node)].closedByServer += 1
             } else {
                 counts.opening -= 1
-                fail(reason)
+                fail(reason, node: Int(links[slot].node))
             }
         }
         release(slot)
@@ -158,9 +166,10 @@ extension Worker {
         release(slot)
     }
 
-    func fail(_ reason: String) {
+    func fail(_ reason: String, node: Int) {
         counts.failed += 1
-        counts.failure = counts.failure ?? reason
+        counts.nodes[node].failed += 1
+        counts.failure = counts.failure ?? (targets.isSeveral ? "\(targets.all[node].url): \(reason)" : reason)
     }
 
     static func reason(_ code: Int32) -> String {

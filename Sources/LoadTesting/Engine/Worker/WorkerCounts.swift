@@ -1,5 +1,13 @@
 /// Counts of one worker so far; a plain value passed to the run.
 struct WorkerCounts: Sendable {
+    /// Counts of one address, which `opened`, `failed` and `closedByServer` are the sums of.
+    struct Node: Sendable {
+        var opened: UInt64 = 0
+        var failed: UInt64 = 0
+        var closedByServer: UInt64 = 0
+    }
+
+    var nodes: [Node]
     /// Connections in their opening, without publishers.
     var opening = 0
     var open = 0
@@ -21,7 +29,14 @@ struct WorkerCounts: Sendable {
     /// CPU time of this thread, in nanoseconds.
     var cpu: UInt64 = 0
 
+    init(nodes: Int = 1) { self.nodes = Array(repeating: Node(), count: nodes) }
+
     mutating func add(_ other: WorkerCounts) {
+        for place in nodes.indices {
+            nodes[place].opened += other.nodes[place].opened
+            nodes[place].failed += other.nodes[place].failed
+            nodes[place].closedByServer += other.nodes[place].closedByServer
+        }
         opening += other.opening
         open += other.open
         opened += other.opened

@@ -98,7 +98,7 @@ extension Worker {
     @inline(__always)
     private func hear(_ slot: Int, _ message: UnsafeRawBufferPointer, mark: EventMark?, now: UInt64) {
         if let mark {
-            if links[slot].isTallied { tally.take(mark, slot: slot, now: now) }
+            if links[slot].isTallied { tally.take(mark, slot: slot, now: now, node: Int(links[slot].node)) }
         } else {
             counts.unmarked += 1
         }

@@ -24,10 +24,11 @@ final class MemberWatcher: LinkWatcher {
         guard let mark, let base = message.baseAddress else { return }
         // The event's name is near the front of a frame; the rest may be long.
         let front = min(message.count, 200)
+        let node = Int(worker.links[slot].node)
         if unsafe tandem_load_find(base, front, "member_added", 12) >= 0 {
-            worker.tally.record(PresenceScenario.Kind.added, from: mark.due, to: now)
+            worker.tally.record(PresenceScenario.Kind.added, from: mark.due, to: now, node: node)
         } else if unsafe tandem_load_find(base, front, "member_removed", 14) >= 0 {
-            worker.tally.record(PresenceScenario.Kind.removed, from: departures.due(mark.sequence) ?? now, to: now)
+            worker.tally.record(PresenceScenario.Kind.removed, from: departures.due(mark.sequence) ?? now, to: now, node: node)
         }
     }
 }
@@ -140,7 +141,7 @@ final class MemberTraffic: LinkWatcher {
             stay.isAcknowledged = true
             inside[slot] = stay
             counts.joined += 1
-            worker.tally.record(PresenceScenario.Kind.joined, from: stay.due, to: now)
+            worker.tally.record(PresenceScenario.Kind.joined, from: stay.due, to: now, node: Int(worker.links[slot].node))
             leaving.append((now + self.stay, slot))
         } else if unsafe tandem_load_find(base, front, "pusher:error", 12) >= 0 {
             guard let stay = inside[slot], !stay.isAcknowledged else { return }
