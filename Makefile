@@ -17,8 +17,8 @@ SANITIZER :=
 FUZZ_SANITIZER = $(if $(SANITIZER),--sanitize=$(SANITIZER))
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
-.PHONY: help deps test-deps test-python bench-deps build run cluster style check test test-stores test-cluster test-browser test-sanitizers fuzz simulate bench \
-	bench-counted soak loadtest one-surface chaos frozen-tab push-bench compare gateways pictures clean
+.PHONY: help deps test-deps test-python bench-deps build run cluster style check test test-stores test-cluster test-browser test-sanitizers fuzz \
+	simulate bench bench-counted soak loadtest one-surface chaos nodes frozen-tab push-bench compare gateways pictures clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 24
@@ -119,6 +119,11 @@ chaos: test-deps test-python build ## try three nodes under random faults: MINUT
 	@$(call install,$(CLUSTER_DEPS) $(STORE_DEPS))
 	$(SWIFT) build -c release --product tandem-gateways
 	loadtest/chaos.sh
+
+nodes: test-deps build ## measure three nodes as one hub beside one node: ROUNDS=5 is yours to set
+	@$(call install,$(CLUSTER_DEPS) $(STORE_DEPS) gcc libc6-dev)
+	$(SWIFT) build -c release --product tandem-loadtest
+	loadtest/nodes.sh
 
 frozen-tab: test-deps build ## try a visible, a hidden and a frozen tab of a real browser, where there is Chromium
 	$(SWIFT) build -c release --product tandem-gateways

@@ -4,10 +4,11 @@
 // `tandem-loadtest crowd` and `churn` cannot take its place, because they run a scenario to its end. Phases of callgrind need exact
 // numbers of clients. Idle memory, repeated resets and the drain after SIGTERM are read between two commands.
 //
-//   crowd PORT KEY SECRET CHANNEL [tls] [bare]
+//   crowd PORT KEY SECRET CHANNEL [tls] [bare] [user=PREFIX]
 //
 // CHANNEL is subscribed to by everybody; `private-` and `presence-` ones are signed here, as a backend would sign them. A `%` in
-// it becomes the client's number modulo 16. `bare` ends at the upgrade: nothing is subscribed to.
+// it becomes the client's number modulo 16. `bare` ends at the upgrade: nothing is subscribed to. Members of presence channels are
+// PREFIX (`u` unless given) and their number.
 //
 //   open N     N more clients, their connects all sent at once; answered when they are all subscribed
 //   drop       everybody is gone without a word (RST), sockets first, memory later
@@ -56,7 +57,7 @@ struct client {
 static struct client *clients;
 static int client_count, open_count, subscribed_count, wanted_count, failed_count;
 static int epoll, port;
-static const char *key, *secret, *channel;
+static const char *key, *secret, *channel, *prefix = "u";
 static bool is_tls, is_bare;
 static SSL_CTX *tls_context;
 static double *latencies;
@@ -156,8 +157,8 @@ static int subscribe(struct client *client, const char *socket_id) {
     else snprintf(name, sizeof name, "%s", channel);
     bool is_presence = strncmp(name, "presence-", 9) == 0;
     if (is_presence) {
-        snprintf(user, sizeof user, "{\"user_id\":\"u%d\"}", number);
-        snprintf(quoted, sizeof quoted, "{\\\"user_id\\\":\\\"u%d\\\"}", number);
+        snprintf(user, sizeof user, "{\"user_id\":\"%s%d\"}", prefix, number);
+        snprintf(quoted, sizeof quoted, "{\\\"user_id\\\":\\\"%s%d\\\"}", prefix, number);
     }
     if (is_presence || strncmp(name, "private-", 8) == 0) {
         snprintf(text, sizeof text, is_presence ? "%s:%s:%s" : "%s:%s", socket_id, name, user);
@@ -395,7 +396,7 @@ static void obey(const char *line) {
 
 int main(int count, char **arguments) {
     if (count < 5) {
-        fprintf(stderr, "usage: crowd PORT KEY SECRET CHANNEL [tls] [bare]\n");
+        fprintf(stderr, "usage: crowd PORT KEY SECRET CHANNEL [tls] [bare] [user=PREFIX]\n");
         return 64;
     }
     port = atoi(arguments[1]);
@@ -405,6 +406,7 @@ int main(int count, char **arguments) {
     for (int index = 5; index < count; index++) {
         is_tls |= strcmp(arguments[index], "tls") == 0;
         is_bare |= strcmp(arguments[index], "bare") == 0;
+        if (strncmp(arguments[index], "user=", 5) == 0) prefix = arguments[index] + 5;
     }
     struct rlimit limit;
     getrlimit(RLIMIT_NOFILE, &limit);

@@ -34,9 +34,9 @@ def build_crowd(folder):
 class Crowd:
     """What crowd.c does, and what it answers."""
 
-    def __init__(self, binary, port, channel, *options):
+    def __init__(self, binary, port, channel, *options, app=(KEY, SECRET)):
         self.process = subprocess.Popen(
-            [binary, str(port), KEY, SECRET, channel, *options], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
+            [binary, str(port), *app, channel, *options], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
 
     def tell(self, command, seconds=120):
         self.begin(command)

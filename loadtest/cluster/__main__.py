@@ -3,7 +3,6 @@
 import asyncio
 import os
 import signal
-import socket
 import sys
 import tempfile
 
@@ -11,34 +10,14 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 sys.path[1:1] = [os.path.dirname(HERE), os.path.join(ROOT, "Tests/HubIntegrationTests/Python/support")]
 from balancer import Balancer  # noqa: E402
-from common.programs import Programs, environment, fail, wait_for, wait_for_port  # noqa: E402
+from common.nodes import START_SECONDS, start_node, start_redis  # noqa: E402
+from common.programs import Programs, fail, wait_for_port  # noqa: E402
 
 TANDEM = os.environ.get("TANDEM", os.path.join(ROOT, ".build/release/tandem"))
 NODES = int(os.environ.get("NODES", "3"))
 PORT = int(os.environ.get("PORT", "6001"))
 # Everything listens on this machine alone.
 OPERATOR = {"TANDEM_OPERATOR_KEY": "operator", "TANDEM_OPERATOR_SECRET": "operator-secret-0123"}
-START_SECONDS = 60
-
-
-def start_redis(programs, folder):
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    output = os.path.join(folder, "redis.log")
-    process = programs.start(
-        ["redis-server", "--bind", "127.0.0.1", "--port", str(port), "--save", "", "--appendonly", "no", "--dir", folder], output)
-    wait_for("Ready to accept connections", process, START_SECONDS, "redis-server", output)
-    return port
-
-
-def start_node(programs, folder, place, redis):
-    settings = environment(
-        NO_PROXY="*", TANDEM_PORT="0", TANDEM_STORE=os.environ["TANDEM_TEST_POSTGRES"],
-        TANDEM_BACKPLANE=f"redis://127.0.0.1:{redis}", TANDEM_DATA=os.path.join(folder, f"node-{place}"), TANDEM_LOOPS="1",
-        TANDEM_CHANNELS=os.path.join(ROOT, "channels"), **OPERATOR)
-    output = os.path.join(folder, f"node-{place}.log")
-    return programs.start([TANDEM, "serve"], output, settings=settings), output
 
 
 def message(nodes, folder):
@@ -65,8 +44,10 @@ def message(nodes, folder):
 
 
 async def serve(programs, folder):
-    redis = start_redis(programs, folder)
-    started = [start_node(programs, folder, place, redis) for place in range(1, NODES + 1)]
+    _, redis = start_redis(programs, folder)
+    started = [
+        start_node(programs, TANDEM, folder, place, redis, TANDEM_CHANNELS=os.path.join(ROOT, "channels"), **OPERATOR)
+        for place in range(1, NODES + 1)]
     nodes = [(process, wait_for_port(process, START_SECONDS, "a node", output), output) for process, output in started]
     try:
         balancer = await Balancer([port for _, port, _ in nodes]).start(PORT)
