@@ -183,7 +183,10 @@ final class Publisher: LinkWatcher {
     }
 
     private func sendDue(now: UInt64) {
-        while !idle.isEmpty, let due = schedule?.take(now: now) { send(idle.removeLast(), due: due) }
+        // On several addresses the line that has rested longest: otherwise a low rate would go to one of them.
+        while !idle.isEmpty, let due = schedule?.take(now: now) {
+            send(dialects.count > 1 ? idle.removeFirst() : idle.removeLast(), due: due)
+        }
     }
 
     private func send(_ line: Int, due: UInt64) {
