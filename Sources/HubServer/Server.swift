@@ -229,6 +229,7 @@ package final class Server: Sendable {
         let began = ContinuousClock.now
         isDraining.set()
         acceptor.stop()
+        await handOver()
         await drain()
         // Publishes that fall due from now on wait for the next start.
         scheduled.close()
@@ -257,6 +258,22 @@ package final class Server: Sendable {
         await nodesTask.value
         loops.stop()
         do { try await store.close() } catch { logger.error("the store did not close", metadata: ["error": "\(error)"]) }
+    }
+
+    /// Gives this node's partitions to the others while its clients are still here. Decisions are stored first. Pushes on their way
+    /// are answered, so that their next owner does not send them again. A node that is alone keeps everything.
+    private func handOver() async {
+        guard let nodes, (store.postgres?.others ?? 0) > 0 else { return }
+        let began = ContinuousClock.now
+        await nodes.delivery.leave()
+        await escalator.settled()
+        await waitUntil(within: .seconds(1)) { [outbox] in await outbox.sending == 0 }
+        do {
+            try await store.handOver()
+            logger.info("the other nodes have the partitions", metadata: ["milliseconds": "\((ContinuousClock.now - began).milliseconds)"])
+        } catch {
+            logger.error("the partitions could not be handed over", metadata: ["error": "\(error)"])
+        }
     }
 
     private func drain() async {
@@ -309,6 +326,14 @@ package final class Server: Sendable {
 
     private func pause(milliseconds: Int) async {
         do { try await Task.sleep(for: .milliseconds(milliseconds)) } catch { return }
+    }
+}
+
+/// Looks every 10 ms until the condition holds, or the time is over.
+func waitUntil(within: Duration, _ holds: @Sendable () async -> Bool) async {
+    let end = ContinuousClock.now + within
+    while await !holds(), ContinuousClock.now < end {
+        do { try await Task.sleep(for: .milliseconds(10)) } catch { return }
     }
 }
 

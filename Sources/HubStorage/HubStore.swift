@@ -28,6 +28,9 @@ package protocol HubStore: PeopleStore, DeliveryStore, WebhookStore, AppStore {
     /// Calls `wake` whenever another program may have stored a publish or changed an app, until the store is closed. Returns at once if
     /// no other program can.
     func listen(_ wake: @escaping @Sendable () -> Void) async
+    /// Waits for all accepted writes, then gives all partitions to the other processes, which take them at once. Does nothing alone.
+    /// - Throws: the store's error, if it does not say that they are given back.
+    func handOver() async throws
     /// Waits for all accepted writes, then ends all connections. Every later call fails.
     func close() async throws
 }
@@ -39,6 +42,7 @@ extension HubStore {
     package var isCutOff: Bool { false }
     package func noteHearing(_ hears: @escaping @Sendable () -> Bool) {}
     package var processNumber: Int64 { 0 }
+    package func handOver() async throws {}
     package var postgres: PostgresFigures? { nil }
     package var database: DatabaseFacts? { nil }
 }

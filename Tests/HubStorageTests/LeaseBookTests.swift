@@ -26,8 +26,8 @@ import Testing
         }
 
         /// Every node that runs looks once, in order, and carries out what its book says.
-        mutating func turn(lookTakes: Int64 = 5) {
-            now += LeaseBook.lookEvery
+        mutating func turn(after: Int64 = LeaseBook.lookEvery, lookTakes: Int64 = 5) {
+            now += after
             for node in books.keys.sorted() where !stopped.contains(node) {
                 beats[node, default: 0] += 1
                 books[node]?.note(hears: !deaf.contains(node))
@@ -86,6 +86,23 @@ import Testing
         #expect(epochs.allSatisfy { (world.leases[$0.key]?.epoch ?? 0) > $0.value.epoch })
         world.turn()
         #expect(world.beats[1] == nil, "the row of the dead node is gone")
+    }
+
+    @Test("a look before its time takes what is free, and lets nobody look dead")
+    func earlyLooks() {
+        var world = World()
+        for node: Int64 in [1, 2, 3] { world.start(node) }
+        for _ in 0..<12 { world.turn() }
+        world.isDirect = false
+        world.stopped = [1]
+        // The third hands everything over.
+        world.stopped.insert(3)
+        world.beats[3] = nil
+        for partition in world.leases.keys where world.leases[partition]?.owner == 3 { world.leases[partition]?.owner = 0 }
+        for _ in 0..<(2 * LeaseBook.stillMax) { world.turn(after: 20) }
+        #expect(world.count(2) == 32 && world.count(1) + world.count(0) == 32)
+        for _ in 0...LeaseBook.stillMax { world.turn() }
+        #expect(world.count(2) == 64)
     }
 
     @Test("a server that starts again makes nobody dead")

@@ -68,6 +68,29 @@ import Testing
         }
     }
 
+    @Test("a hub that hands over returns when others have everything, decides nothing more, and still stores people")
+    func handOver() async throws {
+        try await TestDatabase.direct?.withTurn { address in
+            let alone = try await PostgresStore(address: address, time: TestClock(), isAlone: false)
+            #expect(await eventually { alone.node.owned.count == 64 })
+            try await alone.handOver()
+            #expect(alone.ownedPartitions.count == 64, "without another hub everything stays")
+            let other = try await PostgresStore(address: address, time: TestClock(), isAlone: false)
+            let listener = Task { await other.listen {} }
+            #expect(await eventually { alone.node.owned.count == 32 && other.node.owned.count == 32 })
+            try await alone.handOver()
+            #expect(alone.ownedPartitions.isEmpty)
+            #expect(await eventually { other.node.owned.count == 64 })
+            let error = await #expect(throws: StorageError.self) { _ = try await alone.commit([EventCommit(.sample("late"))]) }
+            #expect(error?.code == .unavailable)
+            #expect(try await other.commit([EventCommit(.sample("next"))]).count == 1)
+            try await alone.probe()
+            try await alone.close()
+            try await other.close()
+            await listener.value
+        }
+    }
+
     @Test("an event comes into the store by the owner of its channel alone")
     func channels() async throws {
         try await TestDatabase.direct?.withTurn { address in

@@ -50,7 +50,7 @@ extension DeliveryService {
         /// A publish under a key is decided.
         case keyed(String, PublishedPart)
         /// The partitions of this node have changed.
-        case owned(PartitionSet)
+        case owned(PartitionSet, done: @Sendable () -> Void = {})
         /// The open events of a takeover are in the inbox.
         case taken(round: UInt64)
         /// This node had been declared dead, and begins as another run.

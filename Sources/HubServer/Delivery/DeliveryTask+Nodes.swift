@@ -43,7 +43,12 @@ extension DeliveryTask {
             for report in reports {
                 if let known = self.word(report, of: node) { await give(.report(loop: loops.lowerBound + loop, known)) }
             }
-        case .publish(let publish, let node): await take(publish, of: node)
+        case .publish(let publish, let node):
+            let isOwn = publish.requests.contains { $0.channels.contains { serves(publish.app, $0) } }
+            let name = "\(node) \(publish.ticket)"
+            guard isOwn, forwarded[name] == nil else { break }
+            forwarded.set(true, for: name, now: now.monotonic)
+            await take(publish, of: node)
         case .wasLetOut(let node, let number, let tickets):
             let loops = node == several.nodes.me ? 0..<service.ports.count : table.loops(of: node) ?? 0..<0
             book.wasLetOut(number, upTo: zip(loops, tickets).map { (loop: $0, ticket: $1) })
@@ -72,7 +77,9 @@ extension DeliveryTask {
         case .pushes(let events): Task { await several.pushes.pick(events) }
         case .keyed(let key, let part):
             for asker in keyed.finish(key, part, now: now.monotonic) { several.nodes.answer(asker.node, asker.ticket, part) }
-        case .owned(let partitions): await own(partitions)
+        case .owned(let partitions, let done):
+            await own(partitions)
+            done()
         case .taken(let round):
             guard let place = takeovers.firstIndex(where: { $0.round == round }) else { break }
             for held in takeovers.remove(at: place).held {

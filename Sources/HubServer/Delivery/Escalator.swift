@@ -11,6 +11,7 @@ internal import Logging
 /// the order of its coming. Work that is lost with the process is asked for again at the next start.
 final class Escalator: Sendable {
     private let inbox = Inbox<PushPlan.Work>()
+    private let counts = Guarded((taken: 0, done: 0))
     private let reader: AudienceReader
     private let tokenAge: TokenAge
     private let store: any DeliveryStore
@@ -35,7 +36,17 @@ final class Escalator: Sendable {
         self.logger = logger
     }
 
-    func post(_ work: PushPlan.Work) { inbox.post(work) }
+    func post(_ work: PushPlan.Work) {
+        counts.withLock { $0.taken += 1 }
+        inbox.post(work)
+    }
+
+    /// Returns when all work that has come is in the store, or after a second.
+    func settled() async {
+        let taken = counts.withLock { $0.taken }
+        await waitUntil(within: .seconds(1)) { [counts] in counts.withLock { $0.done } >= taken }
+    }
+
     func close() { inbox.close() }
 
     /// Works until `close`. Call once.
@@ -56,6 +67,7 @@ final class Escalator: Sendable {
             }
             await write(plan.takeWrite())
             await cancel(plan.takeLate())
+            counts.withLock { $0.done += items.count }
             await pause()
         }
     }

@@ -20,6 +20,7 @@ final class ForwardedPublishes: Sendable {
     private struct Waiting {
         let command: PublishCommand
         let ids: [PublishID]
+        let publish: ForwardedPublish
         var left: Set<Place>
         /// The events' ids, by request and channel.
         var events: [[String?]]
@@ -60,24 +61,39 @@ final class ForwardedPublishes: Sendable {
         let places = command.requests.enumerated().flatMap { request, content in
             content.channels.indices.map { Place(request: request, channel: $0) }
         }
-        let number = state.withLock { state -> UInt64? in
-            guard state.waiting.count < DeliveryBook.waitingMax else { return nil }
-            state.lastTicket += 1
-            state.waiting[state.lastTicket] = Waiting(
-                command: command, ids: ids, left: Set(places), events: command.requests.map { $0.channels.map { _ in nil } },
-                deadline: .now + Self.answerMax)
-            state.queue.append(state.lastTicket)
-            return state.lastTicket
-        }
-        guard let number else { return false }
         let requests = zip(command.requests, ids).map { request, id in
             ForwardedPublish.Request(
                 name: request.name, channels: request.channels.map(\.text), data: request.data, excluded: request.excludedSocketID, id: id)
         }
-        let publish = ForwardedPublish(
-            ticket: number, app: command.app.id, requests: requests, mayBeKnown: command.mayBeKnown, key: command.key)
-        send(publish) { [weak self] in if !$0 { self?.leaveToStore(number) } }
+        let publish = state.withLock { state -> ForwardedPublish? in
+            guard state.waiting.count < DeliveryBook.waitingMax else { return nil }
+            state.lastTicket += 1
+            let publish = ForwardedPublish(
+                ticket: state.lastTicket, app: command.app.id, requests: requests, mayBeKnown: command.mayBeKnown, key: command.key)
+            state.waiting[state.lastTicket] = Waiting(
+                command: command, ids: ids, publish: publish, left: Set(places),
+                events: command.requests.map { $0.channels.map { _ in nil } }, deadline: .now + Self.answerMax)
+            state.queue.append(state.lastTicket)
+            return publish
+        }
+        guard let publish else { return false }
+        send(publish) { [weak self] in if !$0 { self?.leaveToStore(publish.ticket) } }
         return true
+    }
+
+    /// Sends again what waits for an answer about channels of these partitions: they have a new owner, which may not have heard of it.
+    func sendAgain(_ partitions: PartitionSet) {
+        guard let send = sending.withLock({ $0 }) else { return }
+        let publishes = state.withLock { state in
+            state.waiting.sorted { $0.key < $1.key }.map(\.value).filter { waiting in
+                let (app, requests) = (waiting.command.app.id, waiting.command.requests)
+                return waiting.left.contains { partitions.contains(app: app, channel: requests[$0.request].channels[$0.channel].text) }
+            }.map(\.publish)
+        }
+        for var publish in publishes {
+            publish.mayBeKnown = true
+            send(publish) { _ in }
+        }
     }
 
     /// An owner's answer. An owner that could not commit may have a successor, so its channels are left to the store.

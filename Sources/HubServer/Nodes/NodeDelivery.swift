@@ -58,6 +58,9 @@ final class NodeDelivery: NodeDeliveryPort {
     let publishes: ForwardedPublishes
     private let state = Mutex(State())
     private let isClosed = Flag()
+    private let isLeaving = Flag()
+    /// The delivery task decides about nothing any more.
+    private let hasLeft = Flag()
 
     /// - Parameters:
     ///   - tag: the random bits of `process`.
@@ -87,7 +90,7 @@ final class NodeDelivery: NodeDeliveryPort {
     /// The nodes that live, this one included.
     var living: Set<UInt64> { exchange.withLock { $0 }?.backplane?.living ?? [] }
     /// Partitions that this node owns now.
-    var ownedNow: PartitionSet { owned() }
+    var ownedNow: PartitionSet { isLeaving.isSet ? PartitionSet() : owned() }
 
     /// Greets the others, follows the partitions, and gives up what takes too long, until `close`. Call once, after the way's start.
     func run() async {
@@ -101,10 +104,10 @@ final class NodeDelivery: NodeDeliveryPort {
                 send(.hello(hello(isQuestion: true)))
                 if node != nil { post(.restarted) }
             }
-            let owned = owned()
+            let owned = ownedNow
             if owned != last {
                 last = owned
-                post(.owned(owned))
+                post(.owned(owned) { [hasLeft] in if owned.isEmpty { hasLeft.set() } })
             }
             publishes.tick()
             do { try await Task.sleep(for: Self.tickEvery) } catch { return }
@@ -112,6 +115,14 @@ final class NodeDelivery: NodeDeliveryPort {
     }
 
     func close() { isClosed.set() }
+
+    /// Decides about nothing from now on: what is decided is stored, and publishes are for the next owners. Returns when this is done, or
+    /// after a second.
+    func leave() async {
+        hasLeft.set(false)
+        isLeaving.set()
+        if !owned().isEmpty { await waitUntil(within: .seconds(1)) { [hasLeft] in hasLeft.isSet } }
+    }
 
     // MARK: Sending
 
@@ -269,7 +280,9 @@ final class NodeDelivery: NodeDeliveryPort {
         case .ask(let round): if !isOwn { ask(round, asker: origin) }
         case .heard(let asker, let round, let newcomers):
             if asker == me { post(.heard(node: origin, round: round, newcomers: newcomers)) }
-        case .attend(let round, let partitions): attend(round, partitions, asker: origin)
+        case .attend(let round, let partitions):
+            publishes.sendAgain(partitions)
+            attend(round, partitions, asker: origin)
         case .attended(let asker, let round): if asker == me { post(.attended(node: origin, round: round)) }
         case .order(let order, let ticket):
             post(

@@ -88,7 +88,12 @@ package final class PostgresStore: HubStore, Sendable {
     package var health: StoreHealth { outage.health }
 
     /// Calls `wake` whenever another program may have published in SQL, until the store is closed.
-    package func listen(_ wake: @escaping @Sendable () -> Void) async { await listener.run(wake) }
+    package func listen(_ wake: @escaping @Sendable () -> Void) async { await listener.run(wake, freed: node.nudge) }
+
+    package func handOver() async throws {
+        try await write { _ in }
+        do { try await node.handOver() } catch { throw Self.storageError(error) }
+    }
 
     /// Counters of the work with PostgreSQL, for metrics.
     package var postgres: PostgresFigures? {

@@ -112,4 +112,25 @@ async def rolling(world, judge):
         await person.leave()
 
 
-CASES = {"rolling": rolling}
+# Publishers at the nodes that stay, each to a channel of its own that has a definition: its owner decides about every event.
+OWNED, OWNER_WAIT_SECONDS = 12, 1.0
+
+
+async def leave(world, judge):
+    """SIGTERM of a node: the others have its partitions before its clients go, and no publisher waits for an owner twice."""
+    news = [News(world, 1 + index % (NODES - 1), f"private-orders-{index}", pause=0.1, name="news").start() for index in range(OWNED)]
+    await asyncio.sleep(2)
+    began = time.monotonic()
+    code = await world.nodes[0].end(signal.SIGTERM)
+    judge.fact(code == 0, f"the node stops within {time.monotonic() - began:.1f} s", f"exit code {code}")
+    await asyncio.sleep(3)
+    for one in news:
+        await one.stop()
+    statuses = [status for one in news for status in one.statuses()]
+    judge.fact(set(statuses) == {200}, f"all {len(statuses)} publishes are answered 200", f"{set(statuses)}")
+    waits = [sum(took >= OWNER_WAIT_SECONDS for start, took in one.took.values() if start >= began - OWNER_WAIT_SECONDS) for one in news]
+    judge.fact(max(waits) <= 1, f"{sum(map(bool, waits))} of {OWNED} publishers wait a second for an owner, each once", f"{waits}")
+    judge.note(f"the slowest publish takes {max(one.slowest(began - OWNER_WAIT_SECONDS) for one in news):.2f} s")
+
+
+CASES = {"rolling": rolling, "leave": leave}

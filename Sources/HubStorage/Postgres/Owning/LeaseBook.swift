@@ -68,6 +68,8 @@ struct LeaseBook {
     private(set) var isDeaf = false
     /// Whether this node takes no part: it alone, or with few others, is cut off from the backplane.
     private(set) var isCutOff = false
+    /// When the last look that counts for the others' stillness was sent. Looks between two of them only see what moved.
+    private var countedAt: Int64?
     /// Epochs of the partitions that this node owns.
     private(set) var owned: [Int32: Int64] = [:]
 
@@ -108,9 +110,6 @@ struct LeaseBook {
         lastSentAt = look.sentAt
         owned = look.leases.filter { $0.value.owner == me }.mapValues(\.epoch)
         note(look)
-        let isHeard = living.contains { $0 != me && !look.deaf.contains($0) }
-        deafLooks = isDeaf && isHeard ? deafLooks + 1 : 0
-        isCutOff = isHeard && (isCutOff || deafLooks >= Self.deafMax)
         return actions(look)
     }
 
@@ -127,10 +126,14 @@ struct LeaseBook {
     }
 
     private mutating func note(_ look: Look) {
-        seesAnother = false
+        let counts = countedAt.map { look.sentAt - $0 >= Self.lookEvery } ?? true
+        if counts {
+            countedAt = look.sentAt
+            seesAnother = false
+        }
         for (node, beat) in look.nodes where node != me {
             if let known = still[node], known.beat == beat {
-                still[node] = (beat, known.looks + 1)
+                if counts { still[node] = (beat, known.looks + 1) }
             } else {
                 seesAnother = seesAnother || still[node] != nil
                 still[node] = (beat, 0)
@@ -138,6 +141,9 @@ struct LeaseBook {
         }
         still = still.filter { look.nodes[$0.key] != nil }
         living = Set(look.nodes.keys.filter { !isDead($0, look) })
+        let isHeard = living.contains { $0 != me && !look.deaf.contains($0) }
+        if counts { deafLooks = isDeaf && isHeard ? deafLooks + 1 : 0 }
+        isCutOff = isHeard && (isCutOff || deafLooks >= Self.deafMax)
     }
 
     private func isDead(_ node: Int64, _ look: Look) -> Bool {
@@ -163,7 +169,9 @@ struct LeaseBook {
             actions.append(.giveBack(Array(owned.keys.sorted().suffix(owned.count - share))))
         } else {
             let free = look.leases.filter { $0.value.owner != me && !living.contains($0.value.owner) }.sorted { $0.key < $1.key }
-            actions += free.prefix(share - owned.count).map { .take($0.key, from: $0.value.owner) }
+            // Nodes that look at the same time begin at different places.
+            let start = free.count * (living.sorted().firstIndex(of: me) ?? 0) / living.count
+            actions += (free[start...] + free[..<start]).prefix(share - owned.count).map { .take($0.key, from: $0.value.owner) }
         }
         for node in look.nodes.keys.sorted() where !living.contains(node) && !look.leases.values.contains(where: { $0.owner == node }) {
             actions.append(.forget(node))

@@ -7,6 +7,11 @@ final class PostgresNode: Sendable {
     private struct State {
         var book: LeaseBook
         var isClosed = false
+        /// The node has handed everything over: it beats, takes and decides no more.
+        var hasLeft = false
+        /// Partitions may have become free since the last look.
+        var isNudged = false
+        var sleep: Task<Void, Never>?
         var beats: UInt64 = 0
         var failedBeats: UInt64 = 0
         var takeovers: UInt64 = 0
@@ -60,7 +65,8 @@ final class PostgresNode: Sendable {
     /// The first statement of every transaction that writes.
     /// - Throws: `PostgresFailure.refused` if what this node owns has run out, or is not what it needs.
     func fence() throws(PostgresFailure) -> PostgresStatement {
-        let (mayAct, owned) = state.withLock { state in
+        let (mayAct, owned) = state.withLock { state -> (Bool, [(key: Int32, value: Int64)]) in
+            if state.hasLeft { return (true, []) }
             let isWhole = !state.book.isAlone || state.book.owned.count == LeaseBook.partitionCount
             return (isWhole && state.book.mayAct(at: monotonic), state.book.owned.sorted { $0.key < $1.key })
         }
@@ -92,13 +98,14 @@ final class PostgresNode: Sendable {
         }
         let actions: [LeaseBook.Action]
         do {
-            let look = try await link.run(within: .milliseconds(LeaseBook.lookMax)) { [number, origin] connection, deadline in
+            let look = try await link.run(within: .milliseconds(LeaseBook.lookMax)) { [self] connection, deadline in
                 let beat = [PostgresValue.int(number), .bool(isDeaf), .bool(isCutOff)]
-                return try Self.look(number, beat: beat, sentAt: sentAt, since: origin, connection, deadline)
+                return try self.hasLeft ? nil : Self.look(number, beat: beat, sentAt: sentAt, since: origin, connection, deadline)
             }
+            guard let look else { return [] }
             actions = state.withLock { state in
                 state.beats += 1
-                return state.book.take(look)
+                return state.hasLeft ? [] : state.book.take(look)
             }
         } catch {
             state.withLock { state in
@@ -135,12 +142,66 @@ final class PostgresNode: Sendable {
 
     /// Beats until the node is closed or the task is cancelled.
     func run() async {
-        while !Task.isCancelled, !state.withLock({ $0.isClosed }) {
-            do { try await Task.sleep(for: .milliseconds(LeaseBook.lookEvery)) } catch { return }
+        while !Task.isCancelled, !state.withLock({ $0.isClosed || $0.hasLeft }) {
+            let sleep = state.withLock { state -> Task<Void, Never>? in
+                defer { state.isNudged = false }
+                if state.isNudged { return nil }
+                // A nudge ends it early.
+                state.sleep = Task { try? await Task.sleep(for: .milliseconds(LeaseBook.lookEvery)) }
+                return state.sleep
+            }
+            await sleep?.value
+            state.withLock { $0.isNudged = false }
             // A failed look is counted by the book, and the next one tells.
             _ = try? await look()
         }
     }
+
+    /// Has the node look at once: partitions may have become free.
+    func nudge() {
+        state.withLock { state in
+            state.isNudged = true
+            state.sleep?.cancel()
+        }
+    }
+
+    /// Name under which PostgreSQL tells the other nodes that partitions are free.
+    static let freed = "tandem_lease"
+    /// Time for the other nodes to take what was handed over.
+    private static let takenWithin: Duration = .seconds(1)
+
+    /// Gives all partitions to the other nodes, tells them, and waits until they have taken them, for a second at most. From here on the
+    /// node stores people and devices, and decides nothing. A node that is alone keeps everything until `close`.
+    /// - Throws: `PostgresFailure` if the server does not say that it has given them back.
+    func handOver() async throws {
+        let hasOthers = state.withLock { state in
+            guard !state.book.living.subtracting([number]).isEmpty, !state.isClosed else { return false }
+            state.hasLeft = true
+            state.book.gives(Array(state.book.owned.keys))
+            return true
+        }
+        guard hasOthers else { return }
+        try await link.run { [number] connection, deadline in
+            _ = try connection.run(
+                [
+                    PostgresStatement("UPDATE tandem.lease SET owner = 0 WHERE owner = $1", [.int(number)]),
+                    PostgresStatement("DELETE FROM tandem.node WHERE number = $1", [.int(number)]),
+                    PostgresStatement("SELECT pg_notify('\(Self.freed)', '')"),
+                ], deadline: deadline)
+        }
+        let end = ContinuousClock.now + Self.takenWithin
+        while ContinuousClock.now < end {
+            let isTaken = try await link.run { connection, deadline in
+                try connection.run(
+                    [PostgresStatement("SELECT NOT EXISTS (SELECT FROM tandem.lease WHERE owner = 0) AS taken")], deadline: deadline
+                )[0].first?.bool("taken") == true
+            }
+            if isTaken { return }
+            try await Task.sleep(for: .milliseconds(25))
+        }
+    }
+
+    private var hasLeft: Bool { state.withLock { $0.hasLeft } }
 
     /// Gives everything back, so that a successor needs not wait.
     func close() async {
@@ -208,6 +269,7 @@ final class PostgresNode: Sendable {
     private func carryOut(_ actions: [LeaseBook.Action]) async throws -> [Int32] {
         if actions.isEmpty { return [] }
         return try await link.run(within: .seconds(3)) { [self] connection, deadline in
+            if hasLeft { return [] }
             // A free partition has no old owner whose transactions could still be under way.
             let free = actions.compactMap { if case .take(let partition, from: 0) = $0 { Int64(partition) } else { nil } }
             var taken: [Int32: Int64] = [:]
@@ -223,6 +285,8 @@ final class PostgresNode: Sendable {
                             """, [.int(number), .ints(free)])
                     ], deadline: deadline)
                 for row in rows[0].map({ (Int32(clamping: $0.int("partition")), $0.int("epoch")) }) { taken[row.0] = row.1 }
+                // Another node was faster with some of them, and has left others.
+                if taken.count < free.count { nudge() }
             }
             for action in actions {
                 switch action {

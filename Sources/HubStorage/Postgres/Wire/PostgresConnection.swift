@@ -67,16 +67,16 @@ import Foundation
     }
 
     /// Waits for a notification of a channel that the connection listens to. Several that have come count as one.
-    func waitForNotification(until end: ContinuousClock.Instant) throws(PostgresFailure) {
+    func waitForNotification(until end: ContinuousClock.Instant) throws(PostgresFailure) -> Set<String> {
+        var names: Set<String> = []
         while true {
             guard unsafe PQconsumeInput(handle) == 1 else { throw failure }
-            var isNotified = false
             while let notification = unsafe PQnotifies(handle) {
-                isNotified = true
+                unsafe names.insert(String(cString: notification.pointee.relname))
                 unsafe PQfreemem(notification)
             }
-            if isNotified || ContinuousClock.now >= end { return }
-            do { try wait(reading: true, writing: false, end) } catch { return }
+            if !names.isEmpty || ContinuousClock.now >= end { return names }
+            do { try wait(reading: true, writing: false, end) } catch { return names }
         }
     }
 
