@@ -1,4 +1,5 @@
 import HubAPI
+import HubCore
 import HubDelivery
 import HubTesting
 import OutboxTesting
@@ -38,6 +39,25 @@ struct ForwardedPublishesTests {
         let outcomes = try answers.withLock { try #require($0.count == 1 ? $0[0] : nil).get() }
         #expect(outcomes.map { $0.events.map(\.id) } == [["ea", "eb"], []])
         #expect(publishes.count == 0)
+    }
+
+    @Test("a new owner is sent again what waits for its channels, under the same names and as perhaps known")
+    func newOwner() throws {
+        let test = try TestStore()
+        let publishes = ForwardedPublishes(store: test.store, time: test.clock)
+        let sent = Mutex<[ForwardedPublish]>([])
+        publishes.connect { publish, _ in sent.withLock { $0.append(publish) } }
+        let command = PublishCommand(app: app, requests: [try request(["a", "b"])]) { _ in }
+        #expect(publishes.forward(command))
+        let first = try #require(sent.withLock { $0.first })
+        publishes.answered(first.ticket, .taken([(request: 0, channel: 0, event: "ea")]))
+        let (answered, waiting) = (Partition.of(MemberPlace(app: "1", channel: "a")), Partition.of(MemberPlace(app: "1", channel: "b")))
+        try #require(answered != waiting)
+        publishes.sendAgain(PartitionSet([answered]))
+        #expect(sent.withLock { $0.count } == 1)
+        publishes.sendAgain(PartitionSet([waiting]))
+        let again = try #require(sent.withLock { $0.count == 2 ? $0[1] : nil })
+        #expect(again.ticket == first.ticket && again.mayBeKnown && again.requests.map(\.id.text) == first.requests.map(\.id.text))
     }
 
     @Test("a refusal of one owner is the answer")

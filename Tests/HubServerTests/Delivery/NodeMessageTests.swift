@@ -70,6 +70,12 @@ struct NodeMessageTests {
         }
     }
 
+    @Test("fields that a newer version has appended are ignored, and its new kinds are no message")
+    func newer() throws {
+        for message in Self.messages { #expect(try #require(DeliveryMessage((message.bytes + [1, 200, 3])[...])).bytes == message.bytes) }
+        for kind: UInt8 in [0, 60, 127] { #expect(DeliveryMessage([kind, 1, 1][...]) == nil) }
+    }
+
     @Test("changed bytes are another message or none")
     func changed() {
         var random = SeededRandom(state: 7)
