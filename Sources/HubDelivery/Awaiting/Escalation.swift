@@ -144,6 +144,9 @@ package struct Escalation {
     /// Milliseconds that the receipt of a replay may take before the push is sent.
     package static func replayGrace(_ policy: Policy) -> Int64 { policy == .critical ? 2000 : 5000 }
 
+    /// Loops of all nodes; an event that was decided before the last of them came is opened with room for them.
+    private var loopCount = 0
+
     /// Without open events.
     package init() {}
 
@@ -166,8 +169,8 @@ package struct Escalation {
     /// - Parameter now: time of the commit, in milliseconds on a clock that only grows.
     package mutating func open(_ opening: Opening, now: Int64) {
         guard !opening.targets.isEmpty else { return }
-        assert(open.values.first.map { $0.cursors.count == opening.attendedUpTo.count } ?? true, "all open events know the same loops")
         let event = OpenEvent(opening, committedAt: now)
+        event.grow(toLoops: loopCount)
         open[opening.number] = event
         numbers[opening.event] = opening.number
         byChannel[Channel(app: opening.app, name: opening.channel), default: []].append(opening.number)
@@ -199,6 +202,7 @@ package struct Escalation {
 
     /// Makes room for the receipts of further loops, which were sent no open event.
     package mutating func grow(toLoops count: Int) {
+        loopCount = max(loopCount, count)
         for event in open.values { event.grow(toLoops: count) }
     }
 
