@@ -274,7 +274,7 @@ final class NodeDelivery: NodeDeliveryPort {
         case .reports(let loop, let reports): if !isOwn { post(.reports(node: origin, loop: loop, reports)) }
         case .publish(let publish): post(.publish(publish, of: origin))
         case .published(let asker, let ticket, let part): if asker == me { publishes.answered(ticket, part) }
-        case .event(let event): if !isOwn || !wasAlone(event) { letOut(event) }
+        case .event(let event): if !isOwn || !wasAlone(event) { letOut(event, of: origin) }
         case .wasLetOut(let number, let tickets): post(.wasLetOut(node: origin, number: number, tickets: tickets))
         case .connections(let node, let work): if node == me { carryOut(work) }
         case .ask(let round): if !isOwn { ask(round, asker: origin) }
@@ -380,10 +380,11 @@ final class NodeDelivery: NodeDeliveryPort {
     /// Hands an own event to this node's loops, because the way is interrupted. Others may read it later all the same.
     func letOutAlone(_ event: ReleasedEvent) {
         state.withLock { $0.alone.set(true, for: event.serial, now: time.moment.monotonic) }
-        letOut(event)
+        letOut(event, of: me)
     }
 
-    private func letOut(_ event: ReleasedEvent) {
+    /// - Parameter owner: the node that sent the event.
+    private func letOut(_ event: ReleasedEvent, of owner: UInt64) {
         guard let app = apps.app(id: event.app), let channel = ChannelName(event.channel) else { return }
         let node = me
         var tickets = event.attendedUpTo.map { $0[node] ?? Array(repeating: 0, count: ports.count) }
@@ -398,7 +399,14 @@ final class NodeDelivery: NodeDeliveryPort {
             }
             if let known, !known.isEmpty {
                 (isWritten, tickets) = (true, known)
-                if let number = event.receipt { send(.wasLetOut(number: number, tickets: known)) }
+                if let number = event.receipt {
+                    // The own task has to hear it before a receipt, which takes no way through Redis.
+                    if owner == node {
+                        post(.wasLetOut(node: node, number: number, tickets: known))
+                    } else {
+                        send(.wasLetOut(number: number, tickets: known))
+                    }
+                }
             }
         }
         let roles = event.roles.map { self.roles($0, of: event.channel) } ?? .everybody
