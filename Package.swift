@@ -129,7 +129,8 @@ let package = Package(
             dependencies: ["HubTesting", "HubCore", "HubCrypto", "HubJSON", "PusherProtocol", "HubChannels"], swiftSettings: strictTests),
         // Delivery's pure parts in a world that goes wrong; `make simulate`.
         .target(
-            name: "DeliverySimulation", dependencies: ["HubTesting", "HubCore", "HubDefinitions", "HubDelivery", "HubOutbox"],
+            name: "DeliverySimulation",
+            dependencies: ["HubTesting", "HubCore", "HubDefinitions", "HubDelivery", "HubOutbox", "HubScaleOut"],
             path: "Tests/DeliverySimulation", swiftSettings: strictTests + optimised),
         .executableTarget(
             name: "tandem-simulate", dependencies: ["DeliverySimulation"], path: "Tests/tandem-simulate", swiftSettings: strictTests),

@@ -50,7 +50,7 @@ package final class Simulation {
     let settings: SimulationSettings
     var random: SeededRandom
     var now: Int64 = 0
-    private var queue = ActionQueue()
+    private var queue = ActionQueue<Action>()
     package internal(set) var report: SimulationReport
 
     // The world.
@@ -233,11 +233,11 @@ package final class Simulation {
 }
 
 /// Actions by time; those of one time in the order in which they were planned.
-struct ActionQueue {
-    private var items: [(at: Int64, order: UInt64, action: Simulation.Action)] = []
+struct ActionQueue<Action> {
+    private var items: [(at: Int64, order: UInt64, action: Action)] = []
     private var lastOrder: UInt64 = 0
 
-    mutating func add(_ at: Int64, _ action: Simulation.Action) {
+    mutating func add(_ at: Int64, _ action: Action) {
         lastOrder += 1
         items.append((at, lastOrder, action))
         var child = items.count - 1
@@ -247,7 +247,7 @@ struct ActionQueue {
         }
     }
 
-    mutating func removeFirst() -> (Int64, Simulation.Action)? {
+    mutating func removeFirst() -> (Int64, Action)? {
         guard let last = items.popLast() else { return nil }
         guard let first = items.first else { return (last.at, last.action) }
         items[0] = last

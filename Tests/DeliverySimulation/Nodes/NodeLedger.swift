@@ -1,0 +1,86 @@
+import HubDelivery
+
+/// Was everybody told, and nobody twice without a reason?
+extension NodeSimulation {
+    func judge(_ publish: NodePublish) {
+        judged += 1
+        guard !publish.events.isEmpty else {
+            if publish.isAnswered {
+                report.lost += settings.participantsPerChannel
+                violation("lost publish \(publish.index), which was answered")
+            } else {
+                report.refused += 1
+            }
+            return
+        }
+        if publish.events.count > 1 {
+            report.unexplained += settings.participantsPerChannel
+            violation("publish \(publish.index) made \(publish.events.count) events")
+        }
+        let event = events[publish.events[0]]
+        for (place, user) in event.users.enumerated() {
+            report.pairs += 1
+            let cell = event.cells[place]
+            if cell.seenAt != nil { report.seenOnSocket += 1 }
+            if cell.shownAt != nil { report.pushed += 1 }
+            let who = personIndex[user] ?? 0
+            switch (cell.seenAt, cell.shownAt) {
+            case (nil, nil):
+                report.lost += 1
+                violation("lost \(describe(event)) for \(user): \(event.notes[place]), open \(event.isOpen), confirmed \(event.confirmed[place]), settled \(event.settled[place])")
+            case (let seenAt?, _?): judgeDuplicate(event, cell, who, seenAt: seenAt)
+            case (nil, let shownAt?):
+                if !isFaulty(event.committedAt, shownAt), event.notes[place].choice == .awaited, let decidedAt = cell.pushDecidedAt {
+                    report.rescues["notify", default: []].append(decidedAt - event.committedAt)
+                }
+            default: break
+            }
+        }
+        for index in publish.events {
+            events[index].cells = []
+            if events[index].isOpen { violation("\(describe(events[index])) is still open") }
+        }
+    }
+
+    private func judgeDuplicate(_ event: NodeEvent, _ cell: NodeEvent.Cell, _ who: Int, seenAt: Int64) {
+        let decidedAt = cell.pushDecidedAt ?? 0
+        // Long enough for a question to all nodes and their answers.
+        if let answeredAt = cell.answeredAt, answeredAt < decidedAt - 300 {
+            return explain(event, "receipt between two owners when the push fell due", from: answeredAt, until: decidedAt, who: who)
+        }
+        if cell.atCommit {
+            return explain(
+                event, "pushed with the commit, handed out again by a new owner", from: event.committedAt, until: seenAt, who: who)
+        }
+        let reason =
+            seenAt >= decidedAt ? "seen on the socket after the push: same nid" : "receipt lost or under way when the push fell due"
+        report.duplicates[reason, default: 0] += 1
+    }
+
+    /// Told twice, which only a fault in this time excuses.
+    func explain(_ event: NodeEvent, _ reason: String, from: Int64, until: Int64, who: Int) {
+        if isFaulty(from, until) {
+            report.duplicates[reason, default: 0] += 1
+        } else {
+            report.unexplained += 1
+            violation("unexplained: \(reason), \(describe(event)) for \(people[who].name): \(event.cells[people[who].place])")
+        }
+    }
+
+    private func isFaulty(_ from: Int64, _ until: Int64) -> Bool {
+        for fault in faults.reversed() {
+            if fault.until < from - 60_000 { return false }
+            if fault.from <= until, fault.until >= from { return true }
+        }
+        return false
+    }
+
+    private func describe(_ event: NodeEvent) -> String {
+        "\(event.record.id) (\(event.record.channel), committed at \(event.committedAt))"
+    }
+
+    func violation(_ text: String) {
+        report.violationCount += 1
+        if report.violations.count < 10 { report.violations.append("\(now) ms: \(text)") }
+    }
+}

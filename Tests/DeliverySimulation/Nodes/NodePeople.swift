@@ -1,0 +1,133 @@
+import HubCore
+import HubDelivery
+
+/// People with one phone each, who come to any node, and what their nodes hear of it.
+extension NodeSimulation {
+    func live(_ index: Int) {
+        if isEnding { return hangUp(index, isCut: false) }
+        guard people[index].connection != nil else {
+            connect(index)
+            return
+        }
+        switch Int.random(in: 0..<100, using: &random) {
+        case 0..<40:
+            hangUp(index, isCut: false)
+            next(index, 3000, 60_000)
+        case 40..<60:
+            hangUp(index, isCut: true)
+            next(index, 3000, 60_000)
+        default:
+            hangUp(index, isCut: true)
+            schedule(between(1000, 4000), .connect(index, step: people[index].step))
+        }
+    }
+
+    private func next(_ index: Int, _ least: Int64, _ most: Int64) {
+        people[index].step += 1
+        schedule(between(least, most), .person(index, step: people[index].step))
+    }
+
+    func connect(_ index: Int) {
+        if isEnding { return }
+        let node = nodes[Int.random(in: nodes.indices, using: &random)]
+        people[index].step += 1
+        // A balancer finds no node that answers.
+        guard node.isUp, !node.isStopped, !swept.contains(node.run) else {
+            return schedule(between(200, 1000), .connect(index, step: people[index].step))
+        }
+        let number = sockets.count
+        let socket = NodeSocket(
+            id: ConnectionID(loop: 0, slot: number & 0xFF_FFFF, generation: 1), person: index, node: node.index, run: node.run)
+        sockets.append(socket)
+        people[index].connection = number
+        socket.upAt = now + between(20, 300)
+        schedule(socket.upAt - now, .up(number, cursor: nil, read: 0))
+        schedule(between(5000, 60_000), .person(index, step: people[index].step))
+    }
+
+    private func hangUp(_ index: Int, isCut: Bool) {
+        guard let number = people[index].connection else { return }
+        people[index].connection = nil
+        sockets[number].isOpenAtClient = false
+        sockets[number].isCut = isCut
+        // The node hears of it at once, or by silence.
+        if isCut { return schedule(chance(50) ? between(20, 500) : 25_000, .lost(number)) }
+        sockets[number].upAt = max(sockets[number].upAt, now + between(10, 150))
+        schedule(sockets[number].upAt - now, .up(number, cursor: 0, read: 0))
+    }
+
+    func write(_ action: Action, to number: Int) {
+        sockets[number].downAt = max(sockets[number].downAt, now + between(10, 150))
+        schedule(sockets[number].downAt - now, action)
+    }
+
+    // MARK: What the program reads
+
+    func arrived(_ socket: NodeSocket, _ index: Int) {
+        guard socket.isOpenAtClient else { return }
+        socket.read.append(index)
+        let event = events[index]
+        let place = people[socket.person].place
+        guard now <= event.committedAt + event.lifetime else { return }
+        if event.cells[place].seenAt != nil {
+            explain(event, "written again: same event id", from: event.committedAt, until: now, who: socket.person)
+        }
+        event.cells[place].seenAt = event.cells[place].seenAt ?? now
+    }
+
+    func pinged(_ socket: NodeSocket, _ number: Int, _ cursor: UInt64) {
+        guard socket.isOpenAtClient else { return }
+        socket.upAt = max(socket.upAt, now + between(10, 150))
+        schedule(socket.upAt - now, .up(number, cursor: cursor, read: socket.read.count))
+    }
+
+    // MARK: What the node hears
+
+    /// - Parameter cursor: nil: a subscription; 0: a goodbye.
+    func received(_ socket: NodeSocket, _ number: Int, _ cursor: UInt64?, _ read: Int) {
+        let node = nodes[socket.node]
+        guard node.isUp, node.run == socket.run, socket.isOpenAtServer, !socket.isCut else { return }
+        let channel = people[socket.person].channel
+        switch cursor {
+        case nil:
+            node.lastTicket += 1
+            socket.ticket = node.lastTicket
+            node.subscribers[channel].append(number)
+            report(
+                .attached(
+                    socket.id, socket: "s\(number)", app: "1", channel: channels[channel].name, user: people[socket.person].name,
+                    isBrowser: false, ticket: socket.ticket, silenceMax: .seconds(25)), node)
+            report(.state(socket.id, .foreground, keepsWorking: false), node)
+        case 0: disconnect(number, mayReturn: false)
+        case let cursor?:
+            for index in socket.read.prefix(read) where events[index].cells[people[socket.person].place].answeredAt == nil {
+                events[index].cells[people[socket.person].place].answeredAt = now
+            }
+            socket.read.removeAll { now > events[$0].committedAt + 5000 }
+            report(.receipt(socket.id, cursor: cursor), node)
+        }
+    }
+
+    func disconnect(_ number: Int, mayReturn: Bool) {
+        let socket = sockets[number]
+        let node = nodes[socket.node]
+        guard node.isUp, node.run == socket.run, socket.isOpenAtServer else { return }
+        socket.isOpenAtServer = false
+        node.subscribers[people[socket.person].channel].removeAll { $0 == number }
+        report(.disconnected(socket.id, socket: "s\(number)", mayReturn: mayReturn), node)
+    }
+
+    /// The node is gone, or closes the socket with 4200: the app connects again, anywhere.
+    func dropSockets(of node: SimNode) {
+        for number in node.subscribers.flatMap({ $0 }) {
+            let socket = sockets[number]
+            guard socket.isOpenAtClient else { continue }
+            socket.isOpenAtClient = false
+            let person = socket.person
+            guard people[person].connection == number else { continue }
+            people[person].connection = nil
+            people[person].step += 1
+            schedule(between(200, 5000), .connect(person, step: people[person].step))
+        }
+    }
+}

@@ -1,0 +1,35 @@
+/// Settings of a run with several nodes. The same settings give the same run, step by step.
+package struct NodeSettings: Sendable {
+    /// Everything that happens follows from it.
+    package var seed: UInt64
+    /// Event-recipient pairs to publish.
+    package var pairs: Int
+    package var nodes = 3
+    package var channels = 24
+    package var participantsPerChannel = 25
+    /// Between two faults, on average, in milliseconds; 0: none.
+    package var faultInterval: Int64 = 20_000
+    /// A rule that is broken on purpose, to see it caught.
+    package var broken: NodeRule?
+
+    package init(seed: UInt64, pairs: Int) {
+        self.seed = seed
+        self.pairs = pairs
+    }
+}
+
+/// Rules between nodes that the simulation can break in how it drives the parts.
+package enum NodeRule: String, CaseIterable, Sendable {
+    /// A new owner asks nobody who is present: the unknown count as absent.
+    case noAttend = "no-attend"
+    /// A node that stood still hands on what it reads, and sends what it had in hand.
+    case noDeadline = "no-deadline"
+    /// Each try of a publish makes events of its own.
+    case noPublishIDs = "no-publish-ids"
+    /// A new owner does not hear who was written an event before.
+    case letOutIgnored = "let-out-ignored"
+    /// What was committed without an answer stays, and nobody acts on it.
+    case unknownStays = "unknown-stays"
+    /// A new owner does not look at what the former one left open.
+    case noTakeover = "no-takeover"
+}

@@ -1,0 +1,200 @@
+import HubCore
+import HubDelivery
+import HubScaleOut
+import HubTesting
+
+/// The stream in Redis, and what a node and its loop do with the messages in it.
+extension NodeSimulation {
+    /// An own message may be lost with Redis' memory for so long after it was read back.
+    private static let keptMilliseconds: Int64 = 5000
+    /// What is read later than this after the last beat is not handed on.
+    private static let certainMilliseconds: Int64 = 3000
+
+    /// - Returns: false: the others may not read it.
+    @discardableResult
+    func send(_ message: NodeMessage, _ node: SimNode) -> Bool {
+        node.lastNumber += 1
+        node.kept.append((node.lastNumber, message, false, nil))
+        guard !node.isCut, isRedisUp else { return false }
+        schedule(1, .append(node.index, life: node.life))
+        return true
+    }
+
+    func append(_ node: SimNode) {
+        guard !node.isCut, isRedisUp, !swept.contains(node.run) else { return }
+        node.kept.removeAll { $0.readAt.map { now - $0 > Self.keptMilliseconds } ?? false }
+        var isNew = false
+        for place in node.kept.indices where !node.kept[place].isAppended {
+            stream.append((node.run, node.kept[place].number, node.kept[place].message))
+            node.kept[place].isAppended = true
+            isNew = true
+            // The reply is lost now and then: the entry comes once more, under its number.
+            if chance(1), chance(20) { stream.append(stream[stream.count - 1]) }
+        }
+        guard isNew else { return }
+        for reader in nodes where reader.isUp { scheduleRead(reader, after: between(1, 4)) }
+    }
+
+    private func scheduleRead(_ node: SimNode, after delay: Int64) {
+        guard !node.isReadPlanned else { return }
+        node.isReadPlanned = true
+        schedule(delay, .read(node.index, life: node.life))
+    }
+
+    func readStream(_ node: SimNode) {
+        node.isReadPlanned = false
+        guard !node.isCut, isRedisUp, node.position < stream.count else { return }
+        if settings.broken != .noDeadline, now - node.beatAt > Self.certainMilliseconds { return scheduleRead(node, after: 50) }
+        while node.position < stream.count {
+            let entry = stream[node.position]
+            node.position += 1
+            if entry.origin == node.run {
+                let place = node.kept.firstIndex { $0.number == entry.number }
+                if let place { node.kept[place].readAt = now }
+            }
+            switch node.received.take(entry.number, of: entry.origin) {
+            case .known: continue
+            case .gap: post(.gap(entry.origin), node)
+            case .new: break
+            }
+            take(entry.message, of: entry.origin, node)
+        }
+        trim()
+    }
+
+    /// Everybody has read the first entries.
+    private func trim() {
+        guard stream.count > 4096, let least = nodes.filter(\.isUp).map(\.position).min(), least > 2048 else { return }
+        stream.removeFirst(least)
+        for node in nodes { node.position = max(0, node.position - least) }
+    }
+
+    private func take(_ message: NodeMessage, of origin: UInt64, _ node: SimNode) {
+        let isOwn = origin == node.run
+        switch message {
+        case .hello(let isQuestion):
+            if isOwn { break }
+            post(.joined(origin), node)
+            if isQuestion { send(.hello(isQuestion: false), node) }
+        case .reports(let reports): if !isOwn { post(.reports(origin, reports), node) }
+        case .publish(let index): post(.publish(index, of: origin), node)
+        case .published(let asker, let index, let isTaken): if asker == node.run { published(index, isTaken: isTaken, node) }
+        case .event(let event): if !isOwn || !node.alone.contains(event.serial) { letOut(event, node) }
+        case .wasLetOut(let number, let ticket): post(.wasLetOut(origin, number: number, ticket: ticket), node)
+        case .prove(let run, let event, let ids): if run == node.run { prove(event, ids, node) }
+        case .ask(let round): if !isOwn { send(.heard(asker: origin, round: round), node) }
+        case .heard(let asker, let round): if asker == node.run { post(.heard(origin, round: round), node) }
+        case .attend(let round, let partitions): attend(node, round, partitions, asker: origin)
+        case .attended(let asker, let round): if asker == node.run { post(.attended(origin, round: round), node) }
+        }
+    }
+
+    // MARK: The loop
+
+    func report(_ report: DeliveryBook.Report, _ node: SimNode) {
+        post(.item(.report(loop: 0, report)), node)
+        send(.reports([report]), node)
+    }
+
+    func attend(_ node: SimNode, _ round: UInt64, _ partitions: Set<Int32>, asker: UInt64) {
+        for channel in channels.indices where partitions.contains(channels[channel].partition) {
+            for socket in node.subscribers[channel] {
+                report(
+                    .present(
+                        sockets[socket].id, socket: "s\(socket)", app: "1", channel: channels[channel].name,
+                        user: people[sockets[socket].person].name, isBrowser: false, ticket: sockets[socket].ticket,
+                        silenceMax: .seconds(25), state: .foreground, keepsWorking: false), node)
+            }
+        }
+        report(.presentUpTo(ticket: node.lastTicket), node)
+        if asker == node.run { return post(.attended(node.run, round: round), node) }
+        send(.attended(asker: asker, round: round), node)
+    }
+
+    /// An event comes to a node's subscribers.
+    func letOut(_ release: NodeRelease, _ node: SimNode) {
+        if swept.contains(node.run) { violation("node \(node.index) hands on an event after it was declared dead") }
+        let event = events[release.event]
+        let channel = publishes[event.publish].channel
+        let upTo = release.attendedUpTo.map { $0[node.run] ?? 0 } ?? .max
+        if release.isAgain, let known = node.letOut[event.record.id] {
+            if let number = release.receipt {
+                // The own task has to hear it before a receipt, which takes no way through Redis.
+                if release.owner == node.run {
+                    post(.wasLetOut(node.run, number: number, ticket: known), node)
+                } else {
+                    send(.wasLetOut(number: number, ticket: known), node)
+                }
+            }
+        } else {
+            node.letOut.set(upTo, for: event.record.id, now: now)
+            for socket in node.subscribers[channel] where sockets[socket].ticket <= upTo {
+                write(.frame(socket, event: release.event), to: socket)
+            }
+        }
+        guard let number = release.receipt else { return }
+        node.lastCursor += 1
+        for socket in node.subscribers[channel] { write(.ping(socket, cursor: node.lastCursor), to: socket) }
+        report(.pinged(events: [number], cursor: node.lastCursor), node)
+    }
+
+    func prove(_ event: UInt64, _ ids: [ConnectionID], _ node: SimNode) {
+        node.lastCursor += 1
+        for id in ids where id.slot < sockets.count && sockets[id.slot].isOpenAtServer && sockets[id.slot].run == node.run {
+            write(.ping(id.slot, cursor: node.lastCursor), to: id.slot)
+        }
+        report(.proving(event: event, cursor: node.lastCursor), node)
+    }
+
+    // MARK: Publishes that came in here
+
+    func publish() {
+        guard publishedPairs < settings.pairs else {
+            isEnding = true
+            return
+        }
+        schedule(between(0, 2 * 2000 / Int64(settings.channels)), .publish)
+        let asker = Int.random(in: nodes.indices, using: &random)
+        guard nodes[asker].isUp else { return }
+        let index = publishes.count
+        let lifetime: Int64 = chance(50) ? 90_000 : 120_000
+        let id = PublishID(text: "p\(index)", time: ManualClock.start + now)
+        let channel = Int.random(in: channels.indices, using: &random)
+        publishes.append(NodePublish(index: index, channel: channel, lifetime: lifetime, id: id, asker: asker))
+        publishedPairs += settings.participantsPerChannel
+        report.events += 1
+        schedule(lifetime + 30_000, .expired(index))
+        schedule(0, .asked(index))
+    }
+
+    func ask(_ index: Int) {
+        let node = nodes[publishes[index].asker]
+        guard node.isUp else { return }
+        node.asked.insert(index)
+        schedule(1000, .late(index, node: node.index, life: node.life))
+        if !send(.publish(index), node) { leaveToStore(index, node) }
+    }
+
+    /// The owner answers.
+    func answer(_ index: Int, isTaken: Bool, to run: UInt64, _ node: SimNode) {
+        if run == node.run { return published(index, isTaken: isTaken, node) }
+        send(.published(asker: run, index, isTaken: isTaken), node)
+    }
+
+    private func published(_ index: Int, isTaken: Bool, _ node: SimNode) {
+        guard isTaken else { return leaveToStore(index, node) }
+        if node.asked.remove(index) != nil { publishes[index].isAnswered = true }
+    }
+
+    func leaveToStore(_ index: Int, _ node: SimNode) {
+        guard node.asked.remove(index) != nil else { return }
+        schedule(between(2, 15), .rowStored(index, node: node.index, life: node.life))
+    }
+
+    func rowStored(_ index: Int, _ node: SimNode, isAlive: Bool) {
+        guard isAlive || chance(50) else { return }
+        publishes[index].isRow = true
+        if isAlive { publishes[index].isAnswered = true }
+        waitingRows.insert(index)
+    }
+}

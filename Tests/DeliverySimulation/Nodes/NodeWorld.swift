@@ -1,0 +1,156 @@
+import HubCore
+import HubDefinitions
+import HubDelivery
+
+/// A message between nodes; `DeliveryMessage` without the parts that no simulated fault concerns.
+enum NodeMessage {
+    case hello(isQuestion: Bool)
+    case reports([DeliveryBook.Report])
+    case publish(Int)
+    case published(asker: UInt64, Int, isTaken: Bool)
+    case event(NodeRelease)
+    case wasLetOut(number: UInt64, ticket: UInt64)
+    case prove(node: UInt64, event: UInt64, [ConnectionID])
+    case ask(round: UInt64)
+    case heard(asker: UInt64, round: UInt64)
+    case attend(round: UInt64, partitions: Set<Int32>)
+    case attended(asker: UInt64, round: UInt64)
+}
+
+/// An event on its way to the subscribers of all nodes.
+struct NodeRelease {
+    let event: Int
+    /// The owner's run.
+    let owner: UInt64
+    let attendedUpTo: [UInt64: UInt64]?
+    let receipt: UInt64?
+    let isAgain: Bool
+    let serial: UInt64
+}
+
+/// An item of a node's delivery task.
+enum NodeWord {
+    case item(DeliveryBook.Item)
+    case reports(UInt64, [DeliveryBook.Report])
+    case publish(Int, of: UInt64)
+    /// A publish that waits in the store.
+    case row(Int)
+    case joined(UInt64)
+    case left(UInt64)
+    case gap(UInt64)
+    case restarted
+    case wasLetOut(UInt64, number: UInt64, ticket: UInt64)
+    case heard(UInt64, round: UInt64)
+    case attended(UInt64, round: UInt64)
+    case attendedNoMore(round: UInt64)
+    case owned(Set<Int32>)
+    /// The same, when decided publishes are stored.
+    case owns(Set<Int32>)
+    case taken(round: UInt64)
+}
+
+/// Partitions that have just come to a node.
+struct NodeTakeover {
+    let round: UInt64
+    var partitions: Set<Int32>
+    var awaited: Set<UInt64>
+    var held: [NodeWord] = []
+    var isReading = false
+}
+
+/// A publish as its backend knows it, and what became of it.
+final class NodePublish {
+    let index: Int
+    let channel: Int
+    let lifetime: Int64
+    let id: PublishID
+    /// Where the backend asked, and in which run of that node.
+    let asker: Int
+    var isAnswered = false
+    /// It waits in the store, because its owner did not answer.
+    var isRow = false
+    /// The publish's events; more than one only where a rule is broken.
+    var events: [Int] = []
+
+    init(index: Int, channel: Int, lifetime: Int64, id: PublishID, asker: Int) {
+        (self.index, self.channel, self.lifetime, self.id, self.asker) = (index, channel, lifetime, id, asker)
+    }
+}
+
+/// A stored event with the truth about each of its recipients.
+final class NodeEvent {
+    struct Cell {
+        var seenAt: Int64?
+        /// A receipt came to some node.
+        var answeredAt: Int64?
+        /// A receipt came to the owner of that time.
+        var receiptAt: Int64?
+        var pushDecidedAt: Int64?
+        var atCommit = false
+        var shownAt: Int64?
+        var end: String?
+    }
+
+    let publish: Int
+    let record: EventRecord
+    /// On the simulation's clock.
+    let committedAt: Int64
+    let lifetime: Int64
+    let users: [String]
+    let notes: [RecipientNote]
+    var cells: [Cell]
+    var confirmed: [Bool]
+    var settled: [Bool]
+    var isOpen: Bool
+    /// The book's number of the owner of that time.
+    var number: UInt64?
+
+    init(publish: Int, record: EventRecord, at: Int64, lifetime: Int64, users: [String], notes: [RecipientNote]) {
+        (self.publish, self.record, committedAt, self.lifetime, self.users, self.notes) = (publish, record, at, lifetime, users, notes)
+        cells = Array(repeating: Cell(), count: users.count)
+        confirmed = Array(repeating: false, count: users.count)
+        settled = notes.map { $0.choice != .awaited }
+        isOpen = notes.contains { $0.choice == .awaited }
+    }
+}
+
+/// A person with one phone.
+struct NodePerson {
+    let name: String
+    let channel: Int
+    let place: Int
+    let device: Device
+    var connection: Int?
+    /// Changes whenever the person comes or goes.
+    var step = 0
+}
+
+/// A socket to one run of a node.
+final class NodeSocket {
+    let id: ConnectionID
+    let person: Int
+    let node: Int
+    let run: UInt64
+    var ticket: UInt64 = 0
+    var isOpenAtServer = true
+    var isOpenAtClient = true
+    var isCut = false
+    var downAt: Int64 = 0
+    var upAt: Int64 = 0
+    /// Events that the program has read, and how many of them a receipt has been noted for.
+    var read: [Int] = []
+
+    init(id: ConnectionID, person: Int, node: Int, run: UInt64) {
+        (self.id, self.person, self.node, self.run) = (id, person, node, run)
+    }
+}
+
+/// A push in the store.
+struct NodePush {
+    var record: PushRecord
+    let event: Int
+    let place: Int
+    var isDone = false
+    /// The run of a node that has it in hand.
+    var leasedBy: UInt64?
+}

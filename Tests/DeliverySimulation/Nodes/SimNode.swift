@@ -1,0 +1,76 @@
+import HubDelivery
+import HubScaleOut
+
+/// One node: a process with the values that ship. A kill takes all of it.
+final class SimNode {
+    enum Step {
+        case effect(DeliveryBook.Effect)
+        case word(NodeWord)
+    }
+
+    enum Phase { case items, commit, end, rest }
+
+    let index: Int
+    /// Names this run between nodes; a node that was declared dead takes another.
+    var run: UInt64 = 0
+    /// The process.
+    var life = 0
+    var isUp = false
+    /// Until when the process stands still.
+    var isStopped = false
+    /// Nothing passes between it and Redis.
+    var isCut = false
+    var waiting: [NodeSimulation.Action] = []
+
+    // The delivery task.
+    var book: DeliveryBook
+    var plan = PushPlan()
+    /// The other nodes' loops in the book, by their runs.
+    var table: [UInt64: Range<Int>] = [:]
+    var inbox: [NodeWord] = []
+    var steps: [Step] = []
+    var phase = Phase.rest
+    var isTurnPlanned = false
+    var committing: DeliveryBook.Batch?
+    /// Commits without an answer: their events, and the waiting publishes that they ended.
+    var unknown: [(events: [Int], rows: [Int])] = []
+    var owned: Set<Int32> = []
+    /// As the task was told last.
+    var told: Set<Int32> = []
+    var takeovers: [NodeTakeover] = []
+    var lastRound: UInt64 = 0
+    var lastSerial: UInt64 = 0
+    var numbers: [UInt64: Int] = [:]
+    /// The publish's index, by the number that the book knows it by, and who asked.
+    var commands: [UInt64: (publish: Int, of: UInt64?)] = [:]
+    var lastCommand: UInt64 = 0
+    var rowsTaken: Set<Int> = []
+    var work: [PushPlan.Work] = []
+    var isPlanning = false
+    var writing: PushPlan.Write?
+
+    // The loop.
+    var lastTicket: UInt64 = 0
+    var lastCursor: UInt64 = 0
+    var subscribers: [[Int]]
+    var letOut = RecentTable<String, UInt64>(countMax: 100_000, ageMax: 60_000)
+    var alone: Set<UInt64> = []
+    /// Publishes that came in here and are not answered.
+    var asked: Set<Int> = []
+
+    // The ways to Redis and to PostgreSQL.
+    var received = ReceivedNumbers()
+    var lastNumber: UInt64 = 0
+    /// Own messages that Redis may lose, with the time at which they were read back.
+    var kept: [(number: UInt64, message: NodeMessage, isAppended: Bool, readAt: Int64?)] = []
+    var position = 0
+    var isReadPlanned = false
+    /// When the last beat left that Redis, or PostgreSQL, has answered.
+    var beatAt = Int64.min / 2
+    var leaseAt = Int64.min / 2
+
+    init(index: Int, book: DeliveryBook, channels: Int) {
+        (self.index, self.book) = (index, book)
+        subscribers = Array(repeating: [], count: channels)
+    }
+}
