@@ -7,7 +7,7 @@ import Testing
 struct NodeSimulationTests {
     private static func settings(_ seed: UInt64, pairs: Int) -> NodeSettings {
         var settings = NodeSettings(seed: seed, pairs: pairs)
-        (settings.channels, settings.participantsPerChannel, settings.faultInterval) = (12, 10, 12_000)
+        settings.faultInterval = 12_000
         return settings
     }
 
@@ -22,8 +22,8 @@ struct NodeSimulationTests {
     @Test("every broken rule between nodes is caught", arguments: NodeRule.allCases)
     func broken(rule: NodeRule) async throws {
         let isCaught = try await onOwnThread {
-            (11...16 as ClosedRange<UInt64>).contains { seed in
-                var settings = Self.settings(seed, pairs: 20_000)
+            (1...4 as ClosedRange<UInt64>).contains { seed in
+                var settings = Self.settings(seed, pairs: 40_000)
                 settings.broken = rule
                 return !NodeSimulation(settings).run(stopsAtFirst: true).isClean
             }
