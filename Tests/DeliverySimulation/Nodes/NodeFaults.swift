@@ -1,6 +1,6 @@
 import HubDelivery
 
-/// What goes wrong with nodes, with Redis and with the ways to it; and the signs of life.
+/// Faults of nodes, of Redis and of the ways to it; and the signs of life.
 extension NodeSimulation {
     /// How long a fault lasts, and then until everybody has found everybody again.
     private static let aftermath: Int64 = 15_000

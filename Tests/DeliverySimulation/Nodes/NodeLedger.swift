@@ -27,7 +27,9 @@ extension NodeSimulation {
             switch (cell.seenAt, cell.shownAt) {
             case (nil, nil):
                 report.lost += 1
-                violation("lost \(describe(event)) for \(user): \(event.notes[place]), open \(event.isOpen), confirmed \(event.confirmed[place]), settled \(event.settled[place])")
+                violation(
+                    "lost \(describe(event)) for \(user): \(event.notes[place]), open \(event.isOpen), "
+                        + "confirmed \(event.confirmed[place]), settled \(event.settled[place])")
             case (let seenAt?, _?): judgeDuplicate(event, cell, who, seenAt: seenAt)
             case (nil, let shownAt?):
                 if !isFaulty(event.committedAt, shownAt), event.notes[place].choice == .awaited, let decidedAt = cell.pushDecidedAt {

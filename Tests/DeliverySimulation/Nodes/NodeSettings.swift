@@ -28,7 +28,7 @@ package enum NodeRule: String, CaseIterable, Sendable {
     case noPublishIDs = "no-publish-ids"
     /// A new owner does not hear who was written an event before.
     case letOutIgnored = "let-out-ignored"
-    /// What was committed without an answer stays, and nobody acts on it.
+    /// A commit whose answer was lost stays, and nobody acts on it.
     case unknownStays = "unknown-stays"
     /// A new owner does not look at what the former one left open.
     case noTakeover = "no-takeover"

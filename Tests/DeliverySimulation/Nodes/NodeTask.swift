@@ -385,7 +385,8 @@ extension DeliveryBook.Report {
         switch self {
         case .attached(let id, let socket, let app, let channel, let user, let isBrowser, let ticket, let silence):
             return .attached(
-                known(id), socket: socket, app: app, channel: channel, user: user, isBrowser: isBrowser, ticket: ticket, silenceMax: silence)
+                known(id), socket: socket, app: app, channel: channel, user: user, isBrowser: isBrowser, ticket: ticket,
+                silenceMax: silence)
         case .present(let id, let socket, let app, let channel, let user, let isBrowser, let ticket, let silence, let state, let works):
             return .present(
                 known(id), socket: socket, app: app, channel: channel, user: user, isBrowser: isBrowser, ticket: ticket,

@@ -7,7 +7,7 @@ import HubTesting
 extension NodeSimulation {
     /// An own message may be lost with Redis' memory for so long after it was read back.
     private static let keptMilliseconds: Int64 = 5000
-    /// What is read later than this after the last beat is not handed on.
+    /// A message that is read later than this after the last beat is not handed on.
     private static let certainMilliseconds: Int64 = 3000
 
     /// - Returns: false: the others may not read it.
