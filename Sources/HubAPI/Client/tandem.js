@@ -7,13 +7,13 @@
 //
 // `channel` is a private or presence channel of `pusher`. `token` is the participant token, or a function that returns the present one.
 
-/** @returns {{received(nid: string): Promise<boolean>, pushToken(token: ?string): Promise<boolean>, end(): void}} */
 export function tandem(pusher, channel, { hub, token }) {
   const bearer = typeof token === "function" ? token : () => token;
   const tab = crypto.randomUUID();
   // Other pages of the person in this browser, and whether they are on the screen.
   const others = new Map();
-  const pages = new BroadcastChannel(`tandem ${hub} ${channel.name}`);
+  const person = JSON.parse(atob(bearer().split(".")[1].replace(/-/g, "+").replace(/_/g, "/"))).sub;
+  const pages = new BroadcastChannel(`tandem ${hub} ${channel.name} ${person}`);
   const isShown = () => document.visibilityState === "visible";
 
   const call = async (method, path, body) => {
@@ -22,7 +22,7 @@ export function tandem(pusher, channel, { hub, token }) {
     return answer.ok;
   };
 
-  // Over the socket the state is this connection's own. The hub takes the best one of the person's connections.
+  // The socket carries this page's own state. The hub takes the best one of the person's connections.
   const say = () => {
     if (channel.subscribed) channel.trigger("client-app-state", { state: isShown() ? "foreground" : "background" });
   };
@@ -34,9 +34,11 @@ export function tandem(pusher, channel, { hub, token }) {
   };
 
   // Another page's beacon may have spoken for this one, and may still be on its way.
+  let timer;
   const sayTwice = () => {
     say();
-    setTimeout(say, 1000);
+    clearTimeout(timer);
+    timer = setTimeout(say, 1000);
   };
 
   const changed = () => {
@@ -61,12 +63,12 @@ export function tandem(pusher, channel, { hub, token }) {
   addEventListener("pageshow", changed);
   pages.postMessage({ tab, isShown: isShown(), isNew: true });
   say();
-
   return {
     received: (nid) => call("POST", "/me/receipts", { nid, status: "received" }),
     pushToken: (token) =>
       call("PUT", "/me/device", token ? { token, platform: "web", notifications: true } : { notifications: false }),
     end() {
+      clearTimeout(timer);
       channel.unbind("pusher:subscription_succeeded", say);
       document.removeEventListener("visibilitychange", changed);
       removeEventListener("pagehide", left);
