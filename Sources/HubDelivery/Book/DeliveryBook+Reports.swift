@@ -210,8 +210,6 @@ extension DeliveryBook {
     mutating func recover(_ event: RecoveredEvent, at now: Moment) -> [Effect] {
         var opening = event.opening
         opening.number = nextNumber()
-        // Nodes may have come since it was read.
-        opening.attendedUpTo = Array(repeating: 0, count: attendedUpTo.count)
         escalation.open(opening, now: now.monotonic)
         return [.plan(.opened(event.context))]
     }
