@@ -10,35 +10,27 @@ import sys
 sys.path.insert(1, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 import goals
-import measure_accept
-import measure_instructions
-import measure_loops
-import measure_memory
-import measure_publish
-import measure_rooms
-import measure_stalled
-import measure_storm
-import measure_writes
+from measures import accept, instructions, loops, memory, publish, rooms, stalled, storm, writes
 import report
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 MEASURES = {
-    "instructions": measure_instructions.measure,
-    "rooms": measure_rooms.measure,
-    "publish": measure_publish.measure,
-    "writes": measure_writes.measure,
-    "memory": measure_memory.measure,
-    "stalled": measure_stalled.measure,
-    "accept": measure_accept.measure,
-    "loops": measure_loops.measure,
-    "storm": measure_storm.measure,
+    "instructions": instructions.measure,
+    "rooms": rooms.measure,
+    "publish": publish.measure,
+    "writes": writes.measure,
+    "memory": memory.measure,
+    "stalled": stalled.measure,
+    "accept": accept.measure,
+    "loops": loops.measure,
+    "storm": storm.measure,
 }
 # Those that no other work on the machine changes: instructions, allocations and system calls, and no CPU time.
 COUNTED = {
-    "instructions": measure_instructions.measure,
-    "rooms": functools.partial(measure_rooms.measure, is_timed=False),
-    "publish": functools.partial(measure_publish.measure, is_timed=False),
-    "writes": measure_writes.measure,
+    "instructions": instructions.measure,
+    "rooms": functools.partial(rooms.measure, is_timed=False),
+    "publish": functools.partial(publish.measure, is_timed=False),
+    "writes": writes.measure,
 }
 # What `--profile` prints: of each phase a title, and where its tuple has the number of units.
 PROFILES = {

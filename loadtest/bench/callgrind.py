@@ -13,7 +13,7 @@ from hub_process import Hub, Server
 
 DUMP_SECONDS = 60
 HERE = os.path.dirname(os.path.abspath(__file__))
-SHIM_SOURCE = os.path.join(HERE, "sigsuspend.c")
+SHIM_SOURCE = os.path.join(HERE, "native", "sigsuspend.c")
 
 
 class Profile:
@@ -107,7 +107,7 @@ def compiled(source, binary, *packages, options=()):
     """Makes a program of a source beside this one and the libraries of these packages; returns the program's path."""
     os.makedirs(os.path.dirname(binary), exist_ok=True)
     flags = subprocess.run(["pkg-config", "--cflags", "--libs", *packages], check=True, capture_output=True, text=True).stdout
-    subprocess.run([compiler(), "-O2", *options, "-o", binary, os.path.join(HERE, source), *shlex.split(flags)], check=True)
+    subprocess.run([compiler(), "-O2", *options, "-o", binary, os.path.join(HERE, "native", source), *shlex.split(flags)], check=True)
     return binary
 
 

@@ -5,7 +5,7 @@ import os
 
 from callgrind import CallgrindHub, CallgrindServer, compiled
 from hub_process import Hub, Server
-from measure_instructions import ALLOCATIONS
+from measures.instructions import ALLOCATIONS
 from publisher import Publisher, request
 from report import Spread
 

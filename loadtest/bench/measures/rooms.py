@@ -5,7 +5,7 @@ import os
 from callgrind import CallgrindHub
 from common.programs import raise_descriptor_limit
 from hub_process import Hub
-from measure_instructions import ALLOCATIONS, RELEASES, RETAINS
+from measures.instructions import ALLOCATIONS, RELEASES, RETAINS
 from report import Spread
 from rooms import Rooms
 

@@ -9,7 +9,7 @@ import time
 from callgrind import Counted
 from common.programs import raise_descriptor_limit
 from crowd import WAVE, Crowd, CrowdedHub, TwoLoops, build_crowd
-from measure_instructions import OUTSTANDING, ROUNDS_JOINED_LONG, ROUNDS_JOINED_SHORT, ROUNDS_LONG, ROUNDS_SHORT, difference
+from measures.instructions import OUTSTANDING, ROUNDS_JOINED_LONG, ROUNDS_JOINED_SHORT, ROUNDS_LONG, ROUNDS_SHORT, difference
 from publisher import Publisher, request
 from report import Spread
 from subscribers import DeliveryError
