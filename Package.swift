@@ -29,10 +29,14 @@ let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
 /// Listed bottom-up: a target may import only what stands above it here.
 let package = Package(
     name: "tandem",
+    // For TandemClient in apps; the hub itself is built on Linux.
+    platforms: [.iOS(.v15), .macOS(.v13), .tvOS(.v15)],
     products: [
         .executable(name: "tandem", targets: ["tandem"]),
         .executable(name: "tandem-gateways", targets: ["tandem-gateways"]),
         .executable(name: "tandem-loadtest", targets: ["tandem-loadtest"]),
+        // For apps with PusherSwift, beside it.
+        .library(name: "TandemClient", targets: ["TandemClient"]),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
@@ -52,6 +56,7 @@ let package = Package(
         .systemLibrary(name: "CPostgreSQL", pkgConfig: "libpq", providers: [.apt(["libpq-dev"])]),
         .target(name: "CSQLiteSettings", linkerSettings: [.linkedLibrary("sqlite3")]),
         .target(name: "CMemory"),
+        .target(name: "CFacts"),
         .target(name: "CLoadSockets"),
         .target(name: "CSimdJSON", linkerSettings: [.linkedLibrary("simdjson")]),
 
@@ -65,7 +70,8 @@ let package = Package(
         .target(name: "HubChannels", dependencies: ["HubCore", "HubJSON", "PusherProtocol"], swiftSettings: strict + optimised),
         .target(name: "HubDefinitions", dependencies: ["HubCore", "HubYAML", mustache], swiftSettings: strict + optimised),
         .target(name: "HubDelivery", dependencies: ["HubCore", "HubCrypto", "HubDefinitions"], swiftSettings: strict + optimised),
-        .target(name: "HubConfiguration", dependencies: ["HubCore", "HubYAML", "HubDefinitions"], swiftSettings: strict),
+        .target(
+            name: "HubConfiguration", dependencies: ["HubCore", "HubCrypto", "HubYAML", "HubDefinitions"], swiftSettings: strict),
         .target(name: "HubOutbox", dependencies: ["HubCore", "HubDefinitions", "HubDelivery", logging], swiftSettings: strict + optimised),
         .target(name: "HubHTTPClient", dependencies: ["HubCore", "CLibCurl", "COpenSSL"], swiftSettings: strict),
         .target(
@@ -84,19 +90,28 @@ let package = Package(
         .target(
             name: "HubAPI",
             dependencies: ["HubCore", "HubCrypto", "HubJSON", "PusherProtocol", "HubChannels", "HubDefinitions", "HubDelivery"],
-            resources: [.embedInCode("Client/tandem.js")], swiftSettings: strict),
+            resources: [.embedInCode("Client/tandem.js"), .embedInCode("Console/Web/Page"), .embedInCode("Console/Web/Screens")],
+            swiftSettings: strict),
         .target(
             name: "HubServer",
             dependencies: [
-                "CMemory", "HubCore", "HubCrypto", "HubJSON", "PusherProtocol", "HubTransport", "HubChannels", "HubDefinitions",
-                "HubDelivery", "HubConfiguration", "HubOutbox", "HubPush", "HubWebhooks", "HubStorage", "HubScaleOut", "HubAPI", logging,
+                "CFacts", "CMemory", "HubCore", "HubCrypto", "HubJSON", "PusherProtocol", "HubTransport", "HubChannels",
+                "HubDefinitions", "HubDelivery", "HubConfiguration", "HubOutbox", "HubPush", "HubWebhooks", "HubStorage",
+                "HubScaleOut", "HubAPI", logging,
             ], swiftSettings: strict),
+        // An app's, not the hub's: it needs Foundation alone.
+        .target(name: "TandemClient", swiftSettings: strict),
         // Certificates of the simulators and of tests.
         .target(name: "CertificateIssuing", dependencies: ["HubCrypto", "COpenSSL"], swiftSettings: strict),
         .target(
             name: "GatewaySimulators", dependencies: ["HubCore", "HubCrypto", "HubJSON", "CertificateIssuing", "CNGHTTP2", "COpenSSL"],
             swiftSettings: strict),
         .executableTarget(name: "tandem-gateways", dependencies: ["GatewaySimulators", arguments], swiftSettings: strict),
+        // `tandem demo`: a page with four phones around a hub and simulated gateways.
+        .target(
+            name: "HubDemo",
+            dependencies: ["HubCore", "HubCrypto", "HubJSON", "PusherProtocol", "HubHTTPClient", "GatewaySimulators"],
+            resources: [.embedInCode("Page")], swiftSettings: strict),
         .target(
             name: "LoadTesting", dependencies: ["HubCore", "HubCrypto", "HubJSON", "CLoadSockets", "COpenSSL", histogram, mustache],
             swiftSettings: strict),
@@ -105,9 +120,9 @@ let package = Package(
         .executableTarget(
             name: "tandem",
             dependencies: [
-                "HubConfiguration", "HubCore", "HubCrypto", "HubDefinitions", "HubHTTPClient", "HubJSON", "HubServer", "HubStorage",
-                "HubTransport",
-                "PusherProtocol", arguments, logging,
+                "CFacts", "CLibCurl", "CLibWebSockets", "COpenSSL", "CPostgreSQL", "CSQLiteSettings",
+                "HubConfiguration", "HubCore", "HubCrypto", "HubDefinitions", "HubDemo", "HubHTTPClient", "HubJSON", "HubServer",
+                "HubStorage", "HubTransport", "PusherProtocol", arguments, logging,
             ], swiftSettings: strict),
 
         .target(
@@ -139,7 +154,8 @@ let package = Package(
             swiftSettings: strictTests),
         // Redis, and several nodes as one hub, on real servers; `make test-cluster`.
         .testTarget(
-            name: "ClusterTests", dependencies: ["HubTesting", "HubCore", "HubScaleOut"], exclude: ["faults"], swiftSettings: strictTests),
+            name: "ClusterTests", dependencies: ["HubTesting", "HubCore", "HubDelivery", "HubScaleOut", "HubServer"],
+            exclude: ["faults"], swiftSettings: strictTests),
         .testTarget(
             name: "HubDefinitionsTests", dependencies: ["HubTesting", "HubCore", "HubJSON", "HubYAML", "HubDefinitions"],
             swiftSettings: strictTests),
@@ -185,6 +201,8 @@ let package = Package(
             dependencies: ["HubTesting", "GatewaySimulators", "HubCore", "HubCrypto", "HubJSON", "CNGHTTP2", "COpenSSL"],
             swiftSettings: strictTests),
         .testTarget(
+            name: "HubDemoTests", dependencies: ["HubDemo", "HubCore", "HubJSON"], swiftSettings: strictTests),
+        .testTarget(
             name: "LoadTestingTests",
             dependencies: ["HubTesting", "HubCore", "HubCrypto", "HubJSON", "PusherProtocol", "LoadTesting", "COpenSSL"],
             swiftSettings: strictTests),
@@ -222,6 +240,9 @@ let package = Package(
             name: "tandem-fuzz", dependencies: ["HubTesting", "HubFuzzing", arguments], path: "Tests/tandem-fuzz",
             swiftSettings: strictTests),
         .testTarget(name: "HubFuzzingTests", dependencies: ["HubTesting", "HubFuzzing"], swiftSettings: strictTests),
+        // The companion with a stand-in for PusherSwift, as a program: the tests of companions talk to it.
+        .executableTarget(
+            name: "tandem-companion", dependencies: ["TandemClient"], path: "Tests/tandem-companion", swiftSettings: strictTests),
         // Runs the built executables as child processes, with third-party clients in Python.
         .testTarget(
             name: "HubIntegrationTests",

@@ -10,7 +10,7 @@ cd "$(dirname "$0")/.."
 if [ "$stages" = computing ]; then export TANDEM_TEST_SHORT=1; fi
 
 # Tests with deadlines in real time: those with sockets, or with processes of their own. Suites, and files where suites differ.
-real_time='^HubIntegrationTests\.|^GatewaySimulatorsTests\.|\.(CurlMultiTests|WebhookServiceTests)/'
+real_time='^HubIntegrationTests\.|^GatewaySimulatorsTests\.|\.(CurlMultiTests|WebhookServiceTests|RelayTests)/'
 real_time+='|^HubTransportTests\..*/(?!Unit)\w+\.swift:'
 real_time+='|^HubPushTests\..*/(CredentialAcceptance|ErrorTable|Gateway|LaneCounters|LaneQuota|Outage|Router|Simulator|Wire)Tests\.swift:'
 real_time+='|^LoadTestingTests\..*/(SecureLinks|Worker)Tests\.swift:'

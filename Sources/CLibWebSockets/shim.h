@@ -2,6 +2,7 @@
 #ifndef TANDEM_CLIBWEBSOCKETS_SHIM_H
 #define TANDEM_CLIBWEBSOCKETS_SHIM_H
 
+#include <endian.h>
 #include <errno.h>
 #include <libwebsockets.h>
 #include <malloc.h>
@@ -68,11 +69,24 @@ static inline void tandem_lws_kill(struct lws *wsi) {
 
 static inline void tandem_lws_no_timeout(struct lws *wsi) { lws_set_timeout(wsi, NO_PENDING_TIMEOUT, 0); }
 
-// The address of a socket as text, without its port; returns its length, 0 when unknown.
-static inline size_t tandem_lws_peer_address(struct lws *wsi, char *text, size_t capacity) {
-    text[0] = 0;
-    if (!lws_get_peer_simple(wsi, text, capacity)) return 0;
-    return strnlen(text, capacity);
+// The address of a socket's peer as the two halves of an IPv6 address, IPv4 as an IPv4-mapped one; false when unknown.
+// lws_get_peer_simple() makes a text by printf.
+static inline bool tandem_lws_peer_address(struct lws *wsi, uint64_t *high, uint64_t *low) {
+    struct sockaddr_storage address;
+    socklen_t length = sizeof address;
+    if (getpeername(lws_get_socket_fd(wsi), (struct sockaddr *)&address, &length) < 0) return false;
+    if (address.ss_family == AF_INET) {
+        *high = 0;
+        *low = 0xFFFFull << 32 | ntohl(((struct sockaddr_in *)&address)->sin_addr.s_addr);
+        return true;
+    }
+    if (address.ss_family != AF_INET6) return false;
+    const unsigned char *bytes = ((struct sockaddr_in6 *)&address)->sin6_addr.s6_addr;
+    memcpy(high, bytes, 8);
+    memcpy(low, bytes + 8, 8);
+    *high = be64toh(*high);
+    *low = be64toh(*low);
+    return true;
 }
 
 static inline void tandem_lws_note_poll(uv_handle_t *handle, void *found) {

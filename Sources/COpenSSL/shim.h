@@ -26,7 +26,7 @@ static inline EVP_PKEY *tandem_openssl_generate_rsa(size_t bits) {
     return EVP_PKEY_Q_keygen(NULL, NULL, "RSA", bits);
 }
 
-/* SHA-256 and MD5 by the functions that work on plain values. OpenSSL 3 marks them deprecated in favour of EVP. An EVP
+/* SHA-256, SHA-1 and MD5 by the functions that work on plain values. OpenSSL 3 marks them deprecated in favour of EVP. An EVP
  * context takes several allocations and look-ups per message, which cost more than the digests of a publish. */
 
 /* A key for HMAC-SHA-256: the states of the inner and the outer hash after the padded key (RFC 2104). Holds no
@@ -72,6 +72,14 @@ static inline void tandem_openssl_sha256(const void *message, size_t count, unsi
     SHA256_Init(&state);
     SHA256_Update(&state, message, count);
     SHA256_Final(output, &state);
+}
+
+/* Writes SHA_DIGEST_LENGTH bytes. OpenSSL 3's own SHA1 is EVP's. */
+static inline void tandem_openssl_sha1(const void *message, size_t count, unsigned char *output) {
+    SHA_CTX state;
+    SHA1_Init(&state);
+    SHA1_Update(&state, message, count);
+    SHA1_Final(output, &state);
 }
 
 /* Writes MD5_DIGEST_LENGTH bytes. */

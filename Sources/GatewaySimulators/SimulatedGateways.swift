@@ -186,8 +186,11 @@ package final class SimulatedGateways: Sendable {
     }
 
     /// The recorded requests in order of arrival; nil means any provider or token.
-    package func requests(provider: GatewayProvider? = nil, token: String? = nil) -> [RecordedRequest] {
-        ledger.requests { (provider == nil || $0.provider == provider) && (token == nil || $0.token == token) }
+    /// - Parameter after: only records with a higher `sequence`.
+    package func requests(provider: GatewayProvider? = nil, token: String? = nil, after: Int = 0) -> [RecordedRequest] {
+        ledger.requests {
+            $0.sequence > after && (provider == nil || $0.provider == provider) && (token == nil || $0.token == token)
+        }
     }
 
     /// Oldest records dropped since the last clearing (`SimulatorLimits.recordsMax`).

@@ -11,6 +11,9 @@ extension Configuration {
         apps.count == 1 && apps.first?.credentials == [AppCredential(key: "app-key", secret: "app-secret")]
     }
 
+    /// Whether the start prints a link that opens the console once: on this machine, with the defaults, and without a password.
+    package var opensConsoleByLink: Bool { listen.isLoopback && usesDefaultCredentials && !console.hasPassword }
+
     /// The largest of all apps' limits, in bytes.
     package var eventDataBytesMax: Int { apps.map(\.eventDataBytesMax).max() ?? 0 }
 

@@ -26,6 +26,8 @@ package struct Configuration: Sendable, Equatable {
     package var metrics = Metrics()
     /// Key and secret that sign requests of operators; nil: there are no such requests.
     package var operatorCredential: AppCredential?
+    /// Passwords of the console.
+    package var console = Console()
     /// Settings that this version reads but does not support yet, each with its place: `backplane (tandem.yaml:12)`.
     package var notYetInForce: [String] = []
     /// Legal but unwise settings, each with its place and the remedy.
@@ -173,6 +175,24 @@ package struct Configuration: Sendable, Equatable {
 
         package var description: String { token == nil ? "no token" : "a token" }
         package var customMirror: Mirror { Mirror(self, children: ["token": description]) }
+    }
+
+    /// Passwords of the console. No description contains a password or a hash.
+    package struct Console: Sendable, Equatable, CustomStringConvertible, CustomReflectable {
+        /// Hash of the operator's password, as `tandem console password` prints it.
+        package var operatorPasswordHash: String?
+        /// Hash of the viewers' password.
+        package var viewerPasswordHash: String?
+        /// The operator's password itself, from the environment; beats its hash.
+        package var operatorPassword: String?
+
+        /// No passwords.
+        package init() {}
+
+        /// Whether a password opens the console.
+        package var hasPassword: Bool { operatorPasswordHash != nil || viewerPasswordHash != nil || operatorPassword != nil }
+        package var description: String { hasPassword ? "a password" : "no password" }
+        package var customMirror: Mirror { Mirror(self, children: ["password": description]) }
     }
 
     /// Credentials of the push gateways.

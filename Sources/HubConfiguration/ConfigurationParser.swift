@@ -20,7 +20,7 @@ package enum ConfigurationParser {
                 $0, YAMLMap.topLevel,
                 keys: [
                     "listen", "apps", "limits", "store", "backplane", "channels", "data", "log_level", "cors", "push", "metrics",
-                    "operator",
+                    "operator", "console",
                 ])
         }
         var configuration = Configuration()
@@ -32,6 +32,7 @@ package enum ConfigurationParser {
         configuration.push = PushSettingsReader(settings: settings).push(map)
         readMetrics(map, settings, &configuration)
         readOperator(map, settings, &configuration)
+        configuration.console = ConsoleReader(settings: settings).console(map)
         check(&configuration, settings)
 
         guard settings.mistakes.isEmpty else { throw YAMLError(settings.mistakes) }

@@ -15,6 +15,7 @@ package enum EnvironmentName: String, CaseIterable, Sendable {
     case metricsToken = "TANDEM_METRICS_TOKEN"
     case operatorKey = "TANDEM_OPERATOR_KEY"
     case operatorSecret = "TANDEM_OPERATOR_SECRET"
+    case consolePassword = "TANDEM_CONSOLE_PASSWORD"
     case apnsKeyPath = "APNS_KEY_PATH"
     case apnsKeyID = "APNS_KEY_ID"
     case apnsTeamID = "APNS_TEAM_ID"

@@ -1,7 +1,7 @@
 /// Checks of hosts and addresses by their text alone.
-enum NetworkAddress {
+package enum NetworkAddress {
     /// Whether only this machine can reach the host: 127.0.0.0/8, ::1 or localhost.
-    static func isLoopback(_ host: String) -> Bool {
+    package static func isLoopback(_ host: String) -> Bool {
         let name = host.hasPrefix("[") && host.hasSuffix("]") ? String(host.dropFirst().dropLast()) : host
         if name == "localhost" || name == "::1" { return true }
         let parts = name.split(separator: ".", omittingEmptySubsequences: false)

@@ -7,13 +7,11 @@ package enum SecretFiles {
     package static func warnings(_ configuration: Configuration) -> [String] {
         var seen: Set<String> = []
         return files(configuration).compactMap { place, path in
-            guard seen.insert(path).inserted, let mode = mode(of: path), mode & othersMayRead != 0 else { return nil }
+            guard seen.insert(path).inserted, let mode = exposedMode(of: path) else { return nil }
             let digits = String(mode, radix: 8)
             return "\(place): \(path) holds secrets and can be read by others than its owner (mode \(digits)): chmod 600 \(path)"
         }
     }
-
-    private static let othersMayRead: mode_t = 0o044
 
     private static func files(_ configuration: Configuration) -> [(place: String, path: String)] {
         var files: [(place: String, path: String)] = configuration.fileWithSecrets.map { [("--config", $0)] } ?? []
@@ -29,8 +27,12 @@ package enum SecretFiles {
         return files
     }
 
-    private static func mode(of path: String) -> mode_t? {
+    /// The mode of a file that others than its owner can read; nil for any other. A group may read a file of root's, because only root
+    /// can give it that group: so do packages of services.
+    private static func exposedMode(of path: String) -> mode_t? {
         var status = stat()
-        return unsafe stat(path, &status) == 0 ? status.st_mode & 0o777 : nil
+        guard unsafe stat(path, &status) == 0 else { return nil }
+        let othersMayRead: mode_t = status.st_uid == 0 ? 0o004 : 0o044
+        return status.st_mode & othersMayRead == 0 ? nil : status.st_mode & 0o777
     }
 }

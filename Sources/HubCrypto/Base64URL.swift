@@ -1,9 +1,9 @@
 /// Base64 with the URL alphabet and without padding, as in JSON Web Tokens (RFC 7515, 2).
 package enum Base64URL {
     /// The text of `bytes`, without padding.
-    package static func encode(_ bytes: some Sequence<UInt8>) -> String {
+    package static func encode(_ bytes: [UInt8]) -> String {
         var output: [UInt8] = []
-        output.reserveCapacity((bytes.underestimatedCount * 4 + 2) / 3)
+        output.reserveCapacity((bytes.count * 4 + 2) / 3)
         var pending: UInt32 = 0
         var bitCount: UInt32 = 0
         for byte in bytes {

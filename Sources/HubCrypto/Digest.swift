@@ -23,7 +23,7 @@ package enum Digest {
     /// SHA-1, 20 bytes. Only for the WebSocket handshake, where it proves only that the server read the request.
     package static func sha1(_ message: [UInt8]) -> [UInt8] {
         var output = [UInt8](repeating: 0, count: Int(SHA_DIGEST_LENGTH))
-        unsafe _ = SHA1(message, message.count, &output)
+        unsafe tandem_openssl_sha1(message, message.count, &output)
         return output
     }
 

@@ -54,6 +54,8 @@ package struct CurlOptions: Sendable {
     package var timeoutsBeforeRenewal = 3
     /// PEM file of the certificate authorities to trust instead of the system's; for simulators.
     package var caFile: String?
+    /// Off only for a request that holds no secret to a peer on this machine, whose certificate names another host.
+    package var checksCertificates = true
     /// Response headers to keep, lower case.
     package var answerHeaders: Set<String> = ["retry-after"]
     /// Bytes of an answer's body to keep.

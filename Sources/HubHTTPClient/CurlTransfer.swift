@@ -129,6 +129,10 @@ internal import Glibc
         // Otherwise libcurl takes a proxy from the environment, which only the composition root may read.
         try set(CURLOPT_PROXY, "")
         if let caFile = options.caFile { try set(CURLOPT_CAINFO, caFile) }
+        if !options.checksCertificates {
+            try set(CURLOPT_SSL_VERIFYPEER, 0)
+            try set(CURLOPT_SSL_VERIFYHOST, 0)
+        }
     }
 
     private func setKind(_ kind: Kind, options: CurlOptions) throws(HTTPClientError) {

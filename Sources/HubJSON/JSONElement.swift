@@ -101,7 +101,7 @@ package import HubCore
     }
 
     /// The first member of that name; nil when there is none or this is no object. Walks the members in order.
-    package func find(_ name: String) -> JSONElement? {
+    package func find(_ name: StaticString) -> JSONElement? {
         for member in members where member.key.isString(name) { return member.value }
         return nil
     }

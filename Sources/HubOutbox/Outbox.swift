@@ -31,10 +31,10 @@ package actor Outbox: PushQueue {
 
     package init(
         gateway: any PushGateway, directory: any PeopleStore, store: any DeliveryStore, definitions: DefinitionSet,
-        tokenAge: TokenAge = .standard, time: any TimeSource, logger: Logger
+        tokenAge: TokenAge = .standard, time: any TimeSource, live: LiveStream? = nil, logger: Logger
     ) {
         self.gateway = gateway
-        self.store = OutboxStore(directory: directory, store: store, time: time, logger: logger)
+        self.store = OutboxStore(directory: directory, store: store, time: time, logger: logger, live: live)
         self.time = time
         self.logger = logger
         flow = PushFlow(definitions: definitions, tokenAge: tokenAge, at: time.moment)

@@ -8,6 +8,8 @@ struct OutboxStore: Sendable {
     let store: any DeliveryStore
     let time: any TimeSource
     let logger: Logger
+    /// Facts for whoever looks; nil: nobody can.
+    var live: LiveStream?
 
     // MARK: Reading
 
@@ -91,7 +93,8 @@ struct OutboxStore: Sendable {
     /// A failure leaves the store as it was: the pushes are repeated after the next start.
     /// - Returns: pushes that have ended instead of being tried again.
     func update(_ pushes: [PushRecord]) async -> [PushRecord]? {
-        await logged(
+        live?.note(pushes)
+        return await logged(
             "the outcome of pushes could not be stored", ["push.nid": "\(pushes.first?.nid ?? "")", "count": "\(pushes.count)"]
         ) { try await store.update(pushes) }
     }

@@ -19,6 +19,7 @@ package final class RedisBackplane: Backplane {
 
     private let address: RedisAddress
     private let database: String
+    private let versions: MessageVersions
     private let facts: @Sendable () -> [UInt8]
     private let state = Mutex(State())
     private let take: @Sendable (_ shard: Int, _ news: [NodeNews], _ position: StreamID) -> Void
@@ -27,17 +28,20 @@ package final class RedisBackplane: Backplane {
 
     /// - Parameters:
     ///   - database: identity of the database that the nodes share; empty: not compared. Nodes of another one are refused under the prefix.
+    ///   - versions: versions of messages that the node reads.
     ///   - facts: what the node tells of itself twice a second. Others read it at the first server.
     ///   - take: gets what was read from a server, in order, with the place up to which it goes, on a thread of that server's.
     ///   - answer: gets answers about members, on another thread.
     ///   - onDeath: the other nodes have declared this one dead at some server. Nothing of it is there any more.
     package init(
-        _ address: RedisAddress, database: String = "", facts: @escaping @Sendable () -> [UInt8] = { [] },
+        _ address: RedisAddress, database: String = "", versions: MessageVersions = .known,
+        facts: @escaping @Sendable () -> [UInt8] = { [] },
         take: @escaping @Sendable (_ shard: Int, _ news: [NodeNews], _ position: StreamID) -> Void,
         answer: @escaping @Sendable ([MemberAnswer]) -> Void, onDeath: @escaping @Sendable () -> Void
     ) {
         self.address = address
         self.database = database
+        self.versions = versions
         self.facts = facts
         self.take = take
         self.answer = answer
@@ -71,11 +75,14 @@ package final class RedisBackplane: Backplane {
     /// - Throws: why Redis does not answer.
     package func records() async throws(RedisFailure) -> [NodeRecord] { try await shards[0].records() }
 
+    /// Things that nodes leave for each other beside the stream, at the first server.
+    package var board: NodeBoard { shards[0].board }
+
     /// Counters since the node joined, for metrics.
     package var figures: BackplaneFigures {
         let state = state.withLock { $0 }
         return BackplaneFigures(
-            isConnected: state.isConnected, deaths: state.deaths, others: living.count - 1,
+            isConnected: state.isConnected, deaths: state.deaths, others: living.count - 1, messageVersion: messageVersion,
             servers: state.shards.enumerated().map { shard, node in
                 BackplaneFigures.Server(name: address.name(of: shard), node: node.figures, stream: node.events.figures)
             })
@@ -92,7 +99,7 @@ package final class RedisBackplane: Backplane {
             shards.append(
                 RedisNode(
                     RedisLocator(address, shard: shard), prefix: address.prefix, database: database, node: node,
-                    former: former.isEmpty ? nil : former[shard],
+                    versions: versions, former: former.isEmpty ? nil : former[shard],
                     facts: { [facts] in shard == 0 ? facts() : [] },
                     take: { [take] news, position in take(shard, news, position) }, answer: answer,
                     onDeath: { [weak self] in self?.died(node) }))
@@ -154,6 +161,8 @@ package final class RedisBackplane: Backplane {
 
     package var messageBytesMax: Int { EventStream.messageBytesMax }
 
+    package var messageVersion: UInt8 { shards.reduce(versions.highest) { min($0, $1.messageVersion) } }
+
     package var living: Set<UInt64> {
         let (node, shards) = state.withLock { ($0.node, $0.shards) }
         return shards.reduce([node]) { $0.union($1.living) }
@@ -205,6 +214,12 @@ package final class RedisBackplane: Backplane {
 
     package func users(_ place: MemberPlace) async -> [String]? { try? await shards[shard(of: place.app)].queries.users(place) }
 
+    package func lastMessage(app: String) async -> StreamID? { try? await shards[shard(of: app)].queries.lastMessage() }
+
+    package func members(_ place: MemberPlace) async -> [String: [UInt64]]? {
+        try? await shards[shard(of: place.app)].queries.members(place)
+    }
+
     package func connections(app: String) async -> Int? { try? await shards[shard(of: app)].queries.connections(app: app) }
 
     private func members(of place: MemberPlace) -> SharedMembers { shards[shard(of: place.app)].members }
@@ -232,12 +247,15 @@ package struct BackplaneFigures: Sendable, Equatable {
     package var deaths: UInt64
     /// Other nodes whose beats are there.
     package var others: Int
+    /// Version in which this node writes its messages.
+    package var messageVersion: UInt8
     package var servers: [Server]
 
-    package init(isConnected: Bool, deaths: UInt64, others: Int, servers: [Server]) {
+    package init(isConnected: Bool, deaths: UInt64, others: Int, messageVersion: UInt8, servers: [Server]) {
         self.isConnected = isConnected
         self.deaths = deaths
         self.others = others
+        self.messageVersion = messageVersion
         self.servers = servers
     }
 }

@@ -16,9 +16,12 @@ package final class RedisNode: Sendable {
     static let blindAfter: Duration = .seconds(3)
     /// Members or channels that one call removes.
     static let pieceMax = 1_000
+    /// Time in which the others lower the version in which they write, for a node of an older build.
+    static let loweredMax: Duration = .seconds(5)
 
     private struct State {
         var watch = NodeWatch()
+        var version: WrittenVersion
         var isDeclaredDead = false
         var isClosed = false
         var lingering = 0
@@ -41,10 +44,13 @@ package final class RedisNode: Sendable {
     package let members: SharedMembers
     let quotas: ConnectionQuotas
     let queries: MemberQueries
+    let board: NodeBoard
     private let asker: RedisLink<NodeGreeting>
     private let writer: RedisLink<NodeGreeting>
-    private let state = Mutex(State())
+    private let state: Mutex<State>
+    private let prefix: String
     private let database: String
+    private let versions: MessageVersions
     private let facts: @Sendable () -> [UInt8]
     private let started = ContinuousClock.now
     private let onDeath: @Sendable () -> Void
@@ -52,17 +58,21 @@ package final class RedisNode: Sendable {
 
     /// - Parameters:
     ///   - database: identity of the database that the nodes share; empty: not compared.
+    ///   - versions: versions of messages that the node reads.
     ///   - facts: what the node tells of itself with each beat; empty: nothing.
     ///   - former: the run before this one, which is over.
     ///   - take: gets what was read, in order, with the place up to which it goes, on the stream's own thread.
     ///   - answer: gets answers about members, on another thread.
     ///   - onDeath: the other nodes have declared this one dead. Nothing of it is in Redis any more.
     package init(
-        _ locator: RedisLocator, prefix: String, database: String = "", node: UInt64, former: RedisNode? = nil,
-        facts: @escaping @Sendable () -> [UInt8] = { [] },
+        _ locator: RedisLocator, prefix: String, database: String = "", node: UInt64, versions: MessageVersions = .known,
+        former: RedisNode? = nil, facts: @escaping @Sendable () -> [UInt8] = { [] },
         take: @escaping @Sendable (_ news: [NodeNews], _ position: StreamID) -> Void,
         answer: @escaping @Sendable ([MemberAnswer]) -> Void, onDeath: @escaping @Sendable () -> Void
     ) {
+        state = Mutex(State(version: WrittenVersion(versions)))
+        self.versions = versions
+        self.prefix = prefix
         let writer = RedisLink(
             name: "write",
             locate: { deadline throws(RedisFailure) in try locator.locate(deadline) },
@@ -80,6 +90,7 @@ package final class RedisNode: Sendable {
         self.asker = asker
         self.quotas = quotas
         queries = MemberQueries(asker)
+        board = NodeBoard(asker)
         self.writer = writer
         self.members = members
         self.node = node
@@ -91,12 +102,13 @@ package final class RedisNode: Sendable {
         events = EventStream(locator, prefix: prefix, database: database, node: node, writer: writer) { news, position in
             // A node that has stood still may be dead for the others: its clients were told of all this by another way.
             guard certainty.withLock({ $0 }).wait?() ?? true else { return }
+            // The homes forget first. An answer to what is asked again would be forgotten with the rest.
+            take(news, position)
             if news.contains(.newEpoch) {
                 members.restart()
                 quotas.restart()
                 asker.renew()
             }
-            take(news, position)
         }
     }
 
@@ -112,6 +124,9 @@ package final class RedisNode: Sendable {
 
     /// The other nodes whose beats are there.
     package var living: [UInt64] { state.withLock { $0.watch.living } }
+
+    /// Version in which this node writes its messages.
+    package var messageVersion: UInt8 { state.withLock { $0.version.now } }
 
     /// Whether none of this node's probes has come back for three seconds, while another node's have.
     package var isBlind: Bool { !hears && state.withLock { $0.othersSee } }
@@ -143,12 +158,30 @@ package final class RedisNode: Sendable {
         }
     }
 
-    /// Connects and beats for the first time.
+    /// Connects and beats for the first time. Returns once the others write what this node reads.
     /// - Throws: why Redis cannot be the backplane, or does not answer.
     package func start() async throws(RedisFailure) {
         try await events.start()
-        try await beat()
+        let first: Beats
+        do throws(RedisFailure) { first = try await beat() } catch .refused(ScriptRefusal.version, let theirs) {
+            throw .unfit(NodeGreeting.otherVersions(theirs, versions, prefix))
+        }
+        if first.othersRead > versions.highest { try await waitUntilLowered(first) }
         certainty.withLock { $0.wait = { [weak self] in self?.waitForCertainty() ?? false } }
+    }
+
+    /// Waits for two more beats of each other node: the answer to the first one said that this node is there. Then for what waited to be
+    /// appended. A node that does not move is dead by then.
+    private func waitUntilLowered(_ first: Beats) async throws(RedisFailure) {
+        let deadline = ContinuousClock.now + Self.loweredMax
+        let others = first.beats.filter { $0.key != node }
+        var beats = others
+        while ContinuousClock.now < deadline, others.contains(where: { other in beats[other.key].map { $0 < other.value + 2 } ?? false }) {
+            do { try await Task.sleep(for: Self.beatEvery) } catch { return }
+            beats = try await beat().beats
+        }
+        try? await Task.sleep(for: EventStream.appendMax)
+        try await beat()
     }
 
     /// Waits on the thread that reads until a beat of late has been answered.
@@ -230,13 +263,24 @@ package final class RedisNode: Sendable {
         }[0]
     }
 
-    private func beat() async throws(RedisFailure) {
+    /// Other nodes, as the answer to a beat names them.
+    private struct Beats {
+        let beats: [UInt64: Int64]
+        /// The highest version that all of them read; 0: there is none.
+        let othersRead: Int64
+    }
+
+    @discardableResult
+    private func beat() async throws(RedisFailure) -> Beats {
         let began = ContinuousClock.now
         let probe = events.figures.sinceProbe.map { "\(Self.milliseconds($0))" } ?? ""
-        let words = [Array(database.utf8), facts(), Array(probe.utf8), Array("\(Self.milliseconds(Self.blindAfter))".utf8)]
+        let numbers = ["\(Self.milliseconds(Self.blindAfter))", "\(versions.lowest)", "\(versions.highest)"]
+        let words = [Array(database.utf8), facts(), Array(probe.utf8)] + numbers.map { Array($0.utf8) }
         let reply = try await call(MemberScripts.beat, words)
         let isLate = ContinuousClock.now - began > .seconds(1)
-        guard let parts = reply.array, parts.count == 4, let words = parts[0].array, let sweeping = parts[2].array else {
+        guard let parts = reply.array, parts.count == 6, let words = parts[0].array, let sweeping = parts[2].array,
+            let common = parts[4].integer.flatMap({ UInt8(exactly: $0) }), let othersRead = parts[5].integer
+        else {
             throw .notRedis("a beat answers in another shape")
         }
         var beats: [UInt64: Int64] = [:]
@@ -248,6 +292,7 @@ package final class RedisNode: Sendable {
             state.figures.beats += 1
             state.lingering = Int(clamping: parts[1].integer ?? 0)
             state.othersSee = parts[3].integer ?? 0 > 0
+            state.version.look(common)
             if isLate { state.watch.reset() }
             return state.watch.look(beats, me: node)
         }
@@ -262,6 +307,7 @@ package final class RedisNode: Sendable {
             let words = ["\(other)", "\(Self.pieceMax)", "\(Self.removedAfter)", "\(Self.removedLater)"]
             while try await call(MemberScripts.sweep, words).integer == 1 { state.withLock { $0.lingering = max($0.lingering, 1) } }
         }
+        return Beats(beats: beats, othersRead: othersRead)
     }
 
     private func settle() async throws(RedisFailure) {
@@ -271,6 +317,7 @@ package final class RedisNode: Sendable {
     private func missed(_ failure: RedisFailure) {
         let isDead = state.withLock { state in
             state.watch.reset()
+            state.version.reset()
             state.figures.missedBeats += 1
             state.othersSee = false
             guard case .refused(ScriptRefusal.dead, _) = failure, !state.isDeclaredDead else { return false }

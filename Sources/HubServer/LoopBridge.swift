@@ -95,6 +95,9 @@ internal import PusherProtocol
     func admitsConnection(from address: String) -> Bool { engine?.directory.admit(address: Self.peer(address)) ?? false }
     func connectionLeft(_ address: String) { engine?.directory.release(address: Self.peer(address)) }
 
+    /// The beginning of all paths of backends.
+    private static let backendPath: StaticString = "/apps/"
+
     /// Key under which an address's connections are counted.
     private static func peer(_ address: String) -> String { IPAddress(address)?.neighbourhood.description ?? address }
 
@@ -104,10 +107,12 @@ internal import PusherProtocol
         // connections expects the order of its requests.
         handleMailbox()
         engine?.arrivedAt = loop.turnBeganAt
+        let later: @Sendable (HTTPResponse) -> Void = { [ports] in ports.post(.respond(reply, $0), to: reply.loop) }
+        // Only the participants' routes limit by address; publishing is spared the system call and a copy.
+        if Self.backendPath.begins(request.path) { return router.respond(to: request, later: later) }
         var request = request
-        // Only the participants' routes limit by address; publishing is spared the system call.
-        if !request.path.hasPrefix("/apps/") { request.remoteAddress = loop.remoteAddress(of: reply) }
-        return router.respond(to: request) { [ports] response in ports.post(.respond(reply, response), to: reply.loop) }
+        request.remoteAddress = loop.remoteAddress(of: reply)
+        return router.respond(to: request, later: later)
     }
 
     func loopWoken() { handleMailbox() }

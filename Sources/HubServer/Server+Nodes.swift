@@ -1,6 +1,9 @@
+internal import Glibc
+internal import HubAPI
 internal import HubChannels
 package import HubConfiguration
 internal import HubCore
+internal import HubDelivery
 internal import HubScaleOut
 internal import HubStorage
 internal import HubWebhooks
@@ -19,11 +22,10 @@ extension Server {
         }
         let cluster = Guarded<ClusterService?>(nil)
         let exchange = NodeExchange(
-            directory: directory, process: ProcessTag(random: tag.0, tag.1), loopCount: ports.count, delivery: delivery
+            directory: directory, process: ProcessTag(random: tag.0, tag.1), loopCount: ports.count, versions: messageVersions,
+            delivery: delivery
         ) {
             ports.post($1, to: $0)
-        } owns: {
-            store.owns(Partition.of($0))
         } report: {
             webhooks?.report($0)
         }
@@ -31,7 +33,7 @@ extension Server {
             if let reason { logger.error("\(reason): its clients are told to reconnect") }
             for loop in 0..<ports.count { ports.post(.drain(count: .max), to: loop) }
         }
-        let backplane = RedisBackplane(address, database: store.database?.identity ?? "") {
+        let backplane = RedisBackplane(address, database: store.database?.identity ?? "", versions: messageVersions) {
             cluster.withLock { $0 }.map { JSONValue.object($0.facts).serialized() } ?? []
         } take: { [weak exchange] shard, news, position in
             exchange?.take(shard, news, position)
@@ -46,6 +48,17 @@ extension Server {
         return Nodes(
             exchange: exchange, delivery: delivery, backplane: backplane, cluster: cluster, name: name,
             isCutOff: { store.isCutOff }, sendAway: sendAway)
+    }
+
+    /// Versions of messages between nodes that this process reads: the build's. Tests of upgrades have a debug build read others, such as
+    /// `1-2`, as the next build will.
+    private static var messageVersions: MessageVersions {
+        #if DEBUG
+        if let text = unsafe getenv("TANDEM_TEST_MESSAGES"), let versions = unsafe MessageVersions(String(cString: text)) {
+            return versions
+        }
+        #endif
+        return .known
     }
 
     /// Where the backplane is; nil for a single node.
@@ -74,7 +87,9 @@ extension Server {
         for shard in 0..<address.shardCount {
             let name = address.name(of: shard)
             do throws(RedisFailure) {
-                let answer = try await RedisCheck.ask(address, shard: shard, database: database) { SystemTime().wallMilliseconds }
+                let answer = try await RedisCheck.ask(address, shard: shard, database: database, versions: messageVersions) {
+                    SystemTime().wallMilliseconds
+                }
                 for warning in answer.warnings { logger.warning("backplane (\(name)): \(warning)") }
             } catch {
                 throw self.error(error, name)
@@ -111,6 +126,18 @@ extension Server {
         var refusal: String? {
             backplane.refusal
                 ?? (isCutOff() ? "this node hears nothing through Redis, while another node does: see tandem cluster" : nil)
+        }
+
+        /// Looks at what other nodes leave beside the stream, until its task is cancelled.
+        func lookAtBoard(_ relay: LiveRelay, _ console: ConsoleAPI?, time: any TimeSource) async {
+            await BoardTask(relay: relay, console: console, board: { backplane.board }, time: time).run()
+        }
+
+        /// Live tails over all nodes.
+        func relay(of stream: LiveStream, time: any TimeSource) -> LiveRelay {
+            LiveRelay(
+                stream, board: { backplane.board }, me: { delivery.me.hexDigits }, living: { Set(backplane.living.map(\.hexDigits)) },
+                time: time)
         }
 
         /// Names the service that tells of this node. Call once, before the start.

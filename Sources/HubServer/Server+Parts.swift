@@ -60,11 +60,22 @@ extension Server {
         return options
     }
 
-    static func listeningSocket(_ configuration: Configuration) throws(ServerError) -> ListeningSocket {
+    /// - Parameter inherited: a socket that listens already. It must not be open to more machines than `listen.host`, for which
+    ///   the secrets were checked.
+    static func listeningSocket(_ configuration: Configuration, inherited: Int32?) throws(ServerError) -> ListeningSocket {
+        let host = configuration.listen.host
         do {
-            return try ListeningSocket(host: configuration.listen.host.value, port: configuration.listen.port.value)
+            guard let inherited else { return try ListeningSocket(host: host.value, port: configuration.listen.port.value) }
+            let socket = try ListeningSocket(inherited: inherited)
+            guard socket.isLoopback || !configuration.listen.isLoopback else {
+                throw ServerError(
+                    .badConfiguration,
+                    "\(host.source): listen.host \(host.value) is for this machine only, and others can reach the socket that the service "
+                        + "manager passes: write listen: { host: 0.0.0.0 }, or give the socket unit a ListenStream= of this machine")
+            }
+            return socket
         } catch {
-            throw ServerError(.failed, "\(error)")
+            throw (error as? ServerError) ?? ServerError(.failed, "\(error)")
         }
     }
 
@@ -92,7 +103,7 @@ extension Server {
     }
 
     static func error(_ failure: StorageError) -> ServerError {
-        ServerError([.inUse, .otherPartitions].contains(failure.code) ? .badConfiguration : .failed, "\(failure)")
+        ServerError([.inUse, .otherPartitions, .newerSchema].contains(failure.code) ? .badConfiguration : .failed, "\(failure)")
     }
 }
 

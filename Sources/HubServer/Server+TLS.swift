@@ -8,6 +8,8 @@ package struct CertificateSummary: Sendable, Equatable {
     package let text: String
     /// Reasons why clients may refuse the certificate.
     package let warnings: [String]
+    /// Seconds since 1970.
+    package let expiresAt: Int64
 
     init(_ certificate: ServerCertificate, now: Int64) {
         let intermediates =
@@ -18,6 +20,7 @@ package struct CertificateSummary: Sendable, Equatable {
             }
         text = "\(certificate.name.isEmpty ? "nameless" : certificate.name), \(intermediates), until \(certificate.expiryDay)"
         warnings = certificate.warnings(now: now)
+        expiresAt = certificate.expiresAt
     }
 }
 

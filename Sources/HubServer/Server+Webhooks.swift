@@ -1,6 +1,7 @@
+internal import HubChannels
 internal import HubConfiguration
 internal import HubCore
-internal import HubDelivery
+internal import HubStorage
 internal import HubWebhooks
 internal import Logging
 internal import PusherProtocol
@@ -9,10 +10,20 @@ internal import PusherProtocol
 extension Server {
     /// Makes the service; nil if no app has webhooks.
     static func webhooks(
-        _ configuration: Configuration, store: any WebhookStore, time: any TimeSource, logger: Logger
+        _ configuration: Configuration, store: any HubStore, time: any TimeSource, logger: Logger
     ) throws -> WebhookService? {
         let endpoints = configuration.webhookEndpoints
-        return endpoints.isEmpty ? nil : try WebhookService(endpoints: endpoints, store: store, time: time, logger: logger)
+        if endpoints.isEmpty { return nil }
+        var owns: (@Sendable (String) -> Bool)?
+        if case .redis = configuration.backplane.value { owns = { store.owns(Partition.ofWebhooks(app: $0)) } }
+        return try WebhookService(endpoints: endpoints, store: store, time: time, logger: logger, owns: owns)
+    }
+
+    /// Where the loops' facts go: with several nodes through the stream, which all of them read in one order.
+    static func facts(_ webhooks: WebhookService?, _ nodes: Nodes?) -> @Sendable ([ChannelFact]) -> Void {
+        { facts in
+            if let nodes { nodes.exchange.report(facts) } else { webhooks?.report(facts) }
+        }
     }
 }
 

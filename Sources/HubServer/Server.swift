@@ -18,10 +18,13 @@ internal import Synchronization
 package final class Server: Sendable {
     /// The port in use.
     package let port: Int
+    /// Opens the console once; nil if a password does, or nothing.
+    package let consoleTicket: String?
     private let acceptor: Acceptor
     let loops: LoopGroup
     private let ports: EnginePorts
     let delivery: DeliveryService
+    private let live: LiveStream
     private let outbox: Outbox
     let gateway: PushRouter
     /// Counts the push gateways' alarms.
@@ -50,10 +53,14 @@ package final class Server: Sendable {
     /// Nil for a single node.
     private let nodes: Nodes?
     private let nodesTask: Task<Void, Never>
+    private let boardTask: Task<Void, Never>
 
     /// Binds, starts all parts, and accepts connections. Events that a crash left open are recovered before the first connection.
+    /// - Parameter inherited: a listening socket to take over, instead of the configured address.
     /// - Throws: `badConfiguration` for unusable files or a store in use, `failed` for all other errors.
-    package init(_ configuration: Configuration, definitions: DefinitionSet, logger: Logger) async throws(ServerError) {
+    package init(
+        _ configuration: Configuration, definitions: DefinitionSet, inherited: Int32? = nil, logger: Logger
+    ) async throws(ServerError) {
         let time = SystemTime()
         let directory = Self.apps(configuration)
         func random() -> UInt64 { SecureRandom.bytes(8).reduce(0) { $0 << 8 | UInt64($1) } }
@@ -66,12 +73,14 @@ package final class Server: Sendable {
         pushReports.onAlarm { Self.log($0, lane: $1, detail: $2, to: logger) }
         let gateway = try Self.gateway(configuration, time: time, logger: logger, reports: pushReports)
         // Bound before the store is opened: if another hub owns the port, the due pushes are that hub's, too.
-        let socket = try Self.listeningSocket(configuration)
+        let socket = try Self.listeningSocket(configuration, inherited: inherited)
         try await Self.askBackplane(configuration, logger: logger)
         let (store, storeLock) = try await Self.store(configuration, time: time, logger: logger)
         let tokenAge = TokenAge(staleAfter: configuration.push.staleAfter)
+        let live = LiveStream(time: time)
         let outbox = Outbox(
-            gateway: gateway, directory: store, store: store, definitions: definitions, tokenAge: tokenAge, time: time, logger: logger)
+            gateway: gateway, directory: store, store: store, definitions: definitions, tokenAge: tokenAge, time: time, live: live,
+            logger: logger)
         pushReports.onDeadToken { token in
             Task { await outbox.remove(token.token, app: token.app, of: token.provider, deadSince: token.since) }
         }
@@ -110,7 +119,7 @@ package final class Server: Sendable {
             let delivery = DeliveryService(
                 definitions: definitions, directory: store, store: store, apps: directory, outbox: outbox, pushes: pushes,
                 escalator: escalator, replayer: replayer, ports: ports, process: process, tokenAge: tokenAge, time: time, several: several,
-                logger: logger)
+                live: live, logger: logger)
             if let nodes { nodes.delivery.connect(nodes.exchange, delivery) }
             let scheduled = ScheduledPublishes(
                 store: store, apps: directory, delivery: delivery, nodes: nodes?.delivery, time: time, logger: logger)
@@ -123,38 +132,45 @@ package final class Server: Sendable {
             let answers = AnswerBook(time: time) { app, key, since in
                 try await store.answer(app: app, key: key, since: min(since, ages.cutoff(life: AnswerRecord.lifeMilliseconds)))
             }
+            let relay = nodes?.relay(of: live, time: time)
             let backend = BackendAPI(
                 directory: store, store: store, delivery: delivery, pushes: pushes, answers: answers, time: time,
                 definitions: { delivery.currentDefinitions },
-                defaultEnvironment: configuration.push.apnsSandboxByDefault ? .sandbox : .production, tokenAge: tokenAge)
+                defaultEnvironment: configuration.push.apnsSandboxByDefault ? .sandbox : .production, tokenAge: tokenAge,
+                occupied: OccupiedChannels(ChannelSurvey(loopCount: ports.count, backplane: nodes?.backplane) { ports.post($1, to: $0) }),
+                live: live, node: { nodes?.delivery.me.hexDigits }, missing: { relay?.missing(of: $0) ?? [] })
             let cluster = ClusterService(
                 address: "\(configuration.listen.host.value):\(socket.port)", directory: directory, delivery: delivery, store: store,
                 time: time)
             nodes?.connect(cluster)
             let operators = OperatorAPI(
                 credential: configuration.operatorCredential.map { ($0.key, $0.secret) }, apps: apps, cluster: cluster, time: time)
+            let access = await Self.consoleAccess(configuration)
+            let console = access.map { ConsoleAPI($0, time: time) }
             let accepted = Acceptor.Counts()
             let collector = MetricsCollector(
                 ports: ports, accepted: accepted, delivery: delivery, outbox: outbox, gateway: gateway, pushReports: pushReports,
-                store: store, webhooks: webhooks, backplane: nodes?.backplane)
+                store: store, webhooks: webhooks, backplane: nodes?.backplane, exchange: nodes?.exchange)
             let metrics = MetricsResource(access: configuration.metricsAccess, read: collector.read)
             let readiness = Readiness(
                 refusal: {
                     isDraining.isSet ? Readiness.shuttingDown : nodes?.refusal ?? StoreProbe.refusal(store.health)
                 }, isClosing: { isClosing.isSet })
+            let facts = Self.facts(webhooks, nodes)
             try loops.start { loop in
                 let engineOfLoop = LoopBridge(
-                    loop: loop, ports: ports, report: { delivery.report($0, loop: loop.index) }, facts: { webhooks?.report($0) },
+                    loop: loop, ports: ports, report: { delivery.report($0, loop: loop.index) }, facts: facts,
                     relief: delivery.relief)
                 let engine = ChannelEngine(
                     loop: loop.index, loopCount: ports.count, directory: directory, process: process, sink: engineOfLoop, time: time,
-                    traits: delivery.traits, nodes: nodes?.exchange, post: { loop, message in ports.post(message, to: loop) })
+                    traits: delivery.traits, nodes: nodes?.exchange, reporting: { delivery.report($0, loop: loop.index) },
+                    post: { loop, message in ports.post(message, to: loop) })
                 let router = Router(
                     engine: engine, delivery: delivery, schedule: scheduled, answers: answers,
                     survey: ChannelSurvey(loopCount: ports.count, backplane: nodes?.backplane) { ports.post($1, to: $0) },
                     backend: backend, participants: participants, operators: operators, metrics: metrics, time: time,
                     bodyBytesMax: configuration.bodyBytesMax,
-                    corsOrigins: configuration.corsOrigins, readiness: readiness)
+                    corsOrigins: configuration.corsOrigins, readiness: readiness, console: console, live: live)
                 engineOfLoop.start(engine: engine, router: router)
                 return engineOfLoop
             }
@@ -179,6 +195,7 @@ package final class Server: Sendable {
             try await webhooks?.resume()
             try await nodes?.start()
             nodesTask = Task { await nodes?.run() }
+            boardTask = Task { if let nodes, let relay { await nodes.lookAtBoard(relay, console, time: time) } }
             acceptor = try Acceptor(
                 socket, loops: loops.handles, quietSeconds: options.requestTimeoutSeconds, proxy: Self.proxyDoor(configuration),
                 counts: accepted)
@@ -191,6 +208,8 @@ package final class Server: Sendable {
             self.apps = apps
             self.webhooks = webhooks
             self.nodes = nodes
+            consoleTicket = access?.ticket
+            self.live = live
         } catch {
             // Otherwise its threads would go on while the process ends, and others would wait for what it owns.
             try? await store.close()
@@ -228,6 +247,7 @@ package final class Server: Sendable {
     package func stop() async {
         let began = ContinuousClock.now
         isDraining.set()
+        live.close()
         acceptor.stop()
         await handOver()
         await drain()
@@ -254,6 +274,8 @@ package final class Server: Sendable {
         gateway.shutdown(grace: .seconds(1))
         await answerRequests(until: began + .seconds(Self.stopSecondsMax))
         _ = await webhooksStopped
+        boardTask.cancel()
+        await boardTask.value
         await nodes?.close()
         await nodesTask.value
         loops.stop()
@@ -268,6 +290,7 @@ package final class Server: Sendable {
         await nodes.delivery.leave()
         await escalator.settled()
         await waitUntil(within: .seconds(1)) { [outbox] in await outbox.sending == 0 }
+        await webhooks?.leave()
         do {
             try await store.handOver()
             logger.info("the other nodes have the partitions", metadata: ["milliseconds": "\((ContinuousClock.now - began).milliseconds)"])
@@ -313,7 +336,7 @@ package final class Server: Sendable {
     }
 
     /// Counters of each loop, in the loops' order.
-    private func figuresOfLoops() async -> [LoopCounters] {
+    func figuresOfLoops() async -> [LoopCounters] {
         let (readings, continuation) = AsyncStream.makeStream(of: (Int, LoopCounters).self)
         for loop in loops.handles.indices { ports.post(.measure { continuation.yield((loop, $0.loop)) }, to: loop) }
         var figures: [Int: LoopCounters] = [:]

@@ -5,21 +5,26 @@ internal import Logging
 internal import PusherProtocol
 
 /// Turns facts into batches, makes them durable and sends them. Drives the state machines, one input at a time.
+///
+/// A node among several does so for the apps whose webhooks it owns.
 actor WebhookDispatch {
     private let inbox: FactInbox
-    private let store: any WebhookStore
+    let store: any WebhookStore
     private let client: CurlMulti
-    private let time: any TimeSource
-    private let logger: Logger
-    private(set) var lanes: [EndpointLane]
+    let time: any TimeSource
+    let logger: Logger
+    var lanes: [EndpointLane]
     /// Indices in `lanes` per app.
-    private let lanesOfApp: [Int: [Int]]
-    private var debounce = FactDebounce()
+    let lanesOfApp: [Int: [Int]]
+    /// Keys are indexes of apps.
+    var apps: [Int: AppFacts]
+    /// Nil on a single node.
+    var owners: WebhookOwners?
     private var inboxLosses: LossLog
-    private(set) var counters = WebhookCounters()
+    var counters = WebhookCounters()
 
     /// Rows of ended batches, to be deleted.
-    private var ended: [Int64] = []
+    private(set) var ended: [Int64] = []
     /// Latest time for their deletion.
     private var removalDue: UInt64?
     private var isWriting = false
@@ -32,7 +37,7 @@ actor WebhookDispatch {
 
     init(
         _ endpoints: [WebhookEndpoint], inbox: FactInbox, store: any WebhookStore, client: CurlMulti, time: any TimeSource,
-        logger: Logger
+        logger: Logger, owns: (@Sendable (_ app: String) -> Bool)?
     ) {
         self.inbox = inbox
         self.store = store
@@ -41,6 +46,13 @@ actor WebhookDispatch {
         self.logger = logger
         lanes = endpoints.map { EndpointLane($0, logger: logger) }
         lanesOfApp = Dictionary(grouping: endpoints.indices) { endpoints[$0].app }
+        owners = owns.map(WebhookOwners.init)
+        let appCount = lanesOfApp.count
+        apps = lanesOfApp.mapValues { lanes in
+            AppFacts(
+                app: endpoints[lanes[0]].appID, heldMax: max(1000, WebhookLimits.heldMax / appCount),
+                recentBytesMax: owns == nil ? nil : WebhookLimits.recentBytesMax / appCount)
+        }
         inboxLosses = LossLog(logger: logger)
     }
 
@@ -51,22 +63,20 @@ actor WebhookDispatch {
         let (reports, dropped) = inbox.takeAll()
         counters.factsDropped += dropped
         inboxLosses.add(.inboxFull, dropped)
+        followOwners()
         for report in reports {
-            for fact in report.facts {
-                // Settles up to each report's own time, so that a late turn gives the same order.
-                for settled in debounce.settle(now: report.at) { tell(settled, now: report.at) }
-                if let fact = debounce.take(fact, now: report.at) { tell(fact, now: report.at) }
-            }
+            // Settles up to each report's own time, so that a late turn gives the same order.
+            for fact in report.facts { for told in apps[fact.app]?.take(fact, now: report.at) ?? [] { tell(told, now: report.at) } }
         }
         let now = time.monotonicNanoseconds
-        for settled in debounce.settle(now: now) { tell(settled, now: now) }
+        for app in apps.keys { for settled in apps[app]?.settle(now: now) ?? [] { tell(settled, now: now) } }
         for index in lanes.indices {
             for events in lanes[index].takeDue(now: now) { close(events, index) }
         }
         advance()
     }
 
-    private func tell(_ fact: ChannelFact, now: UInt64) {
+    func tell(_ fact: ChannelFact, now: UInt64) {
         var text: [UInt8]?
         for index in lanesOfApp[fact.app] ?? [] where lanes[index].endpoint.kinds.contains(fact.event.kind) {
             let event = text ?? WebhookText.event(fact)
@@ -81,15 +91,20 @@ actor WebhookDispatch {
         append(batch, row: nil, index)
     }
 
-    private func append(_ batch: WebhookBatch, row: Int64?, _ index: Int) {
+    func append(_ batch: WebhookBatch, row: Int64?, _ index: Int) {
         let dropped = lanes[index].queue.append(batch, row: row)
         counters.batchesDropped += dropped.count
         lanes[index].losses.add(.queueFull, dropped.count)
         for entry in dropped { remove(entry.row) }
     }
 
+    /// Makes the requests of everything that the app's collectors hold.
+    func flush(_ app: Int) {
+        for index in lanesOfApp[app] ?? [] { for events in lanes[index].takeDue(now: .max) { close(events, index) } }
+    }
+
     /// Drops expired batches, starts due attempts, starts due writes, and sets the timer for the rest.
-    private func advance() {
+    func advance() {
         let now = time.monotonicNanoseconds
         let wall = time.wallMilliseconds
         inboxLosses.flush(now: now)
@@ -119,7 +134,14 @@ actor WebhookDispatch {
         let outcome = AttemptOutcome(result)
         let entry = lanes[index].queue.ended(
             number, outcome, now: time.monotonicNanoseconds, random: Double.random(in: 0..<1))
-        guard let entry else { return }
+        guard let entry else {
+            // Its app has another owner, who is to know that the request came.
+            if let row = owners?.takeOrphan(lane: index, number), outcome == .delivered {
+                remove(row)
+                advance()
+            }
+            return
+        }
         // Shutting down the client says nothing about the endpoint.
         if case .failure(let error) = result, error.reason == .shutDown { return }
         lanes[index].note(outcome, failures: entry.failures)
@@ -134,7 +156,7 @@ actor WebhookDispatch {
 
     // MARK: Storing
 
-    private func remove(_ row: Int64?) {
+    func remove(_ row: Int64?) {
         guard let row else { return }
         ended.append(row)
         removalDue = removalDue ?? time.monotonicNanoseconds + WebhookLimits.removalGroupingNanoseconds
@@ -156,17 +178,31 @@ actor WebhookDispatch {
     private func write() async {
         assert(isWriting, "webhooks are written twice at once")
         var adding: [(lane: Int, number: Int, batch: WebhookBatch)] = []
-        for index in lanes.indices where adding.count < WebhookLimits.writeBatchesMax {
-            adding += lanes[index].queue.unstored(limit: WebhookLimits.writeBatchesMax - adding.count)
-                .map { (index, $0.number, $0.batch) }
+        var marks: [WebhookMark] = []
+        for app in lanesOfApp.keys.sorted() where adding.count < WebhookLimits.writeBatchesMax {
+            let own = lanesOfApp[app] ?? []
+            guard own.contains(where: { !lanes[$0].queue.unstored(limit: 1).isEmpty }) else { continue }
+            // A mark covers everything that was told, so all of it is written with the mark.
+            if owners != nil { flush(app) }
+            for index in own {
+                let limit = owners == nil ? WebhookLimits.writeBatchesMax - adding.count : .max
+                adding += lanes[index].queue.unstored(limit: limit).map { (index, $0.number, $0.batch) }
+            }
+            if let mark = apps[app]?.mark { marks.append(mark) }
         }
+        let turn = owners?.turns
         let removing = ended
         ended = []
         removalDue = nil
         do {
-            let rows = try await store.updateWebhooks(adding: adding.map(\.batch), removing: removing)
+            let rows = try await store.updateWebhooks(adding: adding.map(\.batch), removing: removing, marks: marks)
             assert(rows.count == adding.count, "\(adding.count) batches were stored in \(rows.count) rows")
-            for (new, row) in zip(adding, rows) where !lanes[new.lane].queue.stored(new.number, row: row) { remove(row) }
+            for (new, row) in zip(adding, rows) {
+                // The next owner takes it up.
+                let app = lanes[new.lane].endpoint.app
+                if owners?.turns[app] != turn?[app] { continue }
+                if !lanes[new.lane].queue.stored(new.number, row: row) { remove(row) }
+            }
         } catch {
             let now = time.monotonicNanoseconds
             ended = removing + ended
@@ -182,7 +218,8 @@ actor WebhookDispatch {
 
     private func arm(now: UInt64, wall: Int64) {
         guard !isClosed else { return }
-        var next = [debounce.nextDue, inboxLosses.nextDue].compactMap { $0 }
+        var next = apps.values.compactMap(\.nextDue) + [inboxLosses.nextDue].compactMap { $0 }
+        if owners != nil { next.append(now + WebhookLimits.ownersNanoseconds) }
         // During a write no timer is needed for storage, because the write's end calls `advance`.
         if !isWriting {
             if let removalDue { next.append(max(removalDue, writePausedUntil)) }
@@ -214,28 +251,42 @@ actor WebhookDispatch {
 
     // MARK: Start and end
 
-    /// Loads the batches of an earlier process. Deletes those that expired or whose address is no longer configured.
+    /// Loads the batches of an earlier process. Deletes those that expired or whose address is no longer configured. A node among
+    /// several takes apps one by one, each with its batches.
     func resume() async throws {
+        if owners != nil { return turn() }
+        takeUp(try await openBatches { _ in true })
+        advance()
+    }
+
+    /// The stored batches of these apps.
+    func openBatches(_ isWanted: (_ app: String) -> Bool) async throws -> [StoredWebhook] {
+        var open: [StoredWebhook] = []
         var row: Int64 = 0
-        var (taken, expired, unknown) = ([Int: Int](), 0, 0)
         while true {
             let page = try await store.webhooks(after: row, limit: WebhookLimits.resumePageRows)
-            guard let last = page.last else { break }
+            guard let last = page.last else { return open }
             assert(page.count <= WebhookLimits.resumePageRows && last.row > row, "\(page.count) rows after \(row) end with \(last.row)")
             row = last.row
-            for stored in page {
-                if stored.batch.hasExpired(at: time.wallMilliseconds) {
-                    expired += 1
-                    remove(stored.row)
-                } else if let index = lanes.firstIndex(where: {
-                    $0.endpoint.appID == stored.batch.app && $0.endpoint.url == stored.batch.url
-                }) {
-                    taken[index, default: 0] += 1
-                    append(stored.batch, row: stored.row, index)
-                } else {
-                    unknown += 1
-                    remove(stored.row)
-                }
+            open += page.filter { isWanted($0.batch.app) }
+        }
+    }
+
+    /// Queues stored batches. Deletes those that expired or whose address is no longer configured.
+    func takeUp(_ batches: [StoredWebhook]) {
+        var (taken, expired, unknown) = ([Int: Int](), 0, 0)
+        for stored in batches {
+            if stored.batch.hasExpired(at: time.wallMilliseconds) {
+                expired += 1
+                remove(stored.row)
+            } else if let index = lanes.firstIndex(where: {
+                $0.endpoint.appID == stored.batch.app && $0.endpoint.url == stored.batch.url
+            }) {
+                taken[index, default: 0] += 1
+                append(stored.batch, row: stored.row, index)
+            } else {
+                unknown += 1
+                remove(stored.row)
             }
         }
         counters.batchesExpired += expired
@@ -245,7 +296,6 @@ actor WebhookDispatch {
             logger.info(
                 "stored webhooks dropped: their addresses are no longer configured", metadata: ["webhook.lost": "\(unknown)"])
         }
-        advance()
     }
 
     /// Makes and stores batches of all waiting facts, removals included, then delivers until `deadline` on the monotonic clock. The rest
@@ -253,9 +303,9 @@ actor WebhookDispatch {
     func finish(deadline: UInt64) async {
         turn()
         let now = time.monotonicNanoseconds
-        for fact in debounce.settleAll() { tell(fact, now: now) }
-        for index in lanes.indices {
-            for events in lanes[index].takeDue(now: .max) { close(events, index) }
+        for app in apps.keys {
+            for fact in apps[app]?.settleAll() ?? [] { tell(fact, now: now) }
+            flush(app)
         }
         advance()
         while time.monotonicNanoseconds < deadline, lanes.contains(where: { !$0.queue.isEmpty }) { await pause() }
@@ -282,7 +332,7 @@ actor WebhookDispatch {
     private static let lastPausesMax = 200
     private static let pauseLength = Duration.milliseconds(10)
 
-    private func pause() async {
+    func pause() async {
         do { try await Task.sleep(for: Self.pauseLength) } catch { return }
     }
 }

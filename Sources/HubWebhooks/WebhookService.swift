@@ -19,14 +19,16 @@ package final class WebhookService: Sendable {
     /// - Parameters:
     ///   - inboxBytesMax: approximate size of the facts that may wait; if exceeded, the newest are dropped.
     ///   - attemptTimeout: from connecting to the end of the answer.
+    ///   - owns: whether this node sends the app's webhooks, asked ten times a second from any thread; nil on a single node.
     /// - Throws: if the HTTP client cannot start, with the cause.
     package init(
         endpoints: [WebhookEndpoint], store: any WebhookStore, time: any TimeSource, logger: Logger,
-        inboxBytesMax: Int = WebhookLimits.inboxBytesMax, attemptTimeout: Duration = WebhookLimits.attemptTimeout
+        inboxBytesMax: Int = WebhookLimits.inboxBytesMax, attemptTimeout: Duration = WebhookLimits.attemptTimeout,
+        owns: (@Sendable (_ app: String) -> Bool)? = nil
     ) throws {
         inbox = FactInbox(time: time, bytesMax: inboxBytesMax)
         let client = try CurlMulti(Self.options(endpointCount: endpoints.count, attemptTimeout: attemptTimeout))
-        dispatch = WebhookDispatch(endpoints, inbox: inbox, store: store, client: client, time: time, logger: logger)
+        dispatch = WebhookDispatch(endpoints, inbox: inbox, store: store, client: client, time: time, logger: logger, owns: owns)
         self.time = time
         kinds = Dictionary(grouping: endpoints, by: \.app).mapValues { endpoints in
             endpoints.reduce(into: ChannelFact.Kinds()) { $0.formUnion($1.kinds) }.withCounterparts
@@ -71,6 +73,9 @@ package final class WebhookService: Sendable {
         guard !wanted.isEmpty, inbox.add(wanted) else { return }
         Task { await dispatch.turn() }
     }
+
+    /// Stores what was told, and leaves all apps to the other nodes. Comes before this node gives up what it owns; takes a second at most.
+    package func leave() async { await dispatch.leave() }
 
     /// Refuses further facts, makes and stores batches of all waiting ones, and delivers for at most `grace`. The next start delivers the
     /// rest. Call once.

@@ -1,3 +1,5 @@
+package import HubCrypto
+
 /// Keys and limits of one application. A value, the same on every loop.
 package struct App: Sendable {
     /// Position among the configured apps; key of the engine's tables.
@@ -6,6 +8,8 @@ package struct App: Sendable {
     package let id: String
     /// Key to secret; several while keys are being rotated.
     package let secrets: [String: String]
+    /// The same secrets, prepared for signatures.
+    package let signers: [String: HMACKey]
     /// Key that signs the hub's own tokens and subscriptions; the first one in the configuration. Nil: the alphabetically first.
     package var signingKey: String?
     /// A disabled app refuses requests and connections.
@@ -43,5 +47,6 @@ package struct App: Sendable {
         self.index = index
         self.id = id
         self.secrets = secrets
+        signers = secrets.mapValues { HMACKey($0) }
     }
 }

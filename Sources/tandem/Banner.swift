@@ -3,7 +3,10 @@ import HubDefinitions
 
 /// The hub's message when ready: its addresses, credentials, restrictions and a command to try.
 enum Banner {
-    static func text(_ configuration: Configuration, port: Int, definitions: DefinitionSet, folder: String?) -> String {
+    /// - Parameter consoleTicket: opens the console once; nil if a password does, or nothing.
+    static func text(
+        _ configuration: Configuration, port: Int, consoleTicket: String?, definitions: DefinitionSet, folder: String?
+    ) -> String {
         let isTLS = configuration.listen.tls != nil
         let host = configuration.listen.host.value
         let address = "\(host.contains(":") ? "[\(host)]" : host):\(port)"
@@ -18,6 +21,11 @@ enum Banner {
         lines.append(
             "  channel definitions: " + (definitions.names.isEmpty ? "none" : definitions.names.joined(separator: ", "))
                 + (folder.map { " (from \($0))" } ?? ""))
+        if let consoleTicket {
+            lines.append("  console: \(isTLS ? "https" : "http")://\(address)/console/#ticket=\(consoleTicket) (opens once)")
+        } else if configuration.console.hasPassword {
+            lines.append("  console: \(isTLS ? "https" : "http")://\(address)/console/")
+        }
         let push = [
             ("APNs", configuration.push.apns != nil || configuration.apps.contains { $0.push.apns != nil }),
             ("FCM", configuration.push.fcm != nil || configuration.apps.contains { $0.push.fcm != nil }),

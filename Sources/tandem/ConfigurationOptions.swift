@@ -13,15 +13,20 @@ struct ConfigurationOptions: ParsableArguments {
 
     /// - Throws: `ServerError` with every error of the configuration, one per line.
     func load(flags: ConfigurationFlags) throws(ServerError) -> Configuration {
-        var file: (name: String, text: String)?
-        if let config {
-            guard let data = FileManager.default.contents(atPath: config), let text = String(validating: data, as: UTF8.self) else {
-                throw ServerError(.badConfiguration, "--config: cannot read \(config): it has to be a readable file of UTF-8 text")
-            }
-            file = (config, text)
-        }
         var flags = flags
         flags.channels = channels
+        return try Self.load(config, flags: flags)
+    }
+
+    /// Reads a configuration file, with the environment and the flags over it.
+    static func load(_ path: String?, flags: ConfigurationFlags = ConfigurationFlags()) throws(ServerError) -> Configuration {
+        var file: (name: String, text: String)?
+        if let path {
+            guard let data = FileManager.default.contents(atPath: path), let text = String(validating: data, as: UTF8.self) else {
+                throw ServerError(.badConfiguration, "--config: cannot read \(path): it has to be a readable file of UTF-8 text")
+            }
+            file = (path, text)
+        }
         do {
             return try ConfigurationParser.parse(file: file, environment: ProcessInfo.processInfo.environment, flags: flags)
         } catch {

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Foundation
+import HubConfiguration
 import HubCore
 import HubHTTPClient
 import HubJSON
@@ -11,6 +12,23 @@ struct AppOptions: ParsableArguments {
     @Option(name: .long, help: "App id; else TANDEM_APP_ID, else 1.") var appID: String?
     @Option(name: .long, help: "App key; else TANDEM_APP_KEY, else app-key.") var key: String?
     @Option(name: .long, help: "App secret; else TANDEM_APP_SECRET, else app-secret.") var secret: String?
+    @Option(
+        name: .long,
+        help: ArgumentHelp("Take id, key and secret from this configuration: of --app-id, or of the first app.", valueName: "file"))
+    var config: String?
+
+    mutating func validate() throws {
+        guard let config else { return }
+        do throws(ServerError) {
+            let apps = try ConfigurationOptions.load(config).apps
+            guard let app = apps.first(where: { appID == nil || $0.id == appID }), let credential = app.credentials.first else {
+                throw ServerError(.badConfiguration, "\(config): it has no app \(appID ?? "")")
+            }
+            (appID, key, secret) = (app.id, key ?? credential.key, secret ?? credential.secret)
+        } catch {
+            throw Tandem.fail(error)
+        }
+    }
 
     private func value(_ flag: String?, _ name: String, _ fallback: String) -> String {
         flag ?? ProcessInfo.processInfo.environment[name] ?? fallback

@@ -8,9 +8,10 @@ struct Tandem: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "tandem",
         abstract: "A Pusher-compatible real-time hub that tells each participant once: over the socket or by push.",
+        version: VersionText.text,
         subcommands: [
-            Serve.self, Check.self, Publish.self, API.self, Trace.self, Devices.self, DeadLetters.self, Apps.self, Cluster.self, Store.self,
-            Auth.self,
+            Serve.self, Init.self, Check.self, Doctor.self, Health.self, Publish.self, API.self, Trace.self, Devices.self,
+            DeadLetters.self, Apps.self, Cluster.self, Store.self, Auth.self, Console.self, Demo.self,
         ])
 
     /// Prints one error in the form that scripts expect, and returns its exit code.

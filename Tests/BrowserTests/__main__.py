@@ -1,9 +1,10 @@
-"""The hub's pages and companions in a real browser: python3 -B Tests/BrowserTests. Needs Chromium. Settings: BUILD=debug, PUSHER_JS."""
+"""The hub's pages and companions in a real browser: python3 -B Tests/BrowserTests [PART ...]. Needs Chromium. Settings: BUILD=debug, PUSHER_JS."""
 
 import os
 import sys
 import time
 import urllib.parse
+import urllib.request
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 LOADTEST = os.path.join(os.path.dirname(os.path.dirname(HERE)), "loadtest")
@@ -11,32 +12,40 @@ sys.path[1:1] = [LOADTEST, os.path.join(LOADTEST, "one-surface")]
 
 import companion
 import decide
+import deeds
+import demo
+import doors
+import nodes
 import programs as surface
+import screens
+import sights
+import stage
+import tail
 import wire
 from common.browser import Browser
 from common.site import serve
 from common.workspace import built, workspace
 
-# Pages of any origin may read what the hub answers.
-CONFIGURATION = surface.CONFIGURATION + 'cors: { origins: ["*"] }\n'
+PARTS = (screens, companion, doors, sights, deeds, tail, nodes, demo)
 
 
 class Hub(surface.Hub):
     def start(self):
-        self.launch(CONFIGURATION.replace("PORT", str(self.port)).replace("LOOPS", str(self.loops)), self.gateways.settings)
+        self.launch(stage.CONFIGURATION.replace("PORT", str(self.port)).replace("LOOPS", str(self.loops)), self.gateways.settings)
 
 
 class World:
     """A hub with simulated gateways, a web server with the pages, and a browser."""
 
     def __init__(self, folder, programs, binaries):
+        self.folder, self.programs, self.binaries = folder, programs, binaries
         self.gateways = surface.Gateways(programs, binaries["tandem-gateways"], folder)
         self.hub = Hub(programs, binaries["tandem"], folder, os.path.join(LOADTEST, "one-surface", "channels"), self.gateways)
         self.hub.start()
         self.started = time.monotonic()
         self.site = serve(os.path.join(HERE, "page.html"), wire.KEY, wire.SECRET)
         self.browser = Browser(folder)
-        self.caller, self.failures, self.number = wire.Caller(self.hub.port, timeout=30), [], 0
+        self.caller, self.failures, self.number, self.console = wire.Caller(self.hub.port, timeout=30), [], 0, None
 
     def end(self):
         self.browser.end()
@@ -46,6 +55,15 @@ class World:
         print(f"  {'ok  ' if holds else 'FAIL'}  {text}", flush=True)
         if not holds:
             self.failures.append(text)
+
+    def stage(self):
+        """The people of the console's tests, who come when they are needed first."""
+        self.console = self.console or stage.People(self)
+        return self.console
+
+    def control(self, method, path, body=None):
+        """Tells the simulated gateways what to do."""
+        urllib.request.urlopen(urllib.request.Request(self.gateways.control + path, body, method=method), timeout=30).close()
 
     def people(self, session, *names):
         """Who has joined the session, each with a device and a participant token."""
@@ -91,7 +109,9 @@ def main():
         world = World(folder, programs, binaries)
         try:
             print(world.browser.version(), flush=True)
-            companion.try_all(world)
+            for part in PARTS:
+                if not sys.argv[1:] or part.__name__ in sys.argv[1:]:
+                    part.try_all(world)
         finally:
             world.end()
         print(f"{len(world.failures)} failed" + "".join(f"\n  FAILED {text}" for text in world.failures))

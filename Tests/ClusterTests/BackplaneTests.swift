@@ -1,3 +1,4 @@
+import Glibc
 import HubCore
 import HubScaleOut
 import HubTesting
@@ -69,6 +70,36 @@ struct BackplaneTests {
                 await nodes[0].channels([places[1], MemberPlace(app: "1", channel: "nobody")])
                     == [ChannelCounts(channel: "room-1", subscribers: 2, users: 0)])
             #expect(await nodes[0].users(presence).map(Set.init) == ["ann", "bob"])
+            #expect(await nodes[0].members(presence) == ["ann": [nodes[0].node], "bob": [nodes[1].node]])
+        }
+    }
+
+    @Test("of a lost memory is told before the answers to what is asked again")
+    func lostMemory() async throws {
+        let redis = try TestRedis()
+        let told = Mutex<[String]>([])
+        let node = RedisBackplane(
+            try redis.address(),
+            take: { _, news, _ in
+                guard news.contains(.newEpoch) else { return }
+                // Long enough for an answer that does not wait.
+                usleep(300_000)
+                told.withLock { $0.append("lost memory") }
+            },
+            answer: { answers in
+                let count = answers.count { if case .admitted = $0 { true } else { false } }
+                if count > 0 { told.withLock { $0.append("admitted") } }
+            }, onDeath: {})
+        try await node.start()
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask { await node.run() }
+            node.join(MemberPlace(app: "1", channel: "presence-a"), user: "ann", info: nil, membersMax: 10, ticket: 1)
+            node.flush()
+            #expect(await eventually { told.withLock { $0 == ["admitted"] } })
+            redis.end()
+            try redis.start()
+            #expect(await eventually { told.withLock { $0.contains("lost memory") && $0.last == "admitted" } })
+            await node.close()
         }
     }
 }

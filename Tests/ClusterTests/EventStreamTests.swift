@@ -21,7 +21,7 @@ private final class Node: Sendable {
     /// Texts of the messages read, by their origin.
     func texts(of origin: UInt64) -> [String] {
         news.withLock { $0 }.compactMap { news in
-            if case .message(origin, let bytes) = news { String(decoding: bytes, as: UTF8.self) } else { nil }
+            if case .message(origin, _, let bytes) = news { String(decoding: bytes, as: UTF8.self) } else { nil }
         }
     }
 

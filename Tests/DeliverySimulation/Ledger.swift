@@ -164,7 +164,8 @@ extension Simulation {
             report.excused["the app is uninstalled", default: 0] += 1
         } else if people[person].changedAt >= event.postedAt {
             report.excused["left the session or the role meanwhile", default: 0] += 1
-        } else if event.life != life, clockSteps.contains(where: { $0 >= event.committedAt && $0 <= event.expiresAt }) {
+        } else if event.life != life, clockSteps.contains(where: { $0 >= event.postedAt && $0 <= event.expiresAt }) {
+            // Its times in the store are those of the clock at its decision.
             report.excused["the clock was set, and the hub crashed", default: 0] += 1
         } else if slowCommits.contains(where: { $0.from < event.expiresAt && $0.until > lastCall + 1000 }) {
             report.excused["expired while the store was slow", default: 0] += 1

@@ -36,7 +36,7 @@ import Testing
             (try fixture.grantForm(["iat": .int(Int64.min), "exp": .int(Int64.max)]), "invalid_grant"),
             (try fixture.grantForm(alg: "HS256"), "invalid_grant"),
             (try fixture.grantForm(kid: "other"), "invalid_grant"),
-            (try fixture.grantForm().dropLast(2) + Array("AA".utf8), "invalid_grant"),
+            (Self.tampered(try fixture.grantForm()), "invalid_grant"),
             (Array("grant_type=authorization_code&assertion=x".utf8), "unsupported_grant_type"),
             (Array("grant_type=urn%3Aietf%3Aparams%3Aoauth%3Agrant-type%3Ajwt-bearer".utf8), "invalid_request"),
         ]
@@ -48,6 +48,11 @@ import Testing
         let json = try client.send("POST", "/token", [("content-type", "application/json")], body: fixture.grantForm())
         #expect(try json.json["error"] == "invalid_request")
         #expect(fixture.gateways.requests(provider: .oauth).allSatisfy { $0.status == 400 })
+    }
+
+    /// The form with another last byte in its signature, which is 00 once in 256 times.
+    private static func tampered(_ form: [UInt8]) -> [UInt8] {
+        form.dropLast(2) + Array((form.suffix(2) == Array("AA".utf8) ? "AQ" : "AA").utf8)
     }
 
     @Test("its faults are its own: a fault for every token leaves it alone")

@@ -21,8 +21,13 @@ final class RouterStage {
     private let sink = SilentSink()
     let life = ScriptedLife()
 
-    init(origins: [String] = []) throws {
+    let people: Hub
+    /// Nil: there is none.
+    let console: ConsoleAPI?
+
+    init(origins: [String] = [], console: ConsoleAccess? = nil) throws {
         let hub = try Hub(clock: clock)
+        people = hub
         let directory = AppDirectory(
             hub.apps.apps.map { app in
                 var app = app
@@ -32,12 +37,13 @@ final class RouterStage {
         engine = ChannelEngine(
             loop: 0, loopCount: 1, directory: directory, process: ProcessTag(random: 7), sink: sink, time: clock, traits: { _ in nil },
             post: { _, _ in })
-        let survey = ChannelSurvey(loopCount: 1) { _, message in
-            if case .query(let question) = message { question(Self.home()) }
+        let survey = ChannelSurvey(loopCount: 1) { [clock] _, message in
+            if case .query(let question) = message { question(Self.occupied(clock)) }
         }
         let delivery = delivery
         events = hub.events
         schedule = StoringSchedule(store: hub.events.store)
+        self.console = console.map { [clock] in ConsoleAPI($0, time: clock) }
         let operators = OperatorAPI(credential: nil, apps: NoApps(), cluster: NoCluster(), time: clock)
         router = Router(
             engine: engine, delivery: delivery, schedule: schedule,
@@ -45,20 +51,24 @@ final class RouterStage {
             backend: hub.backend, participants: hub.open, operators: operators,
             metrics: MetricsResource(access: .everybody) { $0("figures") }, time: clock, bodyBytesMax: Router.bodyBytesMin,
             corsOrigins: origins,
-            readiness: Readiness(refusal: { [life] in life.refusal }, isClosing: { [life] in life.isClosing }))
+            readiness: Readiness(refusal: { [life] in life.refusal }, isClosing: { [life] in life.isClosing }),
+            console: self.console)
     }
 
-    private static func home() -> HomeRegistry {
-        let app = App(index: 0, id: "1", secrets: [:])
-        let home = HomeRegistry(loopCount: 1, apps: [app], facts: FactLog(kinds: [app.factKinds]))
+    /// A loop whose channels have subscribers.
+    static func occupied(_ clock: ManualClock) -> ChannelEngine {
+        let engine = ChannelEngine(
+            loop: 0, loopCount: 1, directory: AppDirectory([App(index: 0, id: "1", secrets: [:])]), process: ProcessTag(random: 7),
+            sink: SilentSink(), time: clock, traits: { _ in nil }, post: { _, _ in })
+        let home = engine.home
         if let room = ChannelName("room") { home.setOccupancy(app: 0, channel: room, loop: 0, subscribers: 2) }
-        guard let presence = ChannelName("presence-room") else { return home }
+        guard let presence = ChannelName("presence-room") else { return engine }
         for (slot, user) in ["b", "a", "a"].enumerated() {
             let member = PresenceMember(userID: user, userInfo: nil)
             let connection = ConnectionID(loop: 0, slot: slot, generation: 1)
             _ = home.join(.init(app: 0, channel: presence, connection: connection, serial: 1), member, membersMax: 10)
         }
-        return home
+        return engine
     }
 
     /// Events that went to the loops without the delivery task.
@@ -67,7 +77,7 @@ final class RouterStage {
     /// Sends a request, signed as an SDK signs it, and returns what becomes of it.
     func start(
         _ method: String, _ path: String, _ body: String = "", query: [(name: String, value: String)] = [], headers: [String: String] = [:],
-        app: String = "1", sign: Bool = true
+        app: String = "1", sign: Bool = true, from address: String = ""
     ) -> PendingAnswer {
         let key = ["1": "alpha-key", "2": "other-key", "3": "gamma-key"][app] ?? "no-key"
         let path = path.hasPrefix("//") ? String(path.dropFirst()) : "/apps/\(app)\(path)"
@@ -78,7 +88,7 @@ final class RouterStage {
                 method: method, path: path, query: query, body: body, key: key,
                 secret: key.replacing("-key", with: "-secret"), nowSeconds: clock.wallSeconds) : query
         let pending = PendingAnswer()
-        let request = HTTPRequest(method: method, path: path, query: signed, headers: headers, body: body)
+        let request = HTTPRequest(method: method, path: path, query: signed, headers: headers, body: body, remoteAddress: address)
         if let response = router.respond(to: request, later: { pending.answer($0) }) { pending.answer(response) }
         return pending
     }
@@ -90,9 +100,9 @@ final class RouterStage {
 
     func send(
         _ method: String, _ path: String, _ body: String = "", query: [(name: String, value: String)] = [], headers: [String: String] = [:],
-        app: String = "1", sign: Bool = true
+        app: String = "1", sign: Bool = true, from address: String = ""
     ) async throws -> HTTPResponse {
-        let pending = start(method, path, body, query: query, headers: headers, app: app, sign: sign)
+        let pending = start(method, path, body, query: query, headers: headers, app: app, sign: sign, from: address)
         #expect(await eventually { pending.response != nil }, "no answer to \(method) \(path)")
         return try #require(pending.response)
     }
@@ -162,7 +172,7 @@ final class ScriptedDelivery: EventPort {
     func submit(_ command: PublishCommand) -> Bool {
         let (isTaken, answersNow) = state.withLock { state in
             if state.isFull { return (false, false) }
-            if command.purpose == .trial {
+            if !command.purpose.isReal {
                 state.trials.append(command)
                 return (true, true)
             }
@@ -185,15 +195,28 @@ final class ScriptedDelivery: EventPort {
 
     private func settle(_ command: PublishCommand) {
         let outcomes = command.requests.map { request in
-            PublishOutcome(events: request.channels.filter(isDefined).map { ($0, "event-\(taken)-\($0.text)") })
+            var outcome = PublishOutcome(events: request.channels.filter(isDefined).map { ($0, "event-\(taken)-\($0.text)") })
+            if command.purpose == .forecast { outcome.forecasts = request.channels.map(forecast) }
+            return outcome
         }
         let refusal = state.withLock { state in
-            if state.refusal == nil, command.purpose != .trial, let answer = command.answer?(outcomes) {
+            if state.refusal == nil, command.purpose.isReal, let answer = command.answers?(outcomes).first {
                 state.kept["\(answer.app) \(answer.key)"] = answer
             }
             return state.refusal
         }
         command.respond(refusal.map { .failure($0) } ?? .success(outcomes))
+    }
+
+    /// Three recipients, the first of them listed.
+    private func forecast(_ channel: ChannelName) -> EventForecast {
+        guard isDefined(channel) else { return EventForecast(channel: channel.text, definition: nil) }
+        var forecast = EventForecast(channel: channel.text, definition: "defined", policy: .critical, lifetimeMilliseconds: 600_000)
+        forecast.choices = [.awaited: 1, .pushed: 2]
+        forecast.recipients = [
+            .init(user: "u", note: RecipientNote(state: .live, choice: .awaited), waitMilliseconds: 8_000, devices: ["phone"])
+        ]
+        return forecast
     }
 
     /// As the store would after a publish that another one kept.

@@ -50,6 +50,9 @@ final class RecordingDelivery: AttendancePort {
     func presence(app: String, session: Session, users: [String]) async -> [String: ParticipantPresence] {
         present.withLock { $0.filter { users.contains($0.key) } }
     }
+    func presence(app: String, channel: String, users: [String]) async -> [String: ParticipantPresence] {
+        present.withLock { $0.filter { users.contains($0.key) } }
+    }
     func received(_ receipt: AppReceipt) async { recorded.withLock { $0.append(.received(receipt)) } }
     func removed(_ session: Session, user: String) async { recorded.withLock { $0.append(.removed(session: session.id, user: user)) } }
     func sessionEnded(_ session: Session, users: [String]) async {
@@ -76,9 +79,16 @@ struct Hub {
     let pushes: RecordingQueue
     let apps: AppDirectory
     let backend: BackendAPI
+    let live: LiveStream
     let open: ParticipantAPI
     /// For how long joins had to wait for their turns; nobody really waits.
     let pauses = Pauses()
+
+    /// Members of a channel without a definition.
+    static let roommates = [
+        ChannelMember(user: "zoe", places: [.init(node: "n2", loop: nil), .init(node: "n3", loop: nil)]),
+        ChannelMember(user: "ann", places: [.init(node: nil, loop: 1)]),
+    ]
 
     static let secrets = ["alpha-key": "alpha-secret", "beta-key": "beta-secret"]
     static let quizFile = """
@@ -121,11 +131,23 @@ struct Hub {
         ])
         let (store, queue) = (events.store, RecordingQueue())
         pushes = queue
+        live = LiveStream(time: clock)
         backend = BackendAPI(
             directory: self.directory, store: store, delivery: delivery, pushes: queue,
             answers: AnswerBook(time: clock) { try await store.answer(app: $0, key: $1, since: $2) }, time: clock,
             definitions: { definitions },
-            defaultEnvironment: environment)
+            defaultEnvironment: environment,
+            occupied: OccupiedChannels { _, channel in
+                switch channel.text {
+                case "presence-room": Hub.roommates
+                case "presence-quiz-s1": [ChannelMember(user: "u", places: [.init(node: nil, loop: 1)])]
+                case "presence-lost": nil
+                default: []
+                }
+            } names: { app, text, limit in
+                let names = ["presence-quiz-s1", "presence-quiz-s2", "room"].filter { app.id == "1" && $0.hasPrefix(text) }
+                return Array(names.prefix(limit))
+            }, live: live)
         open = ParticipantAPI(
             directory: self.directory, store: events.store, apps: apps, delivery: delivery, time: clock, definitions: { definitions },
             defaultEnvironment: environment, limits: Hub.limits(wrongCodes, joinsPerMinute), pause: pauses.note)

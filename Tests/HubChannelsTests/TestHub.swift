@@ -226,10 +226,12 @@ final class TestHub {
     var watched: Set<String>
     /// Traits of channels with a definition.
     var traits: (String) -> ChannelTraits = { _ in ChannelTraits() }
+    /// Takes what engines report before they answer, in a hub that `isReporting`.
+    var reporting: (([LoopReport]) -> Void)?
 
     init(
         loops: Int = 1, seed: UInt64 = 1, watched: Set<String> = [], limits: ConnectionLimits = ConnectionLimits(),
-        writesPerPieceMax: Int = FanOut.writesPerPieceMax,
+        writesPerPieceMax: Int = FanOut.writesPerPieceMax, isReporting: Bool = false,
         configure: (inout App) -> Void = { _ in }
     ) {
         random = SeededRandom(state: seed)
@@ -249,6 +251,7 @@ final class TestHub {
                     time: clock,
                     writesPerPieceMax: writesPerPieceMax,
                     traits: { [unowned self] in self.watched.contains($0.text) ? self.traits($0.text) : nil },
+                    reporting: isReporting ? { [unowned self] in self.reporting?($0) } : nil,
                     post: { [unowned self] to, message in
                         precondition(to != loop, "a message to oneself")
                         queues[[loop, to], default: []].append(message)

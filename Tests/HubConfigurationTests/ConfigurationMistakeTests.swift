@@ -27,7 +27,7 @@ struct ConfigurationMistakeTests {
         (
             "lissten: {}",
             [
-                "unknown key \"lissten\" in the file; did you mean \"listen\"? known keys: listen, apps, limits, store, backplane, channels, data, log_level, cors, push, metrics, operator"
+                "unknown key \"lissten\" in the file; did you mean \"listen\"? known keys: listen, apps, limits, store, backplane, channels, data, log_level, cors, push, metrics, operator, console"
             ]
         ),
         (

@@ -95,6 +95,26 @@ struct ConfigurationTests {
         #expect(ConfigurationText.mistakes("metrics: { token: fedcba }").allSatisfy { !$0.contains("fedcba") })
     }
 
+    @Test("the console has the passwords of the file and the environment, and none is ever shown")
+    func console() throws {
+        let hash = "scrypt.15.8.3.AAECAwQFBgcICQoLDA0ODw.\(String(repeating: "A", count: 43))"
+        let none = try ConfigurationText.parse()
+        #expect(!none.console.hasPassword && none.opensConsoleByLink)
+        let file = "console: { operator_password_hash: \(hash), viewer_password_hash: \(hash) }"
+        let written = try ConfigurationText.parse(file, ["TANDEM_CONSOLE_PASSWORD": "geheim-geheim"])
+        #expect(written.console.operatorPasswordHash == hash && written.console.viewerPasswordHash == hash)
+        #expect(written.console.operatorPassword == "geheim-geheim" && written.console.hasPassword && !written.opensConsoleByLink)
+        #expect(written.fileWithSecrets == "tandem.yaml")
+        for text in ["\(written)", String(reflecting: written)] { #expect(!text.contains("geheim") && !text.contains(hash)) }
+        for text in ["listen: { host: 0.0.0.0 }", ""] {
+            #expect(try !ConfigurationText.parse("apps: [{ id: 1, key: k, secret: a-secret-of-sixteen }]\n" + text).opensConsoleByLink)
+        }
+        #expect(
+            ConfigurationText.mistakes("console: { operator_password_hash: geheim }")
+                == ["tandem.yaml:1: console.operator_password_hash: expected a hash that tandem console password has printed"]
+        )
+    }
+
     @Test("a flag beats the environment, the environment beats the file")
     func precedence() throws {
         let file = "listen: { host: 127.0.0.3, port: 3, loops: 3 }\ndata: f\nchannels: f\nlog_level: error\n"

@@ -15,6 +15,8 @@ struct SecretFilesTests {
             ("f.json", 0o644),
         ] {
             _ = FileManager.default.createFile(atPath: path(name), contents: nil, attributes: [.posixPermissions: mode])
+            // Where root runs the tests: a file of root's is another matter.
+            if geteuid() == 0 { chown(path(name), 65_534, 65_534) }
         }
         let text = """
             listen: { tls: { cert: \(path("cert.pem")), key: \(path("key.pem")) } }
@@ -35,5 +37,17 @@ struct SecretFilesTests {
             ])
         // A file without secrets may be readable by everybody.
         #expect(SecretFiles.warnings(try ConfigurationParser.parse(file: (file, "log_level: info"))) == [])
+    }
+
+    @Test("a group may read a file of root's, and nobody else", .enabled(if: geteuid() == 0))
+    func filesOfRoot() throws {
+        let path = FileManager.default.temporaryDirectory.appendingPathComponent("tandem-\(UUID().uuidString).yaml").path
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        let configuration = try ConfigurationParser.parse(file: (path, "operator: { key: k, secret: a-secret-of-sixteen }"))
+        for (mode, count) in [(0o640, 0), (0o600, 0), (0o644, 1), (0o604, 1)] {
+            try Data().write(to: URL(fileURLWithPath: path))
+            chmod(path, mode_t(mode))
+            #expect(SecretFiles.warnings(configuration).count == count, "\(String(mode, radix: 8))")
+        }
     }
 }

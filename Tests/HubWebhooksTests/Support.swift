@@ -13,8 +13,10 @@ let millisecondNanoseconds: UInt64 = 1_000_000
 
 extension ChannelFact {
     /// - Throws: when the name is none.
-    static func fact(_ channel: String, _ event: Event, app: Int = 0) throws -> ChannelFact {
-        ChannelFact(app: app, channel: try #require(ChannelName(allowingServerToUser: channel)), event: event)
+    static func fact(_ channel: String, _ event: Event, app: Int = 0, at position: UInt64? = nil) throws -> ChannelFact {
+        ChannelFact(
+            app: app, channel: try #require(ChannelName(allowingServerToUser: channel)), event: event,
+            position: position.map { StreamID(milliseconds: $0) })
     }
 
     static func clientEvent(_ channel: String, data: String = "{}", user: String? = nil, app: Int = 0) throws -> ChannelFact {
@@ -70,6 +72,7 @@ final class MemoryWebhookStore: WebhookStore {
     struct Broken: Error {}
     private struct State {
         var rows: [StoredWebhook] = []
+        var marks: [String: WebhookMark] = [:]
         var lastRow: Int64 = 0
         var writes = 0
         var failuresLeft = 0
@@ -90,13 +93,14 @@ final class MemoryWebhookStore: WebhookStore {
     var batches: [WebhookBatch] { state.withLock { $0.rows.map(\.batch) } }
     var writes: Int { state.withLock { $0.writes } }
 
-    func updateWebhooks(adding batches: [WebhookBatch], removing rows: [Int64]) async throws -> [Int64] {
+    func updateWebhooks(adding batches: [WebhookBatch], removing rows: [Int64], marks: [WebhookMark]) async throws -> [Int64] {
         try state.withLock { state in
             if state.failuresLeft > 0 {
                 state.failuresLeft -= 1
                 throw Broken()
             }
             state.writes += 1
+            for mark in marks { state.marks[mark.app] = mark }
             state.rows.removeAll { rows.contains($0.row) }
             return batches.map { batch in
                 state.lastRow += 1
@@ -105,6 +109,8 @@ final class MemoryWebhookStore: WebhookStore {
             }
         }
     }
+
+    func webhookMark(app: String) async throws -> WebhookMark? { state.withLock { $0.marks[app] } }
 
     func webhooks(after row: Int64, limit: Int) async throws -> [StoredWebhook] {
         state.withLock { Array($0.rows.filter { $0.row > row }.prefix(limit)) }

@@ -31,9 +31,10 @@ package final class TestStore {
         store = try SQLiteStore(path: folder.appendingPathComponent("t.db").path, synchronous: .normal, time: clock)
     }
 
-    package func outbox(_ gateway: any PushGateway, definitions: DefinitionSet = .empty) -> Outbox {
+    package func outbox(_ gateway: any PushGateway, definitions: DefinitionSet = .empty, live: LiveStream? = nil) -> Outbox {
         Outbox(
-            gateway: gateway, directory: store, store: store, definitions: definitions, time: clock, logger: Logger(label: "test"))
+            gateway: gateway, directory: store, store: store, definitions: definitions, time: clock, live: live,
+            logger: Logger(label: "test"))
     }
 
     package func device(

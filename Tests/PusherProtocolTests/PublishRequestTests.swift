@@ -267,6 +267,21 @@ struct PublishRequestTests {
         }
     }
 
+    @Test("dry_run is true or false, of a single event alone")
+    func dryRuns() throws {
+        func isDryRun(_ value: String) throws(PublishError) -> Bool {
+            try event(#"{"name":"n","channel":"c","data":"d","dry_run":\#(value)}"#).isDryRun
+        }
+        #expect(try isDryRun("true") && !isDryRun("false") && !isDryRun("null"))
+        #expect(try !event(#"{"name":"n","channel":"c","data":"d"}"#).isDryRun)
+        for value in ["1", #""true""#, "[]", "{}"] {
+            #expect { try isDryRun(value) } throws: { "\($0)" == "dry_run must be true or false" }
+        }
+        func item(_ value: String) -> String { #"{"batch":[{"name":"n","channel":"c","data":"d","dry_run":\#(value)}]}"# }
+        #expect(try batch(item("false")).count == 1)
+        #expect { try batch(item("true")) } throws: { "\($0)".hasPrefix("batch[0].dry_run is for one event") }
+    }
+
     @Test("truncated, damaged and random bodies never crash, and accepted data is always one JSON string")
     func random() throws {
         let seed = UInt64.random(in: 0...UInt64.max)

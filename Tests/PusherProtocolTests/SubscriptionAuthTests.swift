@@ -1,3 +1,4 @@
+import HubCrypto
 import PusherProtocol
 import Testing
 
@@ -50,7 +51,8 @@ struct SubscriptionAuthTests {
     ) throws(ProtocolError) -> String {
         guard let channel = ChannelName(vector.channel) else { throw ProtocolError(message: "channel") }
         return try SubscriptionAuth.verify(
-            auth: auth, socketID: socketID, channel: channel, channelData: data ?? vector.channelData, secret: secret)
+            auth: auth, socketID: socketID, channel: channel, channelData: data ?? vector.channelData,
+            key: { secret($0).map { HMACKey($0) } })
     }
 
     @Test("the vectors are signed and verified", arguments: channelVectors)
@@ -132,7 +134,8 @@ struct SubscriptionAuthTests {
         let auth = "\(Vector.key):\(signature)"
         #expect(SubscriptionAuth.signUser(socketID: Vector.socketID, userData: userData, key: Vector.key, secret: Vector.secret) == auth)
         let verify = { (auth: String, socketID: SocketID, userData: String) throws(ProtocolError) in
-            try SubscriptionAuth.verifyUser(auth: auth, socketID: socketID, userData: userData, secret: Vector.secret(of:))
+            try SubscriptionAuth.verifyUser(
+                auth: auth, socketID: socketID, userData: userData, key: { Vector.secret(of: $0).map { HMACKey($0) } })
         }
         #expect(try verify(auth, Vector.socketID, userData) == Vector.key)
         for bit in 0..<signature.utf8.count * 8 {

@@ -1,25 +1,27 @@
 import DeliverySimulation
 import Foundation
 
-// Usage: tandem-simulate [--seed N] [--pairs N] [--nodes N] [--break RULE]
+// Usage: tandem-simulate [--seed N] [--pairs N] [--nodes N] [--faults MILLISECONDS] [--break RULE]
 var values: [String: String] = [:]
 var arguments = Array(CommandLine.arguments.dropFirst())
-while arguments.count >= 2, ["--seed", "--pairs", "--nodes", "--break"].contains(arguments[0]) {
+while arguments.count >= 2, ["--seed", "--pairs", "--nodes", "--faults", "--break"].contains(arguments[0]) {
     values[arguments[0]] = arguments[1]
     arguments.removeFirst(2)
 }
 let seed = values["--seed"].map { UInt64($0) } ?? UInt64.random(in: 0...UInt64.max)
 let pairs = values["--pairs"].map { Int($0) } ?? 1_000_000
 let nodes = values["--nodes"].map { Int($0) } ?? 1
+let faults = values["--faults"].map { Int64($0) } ?? NodeSettings(seed: 0, pairs: 0).faultInterval
 let rule = values["--break"]
 let isKnownRule = rule.map { nodes == 1 ? BrokenRule(rawValue: $0) != nil : NodeRule(rawValue: $0) != nil } ?? true
-guard arguments.isEmpty, let seed, let pairs, let nodes, (1...5).contains(nodes), isKnownRule else {
+guard arguments.isEmpty, let seed, let pairs, let nodes, (1...5).contains(nodes), let faults, faults >= 0, isKnownRule else {
     let rules = (nodes == 1 ? BrokenRule.allCases.map(\.rawValue) : NodeRule.allCases.map(\.rawValue)).joined(separator: ", ")
     FileHandle.standardError.write(
         Data(
             """
-            usage: tandem-simulate [--seed N] [--pairs N] [--nodes N] [--break RULE]
+            usage: tandem-simulate [--seed N] [--pairs N] [--nodes N] [--faults MILLISECONDS] [--break RULE]
             --nodes takes 1 to 5; several nodes have one stream, leases, faults of nodes and engines, and the policy notify alone
+            --faults is the time between two faults of several nodes, on average; 0: none
             rules: \(rules)
 
             """.utf8))
@@ -35,11 +37,12 @@ if nodes == 1 {
 } else {
     var settings = NodeSettings(seed: seed, pairs: pairs)
     settings.nodes = nodes
+    settings.faultInterval = faults
     settings.broken = rule.flatMap(NodeRule.init(rawValue:))
     report = NodeSimulation(settings).run()
 }
 let seconds = (ContinuousClock.now - began) / .seconds(1)
 print(report.description)
 print("run time        \(String(format: "%.1f", seconds)) s")
-print("again with      make simulate SEED=\(seed) PAIRS=\(pairs)\(nodes == 1 ? "" : " NODES=\(nodes)")")
+print("again with      make simulate SEED=\(seed) PAIRS=\(pairs)\(nodes == 1 ? "" : " NODES=\(nodes) EVERY=\(faults)")")
 exit(report.isClean ? 0 : 1)

@@ -1,5 +1,6 @@
 """A headless Chromium, told what to do through the DevTools protocol over a pair of pipes."""
 
+import base64
 import json
 import os
 import select
@@ -57,9 +58,9 @@ class Browser:
     def version(self):
         return self.say("Browser.getVersion")["product"]
 
-    def open(self, url):
+    def open(self, url, **more):
         """A new tab in front of the others, and its session."""
-        target = self.say("Target.createTarget", url=url)["targetId"]
+        target = self.say("Target.createTarget", url=url, **more)["targetId"]
         return Tab(self, target, self.say("Target.attachToTarget", targetId=target, flatten=True)["sessionId"])
 
     def end(self):
@@ -88,6 +89,17 @@ class Tab:
 
     def freeze(self):
         self.browser.say("Page.setWebLifecycleState", self.session, state="frozen")
+
+    def resize(self, width, height, dark=False, scale=1):
+        """A window of another size, in CSS pixels, and the colours that the person prefers."""
+        self.browser.say(
+            "Emulation.setDeviceMetricsOverride", self.session, width=width, height=height, deviceScaleFactor=scale, mobile=False)
+        self.browser.say(
+            "Emulation.setEmulatedMedia", self.session, features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
+
+    def picture(self):
+        """What the window shows, as the bytes of a PNG."""
+        return base64.b64decode(self.browser.say("Page.captureScreenshot", self.session, format="png")["data"])
 
     def show(self):
         """Brings the tab in front of the others."""

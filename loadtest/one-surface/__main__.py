@@ -11,7 +11,7 @@ import decide
 from common.output import Report, say, setting
 from common.programs import raise_descriptor_limit
 from common.workspace import built, workspace
-from judge import DEADLINES, SILENCE, Judge, Person, percentile, read_logs
+from judge import DEADLINES, LEFT, SILENCE, SLIPPED, Judge, Person, percentile, read_logs
 from plan import Plan
 from programs import Gateways, Hub
 from run import Run
@@ -20,6 +20,8 @@ DECIDE_LIVE = 0.2
 DECIDE_MS_MAX = 150.0
 DUPLICATES_MAX = 0.001
 RESCUE_SLACK = 0.5
+# With a companion: told twice, of the pairs that no crash touches; seconds to the push of a critical event once the screen was left.
+COMPANION_TWICE_MAX, COMPANION_PUSH_MAX = 0.0005, 1.0
 FINDINGS_SHOWN = 12
 
 
@@ -36,6 +38,7 @@ def report(run, judge, facts, oddities, report):
     late = counts["told by the socket alone, later than a push would have been"]
     report.line("told by the socket alone, later than a push would have been", f"{late:,}", "0", late == 0)
     report.line("lost", f"{counts['lost']:,}", "0", counts["lost"] == 0)
+    side_by_side(judge, report)
     told_twice(judge, report)
     report.line("notified first, then read by the returning app (same event id)", f"{sum(judge.later.values()):,}")
     for why, count in judge.later.most_common():
@@ -74,6 +77,25 @@ def report(run, judge, facts, oddities, report):
         say(f"\nFindings ({len(judge.findings)}; at most {FINDINGS_SHOWN} are shown; loadtest/README.md says how to read them)")
         for finding in judge.findings[:FINDINGS_SHOWN]:
             say(f"  - {finding}")
+
+
+def side_by_side(judge, report):
+    """Apps that do what the companions do beside those that do not."""
+    say("\nSide by side, of critical and notify: with a companion | without")
+
+    def line(what, values, form, most=None):
+        texts = [form.format(value) if value is not None else "none" for value in values]
+        met = None if most is None else values[0] is not None and values[0] <= most
+        report.line(what, " | ".join(texts), f"<= {form.format(most)}" if most else "", met)
+
+    line("pairs", [sum(number for (tells, _), number in judge.own_pairs.items() if tells == own) for own in (True, False)], "{:,}")
+    line("told twice, where no crash was near", [judge.calm(own) for own in (True, False)], "{:.3%}", COMPANION_TWICE_MAX)
+    line("told twice, three crashes included", [judge.told_twice(own)[1] for own in (True, False)], "{:.3%}")
+    for policy in ("critical", "notify"):
+        for part, name in ((0.5, "p50"), (0.99, "p99")):
+            values = [percentile(judge.rescues[row, policy], part) for row in (LEFT, SLIPPED)]
+            line(f"s to the push, off the screen already: {policy}, {name}", values, "{:.2f}",
+                 COMPANION_PUSH_MAX if (policy, name) == ("critical", "p99") else None)
 
 
 def told_twice(judge, report):

@@ -52,6 +52,8 @@ UNSTORED = "crash: the receipt was not stored yet, or not given in time"
 PROVISIONAL_END = "provisional: silent app went away after reading"
 # What an app that tells no state cannot be spared, whoever the server is.
 SILENCE = (FORGOTTEN, PROVISIONAL_END)
+# Rows of rescues: apps that left the screen before the event, and said so, or did not.
+LEFT, SLIPPED = "left the screen, and said so", "silent, left the screen"
 # Those of the silent apps that stay, on the screen, from the first event to the last.
 STAYING = ("silent", "browser")
 # Receipts are stored within 250 ms; PING and PONG, in the write of their event, take their time before.
@@ -124,6 +126,8 @@ class Judge:
         self.counts = Counter()
         self.own_pairs = Counter()         # (tells its state, stage): pairs of critical and notify, which can be told twice
         self.duplicates = Counter()        # (tells its state, stage, explanation)
+        self.calm_pairs = Counter()        # tells its state: of its pairs those that no crash could touch
+        self.calm_twice = Counter()        # tells its state: told twice, no crash anywhere near
         self.staying = 0                   # told twice: silent apps that stay, in the session with replay, outside of crash windows
         self.later = Counter()             # explanation of frames read behind the notification
         self.twice = []                    # (sent, told by the push, explanation) of each pair told twice
@@ -179,6 +183,8 @@ class Judge:
             return
         if policy in ("critical", "notify"):
             self.own_pairs[person.plan["declares"], person.plan["stage"]] += 1
+            if not self.in_crash_window(event["sent"], event["sent"] + DEADLINES[policy]):
+                self.calm_pairs[person.plan["declares"]] += 1
         if visible and not alerts:
             self.counts["told by the socket"] += 1
             if visible[0] > patience:
@@ -207,6 +213,10 @@ class Judge:
             if its_tells == tells and stage in (None, its_stage) and of in (None, why) and why not in without)
         pairs = sum(number for (its_tells, its_stage), number in self.own_pairs.items() if its_tells == tells and stage in (None, its_stage))
         return count, count / pairs if pairs else 0.0
+
+    def calm(self, tells):
+        """The share of pairs told twice without a crash anywhere near."""
+        return self.calm_twice[tells] / self.calm_pairs[tells] if self.calm_pairs[tells] else 0.0
 
     def explanations(self, tells):
         counts = Counter()
@@ -260,6 +270,7 @@ class Judge:
         why = self._why(event, person, visible[0], alert, crash, looking)
         self.duplicates[person.plan["declares"], person.plan["stage"], why] += 1
         self.twice.append((sent, alert, why))
+        self.calm_twice[person.plan["declares"]] += not crash
         if not crash and not person.plan["stage"] and person.plan["category"] in STAYING:
             self.staying += 1
             self._find(event, user, "told twice: a silent app that stayed, with replay, outside of crash windows", frames, alerts)
@@ -333,8 +344,11 @@ class Judge:
             if there[0] < stop[0] - 0.5 and stop[0] < sent - CROSSING:
                 row = "stopped, socket open" if sent - stop[0] < GIVEN_UP else "stopped, socket given up"
                 self.rescues[row, event["policy"]].append(waited)
+        elif person.plan["declares"] and (person.hidden.around(sent) or (sent,))[0] < sent - CROSSING:
+            if person.there.around(sent):
+                self.rescues[LEFT, event["policy"]].append(waited)
         elif person.plan["category"] == "slipping" and any(not is_visible for _, is_visible in frames):
-            self.rescues["silent, left the screen", event["policy"]].append(waited)
+            self.rescues[SLIPPED, event["policy"]].append(waited)
         elif not person.there.meets(sent - 16, alert):
             self.rescues["absent", event["policy"]].append(waited)
 

@@ -5,4 +5,7 @@
  * Call before the first connection; later calls have no effect. */
 void tandem_sqlite_without_memory_account(void);
 
+/* The version of the library in use, such as 3.40.1. */
+const char *tandem_sqlite_version(void);
+
 #endif

@@ -1,15 +1,17 @@
 import Glibc
 
 /// A listening, non-blocking TCP socket on one address; its owner closes it.
-struct Listener {
-    let descriptor: Int32
-    let port: UInt16
+package struct Listener: Sendable {
+    /// The socket.
+    package let descriptor: Int32
+    /// The port, chosen by the system if 0 was asked for.
+    package let port: UInt16
 
     /// - Parameters:
     ///   - host: an IPv4 or IPv6 address, or `localhost`.
     ///   - port: 0 lets the system choose one.
     ///   - purpose: for errors: the port's purpose and the option that changes it.
-    init(host: String, port: UInt16, purpose: String) throws(GatewayError) {
+    package init(host: String, port: UInt16, purpose: String) throws(GatewayError) {
         var hints = unsafe addrinfo()
         unsafe hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
         unsafe hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV
@@ -36,7 +38,8 @@ struct Listener {
         self.port = bound
     }
 
-    enum Acceptance {
+    /// The find of `accept`.
+    package enum Acceptance {
         /// A connected, non-blocking socket that the caller owns.
         case connected(Int32)
         case noneWaiting
@@ -44,7 +47,8 @@ struct Listener {
         case outOfDescriptors
     }
 
-    func accept() -> Acceptance {
+    /// Takes one waiting connection; never waits for one.
+    package func accept() -> Acceptance {
         let accepted = Glibc.accept(descriptor, nil, nil)
         guard accepted >= 0 else { return errno == EMFILE || errno == ENFILE ? .outOfDescriptors : .noneWaiting }
         guard fcntl(accepted, F_SETFL, O_NONBLOCK) == 0, fcntl(accepted, F_SETFD, FD_CLOEXEC) == 0 else {
@@ -57,7 +61,8 @@ struct Listener {
         return .connected(accepted)
     }
 
-    func close() {
+    /// Stops listening.
+    package func close() {
         Glibc.close(descriptor)
     }
 

@@ -39,6 +39,18 @@ package struct ChannelSurvey: Sendable {
         Task { then(await backplane.channels(app: app.id, prefix: prefix, countsUsers: countsUsers).map(Self.summaries)) }
     }
 
+    /// At most `limit` of the occupied channels whose names begin with `prefix`, sorted.
+    func names(_ app: App, prefix: String, limit: Int, then: @escaping @Sendable ([String]?) -> Void) {
+        guard let backplane else {
+            return ask {
+                $0.names(app: app.index, prefix: prefix, limit: limit)
+            } then: {
+                then($0.joined().map(\.text).first(limit))
+            }
+        }
+        Task { then(await backplane.channels(app: app.id, prefix: prefix, countsUsers: false)?.map(\.channel).first(limit)) }
+    }
+
     /// Those of the channels that are occupied.
     func summaries(
         _ app: App, of channels: Set<ChannelName>, then: @escaping @Sendable ([ChannelName: HomeRegistry.Summary]?) -> Void
@@ -68,6 +80,27 @@ package struct ChannelSurvey: Sendable {
         Task { then(await backplane.users(MemberPlace(app: app.id, channel: channel.text))) }
     }
 
+    /// The channel's members and where their connections are, in no order.
+    func members(_ app: App, of channel: ChannelName, then: @escaping @Sendable ([ChannelMember]?) -> Void) {
+        guard let backplane else {
+            return ask {
+                $0.members(app: app.index, channel: channel)
+            } then: { answers in
+                then(
+                    answers.joined().map { user, loops in
+                        ChannelMember(user: user, places: loops.map { ChannelMember.Place(node: nil, loop: $0) })
+                    })
+            }
+        }
+        Task {
+            let members = await backplane.members(MemberPlace(app: app.id, channel: channel.text))
+            then(
+                members?.map { user, nodes in
+                    ChannelMember(user: user, places: nodes.sorted().map { ChannelMember.Place(node: $0.hexDigits, loop: nil) })
+                })
+        }
+    }
+
     private static func summaries(_ counts: [ChannelCounts]) -> [(channel: ChannelName, summary: HomeRegistry.Summary)] {
         counts.compactMap { counts in
             ChannelName(counts.channel).map {
@@ -84,8 +117,8 @@ package struct ChannelSurvey: Sendable {
         for loop in 0..<loopCount {
             post(
                 loop,
-                .query { [loopCount] home in
-                    let answer = question(home)
+                .query { [loopCount] in
+                    let answer = question($0.home)
                     let all = answers.values.withLock { values in
                         values.append(answer)
                         assert(values.count <= loopCount, "\(values.count) loops answered, and \(loopCount) were asked")
@@ -99,4 +132,8 @@ package struct ChannelSurvey: Sendable {
     private final class Collected<Answer: Sendable>: Sendable {
         let values = Mutex<[Answer]>([])
     }
+}
+
+extension [String] {
+    fileprivate func first(_ count: Int) -> [String] { Array(sorted().prefix(count)) }
 }

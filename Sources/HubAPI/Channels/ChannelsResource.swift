@@ -35,16 +35,33 @@ struct ChannelsResource {
         if attributes.contains(.cache), !channel.kind.isCache {
             return .error(400, "Cannot retrieve the cache unless the channel is a cache channel")
         }
-        let cached = attributes.contains(.cache) ? engine.cachedEvent(app: app.index, channel: channel) : nil
-        survey.summaries(app, of: [channel]) { summaries in
-            guard let summaries else { return later(.interrupted) }
-            let summary = summaries[channel]
-            var members = Self.attributes(attributes, of: channel, summary, cached: cached)
-            members["occupied"] = .bool(summary != nil)
-            later(.json(.object(members)))
+        let answer: @Sendable (CachedEvent?) -> Void = { [survey] cached in
+            survey.summaries(app, of: [channel]) { summaries in
+                guard let summaries else { return later(.interrupted) }
+                let summary = summaries[channel]
+                var members = Self.attributes(attributes, of: channel, summary, cached: cached)
+                members["occupied"] = .bool(summary != nil)
+                later(.json(.object(members)))
+            }
+        }
+        guard attributes.contains(.cache) else {
+            answer(nil)
+            return nil
+        }
+        guard let nodes = engine.nodes else {
+            answer(engine.cachedEvent(app: app.index, channel: channel))
+            return nil
+        }
+        // Another node may have answered a publish that has not come here yet.
+        nodes.ask(loop: engine.loop, after: app) { engine in
+            guard let engine else { return later(.interrupted) }
+            answer(engine.cachedEvent(app: app.index, channel: channel))
         }
         return nil
     }
+
+    /// Data and remaining seconds of a cache channel's last event.
+    typealias CachedEvent = (data: String, secondsLeft: Int)
 
     func users(_ request: HTTPRequest, app: App, channel: ChannelName, later: @escaping @Sendable (HTTPResponse) -> Void) -> HTTPResponse? {
         guard channel.kind.isPresence else { return .error(400, "Users can only be retrieved for presence channels") }
@@ -77,7 +94,7 @@ struct ChannelsResource {
     /// - Parameter cached: event of a cache channel; nil: none.
     static func attributes(
         _ asked: ChannelAttributes, of channel: ChannelName, _ summary: HomeRegistry.Summary?,
-        cached: (data: String, secondsLeft: Int)? = nil
+        cached: CachedEvent? = nil
     ) -> [String: JSONValue] {
         var members: [String: JSONValue] = [:]
         if asked.contains(.userCount), channel.kind.isPresence { members["user_count"] = .int(Int64(summary?.userCount ?? 0)) }

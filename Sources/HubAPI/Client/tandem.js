@@ -9,7 +9,7 @@
 
 export function tandem(pusher, channel, { hub, token }) {
   const bearer = typeof token === "function" ? token : () => token;
-  const tab = crypto.randomUUID();
+  const tab = Math.random(); // A page without TLS has no `crypto.randomUUID`.
   // Other pages of the person in this browser, and whether they are on the screen.
   const others = new Map();
   const person = JSON.parse(atob(bearer().split(".")[1].replace(/-/g, "+").replace(/_/g, "/"))).sub;

@@ -41,6 +41,10 @@ struct ClusterResource: Sendable {
         guard request.method == "GET" || request.method == "HEAD" else {
             throw APIError.methodNotAllowed(request.method, allowed: ["GET", "HEAD"])
         }
+        return await answer()
+    }
+
+    func answer() async -> HTTPResponse {
         let (nodes, isComplete) = await cluster.nodes()
         let definitions = Set(nodes.compactMap { $0.facts["definitions"]?.stringValue })
         return .json([

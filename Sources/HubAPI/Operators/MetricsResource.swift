@@ -35,7 +35,11 @@ package final class MetricsResource: Sendable {
     /// Answers at once, or returns nil and calls `later` once.
     package func respond(to request: HTTPRequest, later: @escaping @Sendable (HTTPResponse) -> Void) -> HTTPResponse? {
         guard request.method == "GET" || request.method == "HEAD" else { return .methodNotAllowed(request, "GET, HEAD") }
-        if let refusal = refusal(of: request) { return refusal }
+        return refusal(of: request) ?? read(later: later)
+    }
+
+    /// Answers a reader who may have the numbers, or returns nil and calls `later` once.
+    func read(later: @escaping @Sendable (HTTPResponse) -> Void) -> HTTPResponse? {
         let place = waiting.withLock { waiting -> Int? in
             guard waiting.count < Self.waitingMax else { return nil }
             waiting.append(later)

@@ -9,7 +9,7 @@ package struct OperatorAPI: Sendable {
 
     private let credential: (key: String, secret: HMACKey)?
     private let apps: AppsResource
-    private let cluster: ClusterResource
+    let cluster: ClusterResource
     private let time: any TimeSource
 
     /// - Parameter credential: the operator's key and secret; nil: all requests are refused.

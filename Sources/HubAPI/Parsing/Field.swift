@@ -61,7 +61,8 @@ enum Field {
         return email
     }
 
-    private static func isPlain(_ text: String, charactersMax: Int) -> Bool {
+    /// Whether the text has 1 to so many characters, and no control character.
+    static func isPlain(_ text: String, charactersMax: Int) -> Bool {
         (1...charactersMax).contains(text.unicodeScalars.count)
             && text.unicodeScalars.allSatisfy { $0.properties.generalCategory != .control }
     }
@@ -75,7 +76,8 @@ enum Field {
         }
     }
 
-    private static func trimmed(_ text: String) -> String {
+    /// The text without white space around it.
+    static func trimmed(_ text: String) -> String {
         var rest = text[...]
         while rest.first?.isWhitespace == true { rest.removeFirst() }
         while rest.last?.isWhitespace == true { rest.removeLast() }

@@ -19,4 +19,11 @@ struct PageQuery {
     func limit(max: Int, otherwise fallback: Int) throws(APIError) -> Int {
         Int(try number("limit", in: 1...Int64(max), otherwise: Int64(fallback)))
     }
+
+    /// Whether the request has the parameter, which has one possible value.
+    func asks(for word: String, in name: StaticString) throws(APIError) -> Bool {
+        guard let text = request.parameter(name) else { return false }
+        guard text == word else { throw APIError(400, "\(name) has to be \(word), or left out") }
+        return true
+    }
 }

@@ -27,22 +27,22 @@ package struct PublishCommand: Sendable {
     package var mayBeKnown = false
     /// Arrival in nanoseconds of the monotonic clock; 0: latency is not measured.
     package var arrivedAt: UInt64
-    /// For a publish with an idempotency key: makes the answer, which is committed in the same transaction as the events.
-    package var answer: (@Sendable ([PublishOutcome]) -> AnswerRecord)?
+    /// For a publish with an idempotency key: makes the answers, which are committed in the same transaction as the events.
+    package var answers: (@Sendable ([PublishOutcome]) -> [AnswerRecord])?
     /// Called once, from any thread: the outcome per request, or the reason why nothing was published.
     package var respond: @Sendable (Result<[PublishOutcome], PublishRefusal>) -> Void
 
     /// At least one request.
     package init(
         app: App, requests: [PublishRequest], purpose: PublishPurpose = .publish, arrivedAt: UInt64 = 0,
-        answer: (@Sendable ([PublishOutcome]) -> AnswerRecord)? = nil,
+        answers: (@Sendable ([PublishOutcome]) -> [AnswerRecord])? = nil,
         respond: @escaping @Sendable (Result<[PublishOutcome], PublishRefusal>) -> Void
     ) {
         self.app = app
         self.requests = requests
         self.purpose = purpose
         self.arrivedAt = arrivedAt
-        self.answer = answer
+        self.answers = answers
         self.respond = respond
     }
 }
@@ -51,6 +51,8 @@ package struct PublishCommand: Sendable {
 package struct PublishOutcome: Sendable, Equatable {
     /// Ids of the events with a policy, by channel; empty if no event had one.
     package var events: [(channel: ChannelName, id: String)]
+    /// For a publish that only asks: what it would come to, by channel.
+    package var forecasts: [EventForecast] = []
 
     /// The events with a policy, by channel.
     package init(events: [(channel: ChannelName, id: String)]) {
@@ -58,6 +60,6 @@ package struct PublishOutcome: Sendable, Equatable {
     }
 
     package static func == (left: PublishOutcome, right: PublishOutcome) -> Bool {
-        left.events.elementsEqual(right.events) { $0.channel == $1.channel && $0.id == $1.id }
+        left.events.elementsEqual(right.events) { $0.channel == $1.channel && $0.id == $1.id } && left.forecasts == right.forecasts
     }
 }

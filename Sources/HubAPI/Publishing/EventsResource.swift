@@ -14,6 +14,8 @@ struct EventsResource {
     let delivery: any EventPort
     let survey: ChannelSurvey
     let answers: AnswerBook
+    /// Facts for whoever looks; nil: nobody can.
+    let live: LiveStream?
     let laterPublishes: LaterPublishes
 
     /// Form of the answer.
@@ -59,6 +61,9 @@ struct EventsResource {
             key = IdempotencyKey(text, app: app.id)
             guard key != nil else { return .error(400, IdempotencyKey.rule) }
         }
+        if let request = requests.first(where: { $0.isDryRun }) {
+            return DryRun(delivery: delivery).respond(to: request, app: app, later: later)
+        }
         if requests.contains(where: { $0.deliverAt != nil }) {
             do {
                 if let times = try laterPublishes.deliveryTimes(requests) {
@@ -77,18 +82,37 @@ struct EventsResource {
         if requests.contains(where: { $0.channels.contains(where: delivery.isDefined) }) {
             return submit(requests, app: app, form, later: later)
         }
-        let plain = requests.map { _ in PublishOutcome(events: []) }
+        if let live, live.isWatched { Self.note(requests, app: app, live) }
         if let nodes = engine.nodes {
             nodes.publish(requests.map { Self.event($0, app: app) }) { [survey] isOnItsWay in
                 guard isOnItsWay else { return later(.interrupted) }
-                Self.count(requests, app: app, survey: survey) { later(Self.response(requests, plain, counts: $0, form)) }
+                Self.answer(requests, app: app, survey: survey, form, later: later)
             }
             return nil
         }
         for request in requests { engine.publish(Self.publication(request, app: app, engine: engine)) }
-        if requests.allSatisfy({ $0.attributes.isEmpty }) { return Self.response(requests, plain, counts: [:], form) }
-        Self.count(requests, app: app, survey: survey) { counts in later(Self.response(requests, plain, counts: counts, form)) }
+        if requests.allSatisfy({ $0.attributes.isEmpty }) { return Self.plain(form) }
+        Self.answer(requests, app: app, survey: survey, form, later: later)
         return nil
+    }
+
+    /// Answers a publish without a policy, after the counts that it asks for.
+    private static func answer(
+        _ requests: [PublishRequest], app: App, survey: ChannelSurvey, _ form: Form, later: @escaping @Sendable (HTTPResponse) -> Void
+    ) {
+        let outcomes = requests.map { _ in PublishOutcome(events: []) }
+        count(requests, app: app, survey: survey) { counts in later(response(requests, outcomes, counts: counts, form)) }
+    }
+
+    /// Events without a policy go by the loops alone.
+    private static func note(_ requests: [PublishRequest], app: App, _ live: LiveStream) {
+        for request in requests {
+            for channel in request.channels {
+                live.noteWithoutWaiting(app: app.id, .event, channel: channel.text, user: nil) {
+                    .event(name: request.name, id: nil, policy: nil, recipients: nil, sequence: nil)
+                }
+            }
+        }
     }
 
     static func publication(_ request: PublishRequest, app: App, engine: ChannelEngine) -> Publication {
@@ -130,7 +154,7 @@ struct EventsResource {
         answers.once(key, digest: digest, later: later) { claim in
             Self.count(requests, app: app, survey: survey) { counts in
                 var command = PublishCommand(app: app, requests: requests, arrivedAt: arrivedAt) { outcomes in
-                    claim.record(Self.response(requests, outcomes, counts: counts, form))
+                    [claim.record(Self.response(requests, outcomes, counts: counts, form))]
                 } respond: { result in
                     switch result {
                     case .success(let outcomes): claim.finish(Self.response(requests, outcomes, counts: counts, form))
@@ -163,14 +187,23 @@ struct EventsResource {
         _ requests: [PublishRequest], _ outcomes: [PublishOutcome], counts: [ChannelName: HomeRegistry.Summary], _ form: Form
     ) -> HTTPResponse {
         assert(requests.count == outcomes.count, "\(requests.count) requests have \(outcomes.count) outcomes")
-        if form == .deprecated {
-            return HTTPResponse(status: 202, contentType: "text/plain; charset=utf-8", body: Array("202 ACCEPTED".utf8))
-        }
         // Closures: key paths would cost as much as the checks of the publish itself.
         let isPlain = requests.allSatisfy { $0.attributes.isEmpty } && outcomes.allSatisfy { $0.events.isEmpty }
-        if isPlain { return HTTPResponse(status: 200, body: Array("{}".utf8)) }
-        return form == .batch ? batch(requests, outcomes, counts: counts) : event(requests, outcomes, counts: counts)
+        switch form {
+        case _ where isPlain, .deprecated: return plain(form)
+        case .batch: return batch(requests, outcomes, counts: counts)
+        case .event: return event(requests, outcomes, counts: counts)
+        }
     }
+
+    /// The answer to a publish that asks for nothing.
+    private static func plain(_ form: Form) -> HTTPResponse {
+        form == .deprecated
+            ? HTTPResponse(status: 202, contentType: "text/plain; charset=utf-8", body: Array("202 ACCEPTED".utf8))
+            : HTTPResponse(status: 200, body: emptyObject)
+    }
+
+    private static let emptyObject = Array("{}".utf8)
 
     private static func batch(
         _ requests: [PublishRequest], _ outcomes: [PublishOutcome], counts: [ChannelName: HomeRegistry.Summary]

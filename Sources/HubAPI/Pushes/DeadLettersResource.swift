@@ -44,7 +44,7 @@ struct DeadLettersResource: Sendable {
                 throw Self.nothing(nid, device)
             }
             var members = Self.members(letter)
-            members["answers"] = .array(letter.attempts.map(TrailResource.attempt))
+            members["answers"] = .array(letter.attempts.map(RecipientRow.attempt))
             members["message"] = letter.delivery.message.map(Self.message) ?? .null
             return .json(.object(members))
         case "DELETE":

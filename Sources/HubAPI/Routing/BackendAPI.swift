@@ -14,14 +14,24 @@ package struct BackendAPI: Sendable {
     private let bulk: BulkDevicesResource
     private let notifications: NotificationsResource
     private let deadLetters: DeadLettersResource
+    private let search: SearchResource
+    private let person: PersonResource
+    private let recent: RecentEventsResource
+    private let live: LiveResource
+    private let links: LinksResource
+    private let members: MembersResource
 
     /// - Parameters:
     ///   - definitions: returns the definitions in force.
     ///   - defaultEnvironment: of APNs tokens without an environment.
+    ///   - occupied: finds occupied channels.
+    ///   - node: returns the name of this node; nil: there is one.
+    ///   - missing: returns the names of nodes of which a listener of `live` is told nothing at the moment.
     package init(
         directory: any PeopleStore, store: any DeliveryStore, delivery: any AttendancePort, pushes: any PushQueue, answers: AnswerBook,
         time: any TimeSource, definitions: @escaping @Sendable () -> DefinitionSet, defaultEnvironment: APNsEnvironment,
-        tokenAge: TokenAge = .standard
+        tokenAge: TokenAge = .standard, occupied: OccupiedChannels, live: LiveStream,
+        node: @escaping @Sendable () -> String? = { nil }, missing: @escaping @Sendable (_ listener: UInt64) -> [String] = { _ in [] }
     ) {
         let shelf = DeviceRegistry(directory: directory, time: time, defaultEnvironment: defaultEnvironment)
         sessions = SessionsResource(directory: directory, delivery: delivery, definitions: definitions)
@@ -34,6 +44,12 @@ package struct BackendAPI: Sendable {
         deadLetters = DeadLettersResource(store: store, pushes: pushes, time: time)
         history = HistoryResource(store: store)
         trail = TrailResource(store: store)
+        search = SearchResource(store: store, definitions: definitions, occupied: occupied)
+        person = PersonResource(store: store, directory: directory, delivery: delivery, definitions: definitions)
+        recent = RecentEventsResource(store: store, time: time)
+        self.live = LiveResource(live, node: node, missing: missing)
+        links = LinksResource(store: store, time: time)
+        members = MembersResource(delivery: delivery, definitions: definitions, occupied: occupied)
         scheduled = ScheduledResource(store: store, time: time)
     }
 
@@ -49,11 +65,18 @@ package struct BackendAPI: Sendable {
                 return try await participants.respond(to: request, app: app.id, session: path[1], user: path[3])
             case ("sessions", 5) where path[2] == "participants" && path[4] == "token":
                 return try await participants.issueToken(request, app: app, session: path[1], user: path[3])
+            case ("search", 1): return try await search.respond(to: request, app: app)
+            case ("live", 1): return try await live.respond(to: request, app: app.id)
+            case ("links", 1): return try await links.make(request, app: app)
+            case ("events", 1): return try await recent.respond(to: request, app: app.id)
+            case ("users", 2): return try await person.respond(to: request, app: app.id, user: path[1])
             case ("users", 3) where path[2] == "devices": return try await devices.respondToList(request, app: app.id, user: path[1])
             case ("users", 4) where path[2] == "devices":
                 return try await devices.respond(to: request, app: app.id, user: path[1], device: path[3])
+            case ("channels", 3) where path[2] == "members": return try await members.respond(to: request, app: app, channel: path[1])
             case ("channels", 3) where path[2] == "history": return try await history.channel(request, app: app.id, channel: path[1])
-            case ("events", 3) where path[2] == "deliveries": return try await trail.respond(to: request, app: app.id, event: path[1])
+            case ("events", 3) where path[2] == "deliveries": return try await trail.event(request, app: app.id, event: path[1])
+            case ("users", 3) where path[2] == "deliveries": return try await trail.user(request, app: app.id, user: path[1])
             case ("devices", 1): return try await bulk.respond(to: request, app: app.id)
             case ("notifications", 1): return try await notifications.respond(to: request, app: app)
             case ("dead-letters", 1): return try await deadLetters.respondToList(request, app: app.id)

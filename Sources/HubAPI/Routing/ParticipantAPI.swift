@@ -3,12 +3,14 @@ package import HubCore
 package import HubDefinitions
 package import HubDelivery
 
-/// Routes for apps: joining, which needs only a code, and those with a participant token. Any thread.
+/// Routes for apps: joining, which needs only a code, and those with a participant token; and the route of links to trails. Any thread.
 package struct ParticipantAPI: Sendable {
     private let joining: JoinResource
     private let waiting: WaitingDevices
     private let auth: PusherAuthResource
     private let me: MeResource
+    private let links: LinksResource
+    private let apps: AppDirectory
 
     /// Makes the join counters too. One value must serve all loops, because each loop would count for itself otherwise.
     /// - Parameters:
@@ -29,6 +31,8 @@ package struct ParticipantAPI: Sendable {
         waiting = WaitingDevices(
             apps: apps, shelf: shelf, gate: limits.pace().map { PaceGate("devices registered from this address", $0) }, time: time)
         auth = PusherAuthResource(bearers: bearers, directory: directory, delivery: delivery, time: time, definitions: definitions)
+        self.apps = apps
+        links = LinksResource(store: store, time: time)
         me = MeResource(
             bearers: bearers, delivery: delivery, shelf: shelf, history: HistoryResource(store: store),
             receipts: ReceiptsResource(store: store, directory: directory, delivery: delivery, definitions: definitions), time: time)
@@ -46,6 +50,7 @@ package struct ParticipantAPI: Sendable {
             case ["me", "state"]: return try await me.state(request)
             case ["me", "events"]: return try await me.events(request)
             case ["me", "receipts"]: return try await me.receipt(request)
+            case ["links", "trail"]: return try await links.read(request, apps: apps)
             case ["me", "device"]: return try await me.device(request)
             case _ where path.count == 5 && Array(path[..<3]) == ["api", "scenarios", "sessions"] && path[4] == "join":
                 return try await joining.respond(to: request, joinCode: path[3])

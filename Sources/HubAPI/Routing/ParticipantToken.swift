@@ -30,9 +30,7 @@ struct ParticipantClaims: Equatable {
     var expiresAt: Int64
 }
 
-/// The bearer token that joining returns: a JSON Web Token (RFC 7519), HS256 with the secret of the app's key in `kid`.
-///
-/// A token is valid as long as its key is configured, so it outlives the rotation of other keys.
+/// The bearer token that joining returns.
 enum ParticipantToken {
     static let lifetimeSeconds: Int64 = 24 * 60 * 60
     /// Usual tokens have about 500 bytes; names of full length bring them to about 2,000.
@@ -53,8 +51,6 @@ enum ParticipantToken {
         app: App, participant: Participant, device: String, scope: ParticipantScope, nowSeconds: Int64,
         random: (Int) -> [UInt8] = SecureRandom.bytes
     ) -> String {
-        let (key, secret) = app.signer
-        let header: JSONValue = ["alg": "HS256", "kid": .string(key), "typ": "JWT"]
         let payload: JSONValue = [
             "app": .string(app.id),
             "session": .string(participant.session),
@@ -66,46 +62,19 @@ enum ParticipantToken {
             "exp": .int(nowSeconds + lifetimeSeconds),
             "jti": .string(Hex.encode(random(identifierByteCount))),
         ]
-        let signed = Base64URL.encode(header.serialized()) + "." + Base64URL.encode(payload.serialized())
-        return signed + "." + Base64URL.encode(HMAC.sha256(key: secret.utf8, message: signed.utf8))
+        return SignedToken.make(payload, type: "JWT", app: app)
     }
 
     /// Verifies a token of one of these apps.
-    ///
-    /// The header only names the key: the algorithm is always HS256 (RFC 8725, 3.1). The payload is read only after
-    /// the signature has been verified.
     static func verify(
         _ token: String, apps: AppDirectory, nowSeconds: Int64
     ) throws(Refusal) -> (claims: ParticipantClaims, app: App) {
-        guard token.utf8.count <= bytesMax else { throw .malformed }
-        let parts = token.split(separator: ".", maxSplits: 3, omittingEmptySubsequences: false)
-        guard parts.count == 3, let header = object(parts[0]), header["alg"] == "HS256", header["crit"] == nil,
-            let key = header["kid"]?.stringValue, let app = apps.app(key: key), let secret = app.secrets[key],
-            let signature = Base64URL.decode(parts[2])
+        // Tokens of earlier versions may be of any type; what is no participant's lacks the claims.
+        guard let (payload, app) = SignedToken.open(token, type: nil, bytesMax: bytesMax, apps: apps),
+            let claims = ParticipantClaims(payload)
         else { throw .malformed }
-        let expected = HMAC.sha256(key: secret.utf8, message: "\(parts[0]).\(parts[1])".utf8)
-        guard constantTimeEquals(signature, expected) else { throw .malformed }
-        guard let payload = object(parts[1]), payload["app"]?.stringValue == app.id, let claims = ParticipantClaims(payload) else {
-            throw .malformed
-        }
         guard nowSeconds < claims.expiresAt else { throw .expired }
         return (claims, app)
-    }
-
-    private static func object(_ part: Substring) -> JSONValue? {
-        guard let bytes = Base64URL.decode(part) else { return nil }
-        // Details about a forged token's JSON are of no use.
-        return try? JSONValue(parsing: bytes)
-    }
-}
-
-extension App {
-    /// The key that signs the hub's own tokens: the first in the configuration, so that all nodes take the same key. Such a signature is
-    /// valid for connections by any key of the app. Reading the configuration ensures that there is a key.
-    var signer: (key: String, secret: String) {
-        if let signingKey, let secret = secrets[signingKey] { return (signingKey, secret) }
-        guard let first = secrets.min(by: { $0.key < $1.key }) else { preconditionFailure("app \(id) has no key") }
-        return (first.key, first.value)
     }
 }
 

@@ -16,13 +16,13 @@ package final class Router {
     private let backend: BackendAPI
     private let participants: ParticipantAPI
     let time: any TimeSource
-    private let metrics: MetricsResource
-    private let readiness: Readiness
+    let metrics: MetricsResource
+    let readiness: Readiness
+    /// Nil: the hub has no console.
+    let console: ConsoleAPI?
     let cors: CrossOrigin
     private let parser: JSONParser
     let operators: OperatorAPI
-    /// HMAC keys of the apps' secrets.
-    let signers: AppSigners
 
     /// Smallest limit on a request's body, regardless of the limits of events.
     package static let bodyBytesMin = 1 << 20
@@ -34,18 +34,19 @@ package final class Router {
     /// - Parameters:
     ///   - bodyBytesMax: bytes of the largest body; capacity of the JSON parser.
     ///   - corsOrigins: origins of browser apps; `*`: every origin.
+    ///   - console: nil: the hub has none.
     package init(
         engine: ChannelEngine, delivery: any EventPort, schedule: any SchedulePort, answers: AnswerBook, survey: ChannelSurvey,
         backend: BackendAPI, participants: ParticipantAPI, operators: OperatorAPI,
-        metrics: MetricsResource, time: any TimeSource, bodyBytesMax: Int, corsOrigins: [String], readiness: Readiness
+        metrics: MetricsResource, time: any TimeSource, bodyBytesMax: Int, corsOrigins: [String], readiness: Readiness,
+        console: ConsoleAPI? = nil, live: LiveStream? = nil
     ) {
         parser = JSONParser(capacityBytes: bodyBytesMax, depthMax: Self.bodyDepthMax)
         cors = CrossOrigin(origins: corsOrigins)
         self.engine = engine
         self.operators = operators
-        signers = AppSigners(engine.apps)
         events = EventsResource(
-            engine: engine, delivery: delivery, survey: survey, answers: answers,
+            engine: engine, delivery: delivery, survey: survey, answers: answers, live: live,
             laterPublishes: LaterPublishes(delivery: delivery, schedule: schedule, answers: answers, time: time))
         channels = ChannelsResource(engine: engine, survey: survey)
         users = UsersResource(engine: engine)
@@ -54,6 +55,7 @@ package final class Router {
         self.metrics = metrics
         self.time = time
         self.readiness = readiness
+        self.console = console
     }
 
     /// Answers a request, or returns nil and calls `later` once, from any thread.
@@ -61,6 +63,8 @@ package final class Router {
         if request.path == CompanionResource.path { return CompanionResource.respond(to: request) }
         // Only browsers send an origin.
         guard let origin = request.headers["origin"] else { return route(request, later: later) }
+        // Pages of other origins have no business with the console.
+        if ConsoleAPI.owns(request.path) { return route(request, later: later) }
         if request.method == "OPTIONS" { return cors.preflight(from: origin) }
         let cors = cors
         return route(request) { later(cors.allow($0, for: origin)) }.map { cors.allow($0, for: origin) }
@@ -76,6 +80,7 @@ package final class Router {
             default: break
             }
         }
+        if ConsoleAPI.owns(request.path) { return console(request, later: later) }
         let components = Self.components(request.path)
         if components.first == OperatorAPI.root { return operators.respond(to: request, components, later: later) }
         // A reverse proxy may leave its own prefix.
@@ -126,14 +131,21 @@ package final class Router {
         _ request: HTTPRequest, id: String, _ path: [String], later: @escaping @Sendable (HTTPResponse) -> Void
     ) -> HTTPResponse? {
         guard let app = engine.apps.app(id: id) else { return Self.noApp(id) }
-        if let refusal = refusal(of: request, for: app) { return refusal }
+        return refusal(of: request, for: app) ?? dispatch(request, app: app, path, later: later)
+    }
+
+    /// Answers a request that may have what it asks for, or returns nil and calls `later` once.
+    /// - Parameter path: the components after `/apps/{app}`.
+    func dispatch(
+        _ request: HTTPRequest, app: App, _ path: [String], later: @escaping @Sendable (HTTPResponse) -> Void
+    ) -> HTTPResponse? {
         // A HEAD is signed as such and answered like a GET; the transport leaves the body out.
         let method = request.method == "HEAD" ? "GET" : request.method
         switch (path.first, path.count) {
-        case ("events", 1), ("batch_events", 1):
+        case ("events", 1) where method == "POST", ("batch_events", 1):
             guard method == "POST" else { return methodNotAllowed(request, "POST") }
             return events.publish(request, app: app, isBatch: path[0] == "batch_events", parser: parser, later: later)
-        case ("channels", 1...3) where path.count < 3 || path[2] != "history":
+        case ("channels", 1...3) where path.count < 3 || path[2] != "history" && path[2] != "members":
             return channelRoute(request, method, app: app, path, later: later)
         case ("connections", 1):
             guard method == "GET" else { return methodNotAllowed(request, "GET, HEAD") }
@@ -159,7 +171,7 @@ package final class Router {
     /// Reason to refuse a signed request; nil: accepted.
     private func refusal(of request: HTTPRequest, for app: App) -> HTTPResponse? {
         do {
-            try RequestAuth.verify(request, nowSeconds: time.wallSeconds, key: { signers.key($0, of: app) })
+            try RequestAuth.verify(request, nowSeconds: time.wallSeconds, key: { app.signers[$0] })
         } catch {
             return .error(401, error.message)
         }
@@ -178,7 +190,7 @@ package final class Router {
     ) -> HTTPResponse? {
         let resource = path.count == 3 ? path[2] : nil
         guard resource == nil || ["users", "events", "stats"].contains(resource) else {
-            return .error(404, "a channel has only /users, /history, /stats and /events below it")
+            return .error(404, "a channel has only /users, /members, /history, /stats and /events below it")
         }
         let allowed = resource == "events" ? "POST" : "GET"
         guard method == allowed else { return methodNotAllowed(request, allowed == "GET" ? "GET, HEAD" : allowed) }

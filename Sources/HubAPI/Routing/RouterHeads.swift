@@ -4,7 +4,7 @@ internal import PusherProtocol
 
 /// Check of a request before its body.
 extension Router {
-    /// Bytes of the body of an unsigned request, and of an operator's: joins, other participant routes, and paths without a route.
+    /// Bytes of the body of an unsigned request, and of an operator's: joins, the console, other participant routes, unknown paths.
     package static let unsignedBodyBytesMax = 1 << 16
 
     /// Limit on the body, or a refusal that saves sending it. A signed request must name a known key and the present time, and have
@@ -16,7 +16,7 @@ extension Router {
         case .unknown(let response): refusal = response
         case .app(let app):
             do throws(RequestAuth.Refusal) {
-                try RequestAuth.checkHead(head, nowSeconds: time.wallSeconds, key: { signers.key($0, of: app) })
+                try RequestAuth.checkHead(head, nowSeconds: time.wallSeconds, key: { app.signers[$0] })
                 return .bytes(.max)
             } catch {
                 refusal = .error(401, error.message)
@@ -34,6 +34,7 @@ extension Router {
     /// The app whose secret must sign a request with this path.
     private func signedApp(_ head: HTTPRequest) -> SignedApp {
         if let id = Self.publisher(head.path) { return signedApp(id: id) }
+        if ConsoleAPI.owns(head.path) { return .unsigned }
         let components = Self.components(head.path)
         if components.first == OperatorAPI.root { return .unsigned }
         if UsersResource.userWithoutApp(components) != nil {

@@ -14,6 +14,9 @@ package protocol AttendancePort: Sendable {
     func received(_ receipt: AppReceipt) async
     /// Presence in the session's channel by user id; users without a connection are left out.
     func presence(app: String, session: Session, users: [String]) async -> [String: ParticipantPresence]
+    /// Presence in a channel by user id. Left out are users without a connection. A question about one user alone finds recent changes,
+    /// too.
+    func presence(app: String, channel: String, users: [String]) async -> [String: ParticipantPresence]
     /// Ends the subscriptions of a removed participant to the session's channel. Returns when no later publish can reach the participant.
     func removed(_ session: Session, user: String) async
     /// Ends all subscriptions to the channels of an ended session, regardless of their signer. Returns like `removed`.

@@ -21,11 +21,7 @@ struct ParticipantsResource: Sendable {
         let presence = await delivery.presence(app: app, session: session, users: roster.map(\.participant.user))
         let entries = roster.map { entry in
             var members = Self.members(entry.participant)
-            let present = presence[entry.participant.user]
-            let connections = present?.connections ?? 0
-            members["present"] = .bool(connections > 0)
-            members["connections"] = .int(Int64(connections))
-            members["app_state"] = connections > 0 ? JSONValue(orNull: present?.state.rawValue) : .null
+            members.merge(PresenceAnswer.members(presence[entry.participant.user])) { $1 }
             members["devices"] = .int(Int64(entry.devices.count))
             return JSONValue.object(members)
         }

@@ -21,6 +21,7 @@ package final class ChannelEngine {
     let sink: any DeliverySink
     /// Sends a message to a sibling's engine; never called with this engine's own loop.
     private let post: (_ loop: Int, EngineMessage) -> Void
+    private let reporting: (([LoopReport]) -> Void)?
     /// A channel's traits by its definition. Nil: no definition, and delivery gets no reports about the channel.
     let traits: (ChannelName) -> ChannelTraits?
     private let process: ProcessTag
@@ -111,11 +112,12 @@ package final class ChannelEngine {
     ///   - writesPerPieceMax: connections written to before the loop serves other sockets.
     ///   - traits: a channel's traits by the definitions in force; nil without a definition.
     ///   - nodes: the messages between this node and the others, connected; nil: there are no others.
+    ///   - reporting: takes reports that an answer to a client must not overtake; nil: all wait for `takeReports`.
     ///   - post: sends a message to another loop's engine.
     package init(
         loop: Int, loopCount: Int, directory: AppDirectory, process: ProcessTag, sink: any DeliverySink, time: any TimeSource,
         writesPerPieceMax: Int = FanOut.writesPerPieceMax, traits: @escaping (ChannelName) -> ChannelTraits?, nodes: NodeExchange? = nil,
-        post: @escaping (_ loop: Int, EngineMessage) -> Void
+        reporting: (([LoopReport]) -> Void)? = nil, post: @escaping (_ loop: Int, EngineMessage) -> Void
     ) {
         precondition((0..<loopCount).contains(loop) && writesPerPieceMax > 0, "loop \(loop) of \(loopCount), \(writesPerPieceMax) writes")
         self.loop = loop
@@ -127,6 +129,7 @@ package final class ChannelEngine {
         self.time = time
         self.writesPerPieceMax = writesPerPieceMax
         self.traits = traits
+        self.reporting = reporting
         self.post = post
         // The version is read first: a change in between is only taken over twice.
         appsVersion = directory.version
@@ -357,6 +360,13 @@ package final class ChannelEngine {
     /// Facts of this turn for webhooks, in order.
     package func takeFacts() -> [ChannelFact] { facts.take() }
 
+    /// Hands over the reports of this turn before an answer is written. Whoever reads the answer may publish at once, through a loop that
+    /// is faster than this one, and counts as present for that event.
+    func reportBeforeAnswer() {
+        guard let reporting, !reports.isEmpty else { return }
+        reporting(takeReports())
+    }
+
     /// Reports of this turn for delivery, in order.
     package func takeReports() -> [LoopReport] {
         if reports.isEmpty { return [] }
@@ -395,7 +405,7 @@ package final class ChannelEngine {
         case .heard(let report): heard(report)
         case .answered(let answer): answered(answer)
         case .admission(let connection, let app, let isGranted): admission(of: connection, app: app, isGranted)
-        case .query(let question): question(home)
+        case .query(let question): question(self)
         }
     }
 

@@ -106,8 +106,8 @@ package enum EngineMessage: Sendable {
     case answered(MemberAnswer)
     /// From the way between the nodes: whether the app has room for the connection; nil: no answer in time.
     case admission(ConnectionID, app: Int, Bool?)
-    /// A question about channels that this loop is home of.
-    case query(@Sendable (HomeRegistry) -> Void)
+    /// A question to the loop, such as about channels that it is home of.
+    case query(@Sendable (ChannelEngine) -> Void)
 
     /// One subscription to a presence channel, as its home knows it.
     package struct Membership: Sendable, Hashable {

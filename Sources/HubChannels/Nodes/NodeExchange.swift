@@ -9,19 +9,31 @@ package final class NodeExchange: Sendable {
         let done: @Sendable (Bool) -> Void
     }
 
+    private struct Behind {
+        let shard: Int
+        let place: StreamID
+        let done: @Sendable (Bool) -> Void
+    }
+
     private struct State {
         var waiting: [UInt64: Waiting] = [:]
+        /// Those who wait until the loops have got the messages up to a place.
+        var behind: [UInt64: Behind] = [:]
+        /// Up to where the loops have got the messages, by shard.
+        var places: [Int: StreamID] = [:]
         var lastTicket: UInt64 = 0
     }
 
     /// Time in which every living node does what it was asked for.
     package static let doneWithin: Duration = .seconds(5)
+    /// Time in which the loops get what other nodes have sent before.
+    static let caughtUpWithin: Duration = .seconds(1)
 
     private let directory: AppDirectory
     private let process: ProcessTag
     private let loopCount: Int
+    private let versions: MessageVersions
     private let post: @Sendable (_ loop: Int, EngineMessage) -> Void
-    private let owns: @Sendable (MemberPlace) -> Bool
     private let report: @Sendable ([ChannelFact]) -> Void
     private let delivery: any NodeDeliveryPort
     private let way = Guarded<(any Backplane)?>(nil)
@@ -29,20 +41,20 @@ package final class NodeExchange: Sendable {
     private let unreadable = Atomic<UInt64>(0)
 
     /// - Parameters:
+    ///   - versions: versions of messages that are read.
     ///   - post: posts to any loop's engine, from any thread.
-    ///   - owns: whether webhooks about the place are this node's matter.
-    ///   - report: takes facts for webhooks.
+    ///   - report: takes facts for webhooks, in the order of each app's stream. All nodes get the same.
     ///   - delivery: takes the words of delivery.
     package init(
-        directory: AppDirectory, process: ProcessTag, loopCount: Int, delivery: any NodeDeliveryPort,
-        post: @escaping @Sendable (_ loop: Int, EngineMessage) -> Void, owns: @escaping @Sendable (MemberPlace) -> Bool,
-        report: @escaping @Sendable ([ChannelFact]) -> Void
+        directory: AppDirectory, process: ProcessTag, loopCount: Int, versions: MessageVersions = .known,
+        delivery: any NodeDeliveryPort,
+        post: @escaping @Sendable (_ loop: Int, EngineMessage) -> Void, report: @escaping @Sendable ([ChannelFact]) -> Void
     ) {
         self.directory = directory
         self.process = process
         self.loopCount = loopCount
+        self.versions = versions
         self.post = post
-        self.owns = owns
         self.report = report
         self.delivery = delivery
     }
@@ -50,7 +62,7 @@ package final class NodeExchange: Sendable {
     /// The way to the other nodes; nil before `connect`.
     package var backplane: (any Backplane)? { way.withLock { $0 } }
 
-    /// Messages of a kind that this version does not know.
+    /// Messages that were skipped: of a kind, or in a version, that this build does not know. To this node they are lost messages.
     package var unreadableCount: UInt64 { unreadable.load(ordering: .relaxed) }
 
     /// Names the way. Call once, before the loops start.
@@ -67,16 +79,16 @@ package final class NodeExchange: Sendable {
     /// - Parameter done: called once, on any thread. True: all nodes will read it. False: they may, or may not.
     package func send(delivery bytes: [UInt8], _ done: @escaping @Sendable (Bool) -> Void) {
         guard let backplane, bytes.count + 2 <= backplane.messageBytesMax else { return done(false) }
-        backplane.send(NodeMessage.delivery(bytes[...]).bytes, app: "", done)
+        backplane.send(NodeMessage.delivery(bytes[...]).bytes(backplane.messageVersion), app: "", done)
     }
 
     /// Sends events, in order.
     /// - Parameter done: called once, on any thread. True: all nodes will fan them out.
     package func publish(_ events: [NodeMessage.Event], _ done: @escaping @Sendable (Bool) -> Void) {
-        let messages = events.map { (app: $0.app, bytes: NodeMessage.event($0).bytes) }
-        guard let backplane, !messages.isEmpty, messages.allSatisfy({ $0.bytes.count <= backplane.messageBytesMax }) else {
-            return done(messages.isEmpty)
-        }
+        guard let backplane, !events.isEmpty else { return done(events.isEmpty) }
+        let version = backplane.messageVersion
+        let messages = events.map { (app: $0.app, bytes: NodeMessage.event($0).bytes(version)) }
+        guard messages.allSatisfy({ $0.bytes.count <= backplane.messageBytesMax }) else { return done(false) }
         let left = Guarded((count: messages.count, isWhole: true))
         for message in messages {
             backplane.send(message.bytes, app: message.app) { isOnItsWay in
@@ -99,7 +111,8 @@ package final class NodeExchange: Sendable {
             state.waiting[state.lastTicket] = Waiting(nodes: backplane.living, done: done)
             return state.lastTicket
         }
-        backplane.send(NodeMessage.terminate(app: app.id, user: user, ticket: ticket).bytes, app: app.id) { [weak self] isOnItsWay in
+        let message = NodeMessage.terminate(app: app.id, user: user, ticket: ticket).bytes(backplane.messageVersion)
+        backplane.send(message, app: app.id) { [weak self] isOnItsWay in
             if !isOnItsWay { self?.end(ticket, isDone: false) }
         }
         Task { [weak self] in
@@ -125,6 +138,35 @@ package final class NodeExchange: Sendable {
         for waiting in done { waiting.done(true) }
     }
 
+    /// Waits until the loops have got every message of the app that was sent before the call, on any node.
+    /// - Returns: false: not in time.
+    private func catchUp(_ app: App) async -> Bool {
+        guard let backplane, let place = await backplane.lastMessage(app: app.id) else { return false }
+        let shard = backplane.shard(of: app.id)
+        return await withCheckedContinuation { waiter in
+            let ticket = state.withLock { state -> UInt64? in
+                if place <= state.places[shard] ?? .zero { return nil }
+                state.lastTicket += 1
+                state.behind[state.lastTicket] = Behind(shard: shard, place: place) { waiter.resume(returning: $0) }
+                return state.lastTicket
+            }
+            guard let ticket else { return waiter.resume(returning: true) }
+            Task { [weak self] in
+                try? await Task.sleep(for: Self.caughtUpWithin)
+                self?.state.withLock { $0.behind.removeValue(forKey: ticket) }?.done(false)
+            }
+        }
+    }
+
+    /// Asks a loop once it has got every message of the app that was sent before the call, on any node.
+    /// - Parameter question: called once. Nil: the messages do not come in time; on any thread then.
+    package func ask(loop: Int, after app: App, _ question: @escaping @Sendable (ChannelEngine?) -> Void) {
+        Task { [weak self] in
+            guard let self, await catchUp(app) else { return question(nil) }
+            post(loop, .query { question($0) })
+        }
+    }
+
     // MARK: From all nodes
 
     /// Hands what was read to the loops, in order. One thread for each shard.
@@ -134,7 +176,7 @@ package final class NodeExchange: Sendable {
         var announcements: [[Announcement]] = Array(repeating: [], count: loopCount)
         for news in news {
             switch news {
-            case .message(let origin, let bytes): if let fact = take(bytes, of: origin) { facts.append(fact) }
+            case .message(let origin, let place, let bytes): if let fact = take(bytes, of: origin, at: place) { facts.append(fact) }
             case .gap(let origin, _): delivery.gap(origin)
             case .announcement(let announcement):
                 if case .dead(let node) = announcement.event {
@@ -153,10 +195,17 @@ package final class NodeExchange: Sendable {
                 shard: shard, position: position, startsEpoch: startsEpoch, isWhole: isWhole, announcements: announcements[loop])
             post(loop, .heard(report))
         }
+        let caughtUp = state.withLock { state in
+            state.places[shard] = position
+            let caughtUp = state.behind.filter { $0.value.shard == shard && $0.value.place <= position }
+            for ticket in caughtUp.keys { state.behind[ticket] = nil }
+            return caughtUp.values
+        }
+        for waiter in caughtUp { waiter.done(true) }
         if !facts.isEmpty { self.report(facts) }
     }
 
-    /// The announcement for the app's webhooks, where this node sends them.
+    /// The announcement for the app's webhooks.
     private func fact(_ announcement: Announcement) -> ChannelFact? {
         guard !announcement.isRepeated, let place = announcement.place, let app = directory.app(id: place.app),
             let channel = ChannelName(place.channel)
@@ -173,13 +222,22 @@ package final class NodeExchange: Sendable {
             event = .subscriptionCount(count)
         case .info, .dead: return nil
         }
-        return fact(app, channel, event, place)
+        return fact(app, channel, event, announcement.id)
     }
 
-    /// Nil where the app wants no such fact, or another node sends it.
-    private func fact(_ app: App, _ channel: ChannelName, _ event: ChannelFact.Event, _ place: MemberPlace) -> ChannelFact? {
-        guard app.factKinds.contains(event.kind), owns(place) else { return nil }
-        return ChannelFact(app: app.index, channel: channel, event: event)
+    /// Nil where the app wants no such fact.
+    private func fact(_ app: App, _ channel: ChannelName, _ event: ChannelFact.Event, _ position: StreamID) -> ChannelFact? {
+        guard app.factKinds.contains(event.kind) else { return nil }
+        return ChannelFact(app: app.index, channel: channel, event: event, position: position)
+    }
+
+    /// Tells all nodes what only this node's loop knows, so that the owner of the app's webhooks learns it: a cache that was found empty.
+    package func report(_ facts: [ChannelFact]) {
+        guard let backplane else { return }
+        for fact in facts where fact.event == .cacheMiss {
+            let app = directory.table.apps[fact.app].id
+            backplane.send(NodeMessage.cacheMiss(app: app, channel: fact.channel).bytes(backplane.messageVersion), app: app) { _ in }
+        }
     }
 
     /// Hands answers about members to the loops. Any thread.
@@ -227,9 +285,11 @@ package final class NodeExchange: Sendable {
     func release(_ app: App) { backplane?.release(app: app.id) }
 
     /// - Returns: what the app's webhooks are to tell of the message.
-    private func take(_ bytes: [UInt8], of origin: UInt64) -> ChannelFact? {
-        switch NodeMessage(bytes) {
-        case .event(let event): return take(event)
+    private func take(_ bytes: [UInt8], of origin: UInt64, at position: StreamID) -> ChannelFact? {
+        switch NodeMessage(bytes, versions) {
+        case .event(let event): return take(event, at: position)
+        case .cacheMiss(let app, let channel):
+            return directory.app(id: app).flatMap { fact($0, channel, .cacheMiss, position) }
         case .terminate(let app, let user, let ticket): terminate(app: app, user: user, ticket: ticket, asker: origin)
         case .done(let node, let ticket): if node == backplane?.node { heard(from: origin, ticket: ticket) }
         case .delivery(let bytes): if !delivery.take(bytes, of: origin) { unreadable.add(1, ordering: .relaxed) }
@@ -238,7 +298,7 @@ package final class NodeExchange: Sendable {
         return nil
     }
 
-    private func take(_ event: NodeMessage.Event) -> ChannelFact? {
+    private func take(_ event: NodeMessage.Event, at position: StreamID) -> ChannelFact? {
         guard let app = directory.app(id: event.app) else { return nil }
         let frames: [ChannelFrame] =
             if event.isClients, let channel = event.channels.first {
@@ -258,11 +318,11 @@ package final class NodeExchange: Sendable {
             return nil
         }
         let content = ChannelFact.Event.clientEvent(name: event.name, data: event.data.content, socketID: sender, user: event.user)
-        return fact(app, channel, content, MemberPlace(app: event.app, channel: channel.text))
+        return fact(app, channel, content, position)
     }
 
     private func terminate(app: String, user: String, ticket: UInt64, asker: UInt64) {
-        let done = NodeMessage.done(node: asker, ticket: ticket).bytes
+        let done = NodeMessage.done(node: asker, ticket: ticket)
         let left = Guarded(loopCount)
         for loop in 0..<loopCount {
             if let app = directory.app(id: app) { post(loop, .terminate(app: app.index, user: user)) }
@@ -273,7 +333,7 @@ package final class NodeExchange: Sendable {
                         left -= 1
                         return left == 0
                     }
-                    if isLast { self?.backplane?.send(done, app: app) { _ in } }
+                    if isLast, let backplane = self?.backplane { backplane.send(done.bytes(backplane.messageVersion), app: app) { _ in } }
                 })
         }
     }

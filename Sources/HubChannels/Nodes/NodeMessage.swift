@@ -1,4 +1,4 @@
-internal import HubCore
+package import HubCore
 package import PusherProtocol
 
 /// Message of a node to all nodes, itself included.
@@ -11,6 +11,8 @@ package enum NodeMessage: Sendable, Equatable {
     case done(node: UInt64, ticket: UInt64)
     /// A word of delivery, in its own bytes.
     case delivery(ArraySlice<UInt8>)
+    /// A subscriber found the channel's cache empty.
+    case cacheMiss(app: String, channel: ChannelName)
 
     /// An event, before it is framed.
     package struct Event: Sendable, Equatable {
@@ -44,21 +46,20 @@ package enum NodeMessage: Sendable, Equatable {
 
 /// The bytes of a message: version, kind, and fields. A field is a length in four bytes, the highest first, and so many bytes.
 extension NodeMessage {
-    private static let version: UInt8 = 1
-
     private enum Kind: UInt8 {
         case event = 1
         case terminate
         case done
         case delivery
+        case cacheMiss
     }
 
-    /// The message as it travels.
-    package var bytes: [UInt8] {
+    /// The message as it travels. Versions 1 and 2 differ in the number alone: 2 is the next build's, for tests of upgrades.
+    package func bytes(_ version: UInt8) -> [UInt8] {
         var writer = FieldWriter()
         switch self {
         case .event(let event):
-            writer.begin(Self.version, Kind.event.rawValue)
+            writer.begin(version, Kind.event.rawValue)
             writer.add(event.app)
             writer.add(event.name)
             writer.add(UInt64(event.channels.count))
@@ -70,23 +71,27 @@ extension NodeMessage {
             writer.add(event.user ?? "")
             writer.add(UInt64(event.isClients ? 1 : 0))
         case .terminate(let app, let user, let ticket):
-            writer.begin(Self.version, Kind.terminate.rawValue)
+            writer.begin(version, Kind.terminate.rawValue)
             writer.add(app)
             writer.add(user)
             writer.add(ticket)
         case .done(let node, let ticket):
-            writer.begin(Self.version, Kind.done.rawValue)
+            writer.begin(version, Kind.done.rawValue)
             writer.add(node)
             writer.add(ticket)
-        case .delivery(let bytes): return [Self.version, Kind.delivery.rawValue] + bytes
+        case .delivery(let bytes): return [version, Kind.delivery.rawValue] + bytes
+        case .cacheMiss(let app, let channel):
+            writer.begin(version, Kind.cacheMiss.rawValue)
+            writer.add(app)
+            writer.add(channel.text)
         }
         return writer.bytes
     }
 
-    /// Nil for bytes that this version does not understand. Further fields are those of a newer version, and ignored.
-    package init?(_ bytes: [UInt8]) {
+    /// Nil for bytes in another version, or of a kind that this build does not know. Further fields are a newer build's, and ignored.
+    package init?(_ bytes: [UInt8], _ versions: MessageVersions) {
         var reader = FieldReader(bytes)
-        guard let (version, kind) = reader.begin(), version == Self.version else { return nil }
+        guard let (version, kind) = reader.begin(), versions.contains(version) else { return nil }
         switch Kind(rawValue: kind) {
         case .event:
             guard let event = Event(&reader) else { return nil }
@@ -98,6 +103,9 @@ extension NodeMessage {
             guard let node = reader.number(), let ticket = reader.number() else { return nil }
             self = .done(node: node, ticket: ticket)
         case .delivery: self = .delivery(bytes[2...])
+        case .cacheMiss:
+            guard let app = reader.text(), let channel = reader.text().flatMap({ ChannelName($0) }) else { return nil }
+            self = .cacheMiss(app: app, channel: channel)
         case nil: return nil
         }
     }

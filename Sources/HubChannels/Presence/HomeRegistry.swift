@@ -102,20 +102,47 @@ package final class HomeRegistry {
         }
     }
 
+    /// Channels that one look for names passes: the loop serves nobody meanwhile.
+    package static let namesMax = 20_000
+
+    /// At most `limit` occupied channels of the app whose names begin with `prefix`. The one of that name comes first; others are looked
+    /// for among `most` channels of the loop, in no order.
+    package func names(app: Int, prefix: String, limit: Int, among most: Int = HomeRegistry.namesMax) -> [ChannelName] {
+        var names: [ChannelName] = []
+        if let whole = ChannelName(prefix), whole.kind != .serverToUser, channels[ChannelKey(app: app, name: whole)] != nil {
+            names.append(whole)
+        }
+        for key in channels.keys.prefix(most) where key.app == app && key.name.text.utf8.starts(with: prefix.utf8) {
+            guard names.count < limit else { break }
+            if key.name.kind != .serverToUser && key.name != names.first { names.append(key.name) }
+        }
+        return names
+    }
+
     /// Member ids of a presence channel; empty if there are none.
     package func users(app: Int, channel: ChannelName) -> [String] {
         channels[ChannelKey(app: app, name: channel)]?.presence.map { Array($0.userIDs) } ?? []
+    }
+
+    /// Members of a presence channel with the loops of their connections, in no order.
+    package func members(app: Int, channel: ChannelName) -> [(user: String, loops: [Int])] {
+        channels[ChannelKey(app: app, name: channel)]?.presence?.loops ?? []
     }
 
     func setOccupancy(app: Int, channel: ChannelName, loop: Int, subscribers: Int) {
         assert((0..<loopCount).contains(loop) && subscribers >= 0, "\(subscribers) subscribers of \(channel) on loop \(loop)")
         assert(!channel.kind.isPresence, "\(channel) has members, and its subscribers are told as a number")
         let key = ChannelKey(app: app, name: channel)
-        let home = channels[key] ?? HomeChannel(loopCount: loopCount)
+        let known = channels[key]
+        let home = known ?? HomeChannel(loopCount: loopCount)
         let before = home.total
         home.subscribers[loop] = subscribers
         let after = home.total
-        channels[key] = after == 0 ? nil : home
+        if after == 0 {
+            channels[key] = nil
+        } else if known == nil {
+            channels[key] = home
+        }
         guard before != after else { return }
         if nodes != nil { return shareSubscribers(key, after) }
         noteOccupancy(key, before: before, after: after)

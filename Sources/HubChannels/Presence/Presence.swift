@@ -25,6 +25,10 @@ struct Presence {
     static let promptMembersMax = 100
 
     var userIDs: [String] { members.filter { !$0.value.connections.isEmpty }.map(\.key.text) }
+    /// Members with the loops of their connections, in no order.
+    var loops: [(user: String, loops: [Int])] {
+        members.compactMap { id, member in member.connections.isEmpty ? nil : (id.text, member.connections.map(\.loop).sorted()) }
+    }
     var count: Int { members.count - lingeringCount }
     /// Connections of all members. O(members).
     var connectionCount: Int { members.values.reduce(0) { $0 + $1.connections.count } }

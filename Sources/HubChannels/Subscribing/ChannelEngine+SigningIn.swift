@@ -14,7 +14,7 @@ extension ChannelEngine {
         let user: SignedInUser
         do {
             try SubscriptionAuth.verifyUser(
-                auth: auth, socketID: connection.socketID, userData: userData, secret: { connection.app.secrets[$0] })
+                auth: auth, socketID: connection.socketID, userData: userData, key: { connection.app.signers[$0] })
             user = try SignedInUser.parse(userData: userData, limits: UserLimits(), with: parser)
         } catch {
             return complain(to: connection.id, error.message)
@@ -34,6 +34,7 @@ extension ChannelEngine {
         let app = connection.app.index
         // The home first: after the success, the app may immediately end the user's connections via another loop.
         sendToHome(of: user.id, app: app, .signedIn(connection.id, app: app, user: user.id))
+        reportBeforeAnswer()
         if nodes == nil { send(success, to: connection.id) }
         guard connection.app.watchlist else { return }
         if user.exceedsWatchlistLimit {

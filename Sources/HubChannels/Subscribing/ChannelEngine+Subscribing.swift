@@ -27,7 +27,7 @@ extension ChannelEngine {
             do {
                 try SubscriptionAuth.verify(
                     auth: auth, socketID: connection.socketID, channel: name, channelData: channelData,
-                    secret: { connection.app.secrets[$0] })
+                    key: { connection.app.signers[$0] })
                 if name.kind.isPresence {
                     member = try presenceMember(channelData, of: connection)
                 }
@@ -97,6 +97,7 @@ extension ChannelEngine {
         // A member's home has counted it already. The report precedes the acknowledgement, because an acknowledged client may
         // immediately ask another loop for the count.
         if subscription.user == nil { reportOccupancy(app, subscription.channel) }
+        if channel.isWatched { reportBeforeAnswer() }
         if subscription.user == nil {
             sink.send(acknowledgement, to: connection.id)
         } else {

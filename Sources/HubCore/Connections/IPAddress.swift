@@ -24,11 +24,24 @@ package struct IPAddress: Hashable, Sendable {
     }
 
     /// Dotted decimals, or hexadecimal groups (RFC 4291, 2.2), with or without a zone. No port and no brackets.
-    package init?(_ text: some StringProtocol) {
-        let text = text.prefix { $0 != "%" }
-        if !text.contains(":") {
-            guard let bytes = Self.ipv4(text) else { return nil }
-            self.init(bytes: bytes)
+    package init?(_ text: String) {
+        var text = text
+        // Most addresses are plain dotted decimals.
+        if let number = text.withUTF8({ unsafe Self.ipv4($0) }) {
+            self.init(high: 0, low: Self.ipv4Prefix | UInt64(number))
+        } else {
+            self.init(text: ArraySlice(text.utf8))
+        }
+    }
+
+    /// The same for a part of a text.
+    package init?(_ text: Substring) { self.init(text: ArraySlice(text.utf8)) }
+
+    private init?(text: ArraySlice<UInt8>) {
+        let text = text.prefix { $0 != UInt8(ascii: "%") }
+        if !text.contains(UInt8(ascii: ":")) {
+            guard let number = Self.ipv4(text) else { return nil }
+            self.init(high: 0, low: Self.ipv4Prefix | UInt64(number))
             return
         }
         guard let halves = Self.halves(text) else { return nil }
@@ -59,11 +72,10 @@ package struct IPAddress: Hashable, Sendable {
     package var neighbourhood: IPAddress { isIPv4 ? self : IPAddress(high: high, low: 0) }
 
     /// The groups before and after a `::`; without a `::` the second half is nil.
-    private static func halves(_ text: some StringProtocol) -> ([UInt16], [UInt16]?)? {
-        let bytes = Array(text.utf8)
+    private static func halves(_ bytes: ArraySlice<UInt8>) -> ([UInt16], [UInt16]?)? {
         let colon = UInt8(ascii: ":")
-        guard let gap = (0..<max(0, bytes.count - 1)).first(where: { bytes[$0] == colon && bytes[$0 + 1] == colon }) else {
-            return groups(bytes[...], isLast: true).map { ($0, nil) }
+        guard let gap = bytes.indices.dropLast().first(where: { bytes[$0] == colon && bytes[$0 + 1] == colon }) else {
+            return groups(bytes, isLast: true).map { ($0, nil) }
         }
         guard let front = groups(bytes[..<gap], isLast: false), let back = groups(bytes[(gap + 2)...], isLast: true) else { return nil }
         return (front, back)
@@ -75,12 +87,12 @@ package struct IPAddress: Hashable, Sendable {
         var groups: [UInt16] = []
         let parts = bytes.split(separator: UInt8(ascii: ":"), omittingEmptySubsequences: false)
         for (index, part) in parts.enumerated() {
-            let text = String(decoding: part, as: UTF8.self)
-            if isLast, index == parts.count - 1, text.contains(".") {
-                guard let tail = ipv4(text) else { return nil }
-                groups += [UInt16(tail[0]) << 8 | UInt16(tail[1]), UInt16(tail[2]) << 8 | UInt16(tail[3])]
+            if isLast, index == parts.count - 1, part.contains(UInt8(ascii: ".")) {
+                guard let tail = ipv4(part) else { return nil }
+                groups += [UInt16(tail >> 16), UInt16(tail & 0xFFFF)]
                 continue
             }
+            let text = String(decoding: part, as: UTF8.self)
             guard (1...4).contains(part.count), text.allSatisfy(\.isHexDigit), text.utf8.count == text.count,
                 let group = UInt16(text, radix: 16)
             else {
@@ -92,27 +104,29 @@ package struct IPAddress: Hashable, Sendable {
     }
 
     /// Four decimals without leading zeros, which some programs read as octal.
-    private static func ipv4(_ text: some StringProtocol) -> [UInt8]? {
-        let parts = text.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
-        guard parts.count == 4 else { return nil }
-        var bytes: [UInt8] = []
-        for part in parts {
-            let digits = Array(part)
-            guard (1...3).contains(digits.count), digits.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }),
-                digits.count == 1 || digits[0] != UInt8(ascii: "0")
-            else { return nil }
-            let value = digits.reduce(0) { $0 * 10 + Int($1 - UInt8(ascii: "0")) }
-            guard value <= 255 else { return nil }
-            bytes.append(UInt8(value))
+    private static func ipv4(_ text: some Sequence<UInt8>) -> UInt32? {
+        var (address, part, digits, dots): (UInt32, UInt32, Int, Int) = (0, 0, 0, 0)
+        for byte in text {
+            switch byte {
+            case UInt8(ascii: "0")...UInt8(ascii: "9"):
+                guard digits == 0 || part > 0 else { return nil }
+                part = part * 10 + UInt32(byte - UInt8(ascii: "0"))
+                digits += 1
+                guard part <= 255 else { return nil }
+            case UInt8(ascii: "."):
+                guard digits > 0, dots < 3 else { return nil }
+                (address, part, digits, dots) = (address << 8 | part, 0, 0, dots + 1)
+            default: return nil
+            }
         }
-        return bytes
+        return digits > 0 && dots == 3 ? address << 8 | part : nil
     }
 }
 
 extension IPAddress: CustomStringConvertible {
     /// Dotted decimals, or groups with the longest run of zeros left out (RFC 5952).
     package var description: String {
-        if isIPv4 { return [24, 16, 8, 0].map { String((low >> $0) & 0xFF) }.joined(separator: ".") }
+        if isIPv4 { return dottedDecimals }
         let groups = [high, low].flatMap { half in [48, 32, 16, 0].map { (half >> $0) & 0xFFFF } }
         var (best, length) = (0, 1)
         var start = 0
@@ -123,6 +137,25 @@ extension IPAddress: CustomStringConvertible {
         }
         func text(_ part: ArraySlice<UInt64>) -> String { part.map { String($0, radix: 16) }.joined(separator: ":") }
         return length == 1 ? text(groups[...]) : "\(text(groups[..<best]))::\(text(groups[(best + length)...]))"
+    }
+    private var dottedDecimals: String {
+        // Fifteen bytes fit into a string without an allocation.
+        unsafe String(unsafeUninitializedCapacity: 15) { text in
+            let zero = UInt8(ascii: "0")
+            var count = 0
+            func append(_ byte: UInt8) {
+                unsafe text[count] = byte
+                count += 1
+            }
+            for shift: UInt64 in [24, 16, 8, 0] {
+                if count > 0 { append(UInt8(ascii: ".")) }
+                let part = UInt8(truncatingIfNeeded: low >> shift)
+                if part >= 100 { append(zero + part / 100) }
+                if part >= 10 { append(zero + part / 10 % 10) }
+                append(zero + part % 10)
+            }
+            return count
+        }
     }
 }
 

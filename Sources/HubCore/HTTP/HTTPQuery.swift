@@ -67,23 +67,36 @@ package struct HTTPQuery: Sendable {
     }
     /// The value of the first parameter of that name.
     package func value(_ name: StaticString) -> String? {
-        bytes(name).map { String(decoding: $0, as: UTF8.self) }
+        unsafe bytes.withUnsafeBufferPointer { bytes in
+            guard let place = unsafe place(name, in: bytes) else { return nil }
+            return unsafe String(decoding: UnsafeBufferPointer(rebasing: bytes[place.equals + 1..<place.end]), as: UTF8.self)
+        }
     }
 
     /// As `value`, but as bytes.
     package func bytes(_ name: StaticString) -> ArraySlice<UInt8>? {
-        let place = unsafe bytes.withUnsafeBufferPointer { bytes in places.first { unsafe Self.isName(name, at: $0, in: bytes) } }
-        return place.map { bytes[$0.equals + 1..<$0.end] }
+        unsafe bytes.withUnsafeBufferPointer { unsafe place(name, in: $0) }.map { bytes[$0.equals + 1..<$0.end] }
+    }
+
+    private func place(_ name: StaticString, in bytes: UnsafeBufferPointer<UInt8>) -> Place? {
+        for place in places where unsafe Self.isName(name, at: place, in: bytes) { return place }
+        return nil
     }
 
     /// Appends all parameters except those called `name`, in order.
     package func appendPairs(without name: StaticString, to text: inout [UInt8]) {
         unsafe bytes.withUnsafeBufferPointer { bytes in
-            var isFirst = true
-            for place in places where unsafe !Self.isName(name, at: place, in: bytes) {
-                if !isFirst { text.append(UInt8(ascii: "&")) }
-                isFirst = false
-                unsafe text.append(contentsOf: UnsafeBufferPointer(rebasing: bytes[place.start..<place.end]))
+            let before = text.count
+            var start = 0
+            for place in places where unsafe Self.isName(name, at: place, in: bytes) {
+                unsafe text.append(contentsOf: UnsafeBufferPointer(rebasing: bytes[start..<place.start]))
+                start = place.end + 1
+            }
+            if start <= bytes.count {
+                unsafe text.append(contentsOf: UnsafeBufferPointer(rebasing: bytes[start...]))
+            } else if text.count > before {
+                // The `&` in front of a last parameter that is left out.
+                text.removeLast()
             }
         }
     }

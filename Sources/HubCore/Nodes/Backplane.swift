@@ -4,6 +4,8 @@
 package protocol Backplane: Sendable {
     /// Bytes of a message.
     var messageBytesMax: Int { get }
+    /// Version in which messages are written now: the highest that all living nodes read.
+    var messageVersion: UInt8 { get }
     /// This run of the node, unlike all others.
     var node: UInt64 { get }
     /// The nodes whose beats are there, this one included.
@@ -50,6 +52,10 @@ package protocol Backplane: Sendable {
     func channels(_ places: [MemberPlace]) async -> [ChannelCounts]?
     /// The members of the place; nil: no answer in time.
     func users(_ place: MemberPlace) async -> [String]?
+    /// Place of the last message at the app's server; nil: no answer in time.
+    func lastMessage(app: String) async -> StreamID?
+    /// The members of the place, each with the nodes that have connections of theirs; nil: no answer in time.
+    func members(_ place: MemberPlace) async -> [String: [UInt64]]?
     /// Connections of the app on all nodes; nil: no answer in time.
     func connections(app: String) async -> Int?
 }

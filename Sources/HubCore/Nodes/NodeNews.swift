@@ -1,7 +1,7 @@
 /// News that a node reads from the way between the nodes. All nodes read the same, in one order for each app.
 package enum NodeNews: Sendable, Equatable {
-    /// A message of a node, this one included.
-    case message(origin: UInt64, [UInt8])
+    /// A message of a node, this one included, with its place in the stream.
+    case message(origin: UInt64, at: StreamID, [UInt8])
     /// Messages of a node are missing: they were dropped before this node read them.
     case gap(origin: UInt64, missing: UInt64)
     /// A change that the way itself told.

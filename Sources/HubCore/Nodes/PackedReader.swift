@@ -13,6 +13,9 @@ package struct PackedReader {
         next = bytes.startIndex
     }
 
+    /// Nothing follows: an older build has written the message, without the fields at its end.
+    package var isAtEnd: Bool { next == bytes.endIndex }
+
     package mutating func number() throws(Malformed) -> UInt64 {
         var value: UInt64 = 0
         for shift in stride(from: UInt64(0), through: 63, by: 7) {

@@ -10,4 +10,11 @@ extension StaticString {
         for index in 0..<count where unsafe bytes[index] != own[index] { return false }
         return true
     }
+    /// Whether `text` begins with these bytes.
+    package func begins(_ text: String) -> Bool {
+        var text = text
+        return text.withUTF8 { bytes in
+            unsafe bytes.count >= utf8CodeUnitCount && isEqual(to: UnsafeBufferPointer(rebasing: bytes[..<utf8CodeUnitCount]))
+        }
+    }
 }

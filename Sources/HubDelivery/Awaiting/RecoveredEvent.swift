@@ -8,10 +8,16 @@ package struct RecoveredEvent: Sendable {
     /// Roles whose sockets get the frame.
     let roles: RoleSet
 
+    /// Milliseconds for which an event of any age waits for receipts that are under way.
+    private static let receiptsMilliseconds: Int64 = 5_000
+
     /// Milliseconds since 1970.
     package var committedAt: Int64 { context.record.committedAt }
 
     /// Every unsettled recipient is waited for once more, for as long as people take to come back after an absence of the server.
+    ///
+    /// After half of the event's lifetime only receipts are waited for. Otherwise an event would expire among changes of its owner, each of
+    /// which begins the wait anew.
     /// - Parameters:
     ///   - audience: read now; nil: the event's session is gone.
     ///   - data: the event's data, parsed.
@@ -35,9 +41,11 @@ package struct RecoveredEvent: Sendable {
                 definition.scope == .device
                 ? Decision.usableDevices(tokenAge.worthTrying(entry.devices, for: variant.policy, now: now)).map(\.id)
                     .filter { !pushed.contains([entry.user, $0]) } : [nil]
+            let untilHalf = record.committedAt + variant.ttlMilliseconds / 2 - now
             return devices.map {
                 Escalation.Target(
-                    user: entry.user, device: $0, policy: variant.policy, wait: wait.milliseconds,
+                    user: entry.user, device: $0, policy: variant.policy,
+                    wait: min(wait.milliseconds, max(Self.receiptsMilliseconds, untilHalf)),
                     lifetime: record.committedAt + variant.ttlMilliseconds - now, recipient: place, reason: DeviceState.serverGrace.rawValue
                 )
             }

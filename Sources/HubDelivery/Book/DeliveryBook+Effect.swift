@@ -12,6 +12,8 @@ extension DeliveryBook {
         case letOutAgain(EventRecord, Release)
         /// Answers a publish: one list per request, with the event's id per channel; nil where nothing is kept of the event.
         case respond(UInt64, Result<[[String?]], PublishRefusal>)
+        /// Answers a forecast: one for each channel, in order.
+        case forecast(UInt64, [EventForecast])
         /// Takes these publishes now, before the next item.
         case again([Publish])
         /// The change of the definitions is in force on every loop.
@@ -108,9 +110,18 @@ package struct PreparedPublish: Sendable {
     package var releases: [DeliveryBook.Release] = []
     /// Per request, the event's id per channel.
     package var outcomes: [[String?]] = []
+    /// The decision for each channel, for a publish that only asks.
+    private(set) var forecasts: [EventForecast] = []
+    /// Recipients that further forecasts may list.
+    private(set) var room = EventForecast.recipientsMax
 
     init(_ publish: DeliveryBook.Publish) {
         self.publish = publish
+    }
+
+    mutating func add(_ forecast: EventForecast) {
+        room -= forecast.recipients.count
+        forecasts.append(forecast)
     }
 
     /// Ends the row of a scheduled publish.

@@ -28,6 +28,7 @@ extension DeliveryBook {
         guard let place = nodeLoops.firstIndex(of: loops) else { return assertionFailure("loops \(loops) are no node's") }
         nodeLoops.remove(at: place)
         for connection in attendance.connections(ofLoops: loops) {
+            log(.lost, of: connection, at: now)
             replays.disconnected(connection)
             attendance.disconnected(connection, mayReturn: true, now: now.monotonic)
         }
@@ -40,6 +41,7 @@ extension DeliveryBook {
     /// Gives up everything about the connections of these loops, whose reports have a gap. Their node reports who is present.
     package mutating func forgetAttendance(ofLoops loops: Range<Int>, at now: Moment) {
         for connection in attendance.connections(ofLoops: loops) {
+            log(.lost, of: connection, at: now)
             replays.disconnected(connection)
             attendance.disconnected(connection, mayReturn: true, now: now.monotonic)
         }
@@ -51,6 +53,8 @@ extension DeliveryBook {
     package mutating func keep(_ isServed: (_ app: String, _ channel: String) -> Bool) -> [Effect] {
         assert(prepared.isEmpty && !isCommitting, "channels go between two turns")
         attendance.keep(isServed)
+        // The next owner notes what follows, so these would lack it after a return.
+        changes.keep(isServed)
         return escalation.keep(isServed).map { .plan(.abandoned(event: $0)) }
     }
 

@@ -15,8 +15,11 @@ extension DeliveryBook {
         }
         do throws(PublishRefusal) {
             let decided = try prepare(publish, inputs, at: now)
-            if publish.purpose == .trial { return [.respond(publish.id, .success(decided.outcomes))] }
-            prepared.append(decided)
+            switch publish.purpose {
+            case .publish, .scheduled: prepared.append(decided)
+            case .trial: return [.respond(publish.id, .success(decided.outcomes))]
+            case .forecast: return [.forecast(publish.id, decided.forecasts)]
+            }
         } catch {
             return [.respond(publish.id, .failure(error))]
         }
@@ -36,7 +39,11 @@ extension DeliveryBook {
                     guard let input = inputs.popFirst() else { preconditionFailure("an event of \(channel) came without its input") }
                     let decided = try decide(event, input, channel: channel, excluded: request.excluded, at: now)
                     release.roles = decided.roles
-                    if let record = decided.event, publish.purpose != .trial {
+                    if publish.purpose == .forecast {
+                        prepared.add(
+                            forecast(
+                                decided, channel: channel, definition: definition, audience: input.audience, room: prepared.room))
+                    } else if let record = decided.event, publish.purpose.isReal {
                         noteDecided(record)
                         release.attendedUpTo = attendedUpTo
                         release.eventID = record.id
@@ -45,6 +52,8 @@ extension DeliveryBook {
                             data: input.data)
                         try add(decided, context, to: &prepared, &release)
                     }
+                } else if publish.purpose == .forecast {
+                    prepared.add(EventForecast(channel: channel, definition: definitions.match(channel: channel)?.definition.name))
                 }
                 outcome.append(release.eventID)
                 prepared.releases.append(release)

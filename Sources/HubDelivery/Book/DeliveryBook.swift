@@ -37,6 +37,8 @@ package struct DeliveryBook {
     package internal(set) var definitions: DefinitionSet
     package internal(set) var attendance = Attendance()
     package internal(set) var escalation = Escalation()
+    /// Recent changes of people's connections.
+    package internal(set) var changes = PresenceLog()
     var replays = Replays()
     var hearing: Hearing
     /// A change of the definitions that some loop has not answered.
@@ -94,12 +96,15 @@ package struct DeliveryBook {
         assert(!isCommitting, "an item came in the middle of a commit")
         switch item {
         case .publish(let publish): return take(publish, answer, at: now)
-        case .report(let loop, let report): return take(report, loop: loop, answer, at: now)
+        case .report(let loop, let report):
+            log(report, at: now)
+            return take(report, loop: loop, answer, at: now)
         case .heard(let round, let source, let newcomers):
             let arriving = newcomers + attendance.takeReturns()
             note(hearing.answered(round, by: source, newcomers: arriving, now: begunAt))
         case .received(let receipt): return received(receipt, at: now)
         case .deviceState(let app, let user, let device, let state, let keepsWorking):
+            log(state, app: app, user: user, device: device, at: now)
             attendance.setDeviceState(app: app, user: user, device: device, state, keepsWorking: keepsWorking)
         case .signed(let connection, let socket, let app, let user, let device, let channel):
             guard connection.loop < attendedUpTo.count else { break }
@@ -179,12 +184,16 @@ package struct DeliveryBook {
 
     // MARK: Questions
 
-    /// Presence of users in a channel; users without a connection are left out.
-    package func presence(app: String, channel: String, users: [String]) -> [String: ParticipantPresence] {
+    /// Presence of users in a channel. Left out are users without a connection; a question about one user alone finds recent changes, too.
+    package func presence(app: String, channel: String, users: [String], at now: Moment) -> [String: ParticipantPresence] {
         var presence: [String: ParticipantPresence] = [:]
         for user in users {
-            guard let known = attendance.presence(app: app, channel: channel, user: user) else { continue }
-            presence[user] = ParticipantPresence(connections: known.connections, state: known.state)
+            let known = attendance.presence(app: app, channel: channel, user: user)
+            let changes = users.count == 1 ? changes.changes(app: app, channel: channel, user: user) : []
+            if known == nil && changes.isEmpty { continue }
+            presence[user] = ParticipantPresence(
+                connections: known?.connections ?? 0, state: known?.state ?? .unknown,
+                sockets: attendance.sockets(app: app, channel: channel, user: user, now: now.monotonic), changes: changes)
         }
         return presence
     }

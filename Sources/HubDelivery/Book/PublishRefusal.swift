@@ -20,7 +20,17 @@ package enum PublishPurpose: Sendable, Equatable {
     case publish
     /// Decide only, to find refusals. Nothing is committed or sent, and the outcomes are meaningless.
     case trial
+    /// Decide only, to say who would be told how (`DeliveryBook.Effect.forecast`). Nothing is committed, sent or counted.
+    case forecast
     /// `publish` for a scheduled event, whose row ends in the same transaction. Refused with `PublishRefusal.notWaiting` if the row no
     /// longer waits.
     case scheduled(id: String)
+
+    /// Whether the publish goes out.
+    package var isReal: Bool {
+        switch self {
+        case .publish, .scheduled: true
+        case .trial, .forecast: false
+        }
+    }
 }

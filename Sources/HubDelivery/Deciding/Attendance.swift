@@ -33,6 +33,8 @@ package struct Attendance: Sendable {
         var keepsWorking = false
         /// Time of the last sign of life, in milliseconds on the caller's clock.
         var lastSignOfLife: Int64
+        /// Time of the last receipt, in milliseconds on the caller's clock; nil: none has come.
+        var lastReceipt: Int64?
         /// Seats by channel.
         var seats: [String: Seat]
 
@@ -151,9 +153,11 @@ package struct Attendance: Sendable {
         }
     }
 
-    /// Notes a sign of life of a connection.
+    /// Notes a receipt of a connection, which is a sign of life.
     package mutating func heard(_ connection: ConnectionID, now: Int64) {
-        connections[connection]?.lastSignOfLife = now
+        guard let place = connections.index(forKey: connection) else { return }
+        connections.values[place].lastSignOfLife = now
+        connections.values[place].lastReceipt = now
     }
 
     /// Notes that the connection gets other events of the channel from now on, because its role changed or became known. Its receipts prove
@@ -199,11 +203,8 @@ package struct Attendance: Sendable {
     /// Receipts of an app in the foreground by HTTP, or that keeps working by HTTP, are provisional, as those of an app that says nothing.
     /// A "gone to background" over HTTP can arrive after a receipt that was sent later over the socket.
     package mutating func setDeviceState(app: String, user: String, device: String, _ state: AppState, keepsWorking: Bool = false) {
-        for connection in people[Person(app: app, user: user)] ?? [] {
-            let isMeant = connections[connection]?.seats.values.contains {
-                $0.user == user && ($0.device == nil || $0.device == device)
-            }
-            if isMeant == true { setState(connection, state, keepsWorking: keepsWorking, isOrdered: false) }
+        for connection in connections(app: app, user: user, device: device) {
+            setState(connection, state, keepsWorking: keepsWorking, isOrdered: false)
         }
     }
 
@@ -270,6 +271,34 @@ package struct Attendance: Sendable {
     /// The user's connections to the channel, in no particular order.
     package func connections(app: String, channel: String, user: String) -> [ConnectionID] {
         (people[Person(app: app, user: user)] ?? []).filter { connections[$0]?.seats[channel]?.user == user }
+    }
+
+    /// The user's newest connections to the channel first, at most `ParticipantPresence.socketsMax`. Loops have the indexes of the book.
+    /// - Parameter now: milliseconds on the caller's clock.
+    package func sockets(app: String, channel: String, user: String, now: Int64) -> [ParticipantPresence.Socket] {
+        let found = connections(app: app, channel: channel, user: user).compactMap { id in
+            connections[id].flatMap { connection in connection.seats[channel].map { (id: id, connection: connection, seat: $0) } }
+        }
+        return found.sorted { $0.seat.order > $1.seat.order }.prefix(ParticipantPresence.socketsMax).map { id, connection, seat in
+            ParticipantPresence.Socket(
+                loop: id.loop, device: seat.device, state: connection.state, receiptAge: connection.lastReceipt.map { max(0, now - $0) })
+        }
+    }
+
+    /// The state that the app told over the connection; nil: it is not attached.
+    func state(of connection: ConnectionID) -> AppState? { connections[connection]?.state }
+
+    /// Everybody who is attached by the connection, in no particular order.
+    func places(of connection: ConnectionID) -> [(app: String, channel: String, user: String, device: String?)] {
+        guard let record = connections[connection] else { return [] }
+        return record.seats.map { (record.app, $0.key, $0.value.user, $0.value.device) }
+    }
+
+    /// The user's connections of the device, and those of unknown device, in no particular order.
+    func connections(app: String, user: String, device: String) -> [ConnectionID] {
+        (people[Person(app: app, user: user)] ?? []).filter { id in
+            connections[id]?.seats.values.contains { $0.user == user && ($0.device == nil || $0.device == device) } == true
+        }
     }
 
     // MARK: Several nodes

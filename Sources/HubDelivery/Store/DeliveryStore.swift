@@ -233,7 +233,7 @@ package struct DirectAddress: Sendable, Equatable {
 
 /// The durable side of delivery: the contract of every store. Callable from any thread.
 package protocol DeliveryStore: RecipientStore, ScheduledStore, TrailStore, ReceiptStore, RedirectionStore, AttendanceMarkStore,
-    DeadLetterStore, OnceStore
+    DeadLetterStore, OnceStore, SearchStore
 {
     /// Commits events with their rows and recipients, their answers, and the ends of their scheduled publishes, in one transaction. On
     /// return all of it survives a crash of the process.

@@ -67,6 +67,27 @@ struct MemberQueries: Sendable {
         return words.compactMap(\.text)
     }
 
+    /// Place of the stream's last message.
+    func lastMessage() async throws(RedisFailure) -> StreamID {
+        let reply = try await link.run { [RedisCommand("XREVRANGE", texts: [$0.keys.events, "+", "-", "COUNT", "1"])] }[0].value()
+        return reply.array?.first?.array?.first?.text.flatMap(StreamID.init) ?? .zero
+    }
+
+    /// The members of a channel, each with the nodes that have connections of theirs.
+    func members(_ place: MemberPlace) async throws(RedisFailure) -> [String: [UInt64]] {
+        let reply = try await link.run { greeting in [RedisCommand("HKEYS", texts: [greeting.keys.base + "on:\(place)"])] }[0]
+        guard let words = reply.array else { throw Self.shape }
+        var members: [String: [UInt64]] = [:]
+        for word in words {
+            // A user id may hold the separator; a node's number does not.
+            guard let text = word.text, let end = text.lastIndex(of: "\0"), let node = UInt64(text[text.index(after: end)...]) else {
+                throw Self.shape
+            }
+            members[String(text[..<end]), default: []].append(node)
+        }
+        return members
+    }
+
     /// Connections of the app on all nodes.
     func connections(app: String) async throws(RedisFailure) -> Int {
         let reply = try await link.run { greeting in [RedisCommand("HVALS", texts: [greeting.keys.base + "connections:\(app)"])] }[0]

@@ -1,3 +1,5 @@
+internal import HubCore
+
 /// The scripts that know who is where. An entry is there or not for each member and node, so a call whose answer was lost is made again.
 ///
 /// The script that sees the first or the last also appends the announcement. So there is one for each change, however many nodes there are.
@@ -9,6 +11,7 @@
 /// - `counts:APP CHANNEL`, a hash, has the subscribers of each node;
 /// - `channels:APP`, a hash, has the subscribers of each channel that has some;
 /// - `connections:APP`, a hash, has the connections of each node;
+/// - `versions`, a hash, has the versions of messages that each node reads;
 /// - `facts`, a hash, has what each node tells of itself, and `probes` when its last probe came back, in milliseconds of Redis' clock;
 /// - `members-of:NODE`, `channels-of:NODE` and `apps-of:NODE`, sets, name everything that goes with the node.
 enum MemberScripts {
@@ -195,19 +198,41 @@ enum MemberScripts {
             return settle(tonumber(ARGV[4]))
             """)
 
-    /// The node's sign of life. KEYS: …, database. ARGV: …, and each may be empty but the last:
+    /// The node's sign of life. The first one is refused while a node lives that has no version of messages in common with it.
+    /// KEYS: …, database. ARGV: …, and the first three may be empty:
     /// - identity of the database;
     /// - facts of the node;
     /// - milliseconds since its last probe;
-    /// - milliseconds for which a probe counts.
+    /// - milliseconds for which a probe counts;
+    /// - lowest and highest version of messages that the node reads.
     ///
     /// Answers a list:
     /// - nodes and their beats in turn;
     /// - the number of members and counts that wait;
     /// - dead nodes that are not swept;
-    /// - the number of other nodes whose last probe counts.
+    /// - the number of other nodes whose last probe counts;
+    /// - the highest version that all nodes with a beat read;
+    /// - the same without this node, or 0 where there is no other.
     static let beat = RedisScript(
         ScaleOutScripts.fence + functions + """
+            local lowest, highest, others = tonumber(ARGV[8]), tonumber(ARGV[9]), 0
+            local isFirst = redis.call('HEXISTS', base .. 'beats', ARGV[2]) == 0
+            for _, node in ipairs(redis.call('HKEYS', base .. 'beats')) do
+              if node ~= ARGV[2] then
+                local theirs = redis.call('HGET', base .. 'versions', node) or '\(MessageVersions.untold)'
+                local low, high = string.match(theirs, '^(%d+)-(%d+)$')
+                low, high = tonumber(low), tonumber(high)
+                if isFirst and (low > highest or high < lowest) then
+                  local at = tonumber(redis.call('ZSCORE', base .. 'last-beats', node) or '0')
+                  if now() - at < \(NodeGreeting.versionMilliseconds) then
+                    return redis.error_reply('\(ScriptRefusal.version) ' .. theirs)
+                  end
+                end
+                if others == 0 or high < others then others = high end
+              end
+            end
+            redis.call('HSET', base .. 'versions', ARGV[2], lowest .. '-' .. highest)
+            local common = others == 0 and highest or math.min(highest, others)
             if ARGV[4] ~= '' and (redis.call('GET', KEYS[5]) or ARGV[4]) == ARGV[4] then
               redis.call('SET', KEYS[5], ARGV[4], 'PX', \(ScaleOutScripts.databaseMilliseconds))
             end
@@ -220,7 +245,7 @@ enum MemberScripts {
             for place = 1, #probes, 2 do
               if probes[place] ~= ARGV[2] and now() - tonumber(probes[place + 1]) < tonumber(ARGV[7]) then seen = seen + 1 end
             end
-            return {redis.call('HGETALL', base .. 'beats'), waiting, redis.call('SMEMBERS', base .. 'sweeping'), seen}
+            return {redis.call('HGETALL', base .. 'beats'), waiting, redis.call('SMEMBERS', base .. 'sweeping'), seen, common, others}
             """)
 
     /// Declares a node dead: from here on its scripts are refused. ARGV: …, the dead one, its beat as it was seen.
@@ -231,6 +256,7 @@ enum MemberScripts {
             redis.call('HDEL', base .. 'beats', ARGV[4])
             redis.call('HDEL', base .. 'facts', ARGV[4])
             redis.call('HDEL', base .. 'probes', ARGV[4])
+            redis.call('HDEL', base .. 'versions', ARGV[4])
             redis.call('ZADD', base .. 'dead', now(), ARGV[4])
             redis.call('ZREMRANGEBYSCORE', base .. 'dead', '-inf', now() - 86400000)
             redis.call('SADD', base .. 'sweeping', ARGV[4])

@@ -1,4 +1,4 @@
-internal import HubCore
+package import HubCore
 
 /// Facts of one Redis server of the backplane, for the start and for `tandem check --live`. Writes nothing.
 package enum RedisCheck {
@@ -17,15 +17,16 @@ package enum RedisCheck {
     /// - Parameters:
     ///   - shard: index of the server among those of the address; 0 with sentinels.
     ///   - database: identity of the database that the nodes share; nil: not compared.
+    ///   - versions: versions of messages that this build reads.
     ///   - now: milliseconds since 1970 by this machine's clock.
     /// - Throws: why the server cannot be the backplane, or does not answer.
     package static func ask(
-        _ address: RedisAddress, shard: Int, database: String?, now: @escaping @Sendable () -> Int64
+        _ address: RedisAddress, shard: Int, database: String?, versions: MessageVersions = .known, now: @escaping @Sendable () -> Int64
     ) async throws(RedisFailure) -> Answer {
         let locator = RedisLocator(address, shard: shard)
         let link = RedisLink(
             name: "check", locate: { deadline throws(RedisFailure) in try locator.locate(deadline) },
-            greet: { greeter throws(RedisFailure) in try look(greeter, address.prefix, database, now) })
+            greet: { greeter throws(RedisFailure) in try look(greeter, address.prefix, database, versions, now) })
         let answer = Guarded<Answer?>(nil)
         do throws(RedisFailure) {
             _ = try await link.run { greeting in
@@ -42,7 +43,7 @@ package enum RedisCheck {
     }
 
     private static func look(
-        _ greeter: RedisGreeter, _ prefix: String, _ database: String?, _ now: () -> Int64
+        _ greeter: RedisGreeter, _ prefix: String, _ database: String?, _ versions: MessageVersions, _ now: () -> Int64
     ) throws(RedisFailure) -> Answer {
         let server = try ServerFacts(greeter)
         if let problem = server.problem { throw .unfit(problem) }
@@ -77,9 +78,24 @@ package enum RedisCheck {
         }
         var beats = 0
         if let epoch = known[1].text {
-            let key = ScaleOutKeys(prefix: prefix, epoch: epoch).beats
-            beats = Int(clamping: try greeter.run([RedisCommand("HLEN", texts: [key])])[0].integer ?? 0)
+            let keys = ScaleOutKeys(prefix: prefix, epoch: epoch)
+            beats = Int(clamping: try greeter.run([RedisCommand("HLEN", texts: [keys.beats])])[0].integer ?? 0)
+            if let theirs = try otherVersions(greeter, keys, versions, at: seconds * 1_000 + microseconds / 1_000) {
+                throw .unfit(NodeGreeting.otherVersions(theirs, versions, prefix))
+            }
         }
         return Answer(facts: "Redis \(server.version), prefix '\(prefix)', nodes that beat: \(beats)", warnings: warnings)
+    }
+
+    /// Versions of messages of a living node that have none in common with this build; nil: there is no such node.
+    private static func otherVersions(
+        _ greeter: RedisGreeter, _ keys: ScaleOutKeys, _ own: MessageVersions, at now: Int64
+    ) throws(RedisFailure) -> String? {
+        let since = "\(now - Int64(NodeGreeting.versionMilliseconds))"
+        let living = try greeter.run([RedisCommand("ZRANGEBYSCORE", texts: [keys.lastBeats, since, "+inf"])])[0].array ?? []
+        let nodes = living.compactMap(\.text)
+        if nodes.isEmpty { return nil }
+        let told = try greeter.run([RedisCommand("HMGET", texts: [keys.versions] + nodes)])[0].array ?? []
+        return told.map { $0.text.flatMap { MessageVersions($0) } ?? .untold }.first { !$0.overlaps(own) }?.description
     }
 }

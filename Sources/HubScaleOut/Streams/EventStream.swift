@@ -324,7 +324,7 @@ package final class EventStream: Sendable {
             if origin == node { state.withLock { $0.probe = (now, took) } }
             return
         }
-        news.append(.message(origin: origin, Array(payload)))
+        news.append(.message(origin: origin, at: entry.id, Array(payload)))
     }
 
     private func nanoseconds(_ instant: ContinuousClock.Instant) -> UInt64 {

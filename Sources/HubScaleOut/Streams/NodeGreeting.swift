@@ -1,3 +1,4 @@
+internal import HubCore
 internal import HubCrypto
 
 /// Result of a connection's first calls: the epoch of Redis' memory, and the number of a link that writes.
@@ -6,6 +7,9 @@ struct NodeGreeting: Sendable {
     let node: UInt64
     /// Counts the node's links of this epoch; calls of older ones are refused. 0: a link that only reads.
     let link: Int64
+
+    /// Milliseconds after a node's last beat for which other builds have to have a version of messages in common with it.
+    static let versionMilliseconds = 5_000
 
     /// First arguments of every script that writes.
     var credentials: [[UInt8]] { [keys.epoch, String(node), String(link)].map { Array($0.utf8) } }
@@ -42,5 +46,12 @@ struct NodeGreeting: Sendable {
     static func otherDatabase(_ prefix: String) -> String {
         "already joins hubs of another database under the prefix '\(prefix)'; give these hubs a prefix of their own "
             + "(redis://HOST/?prefix=NAME), or, if all of them have moved to this database, wait a minute after the last one stopped"
+    }
+
+    /// The mistake of a build that skips one, as the end of a sentence about Redis.
+    /// - Parameter theirs: versions of messages that a living node reads.
+    static func otherVersions(_ theirs: String, _ own: MessageVersions, _ prefix: String) -> String {
+        "joins hubs under the prefix '\(prefix)' whose messages have the versions \(theirs), and this Tandem reads \(own); "
+            + "upgrade through the releases between, one at a time, or stop all hubs and wait five seconds"
     }
 }

@@ -29,4 +29,6 @@ package enum ScriptRefusal {
     package static let dead = "TANDEMDEAD"
     /// Nodes with another database use the prefix.
     package static let database = "TANDEMDATABASE"
+    /// A living node has no version of messages in common with this one. The rest of the error is that node's versions.
+    package static let version = "TANDEMVERSION"
 }

@@ -23,6 +23,8 @@ struct ScaleOutKeys: Sendable, Equatable {
     func to(_ node: UInt64) -> String { key("to:\(node)") }
     /// Hash of the nodes: a number that grows while the node lives.
     var beats: String { key("beats") }
+    /// Hash of the nodes: versions of messages that each one reads. Nodes whose build tells none are not in it.
+    var versions: String { key("versions") }
     /// The nodes by the time of their last beat, in milliseconds of Redis' clock.
     var lastBeats: String { key("last-beats") }
     /// Members that are gone, by the time at which the others are told: app, channel and user.

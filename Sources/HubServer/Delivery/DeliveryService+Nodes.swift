@@ -19,7 +19,7 @@ extension DeliveryService {
         /// Whether the owners of the channels have to decide, perhaps this node among them.
         func isForOthers(_ command: PublishCommand) -> Bool {
             switch command.purpose {
-            case .trial: false
+            case .trial, .forecast: false
             case .publish: true
             // Its row is read by the owner of the first channel.
             case .scheduled: !isOwn(command, nodes.ownedNow)
@@ -46,6 +46,7 @@ extension DeliveryService {
         case attendedNoMore(round: UInt64)
         case order(DeliveryMessage.AttendanceOrder, done: @Sendable () -> Void)
         case presence(app: String, channel: String, users: [String], answer: @Sendable ([String: ParticipantPresence]) -> Void)
+        case forecast(ForwardedForecast, answer: @Sendable (ForecastAnswer) -> Void)
         case pushes(events: [String])
         /// A publish under a key is decided.
         case keyed(String, PublishedPart)
@@ -81,12 +82,12 @@ extension DeliveryService {
     /// Milliseconds for which every node remembers the events that it let out, less some for the takeover.
     private static let freshMilliseconds = NodeDelivery.rememberedMilliseconds - 10_000
 
-    /// Takes a word of the nodes. A publish beyond the bound is dropped; its sender leaves it to the store.
+    /// Takes a word of the nodes. A publish beyond the bound is dropped, and its sender leaves it to the store. The sender of a forecast
+    /// beyond it gives up.
     func post(_ word: NodeWord) {
-        if case .publish = word {
-            _ = inbox.offer(.node(word), limit: DeliveryBook.waitingMax)
-        } else {
-            inbox.post(.node(word))
+        switch word {
+        case .publish, .forecast: _ = inbox.offer(.node(word), limit: DeliveryBook.waitingMax)
+        default: inbox.post(.node(word))
         }
     }
 }

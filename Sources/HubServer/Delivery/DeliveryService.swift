@@ -42,6 +42,8 @@ final class DeliveryService: EventPort, AttendancePort {
     let process: ProcessTag
     let tokenAge: TokenAge
     let logger: Logger
+    /// Facts for whoever looks; nil: nobody can.
+    let live: LiveStream?
     /// Nil: there is one node.
     let several: Several?
     let alarm = Alarm()
@@ -52,7 +54,8 @@ final class DeliveryService: EventPort, AttendancePort {
     init(
         definitions: DefinitionSet, directory: any PeopleStore, store: any DeliveryStore, apps: AppDirectory, outbox: Outbox,
         pushes: (any PushQueue)? = nil, escalator: Escalator, replayer: Replayer, ports: EnginePorts, process: ProcessTag,
-        tokenAge: TokenAge = .standard, time: any TimeSource, several: Several? = nil, logger: Logger
+        tokenAge: TokenAge = .standard, time: any TimeSource, several: Several? = nil, live: LiveStream? = nil,
+        logger: Logger
     ) {
         self.definitions = Mutex(definitions)
         self.directory = directory
@@ -68,6 +71,7 @@ final class DeliveryService: EventPort, AttendancePort {
         self.process = process
         self.tokenAge = tokenAge
         self.time = time
+        self.live = live
         self.logger = logger
     }
 
@@ -95,6 +99,9 @@ final class DeliveryService: EventPort, AttendancePort {
     }
 
     func submit(_ command: PublishCommand) -> Bool {
+        if let several, command.purpose == .forecast, !several.isOwn(command, several.nodes.ownedNow) {
+            return several.nodes.forecasts.ask(command)
+        }
         if let several, several.isForOthers(command) { return several.nodes.publishes.forward(command) }
         return inbox.offer(.publish(command), limit: DeliveryBook.waitingMax)
     }
@@ -138,21 +145,35 @@ final class DeliveryService: EventPort, AttendancePort {
 
     func presence(app: String, session: Session, users: [String]) async -> [String: ParticipantPresence] {
         guard let definition = currentDefinitions.definition(named: session.definition) else { return [:] }
-        var presence: [String: ParticipantPresence] = [:]
+        // Most definitions have one channel for all.
+        var groups: [String: [String]] = [:]
         for user in users {
-            guard let channel = definition.pattern.channelName(session: session.id, user: user) else { continue }
-            if let several {
-                presence.merge(await several.nodes.presence(app: app, channel: channel, users: [user])) { first, _ in first }
-                continue
-            }
-            let answer = await withCheckedContinuation { done in
-                if !inbox.offer(.presence(app: app, channel: channel, users: [user], done: done), limit: .max) {
-                    done.resume(returning: [:])
-                }
-            }
-            presence.merge(answer) { first, _ in first }
+            if let channel = definition.pattern.channelName(session: session.id, user: user) { groups[channel, default: []].append(user) }
+        }
+        var presence: [String: ParticipantPresence] = [:]
+        for (channel, users) in groups {
+            presence.merge(await self.presence(app: app, channel: channel, users: users)) { first, _ in first }
         }
         return presence
+    }
+
+    func presence(app: String, channel: String, users: [String]) async -> [String: ParticipantPresence] {
+        var presence: [String: ParticipantPresence] = [:]
+        for start in stride(from: 0, to: users.count, by: Self.presenceStep) {
+            let part = Array(users[start..<min(users.count, start + Self.presenceStep)])
+            presence.merge(await self.presence(app: app, channel: channel, part: part)) { first, _ in first }
+        }
+        return presence
+    }
+
+    /// People of one question: it has to fit a message between nodes, and the task serves nobody meanwhile.
+    private static let presenceStep = 1_000
+
+    private func presence(app: String, channel: String, part users: [String]) async -> [String: ParticipantPresence] {
+        if let several { return await several.nodes.presence(app: app, channel: channel, users: users) }
+        return await withCheckedContinuation { done in
+            if !inbox.offer(.presence(app: app, channel: channel, users: users, done: done), limit: .max) { done.resume(returning: [:]) }
+        }
     }
 
     func rosterChanged(app: String, session: String, user: String) async {

@@ -72,11 +72,12 @@ extension DeliveryTask {
             {
                 takeovers[place].held.append(.word(word))
             } else {
-                answer(book.presence(app: app, channel: channel, users: users))
+                answer(presence(app: app, channel: channel, users: users, me: several.nodes.me))
             }
+        case .forecast(let forecast, let answer): await take(forecast, word, answer)
         case .pushes(let events): Task { await several.pushes.pick(events) }
         case .keyed(let key, let part):
-            for asker in keyed.finish(key, part, now: now.monotonic) { several.nodes.answer(asker.node, asker.ticket, part) }
+            for asker in keyed.finish(key) { several.nodes.answer(asker.node, asker.ticket, part) }
         case .owned(let partitions, let done):
             await own(partitions)
             done()
@@ -89,6 +90,18 @@ extension DeliveryTask {
                 case .word(let word): await take(word)
                 }
             }
+        }
+    }
+
+    /// Presence with the names of the nodes that have the connections.
+    private func presence(app: String, channel: String, users: [String], me: UInt64) -> [String: ParticipantPresence] {
+        book.presence(app: app, channel: channel, users: users, at: now).mapValues { presence in
+            var presence = presence
+            for place in presence.sockets.indices {
+                let (node, loop) = table.remote(loop: presence.sockets[place].loop) ?? (me, presence.sockets[place].loop)
+                (presence.sockets[place].node, presence.sockets[place].loop) = (node.hexDigits, loop)
+            }
+            return presence
         }
     }
 
@@ -200,46 +213,74 @@ extension DeliveryTask {
 
     // MARK: Publishes
 
+    /// Decides about an event that another node asks about.
+    private func take(
+        _ forecast: ForwardedForecast, _ word: DeliveryService.NodeWord, _ answer: @escaping @Sendable (ForecastAnswer) -> Void
+    ) async {
+        guard serves(forecast.app, forecast.channel), let app = service.apps.app(id: forecast.app),
+            let channel = ChannelName(allowingServerToUser: forecast.channel)
+        else { return }
+        let request = PublishRequest(name: forecast.name, channels: [channel], data: forecast.data, excludedSocketID: forecast.excluded)
+        if hold(app.id, [request], .word(word)) { return }
+        await take(
+            PublishCommand(app: app, requests: [request], purpose: .forecast) { result in
+                switch result {
+                case .success(let outcomes): if let decided = outcomes.first?.forecasts.first { answer(.decided(decided)) }
+                case .failure(let refusal): answer(.refused(refusal))
+                }
+            })
+    }
+
     private func take(_ publish: ForwardedPublish, of node: UInt64) async {
         guard let several, let app = service.apps.app(id: publish.app) else { return }
-        var (requests, ids, places) = ([PublishRequest](), [PublishID](), [[(request: Int, channel: Int)]]())
-        for (index, request) in publish.requests.enumerated() {
-            let mine = request.channels.indices.filter { owned.contains(app: publish.app, channel: request.channels[$0]) }
-            let channels = mine.compactMap { ChannelName(request.channels[$0]) }
-            guard !channels.isEmpty, channels.count == mine.count else { continue }
-            requests.append(PublishRequest(name: request.name, channels: channels, data: request.data, excludedSocketID: request.excluded))
-            ids.append(request.id)
-            places.append(mine.map { (request: index, channel: $0) })
-        }
-        if requests.isEmpty { return }
-        if hold(app.id, requests, .forwarded(publish, of: node)) { return }
+        var share = ForwardedShare(of: publish, owned)
+        if share.requests.isEmpty || hold(app.id, share.requests, .forwarded(publish, of: node)) { return }
         let ticket = publish.ticket
         let key = publish.key.map { "\(app.id) \($0)" }
-        if let key, let known = keyed.ask(key, .init(node: node, ticket: ticket), now: now.monotonic) {
-            if let part = known { several.nodes.answer(node, ticket, part) }
-            return
+        var published: [ForwardedShare.Published] = []
+        if let key {
+            guard keyed.ask(key, .init(node: node, ticket: ticket)) else { return }
+            do { published = try await self.published(share, of: publish) } catch {
+                let refusal = error as? PublishRefusal ?? DeliveryBook.notStored
+                return service.post(.keyed(key, .refused(share.places.flatMap { $0 }, refusal)))
+            }
+            if !published.isEmpty { share = ForwardedShare(of: publish, owned, without: published) }
+            if share.requests.isEmpty { return service.post(.keyed(key, .taken(published))) }
         }
-        var command = PublishCommand(app: app, requests: requests) { [requests, places, service] result in
+        var command = PublishCommand(app: app, requests: share.requests) { [share, published, service] result in
             let part: PublishedPart
             switch result {
-            case .failure(let refusal): part = .refused(places.flatMap { $0 }, refusal)
-            case .success(let outcomes):
-                part = .taken(
-                    zip(zip(requests, places), outcomes).flatMap { request, outcome in
-                        zip(request.0.channels, request.1).map { channel, place in
-                            (
-                                request: place.request, channel: place.channel,
-                                event: outcome.events.first { $0.channel == channel }?.id
-                            )
-                        }
-                    })
+            case .failure(let refusal): part = .refused(share.places.flatMap { $0 }, refusal)
+            case .success(let outcomes): part = .taken(published + share.published(outcomes))
             }
             guard let key else { return several.nodes.answer(node, ticket, part) }
             service.post(.keyed(key, part))
         }
-        command.ids = ids
-        command.mayBeKnown = publish.mayBeKnown || ids.contains { rowsTaken[$0.text] != nil }
+        if let key = publish.key {
+            command.answers = { [share, wall = now.wall] outcomes in
+                share.published(outcomes).map { place in
+                    KeyedPlace(publish, key: key, request: place.request, channel: place.channel).record(event: place.event, at: wall)
+                }
+            }
+        }
+        command.ids = share.ids
+        command.mayBeKnown = publish.mayBeKnown || share.ids.contains { rowsTaken[$0.text] != nil }
         await take(command)
+    }
+
+    /// The channels that former owners have published under the key. They commit nothing after this look, because the fence fails it.
+    private func published(_ share: ForwardedShare, of publish: ForwardedPublish) async throws -> [ForwardedShare.Published] {
+        guard let key = publish.key else { return [] }
+        let since = now.wall - AnswerRecord.lifeMilliseconds
+        return try await withThrowingTaskGroup(of: ForwardedShare.Published?.self) { [store = service.store] group in
+            for place in share.places.flatMap({ $0 }) {
+                group.addTask {
+                    let keyed = KeyedPlace(publish, key: key, request: place.request, channel: place.channel)
+                    return try await keyed.published(store, since: since).map { (place.request, place.channel, $0) }
+                }
+            }
+            return try await group.reduce(into: []) { if let published = $1 { $0.append(published) } }
+        }
     }
 
     /// - Returns: whether the publish waits for a takeover.
@@ -289,6 +330,7 @@ extension DeliveryTask {
                 var rest = PublishCommand(app: command.app, requests: requests, purpose: command.purpose) { result in
                     respond(result.map(outcomes))
                 }
+                if let answers = command.answers { rest.answers = { answers(outcomes($0)) } }
                 rest.ids = ids
                 return rest
             }

@@ -100,7 +100,7 @@ final class DeliveryTask {
             await give(.removed(session, users: users, isOver: isOver))
             done.resume()
         case .presence(let app, let channel, let users, let done):
-            done.resume(returning: book.presence(app: app, channel: channel, users: users))
+            done.resume(returning: book.presence(app: app, channel: channel, users: users, at: now))
         case .definitions(let definitions, let done):
             lastWaiter += 1
             waiters[lastWaiter] = done
@@ -115,7 +115,7 @@ final class DeliveryTask {
 
     func take(_ command: PublishCommand) async {
         var command = command
-        if let several, command.purpose != .trial {
+        if let several, command.purpose.isReal {
             // The partition is the node's by now, and its people are not known yet: another look at the store takes the publish.
             guard several.isOwn(command, owned) else { return command.respond(.failure(DeliveryBook.notStored)) }
             if hold(command.app.id, command.requests, .command(command)) { return }
@@ -186,6 +186,7 @@ final class DeliveryTask {
     }
 
     func give(_ item: DeliveryBook.Item) async {
+        if service.live?.isWatched == true, case .report(_, let report) = item { noteLive(report) }
         var answer = DeliveryBook.Answer.nothing
         if let need = book.need(of: item) { answer = await read(need, for: item) }
         await carryOut(book.take(item, answer, at: now))
@@ -249,11 +250,16 @@ final class DeliveryTask {
             letOut(
                 release, app: event.app, channel: event.channel, name: event.name, data: DataLiteral(content: event.data), isAgain: true)
         case .respond(let number, let result): respond(number, result)
+        case .forecast(let number, let forecasts):
+            var outcome = PublishOutcome(events: [])
+            outcome.forecasts = forecasts
+            commands.removeValue(forKey: number)?.respond(.success([outcome]))
         case .again(let publishes): for publish in publishes { await give(.publish(publish)) }
         case .done(let numbers): for number in numbers { waiters.removeValue(forKey: number)?.resume() }
         case .push(let due): await service.pushes.enqueue(due)
         case .plan(let work):
             service.counters.withLock { $0.planned(work) }
+            noteLive(work)
             service.escalator.post(work)
         case .prove(let event, let connections):
             for (loop, connections) in Dictionary(grouping: connections, by: \.loop) where loop < ports.count {
@@ -295,8 +301,8 @@ final class DeliveryTask {
 
     private func commit(_ batch: DeliveryBook.Batch) async -> Result<[EventRecord], DeliveryBook.CommitFailure> {
         let records = batch.records
-        let answers = batch.publishes.compactMap { publish in
-            commands[publish.publish.id].flatMap { $0.answer?(outcomes(publish.outcomes, of: $0)) }
+        let answers = batch.publishes.flatMap { publish in
+            commands[publish.publish.id].flatMap { $0.answers?(outcomes(publish.outcomes, of: $0)) } ?? []
         }
         var events: [EventRecord] = []
         if !records.isEmpty || !answers.isEmpty || !batch.takes.isEmpty {
@@ -310,6 +316,7 @@ final class DeliveryTask {
             }
         }
         service.counters.withLock { $0.committed(batch) }
+        noteLive(batch, events)
         service.relief.committed(deliveries: records.reduce(0) { $0 + $1.deliveries.count { $0.state == .due } })
         return .success(events)
     }

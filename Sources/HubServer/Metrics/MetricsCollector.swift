@@ -28,13 +28,14 @@ final class MetricsCollector: Sendable {
     private let store: any HubStore
     private let webhooks: WebhookService?
     private let backplane: RedisBackplane?
+    private let exchange: NodeExchange?
 
     /// - Parameters:
     ///   - webhooks: nil if no app has webhooks.
-    ///   - backplane: nil for a single node.
+    ///   - backplane: nil for a single node, as `exchange`.
     init(
         ports: EnginePorts, accepted: Acceptor.Counts, delivery: DeliveryService, outbox: Outbox, gateway: PushRouter,
-        pushReports: PushReports, store: any HubStore, webhooks: WebhookService?, backplane: RedisBackplane?
+        pushReports: PushReports, store: any HubStore, webhooks: WebhookService?, backplane: RedisBackplane?, exchange: NodeExchange?
     ) {
         self.ports = ports
         self.accepted = accepted
@@ -45,6 +46,7 @@ final class MetricsCollector: Sendable {
         self.store = store
         self.webhooks = webhooks
         self.backplane = backplane
+        self.exchange = exchange
     }
 
     /// Hands over the whole text once, from a task of its own, after every loop has finished its present work.
@@ -72,7 +74,7 @@ final class MetricsCollector: Sendable {
         text.webhooks(await webhooks?.counters ?? WebhookCounters(), queues: await webhooks?.queues ?? [])
         text.store(store.figures)
         if let figures = store.postgres { text.postgres(figures) }
-        if let backplane { text.backplane(backplane.figures) }
+        if let backplane { text.backplane(backplane.figures, skipped: exchange?.unreadableCount ?? 0) }
         text.process(ProcessFacts.now())
         return text.text
     }

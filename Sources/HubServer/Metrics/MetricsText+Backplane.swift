@@ -2,10 +2,15 @@ internal import HubScaleOut
 
 /// Counters of the way between nodes, where there are several.
 extension MetricsText {
-    mutating func backplane(_ figures: BackplaneFigures) {
+    /// - Parameter skipped: messages that this node could not read.
+    mutating func backplane(_ figures: BackplaneFigures, skipped: UInt64) {
         gauge("tandem_backplane_connected", "1 while this node is one of the hub's nodes.", figures.isConnected ? 1 : 0)
         gauge("tandem_backplane_other_nodes", "Other nodes whose beats are there.", figures.others)
         counter("tandem_backplane_deaths_total", "Times that the others have declared this node dead.", figures.deaths)
+        gauge(
+            "tandem_backplane_message_version", "Version in which this node writes its messages, which all living nodes read.",
+            figures.messageVersion)
+        counter("tandem_backplane_messages_skipped_total", "Messages of a kind or version that this build does not know.", skipped)
         func each(_ value: (BackplaneFigures.Server) -> Double?) -> [Sample] {
             figures.servers.compactMap { server in value(server).map { Sample($0, [("server", server.name)]) } }
         }

@@ -41,7 +41,7 @@ final class ClusterService: ClusterPort {
             "started_at": .string(Timestamp.iso8601(milliseconds: startedAt)),
             "connections": .int(Int64(directory.apps.reduce(0) { $0 + directory.connectionCount($1) })),
             "partitions": .int(Int64(held.count)), "partition_list": .string(Self.ranges(held)),
-            "definitions": .string(Self.hex(delivery.currentDefinitions.fingerprint)),
+            "definitions": .string(delivery.currentDefinitions.fingerprint.hexDigits),
             "lag": lag.map { .double($0) } ?? .null, "probe_age": probeAge.map { .double($0) } ?? .null,
         ]
     }
@@ -67,18 +67,13 @@ final class ClusterService: ClusterPort {
             nodes = try await backplane.records().filter { $0.node != this }.map { record in
                 let facts = (try? JSONValue(parsing: record.facts))?.objectValue ?? [:]
                 let age = record.sinceBeat.map { Self.rounded(Double($0) / 1000) }
-                return NodeListing(node: Self.hex(record.node), isThis: false, sinceBeat: age, facts: facts)
+                return NodeListing(node: record.node.hexDigits, isThis: false, sinceBeat: age, facts: facts)
             }
         } catch {
             isComplete = false
         }
-        nodes.append(NodeListing(node: Self.hex(this), isThis: true, sinceBeat: nil, facts: facts))
+        nodes.append(NodeListing(node: this.hexDigits, isThis: true, sinceBeat: nil, facts: facts))
         return (nodes.sorted { ($0.node ?? "") < ($1.node ?? "") }, isComplete)
-    }
-
-    private static func hex(_ number: UInt64) -> String {
-        let digits = String(number, radix: 16)
-        return String(repeating: "0", count: 16 - digits.count) + digits
     }
 
     /// Ascending numbers as ranges: `0-3,7`.

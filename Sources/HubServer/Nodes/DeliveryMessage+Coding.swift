@@ -9,6 +9,7 @@ extension DeliveryMessage {
         case hello = 1
         case reports, publish, published, event, wasLetOut, connections
         case ask, heard, attend, attended, order, done, presence, present, pushes
+        case forecast, forecasted
     }
 
     var bytes: [UInt8] {
@@ -78,14 +79,24 @@ extension DeliveryMessage {
             begin(.present)
             writer.add(asker)
             writer.add(ticket)
-            writer.add(present.sorted { $0.key < $1.key }) { writer, entry in
+            let entries = present.sorted { $0.key < $1.key }
+            writer.add(entries) { writer, entry in
                 writer.add(entry.key)
                 writer.add(entry.value.connections)
                 writer.add(entry.value.state)
             }
+            writer.addDetails(of: entries.map(\.value))
         case .pushes(let events):
             begin(.pushes)
             writer.add(events) { $0.add($1) }
+        case .forecast(let forecast):
+            begin(.forecast)
+            forecast.write(to: &writer)
+        case .forecasted(let asker, let ticket, let answer):
+            begin(.forecasted)
+            writer.add(asker)
+            writer.add(ticket)
+            answer.write(to: &writer)
         }
         return writer.bytes
     }
@@ -124,8 +135,11 @@ extension DeliveryMessage {
             let entries = try reader.list { reader throws(PackedReader.Malformed) in
                 (try reader.text(), ParticipantPresence(connections: try reader.count(), state: try reader.state()))
             }
-            return .present(asker: asker, ticket: ticket, Dictionary(entries, uniquingKeysWith: { $1 }))
+            let detailed = try reader.details(of: entries.map(\.1))
+            return .present(asker: asker, ticket: ticket, Dictionary(zip(entries.map(\.0), detailed), uniquingKeysWith: { $1 }))
         case .pushes: return .pushes(events: try reader.texts())
+        case .forecast: return .forecast(try ForwardedForecast(&reader))
+        case .forecasted: return .forecasted(asker: try reader.number(), ticket: try reader.number(), try ForecastAnswer.read(&reader))
         }
     }
 }

@@ -34,6 +34,9 @@ enum DeliveryMessage: Sendable {
     /// A question about the people in a channel, for its owner.
     case presence(ticket: UInt64, app: String, channel: String, users: [String])
     case present(asker: UInt64, ticket: UInt64, [String: ParticipantPresence])
+    /// A question about an event that is not published, and the answer of the channel's owner.
+    case forecast(ForwardedForecast)
+    case forecasted(asker: UInt64, ticket: UInt64, ForecastAnswer)
     /// Pushes of these events are committed, and some may be of people whom another node owns.
     case pushes(events: [String])
 

@@ -56,6 +56,7 @@ final class NodeDelivery: NodeDeliveryPort {
     private let exchange = Guarded<NodeExchange?>(nil)
     private let service = Guarded<DeliveryService?>(nil)
     let publishes: ForwardedPublishes
+    let forecasts = NodeForecasts()
     private let state = Mutex(State())
     private let isClosed = Flag()
     private let isLeaving = Flag()
@@ -83,6 +84,7 @@ final class NodeDelivery: NodeDeliveryPort {
         self.exchange.withLock { $0 = exchange }
         self.service.withLock { $0 = service }
         publishes.connect { [weak self] publish, done in self?.send(.publish(publish), done) }
+        forecasts.connect { [weak self] forecast, done in self?.send(.forecast(forecast), done) }
     }
 
     /// This run of the node; 0 before the start.
@@ -298,6 +300,12 @@ final class NodeDelivery: NodeDeliveryPort {
                 })
         case .present(let asker, let ticket, let present):
             if asker == me { state.withLock { $0.questions.removeValue(forKey: ticket) }?(present) }
+        case .forecast(let forecast):
+            post(
+                .forecast(forecast) { [weak self] answer in
+                    self?.send(.forecasted(asker: origin, ticket: forecast.ticket, answer.fitting))
+                })
+        case .forecasted(let asker, let ticket, let answer): if asker == me { forecasts.answered(ticket, answer) }
         case .pushes(let events): if !isOwn { post(.pushes(events: events)) }
         }
         return true

@@ -51,6 +51,12 @@ struct NodeTable {
         return (node, ConnectionID(loop: loop, slot: connection.slot, generation: connection.generation))
     }
 
+    /// The node of a loop of the book, and the loop's index there; nil: it is this process's own, or gone.
+    func remote(loop: Int) -> (node: UInt64, loop: Int)? {
+        guard loop >= loopCount, let (node, known) = nodes.first(where: { $0.value.loops.contains(loop) }) else { return nil }
+        return (node, loop - known.loops.lowerBound)
+    }
+
     /// The connection with this socket id, on whatever node, as the book names it.
     func connection(of socket: SocketID) -> ConnectionID? {
         if let own = process.connection(of: socket) { return own }

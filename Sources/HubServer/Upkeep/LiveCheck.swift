@@ -48,7 +48,7 @@ package struct LiveCheck: Sendable, Equatable {
             serverLines += ["good: store (\(name)): \(answer.facts)"] + answer.warnings.map { "warning: store: \($0)" }
             return answer.database.identity
         } catch {
-            note("store (\(name)): \(error)", isRefused: error.code == .otherPartitions)
+            note("store (\(name)): \(error)", isRefused: [.otherPartitions, .newerSchema].contains(error.code))
             return nil
         }
     }

@@ -40,7 +40,7 @@ package enum PostgresCheck {
                 """
             ).first
         else { throw PostgresFailure.lost("it answered with nothing") }
-        let schema = row.bool("has_schema") ? try tx.query("SELECT number FROM tandem.version").first?.int("number") : nil
+        let schema = row.bool("has_schema") ? try PostgresMigrator.version(tx) : nil
         var warnings: [String] = []
         if row.bool("is_standby") {
             warnings.append("this server is a standby, which takes no writes: add target_session_attrs=read-write to the address")
@@ -55,10 +55,11 @@ package enum PostgresCheck {
         if schema == nil, !row.bool("may_create") {
             warnings.append("the role may not create the schema: GRANT CREATE ON DATABASE to it, or create the schema `tandem` for it")
         }
+        if let problem = schema?.problem { throw StorageError(.newerSchema, problem) }
         if schema != nil, let problem = try PostgresMigrator.partitionProblem(tx) { throw StorageError(.otherPartitions, problem) }
         let database = try DatabaseFacts.read(tx, now: now)
         if let warning = database.clockWarning { warnings.append(warning) }
-        let state = schema.map { "schema \($0) of \(PostgresSchema.version)" } ?? "no schema yet"
+        let state = schema.map { "schema \($0.number) of \(PostgresSchema.version)" } ?? "no schema yet"
         return Answer(
             facts: "PostgreSQL \(row.text("version")), \(state), commits \(row.text("commits"))", warnings: warnings,
             database: database)

@@ -39,16 +39,15 @@ enum PostgresMigrator {
             tx.queue("CREATE TABLE tandem.version (number bigint NOT NULL)")
             try tx.query("INSERT INTO tandem.version VALUES (0)")
         }
-        let version = try tx.query("SELECT number FROM tandem.version").first?.int("number") ?? 0
-        guard version <= PostgresSchema.version else {
-            throw StorageError(
-                .newerSchema,
-                "the schema `tandem` has version \(version) of a newer Tandem; start that one, this one knows \(PostgresSchema.version)"
-            )
-        }
-        for migration in PostgresSchema.migrations where migration.number > version {
+        let version = try version(tx)
+        if let problem = version.problem { throw StorageError(.newerSchema, problem) }
+        for migration in PostgresSchema.migrations where migration.number > version.number {
             for statement in statements(of: migration.sql) { tx.queue(statement) }
-            try tx.query("UPDATE tandem.version SET number = $1", [.int(migration.number)])
+        }
+        if version.number < PostgresSchema.version {
+            tx.queue("ALTER TABLE tandem.version ADD COLUMN IF NOT EXISTS oldest bigint")
+            try tx.query(
+                "UPDATE tandem.version SET number = $1, oldest = $2", [.int(PostgresSchema.version), .int(PostgresSchema.oldest)])
         }
         if let problem = try partitionProblem(tx) { throw StorageError(.otherPartitions, problem) }
         let days = try tx.query("SELECT day FROM tandem.day").map { Int32(clamping: $0.int("day")) }
@@ -56,6 +55,26 @@ enum PostgresMigrator {
         let found = try DatabaseFacts.read(tx, now: now)
         try tx.commit()
         return Found(days: Set(days), process: process, facts: found)
+    }
+
+    /// Version of the schema in a database, and of the oldest build that works with it.
+    struct Version: Sendable, Equatable {
+        let number: Int64
+        let oldest: Int64
+
+        /// Why this build cannot work with the schema, though a newer one can; nil: it can, or may migrate it.
+        var problem: String? {
+            if oldest <= PostgresSchema.version { return nil }
+            return "the schema `tandem` has version \(number) of a newer Tandem; start that one, this one knows \(PostgresSchema.version)"
+        }
+    }
+
+    /// The schema's version. A database of an early build has no column for the oldest one: that was the same.
+    static func version(_ tx: PostgresTransaction) throws -> Version {
+        let row = try tx.query(
+            "SELECT number, coalesce((to_jsonb(v) ->> 'oldest')::bigint, number) AS oldest FROM tandem.version v"
+        ).first
+        return Version(number: row?.int("number") ?? 0, oldest: row?.int("oldest") ?? 0)
     }
 
     /// Why the partitions of the database are not those of this build; nil: they are.

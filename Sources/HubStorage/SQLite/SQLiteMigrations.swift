@@ -33,6 +33,7 @@ enum SQLiteMigrations {
             try SecretInstallations.hide(in: db)
         }
         migrator.registerMigration("apps") { db in try db.execute(sql: apps) }
+        migrator.registerMigration("search") { db in try db.execute(sql: search) }
         return migrator
     }
 
@@ -283,6 +284,12 @@ enum SQLiteMigrations {
           created_at INTEGER NOT NULL,
           removed_at INTEGER
         ) STRICT, WITHOUT ROWID;
+        """
+
+    /// For the newest events of an app, by name, and for people by name. `event_app` grows at its end, because the time does.
+    private static let search = """
+        CREATE INDEX event_app ON event (app, committed_at, name);
+        CREATE INDEX participant_name ON participant (app, name COLLATE NOCASE);
         """
 
     /// Join codes and device tokens are unique per app. The table `session` is rebuilt, because SQLite cannot drop a constraint.

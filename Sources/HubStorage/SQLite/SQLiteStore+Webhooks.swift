@@ -4,7 +4,8 @@ package import HubDelivery
 
 extension SQLiteStore {
     /// `WebhookStore.updateWebhooks`: one row per batch, all in one transaction.
-    package func updateWebhooks(adding batches: [WebhookBatch], removing rows: [Int64]) async throws -> [Int64] {
+    package func updateWebhooks(adding batches: [WebhookBatch], removing rows: [Int64], marks: [WebhookMark]) async throws -> [Int64] {
+        assert(marks.isEmpty, "marks are for nodes that share a store")
         if batches.isEmpty, rows.isEmpty { return [] }
         return try await write(rows: batches.count + rows.count) { db in
             for row in rows {

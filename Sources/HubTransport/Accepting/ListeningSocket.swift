@@ -1,5 +1,6 @@
 internal import CLibWebSockets
 internal import Glibc
+internal import HubCore
 internal import Synchronization
 
 /// A bound and listening port, on which no connection is accepted yet. The port is taken before any step that a second
@@ -23,7 +24,36 @@ package final class ListeningSocket: Sendable {
         (descriptor, self.port) = try Self.listen(host: host, port: port)
     }
 
+    /// Takes over a socket that another process bound. It belongs to this object from now on, unless this throws.
+    /// - Throws: if the descriptor is no listening TCP socket.
+    package init(inherited descriptor: Int32) throws(TransportError) {
+        func option(_ name: Int32) -> Int32? {
+            var (value, length) = (Int32(0), socklen_t(MemoryLayout<Int32>.size))
+            return unsafe getsockopt(descriptor, SOL_SOCKET, name, &value, &length) == 0 ? value : nil
+        }
+        guard option(SO_TYPE) == Int32(SOCK_STREAM.rawValue), option(SO_ACCEPTCONN) == 1,
+            let family = option(SO_DOMAIN), family == AF_INET || family == AF_INET6
+        else {
+            throw TransportError(
+                "descriptor \(descriptor), which the service manager passes, is no listening TCP socket: "
+                    + "write ListenStream=ADDRESS:PORT and Accept=no into the socket unit")
+        }
+        guard fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK) == 0, fcntl(descriptor, F_SETFD, FD_CLOEXEC) == 0
+        else { throw TransportError(system: "cannot set up the socket that the service manager passes") }
+        self.descriptor = descriptor
+        port = Self.boundPort(descriptor)
+    }
+
     deinit { close() }
+
+    /// Whether only this machine can connect.
+    package var isLoopback: Bool {
+        let address = Self.boundAddress(descriptor)
+        // Port and family come first. An IPv6 address follows the flow, an IPv4 address directly.
+        let isIPv6 = unsafe address.withUnsafeBytes { unsafe $0.loadUnaligned(as: sa_family_t.self) } == sa_family_t(AF_INET6)
+        let bytes = isIPv6 ? address[8..<24] : address[4..<8]
+        return IPAddress(bytes: bytes)?.isLoopback ?? false
+    }
 
     /// Closes the socket and resets connections that were not accepted. Safe to call again.
     package func close() {
@@ -60,16 +90,19 @@ package final class ListeningSocket: Sendable {
     }
 
     private static func boundPort(_ descriptor: Int32) -> Int {
+        // The port stands at the same place, in network order, in both address families.
+        let address = boundAddress(descriptor)
+        return Int(address[2]) << 8 | Int(address[3])
+    }
+
+    /// The bytes of the socket's `sockaddr`; zeros if it has none.
+    private static func boundAddress(_ descriptor: Int32) -> [UInt8] {
         var storage = sockaddr_storage()
         var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
-        let code = unsafe withUnsafeMutablePointer(to: &storage) { pointer in
+        _ = unsafe withUnsafeMutablePointer(to: &storage) { pointer in
             unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { unsafe getsockname(descriptor, $0, &length) }
         }
-        guard code == 0 else { return 0 }
-        // The port stands at the same place, in network order, in both address families.
-        return unsafe withUnsafeBytes(of: &storage) { bytes in
-            unsafe Int(bytes[2]) << 8 | Int(bytes[3])
-        }
+        return unsafe withUnsafeBytes(of: &storage) { unsafe Array($0) }
     }
 }
 

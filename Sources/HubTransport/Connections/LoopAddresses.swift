@@ -28,11 +28,8 @@ extension Loop {
     }
 
     private func socketAddress(of wsi: OpaquePointer) -> String {
-        unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 64) { buffer in
-            guard let base = buffer.baseAddress else { return "" }
-            let length = unsafe tandem_lws_peer_address(wsi, base, buffer.count)
-            return unsafe String(decoding: UnsafeRawBufferPointer(start: base, count: length), as: UTF8.self)
-        }
+        var (high, low): (UInt64, UInt64) = (0, 0)
+        return unsafe tandem_lws_peer_address(wsi, &high, &low) ? IPAddress(high: high, low: low).description : ""
     }
 
     // MARK: Counting

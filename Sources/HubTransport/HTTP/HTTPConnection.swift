@@ -24,12 +24,14 @@ internal import HubWire
 }
 
 /// The HTTP connections of one loop, by index; serial numbers tell the requests of one index apart.
-struct HTTPConnections {
+///
+/// A class, because each access to a value in `Loop` is checked for overlaps with others at run time.
+final class HTTPConnections {
     private var entries: [HTTPConnection?] = []
     private var free: [Int] = []
     private var nextSerial: UInt64 = 1
 
-    mutating func insert(_ connection: HTTPConnection) -> Int {
+    func insert(_ connection: HTTPConnection) -> Int {
         if let index = free.popLast() {
             assert(entries[index] == nil, "index \(index) is free and in use")
             entries[index] = connection
@@ -39,7 +41,7 @@ struct HTTPConnections {
         return entries.count - 1
     }
 
-    mutating func takeSerial() -> UInt64 {
+    func takeSerial() -> UInt64 {
         defer { nextSerial += 1 }
         return nextSerial
     }
@@ -62,7 +64,7 @@ struct HTTPConnections {
 
     /// Frees the index. Stops the program when it is free already: two connections would share it from then on, and one would get the
     /// other's answers.
-    mutating func remove(_ index: Int) {
+    func remove(_ index: Int) {
         precondition(entries[index] != nil, "HTTP connection \(index) was removed already")
         entries[index] = nil
         free.append(index)

@@ -52,8 +52,9 @@ final class HTTPExchange {
         case .length(let length):
             assert(request.body.count < length, "request \(serial) has \(request.body.count) of \(length) bytes and is incomplete")
             let count = min(length - request.body.count, bytes.count)
-            if request.body.isEmpty { request.body.reserveCapacity(min(length, count)) }
-            unsafe request.body.append(contentsOf: bytes[..<count])
+            let piece = unsafe UnsafeRawBufferPointer(rebasing: bytes[..<count])
+            // Nearly every body arrives whole.
+            if request.body.isEmpty { request.body = unsafe Array(piece) } else { unsafe request.body.append(contentsOf: piece) }
             unsafe bytes = unsafe UnsafeRawBufferPointer(rebasing: bytes[count...])
             return request.body.count == length ? .complete : .incomplete
         case .chunked:

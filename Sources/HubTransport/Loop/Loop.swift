@@ -27,7 +27,7 @@ package import HubCore
     var laggards = Laggards()
     let queuedMemory = QueuedMemory()
     var assemblies = Assemblies()
-    var http = HTTPConnections()
+    let http = HTTPConnections()
     /// Indices of HTTP connections whose next request has arrived already.
     var resuming: [Int] = []
     /// Ending connections and their deadlines, by the library's pointer to each.

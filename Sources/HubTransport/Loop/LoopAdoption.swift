@@ -9,8 +9,10 @@ internal import HubCore
 extension Loop {
     /// Adopts newcomers, up to the bound per turn. Called when the loop is woken.
     func adoptNewcomers() {
-        handle.adoptions.drain(into: &newcomers.arriving)
-        newcomers.take()
+        if handle.adoptions.isOccupied {
+            handle.adoptions.drain(into: &newcomers.arriving)
+            newcomers.take()
+        }
         // After the drain: a descriptor that was handed over after a replacement must not be adopted before it.
         if let certificate = handle.takeCertificate() { native.use(certificate) }
         var left = LoopOptions.adoptionsPerTurnMax

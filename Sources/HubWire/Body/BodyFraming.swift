@@ -18,9 +18,20 @@ package enum BodyFraming: Equatable, Sendable {
             return .chunked
         }
         guard let contentLength else { return .none }
-        guard !contentLength.isEmpty, contentLength.utf8.allSatisfy({ $0 >= UInt8(ascii: "0") && $0 <= UInt8(ascii: "9") }),
-            let length = Int(contentLength)
-        else { throw HeadRefusal(400, "Content-Length must be one decimal number") }
+        guard let length = number(contentLength) else { throw HeadRefusal(400, "Content-Length must be one decimal number") }
         return length == 0 ? .none : .length(length)
+    }
+
+    /// Nil for everything but decimal digits whose value fits.
+    private static func number(_ text: String) -> Int? {
+        var number = 0
+        for byte in text.utf8 {
+            guard byte >= UInt8(ascii: "0"), byte <= UInt8(ascii: "9") else { return nil }
+            let (tens, isTooLong) = number.multipliedReportingOverflow(by: 10)
+            let (sum, isTooLarge) = tens.addingReportingOverflow(Int(byte - UInt8(ascii: "0")))
+            if isTooLong || isTooLarge { return nil }
+            number = sum
+        }
+        return text.isEmpty ? nil : number
     }
 }

@@ -10,16 +10,16 @@ package enum HTTPResponseBytes {
         output.reserveCapacity(160 + response.body.count)
         // Nearly every answer begins with these bytes; all others are written piece by piece.
         if response.status == 200, response.contentType == json {
-            output += okayJSON
+            output.append(literal: "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: ")
         } else {
             output +=
                 "HTTP/1.1 \(response.status) \(reason(response.status))\r\ncontent-type: \(response.contentType)\r\ncontent-length: ".utf8
         }
-        output += String(response.body.count).utf8
+        output.append(decimal: UInt64(response.body.count))
         switch behind {
         case .goesOn: break
-        case .goesOnAsSaid: output += "\r\nconnection: keep-alive".utf8
-        case .ends: output += "\r\nconnection: close".utf8
+        case .goesOnAsSaid: output.append(literal: "\r\nconnection: keep-alive")
+        case .ends: output.append(literal: "\r\nconnection: close")
         }
         for header in response.headers {
             assert(header.name.utf8.allSatisfy(RequestHead.isToken), "\(header.name) is no header's name")
@@ -29,7 +29,7 @@ package enum HTTPResponseBytes {
             // A line break in a value would let its author write headers of their own.
             output += header.value.utf8.lazy.filter { $0 != 13 && $0 != 10 }
         }
-        output += "\r\n\r\n".utf8
+        output.append(literal: "\r\n\r\n")
         if !isHead { output += response.body }
         return output
     }
@@ -46,7 +46,6 @@ package enum HTTPResponseBytes {
     package static let goOn = Array("HTTP/1.1 100 Continue\r\n\r\n".utf8)
 
     private static let json = "application/json"
-    private static let okayJSON = Array("HTTP/1.1 200 OK\r\ncontent-type: \(json)\r\ncontent-length: ".utf8)
 
     private static func reason(_ status: Int) -> String {
         switch status {
@@ -54,6 +53,8 @@ package enum HTTPResponseBytes {
         case 201: "Created"
         case 202: "Accepted"
         case 204: "No Content"
+        case 301: "Moved Permanently"
+        case 304: "Not Modified"
         case 400: "Bad Request"
         case 401: "Unauthorized"
         case 403: "Forbidden"

@@ -1,12 +1,13 @@
 internal import HubCore
 
-/// The header fields that are used here, collected while a head is parsed.
-struct HeadFields {
+/// The header fields that are used here, as places in the head that is being parsed.
+@safe struct HeadFields {
     /// Fields that are read. All others are skipped.
     enum Field: UInt8, CaseIterable {
         case host, connection, upgrade, expect, authorization, origin
         case contentLength, transferEncoding, forwardedFor, clientID, idempotencyKey, otherIdempotencyKey
         case webSocketKey, webSocketVersion, webSocketProtocol
+        case cookie, ifNoneMatch, fetchSite, consoleMark
 
         /// In lower case.
         var name: StaticString {
@@ -26,6 +27,10 @@ struct HeadFields {
             case .webSocketKey: "sec-websocket-key"
             case .webSocketVersion: "sec-websocket-version"
             case .webSocketProtocol: "sec-websocket-protocol"
+            case .cookie: "cookie"
+            case .ifNoneMatch: "if-none-match"
+            case .fetchSite: "sec-fetch-site"
+            case .consoleMark: "x-tandem-console"
             }
         }
 
@@ -37,80 +42,131 @@ struct HeadFields {
             }
         }
 
-        /// The field of that name, in any case.
-        init?(_ name: UnsafeRawBufferPointer) {
-            guard let first = unsafe name.first else { return nil }
-            guard let field = Self.candidates(first | 0x20).first(where: { unsafe $0.isNamed(name) }) else { return nil }
+        /// The field whose name stands in that range of the bytes, in any case.
+        init?(_ bytes: UnsafeRawBufferPointer, _ name: Range<Int>) {
+            guard !name.isEmpty, name.count < Self.lengthEnd,
+                let field = unsafe Self.byShape[Self.shape(name.count, bytes[name.lowerBound])],
+                unsafe bytes.spellInAnyCase(field.name, in: name)
+            else { return nil }
             self = field
         }
 
-        /// Fields whose names begin with that letter: most of a browser's headers match none.
-        private static func candidates(_ letter: UInt8) -> [Field] { byLetter[Int(letter & 31)] }
-
-        private static let byLetter: [[Field]] = (0..<32).map { letter in
-            allCases.filter { field in unsafe field.name.utf8Start.pointee & 31 == letter }
-        }
-
-        private func isNamed(_ other: UnsafeRawBufferPointer) -> Bool {
-            let name = self.name
-            guard other.count == name.utf8CodeUnitCount else { return false }
-            for index in 0..<other.count {
-                let byte = unsafe other[index]
-                let lower = byte >= UInt8(ascii: "A") && byte <= UInt8(ascii: "Z") ? byte | 0x20 : byte
-                if unsafe lower != name.utf8Start[index] { return false }
+        /// Names are shorter.
+        private static let lengthEnd = 32
+        /// No two fields have both length and first letter in common, so one comparison tells.
+        private static let byShape: [Field?] = {
+            var fields = [Field?](repeating: nil, count: 32 * lengthEnd)
+            for field in allCases {
+                let shape = unsafe shape(field.name.utf8CodeUnitCount, field.name.utf8Start.pointee)
+                precondition(fields[shape] == nil, "\(field) has the length and first letter of another field")
+                fields[shape] = field
             }
-            return true
-        }
+            return fields
+        }()
+
+        private static func shape(_ count: Int, _ first: UInt8) -> Int { count * 32 + Int(first & 31) }
     }
 
-    private var values: [(field: Field, value: String)] = []
+    private let bytes: UnsafeRawBufferPointer
+    /// A field for each line with a field that is read, and the place of its value.
+    private var lines: [(field: Field, value: Range<Int>)] = []
+    /// A bit for each field that has a line.
+    private var present: UInt32 = 0
 
-    mutating func add(_ field: Field, _ value: String) throws(HeadRefusal) {
-        guard let index = values.firstIndex(where: { $0.field == field }) else {
-            assert(values.count < Field.allCases.count, "\(values.count) fields are known already, and \(field.name) is another one")
-            return values.append((field, value))
-        }
-        if field.standsOnce { throw HeadRefusal(400, "the header \(field.name) may stand once") }
-        // Several lines of one field are one list (RFC 9110, 5.3).
-        values[index].value += ", " + value
+    /// - Parameter bytes: the head, which outlives this value.
+    init(_ bytes: UnsafeRawBufferPointer) {
+        unsafe self.bytes = unsafe bytes
     }
 
-    /// The field's value, its lines joined; nil without the field.
-    subscript(field: Field) -> String? { values.first { $0.field == field }?.value }
+    /// - Parameter value: without the blanks around it.
+    mutating func add(_ field: Field, _ value: Range<Int>) throws(HeadRefusal) {
+        if has(field), field.standsOnce { throw HeadRefusal(400, "the header \(field.name) may stand once") }
+        if lines.isEmpty { lines.reserveCapacity(Self.linesUsual) }
+        lines.append((field, value))
+        present |= 1 << UInt32(field.rawValue)
+    }
+
+    /// Enough for a publish and a handshake.
+    private static let linesUsual = 8
+
+    private func has(_ field: Field) -> Bool { present >> UInt32(field.rawValue) & 1 != 0 }
+
+    /// The field's value; nil without the field. Several lines of one field are one list (RFC 9110, 5.3).
+    private subscript(field: Field) -> String? {
+        guard has(field) else { return nil }
+        // The host's name is never used.
+        if field == .host { return "" }
+        var text: String?
+        for line in lines where line.field == field {
+            let value = unsafe String(decoding: UnsafeRawBufferPointer(rebasing: bytes[line.value]), as: UTF8.self)
+            text = text.map { $0 + ", " + value } ?? value
+        }
+        return text
+    }
+
+    /// The value of a field that stands once; nil without the field.
+    private func place(_ field: Field) -> Range<Int>? {
+        has(field) ? lines.first { $0.field == field }?.value : nil
+    }
+
+    /// Whether the field is a list with a member that passes.
+    private func lists(_ field: Field, where isWanted: (Range<Int>) -> Bool) -> Bool {
+        guard has(field) else { return false }
+        for line in lines where line.field == field {
+            var rest = line.value
+            while !rest.isEmpty {
+                let comma = unsafe bytes[rest].firstIndex(of: UInt8(ascii: ",")) ?? rest.upperBound
+                if isWanted(trimmed(rest.lowerBound..<comma)) { return true }
+                rest = min(comma + 1, rest.upperBound)..<rest.upperBound
+            }
+        }
+        return false
+    }
 
     /// Whether a list holds that member, in any case.
-    private func lists(_ field: Field, _ member: String) -> Bool {
-        guard let value = self[field] else { return false }
-        return value.split(separator: ",").contains { trimmed($0).lowercased() == member }
+    private func lists(_ field: Field, _ member: StaticString) -> Bool {
+        lists(field) { unsafe bytes.spellInAnyCase(member, in: $0) }
     }
 
-    private func trimmed(_ text: Substring) -> Substring {
-        var text = text
-        while let first = text.utf8.first, first == 0x20 || first == 0x09 { text = text.dropFirst() }
-        while let last = text.utf8.last, last == 0x20 || last == 0x09 { text = text.dropLast() }
-        return text
+    private func trimmed(_ range: Range<Int>) -> Range<Int> {
+        var (start, end) = (range.lowerBound, range.upperBound)
+        while start < end, unsafe HeadParser.isBlank(bytes[start]) { start += 1 }
+        while end > start, unsafe HeadParser.isBlank(bytes[end - 1]) { end -= 1 }
+        return start..<end
     }
 
     /// Methods whose requests may come with a chunked body.
     private static let methodsWithBody: Set<String> = ["POST", "PUT", "PATCH", "DELETE"]
     /// Headers that the API reads.
     private static let passedOn: [Field] = [.authorization, .origin, .forwardedFor, .clientID]
+    /// Headers that the console reads as well; all other requests are spared them.
+    private static let passedToConsole: [Field] = [.host, .cookie, .ifNoneMatch, .fetchSite, .consoleMark]
+    private static let consolePath: StaticString = "/console"
 
     func head(method: String, target: RequestTarget, isOld: Bool) throws(HeadRefusal) -> RequestHead {
-        guard isOld || self[.host] != nil else { throw HeadRefusal(400, "HTTP/1.1 asks for the header Host") }
+        guard isOld || has(.host) else { throw HeadRefusal(400, "HTTP/1.1 asks for the header Host") }
         let framing = try BodyFraming.read(contentLength: self[.contentLength], transferEncoding: self[.transferEncoding])
         if framing == .chunked, isOld || !Self.methodsWithBody.contains(method) {
             throw HeadRefusal(400, "this request may not have a chunked body: send it without one")
         }
         let expectsContinue = try readExpectation()
+        return RequestHead(
+            request: HTTPRequest(method: method, path: target.path, query: target.query, headers: headers(target.path)),
+            framing: framing,
+            isPersistent: isOld ? lists(.connection, "keep-alive") : !lists(.connection, "close"),
+            isOld: isOld,
+            expectsContinue: expectsContinue && !isOld && framing != .none, upgrade: isOld ? nil : offer())
+    }
+
+    private func headers(_ path: String) -> [String: String] {
         var headers: [String: String] = [:]
         for field in Self.passedOn { if let value = self[field] { headers[field.name.description] = value } }
+        if Self.consolePath.begins(path) {
+            for field in Self.passedToConsole { if let value = self[field] { headers[field.name.description] = value } }
+        }
         // Two spellings of one header. The first counts if both are sent.
         if let key = self[.idempotencyKey] ?? self[.otherIdempotencyKey] { headers["idempotency-key"] = key }
-        return RequestHead(
-            request: HTTPRequest(method: method, path: target.path, query: target.query, headers: headers), framing: framing,
-            isPersistent: isOld ? lists(.connection, "keep-alive") : !lists(.connection, "close"), isOld: isOld,
-            expectsContinue: expectsContinue && !isOld && framing != .none, upgrade: offer(isOld))
+        return headers
     }
 
     private func readExpectation() throws(HeadRefusal) -> Bool {
@@ -119,9 +175,15 @@ struct HeadFields {
         return true
     }
 
-    private func offer(_ isOld: Bool) -> UpgradeOffer? {
-        guard !isOld, lists(.connection, "upgrade"), lists(.upgrade, "websocket") else { return nil }
-        let protocols = (self[.webSocketProtocol] ?? "").split(separator: ",").map { String(trimmed($0)) }
-        return UpgradeOffer(key: self[.webSocketKey], version: self[.webSocketVersion], protocols: protocols)
+    private func offer() -> UpgradeOffer? {
+        guard lists(.upgrade, "websocket"), lists(.connection, "upgrade") else { return nil }
+        var spoken: StaticString?
+        _ = lists(.webSocketProtocol) { name in
+            spoken = UpgradeOffer.protocolsSpoken.first { unsafe bytes.spell($0, in: name) }
+            return spoken != nil
+        }
+        return UpgradeOffer(
+            key: place(.webSocketKey).map { unsafe Array(bytes[$0]) },
+            isOfRFC: place(.webSocketVersion).map { unsafe bytes.spell("13", in: $0) } == true, spoken: spoken)
     }
 }

@@ -1,4 +1,3 @@
-internal import Glibc
 package import HubCore
 
 /// The head of one HTTP/1.x request: read strictly (RFC 9112, 2 to 7), so that no two readers of the same bytes can disagree.
@@ -48,7 +47,7 @@ package struct RequestHead: Sendable {
             return .refused(HeadRefusal(400, "lines of a request's head end with CR and LF"))
         }
         var scan = scanned
-        while let lineFeed = unsafe bytes.firstLineFeed(from: scan) {
+        while let lineFeed = unsafe bytes.place(of: lineFeedByte, from: scan) {
             guard lineFeed > 0, unsafe bytes[lineFeed - 1] == carriageReturn else {
                 return .refused(HeadRefusal(400, "lines of a request's head end with CR and LF"))
             }
@@ -75,22 +74,13 @@ package struct RequestHead: Sendable {
 
     /// RFC 9110, 5.6.2.
     static func isToken(_ byte: UInt8) -> Bool {
-        switch byte {
-        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "0")...UInt8(ascii: "9"),
-            UInt8(ascii: "-"),
-            UInt8(ascii: "_"), UInt8(ascii: "!"), UInt8(ascii: "#")...UInt8(ascii: "'"), UInt8(ascii: "*"), UInt8(ascii: "+"),
-            UInt8(ascii: "."),
-            UInt8(ascii: "^"), UInt8(ascii: "`"), UInt8(ascii: "|"), UInt8(ascii: "~"):
-            true
-        default: false
-        }
+        let bits = byte < 64 ? lowTokens : byte < 128 ? highTokens : 0
+        return bits >> UInt64(byte & 63) & 1 != 0
     }
-}
 
-extension UnsafeRawBufferPointer {
-    fileprivate func firstLineFeed(from start: Int) -> Int? {
-        guard let base = baseAddress, start < count, let found = unsafe memchr(base + start, Int32(RequestHead.lineFeedByte), count - start)
-        else { return nil }
-        return unsafe UnsafeRawPointer(found) - base
-    }
+    /// A bit for each byte from 0 to 63: `!` `#` to `'` `*` `+` `-` `.` `0` to `9`.
+    /// A bit set, because every byte of a name is checked.
+    private static let lowTokens: UInt64 = 0x03FF_6CFA_0000_0000
+    /// The same from 64 to 127: `A` to `Z` `^` `_` `` ` `` `a` to `z` `|` `~`.
+    private static let highTokens: UInt64 = 0x57FF_FFFF_C7FF_FFFE
 }

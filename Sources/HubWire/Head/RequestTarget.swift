@@ -9,6 +9,7 @@ package struct RequestTarget: Sendable {
 
     /// Enough for a signed request, so that its parameters are read without growing an array.
     private static let parametersUsual = 8
+    private static let slash = UInt8(ascii: "/")
 
     /// Decodes a target as written in the request line; throws a refusal with 400.
     package init(_ target: UnsafeRawBufferPointer) throws(HeadRefusal) {
@@ -20,25 +21,24 @@ package struct RequestTarget: Sendable {
             path = "*"
             return
         }
-        let queryStart = unsafe target[start...].firstIndex(of: UInt8(ascii: "?")) ?? target.count
+        let queryStart = unsafe target.place(of: UInt8(ascii: "?"), from: start) ?? target.count
         path = try unsafe Self.decodePath(UnsafeRawBufferPointer(rebasing: target[start..<queryStart]))
         if queryStart + 1 < target.count { try unsafe readQuery(UnsafeRawBufferPointer(rebasing: target[(queryStart + 1)...])) }
     }
 
     /// The path's start, after scheme and authority of an absolute URL; nil without a path.
     private static func pathStart(_ target: UnsafeRawBufferPointer) -> Int? {
-        if unsafe target.first == UInt8(ascii: "/") { return 0 }
-        let slash = UInt8(ascii: "/")
+        if unsafe target.first == slash { return 0 }
         guard let colon = unsafe target.firstIndex(of: UInt8(ascii: ":")), colon + 2 < target.count,
             unsafe target[colon + 1] == slash && target[colon + 2] == slash
         else { return nil }
         let scheme = unsafe String(decoding: target[..<colon], as: UTF8.self).lowercased()
         guard ["http", "https", "ws", "wss"].contains(scheme) else { return nil }
-        return unsafe target[(colon + 3)...].firstIndex { $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: "?") } ?? target.count
+        return unsafe target[(colon + 3)...].firstIndex { $0 == slash || $0 == UInt8(ascii: "?") } ?? target.count
     }
 
     private static func decodePath(_ raw: UnsafeRawBufferPointer) throws(HeadRefusal) -> String {
-        let slash = UInt8(ascii: "/")
+        if unsafe isDecoded(raw) { return unsafe String(decoding: raw, as: UTF8.self) }
         var failure: HeadRefusal?
         let path = unsafe withUnsafeTemporaryAllocation(of: UInt8.self, capacity: raw.count + 1) { bytes in
             var (index, count) = (0, 0)
@@ -63,8 +63,20 @@ package struct RequestTarget: Sendable {
         return path
     }
 
+    /// Whether a path is written as it is meant, as nearly all are.
+    private static func isDecoded(_ raw: UnsafeRawBufferPointer) -> Bool {
+        guard unsafe raw.first == slash else { return false }
+        for index in 1..<raw.count {
+            let byte = unsafe raw[index]
+            if unsafe byte == UInt8(ascii: "%") || byte == slash && raw[index - 1] == slash { return false }
+        }
+        return true
+    }
+
     private mutating func readQuery(_ raw: UnsafeRawBufferPointer) throws(HeadRefusal) {
         query.reserve(parameters: Self.parametersUsual, bytes: raw.count + Self.parametersUsual)
+        let isEscaped = unsafe raw.place(of: UInt8(ascii: "%")) != nil || raw.place(of: UInt8(ascii: "+")) != nil
+        if !isEscaped { return unsafe copyQuery(raw) }
         var failure: HeadRefusal?
         unsafe withUnsafeTemporaryAllocation(of: UInt8.self, capacity: raw.count) { room in
             do throws(HeadRefusal) {
@@ -78,6 +90,16 @@ package struct RequestTarget: Sendable {
             }
         }
         if let failure { throw failure }
+    }
+
+    /// Takes a query that is written as it is meant.
+    private mutating func copyQuery(_ raw: UnsafeRawBufferPointer) {
+        var start = 0
+        while start < raw.count {
+            let end = unsafe raw.place(of: UInt8(ascii: "&"), from: start) ?? raw.count
+            if end > start { unsafe query.append(UnsafeRawBufferPointer(rebasing: raw[start..<end])) }
+            start = end + 1
+        }
     }
 
     /// Reads up to the next `&`.

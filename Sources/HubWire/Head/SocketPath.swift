@@ -1,15 +1,21 @@
+internal import HubCore
+
 /// The path of WebSockets: `/app/KEY`, after any prefix left by a reverse proxy.
 package enum SocketPath {
-    /// The app's key; nil for every other path.
+    private static let name: StaticString = "app"
+
+    /// The app's key; nil for every other path. Repeated slashes count as one.
     package static func key(in path: String) -> String? {
-        let slash = UInt8(ascii: "/")
-        func withoutSlashes(_ text: Substring.UTF8View) -> Substring.UTF8View {
-            text.lastIndex { $0 != slash }.map { text[...$0] } ?? text[..<text.startIndex]
+        var path = path
+        return path.withUTF8 { path in
+            let slash = UInt8(ascii: "/")
+            func withoutSlashes(_ end: Int) -> Int { unsafe path[..<end].lastIndex { $0 != slash }.map { $0 + 1 } ?? 0 }
+            let end = withoutSlashes(path.count)
+            guard let start = unsafe path[..<end].lastIndex(of: slash) else { return nil }
+            let front = withoutSlashes(start)
+            let piece = unsafe path[..<front].lastIndex(of: slash).map { $0 + 1 } ?? 0
+            guard unsafe name.isEqual(to: UnsafeBufferPointer(rebasing: path[piece..<front])) else { return nil }
+            return unsafe String(decoding: UnsafeBufferPointer(rebasing: path[(start + 1)..<end]), as: UTF8.self)
         }
-        let whole = withoutSlashes(path[...].utf8)
-        guard let start = whole.lastIndex(of: slash) else { return nil }
-        let front = withoutSlashes(whole[..<start])
-        let name = front.lastIndex(of: slash).map { front[front.index(after: $0)...] } ?? front
-        return name.elementsEqual("app".utf8) ? String(whole[whole.index(after: start)...]) : nil
     }
 }

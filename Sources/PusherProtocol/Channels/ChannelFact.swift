@@ -1,3 +1,5 @@
+package import HubCore
+
 /// Something that happened to a channel and that its app may want to hear of by webhook (docs/protocol.md, 6.2).
 ///
 /// Facts are raw: the webhook side decides about requests and their time. Facts of one channel keep the order of occurrence.
@@ -9,6 +11,8 @@ package struct ChannelFact: Sendable, Equatable {
     package let channel: ChannelName
     /// The change, with its details.
     package let event: Event
+    /// Place in the stream between the nodes; nil on a single node.
+    package let position: StreamID?
 
     /// A change of the channel, as webhooks report it.
     package enum Event: Sendable, Equatable {
@@ -63,9 +67,10 @@ package struct ChannelFact: Sendable, Equatable {
     }
 
     /// A fact of the app with this index.
-    package init(app: Int, channel: ChannelName, event: Event) {
+    package init(app: Int, channel: ChannelName, event: Event, position: StreamID? = nil) {
         self.app = app
         self.channel = channel
         self.event = event
+        self.position = position
     }
 }

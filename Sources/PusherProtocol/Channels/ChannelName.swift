@@ -1,3 +1,5 @@
+internal import HubCore
+
 /// A checked channel name, and the kind given by its prefix.
 ///
 /// The text never holds a quote, a backslash or a control character, so it stands in JSON as it is.
@@ -99,12 +101,12 @@ package enum ChannelKind: Hashable, Sendable, CaseIterable {
     /// The prefix counts with its hyphen and the longest wins: `privateers` is public, `private-cache-x` is cached.
     init(prefixOf name: String) {
         switch name.utf8.first {
-        case UInt8(ascii: "p"), UInt8(ascii: "c"): self = Self.prefixes.first { name.hasPrefix($0.prefix) }?.kind ?? .public
+        case UInt8(ascii: "p"), UInt8(ascii: "c"): self = Self.prefixes.first { $0.prefix.begins(name) }?.kind ?? .public
         default: self = .public
         }
     }
 
-    private static let prefixes: [(prefix: String, kind: ChannelKind)] = [
+    private static let prefixes: [(prefix: StaticString, kind: ChannelKind)] = [
         ("private-encrypted-cache-", .encryptedCache), ("private-encrypted-", .encrypted), ("private-cache-", .privateCache),
         ("private-", .private), ("presence-cache-", .presenceCache), ("presence-", .presence), ("cache-", .cache),
     ]

@@ -10,9 +10,18 @@ package enum ServerEvent {
     /// - Parameter activityTimeoutSeconds: at least 1; pusher-js refuses 0.
     package static func connectionEstablished(socketID: SocketID, activityTimeoutSeconds: Int) -> [UInt8] {
         precondition(activityTimeoutSeconds > 0, "activity timeout of \(activityTimeoutSeconds) s")
-        let data = "{\"socket_id\":\"\(socketID)\",\"activity_timeout\":\(activityTimeoutSeconds)}"
-        return frame("pusher:connection_established", content: Array(data.utf8))
+        var output: [UInt8] = []
+        output.reserveCapacity(establishedBytesMax)
+        output.append(literal: #"{"event":"pusher:connection_established","data":"{\"socket_id\":\""#)
+        socketID.append(to: &output)
+        output.append(literal: #"\",\"activity_timeout\":"#)
+        output.append(decimal: UInt64(activityTimeoutSeconds))
+        output.append(literal: #"}"}"#)
+        assert(output.count <= establishedBytesMax, "the first frame has \(output.count) bytes")
+        return output
     }
+
+    private static let establishedBytesMax = 160
 
     /// - Parameters:
     ///   - code: nil for everything that neither closes the connection nor is one of `ErrorCode`. Pysher and others
@@ -198,11 +207,11 @@ package enum ServerEvent {
             "the data of \(dataLiteral.count) bytes is no string token")
         output.reserveCapacity(
             output.count + name.utf8.count + channel.text.utf8.count + dataLiteral.count + (userID?.utf8.count ?? 0) + eventBytesMax)
-        append(literal: "{\"event\":", to: &output)
+        output.append(literal: "{\"event\":")
         appendQuoted(name, to: &output)
-        append(literal: ",\"channel\":\"", to: &output)
-        append(channel.text, to: &output)
-        append(literal: "\",\"data\":", to: &output)
+        output.append(literal: ",\"channel\":\"")
+        output.append(text: channel.text)
+        output.append(literal: "\",\"data\":")
         output += dataLiteral
         if let userID {
             output += ",\"user_id\":".utf8
@@ -221,12 +230,14 @@ package enum ServerEvent {
     private static func frame(_ event: StaticString, channel: String? = nil, content: [UInt8]) -> [UInt8] {
         var output: [UInt8] = []
         output.reserveCapacity(content.count + content.count / 4 + (channel?.utf8.count ?? 0) + 96)
-        output += "{\"event\":\"\(event)\"".utf8
+        output.append(literal: "{\"event\":\"")
+        output.append(literal: event)
+        output.append(UInt8(ascii: "\""))
         if let channel {
-            output += ",\"channel\":".utf8
+            output.append(literal: ",\"channel\":")
             appendQuoted(channel, to: &output)
         }
-        output += ",\"data\":".utf8
+        output.append(literal: ",\"data\":")
         JSONText.appendQuoted(content, to: &output)
         output.append(UInt8(ascii: "}"))
         return output
@@ -239,7 +250,7 @@ package enum ServerEvent {
             return
         }
         output.append(UInt8(ascii: "\""))
-        append(text, to: &output)
+        output.append(text: text)
         output.append(UInt8(ascii: "\""))
     }
 
@@ -249,15 +260,5 @@ package enum ServerEvent {
             for unsafe byte in unsafe bytes where byte < 0x20 || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") { return false }
             return true
         }
-    }
-
-    // Each text is copied in one piece: as a sequence of bytes a short text costs three times as much.
-    private static func append(literal text: StaticString, to output: inout [UInt8]) {
-        unsafe output.append(contentsOf: UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
-    }
-
-    private static func append(_ text: String, to output: inout [UInt8]) {
-        var text = text
-        text.withUTF8 { unsafe output.append(contentsOf: $0) }
     }
 }

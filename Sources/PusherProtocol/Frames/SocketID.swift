@@ -1,3 +1,5 @@
+internal import HubCore
+
 /// The id of a connection that clients and publishers see: two numbers with a dot, as every server SDK validates it.
 ///
 /// Both numbers stay below 2^53, so that a client which reads them as doubles prints them unchanged.
@@ -32,7 +34,21 @@ package struct SocketID: Hashable, Sendable, CustomStringConvertible {
         return parts.count == 2 && parts.allSatisfy { !$0.isEmpty && $0.allSatisfy(isDigit) }
     }
 
-    package var description: String { "\(first).\(second)" }
+    /// The most bytes of the text.
+    static let bytesMax = 33
+
+    package var description: String {
+        var text: [UInt8] = []
+        append(to: &text)
+        return String(decoding: text, as: UTF8.self)
+    }
+
+    /// Appends the text. Allocates nothing but the array's own room.
+    package func append(to text: inout [UInt8]) {
+        text.append(decimal: first)
+        text.append(UInt8(ascii: "."))
+        text.append(decimal: second)
+    }
 
     private static func isDigit(_ byte: UInt8) -> Bool {
         byte >= UInt8(ascii: "0") && byte <= UInt8(ascii: "9")

@@ -1,3 +1,5 @@
+internal import HubCore
+
 /// The rule for event names (docs/protocol.md, 2.2): a length and no more. Any character is allowed, since Laravel
 /// publishes class names with backslashes.
 ///
@@ -8,11 +10,13 @@ package enum EventName {
 
     /// Names of the protocol itself, which neither publishers nor clients may use.
     package static func isReserved(_ name: String) -> Bool {
-        name.utf8.starts(with: "pusher:".utf8) || name.utf8.starts(with: "pusher_internal:".utf8)
+        reserved.begins(name) || reservedInside.begins(name)
     }
 
     /// The only names under which clients may send.
-    package static func isClientEvent(_ name: String) -> Bool {
-        name.utf8.starts(with: "client-".utf8)
-    }
+    package static func isClientEvent(_ name: String) -> Bool { ofClients.begins(name) }
+
+    private static let reserved: StaticString = "pusher:"
+    private static let reservedInside: StaticString = "pusher_internal:"
+    private static let ofClients: StaticString = "client-"
 }

@@ -57,11 +57,13 @@ package struct PublishRequest: Hashable, Sendable {
     package let idempotencyKey: String?
     /// Time of the publish in milliseconds since 1970; nil means now.
     package let deliverAt: Int64?
+    /// The sender only asks what would come of it.
+    package let isDryRun: Bool
 
     /// Checked values; `parse` does the checks.
     package init(
         name: String, channels: [ChannelName], data: DataLiteral, excludedSocketID: SocketID? = nil,
-        attributes: ChannelAttributes = [], idempotencyKey: String? = nil, deliverAt: Int64? = nil
+        attributes: ChannelAttributes = [], idempotencyKey: String? = nil, deliverAt: Int64? = nil, isDryRun: Bool = false
     ) {
         assert(!name.isEmpty && !EventName.isReserved(name), "the name \(name) was not checked")
         assert(!channels.isEmpty && Set(channels).count == channels.count, "\(channels.count) channels are none, or some stand twice")
@@ -72,6 +74,7 @@ package struct PublishRequest: Hashable, Sendable {
         self.attributes = attributes
         self.idempotencyKey = idempotencyKey
         self.deliverAt = deliverAt
+        self.isDryRun = isDryRun
     }
 
     /// One event of the deprecated route: the name and the socket id are parameters, the whole body is the data.
@@ -104,7 +107,9 @@ package struct PublishRequest: Hashable, Sendable {
                 try channel(members, at: "", missing: "channels is missing: give an array of 1 to \(limits.channelsMax) channel names")
             ]
         }
-        return try event(members, channels: channels, at: "", limits: limits, idempotencyKey: try idempotencyKey(members))
+        return try event(
+            members, channels: channels, at: "", limits: limits, idempotencyKey: try idempotencyKey(members),
+            isDryRun: try isDryRun(members, at: ""))
     }
 
     /// Parses the body of `POST /apps/{id}/batch_events`; one bad item refuses all of them.
@@ -127,6 +132,7 @@ package struct PublishRequest: Hashable, Sendable {
             guard item.element.kind == .object else { throw bad("batch[\(index)] must be an object") }
             let members = EventMembers(item)
             let channel = try channel(members, at: place, missing: "\(place)channel is missing: give one channel name")
+            guard try !isDryRun(members, at: place) else { throw bad("\(place)dry_run is for one event: send it to /events") }
             requests.append(try event(members, channels: [channel], at: place, limits: limits))
         }
         return requests
@@ -149,7 +155,8 @@ package struct PublishRequest: Hashable, Sendable {
 
     /// - Parameter place: the object's path, written before member names in messages.
     private static func event(
-        _ members: EventMembers, channels: [ChannelName], at place: String, limits: PublishLimits, idempotencyKey: String? = nil
+        _ members: EventMembers, channels: [ChannelName], at place: String, limits: PublishLimits, idempotencyKey: String? = nil,
+        isDryRun: Bool = false
     ) throws(PublishError) -> PublishRequest {
         let name = try eventName(members.name?.element.string, at: place)
         guard let data = members.data else {
@@ -162,7 +169,7 @@ package struct PublishRequest: Hashable, Sendable {
         return PublishRequest(
             name: name, channels: channels, data: literal, excludedSocketID: try socketID(members, at: place),
             attributes: try attributes(members, at: place), idempotencyKey: idempotencyKey,
-            deliverAt: try DeliveryTime.parse(members.deliverAt?.element, at: place))
+            deliverAt: try DeliveryTime.parse(members.deliverAt?.element, at: place), isDryRun: isDryRun)
     }
 
     private static func checkSize(_ byteCount: Int, at place: String, limits: PublishLimits) throws(PublishError) {
@@ -237,6 +244,12 @@ package struct PublishRequest: Hashable, Sendable {
         return text
     }
 
+    private static func isDryRun(_ members: EventMembers, at place: String) throws(PublishError) -> Bool {
+        guard let element = members.dryRun?.element, !element.isNull else { return false }
+        guard let flag = element.bool else { throw bad("\(place)dry_run must be true or false") }
+        return flag
+    }
+
     private static func attributes(_ members: EventMembers, at place: String) throws(PublishError) -> ChannelAttributes {
         guard let element = members.info?.element, !element.isNull else { return [] }
         guard let list = element.string else { throw bad("\(place)info must be a comma-separated string") }
@@ -262,6 +275,7 @@ private struct EventMembers {
     var info: JSONSource?
     var idempotencyKey: JSONSource?
     var deliverAt: JSONSource?
+    var dryRun: JSONSource?
 
     init(_ event: JSONSource) {
         event.forEachMember { key, value in
@@ -274,7 +288,9 @@ private struct EventMembers {
                 take(&name, "name")
                 take(&data, "data")
                 take(&info, "info")
-            case 7: take(&channel, "channel")
+            case 7:
+                take(&channel, "channel")
+                take(&dryRun, "dry_run")
             case 8: take(&channels, "channels")
             case 9: take(&socketID, "socket_id")
             case 10: take(&deliverAt, "deliver_at")

@@ -162,9 +162,9 @@ package enum RequestAuth {
         var text = text(method: method, path: path)
         for (index, parameter) in query.enumerated() {
             if index > 0 { text.append(UInt8(ascii: "&")) }
-            text += parameter.name.utf8
+            text.append(text: parameter.name)
             text.append(UInt8(ascii: "="))
-            text += parameter.value.utf8
+            text.append(text: parameter.value)
         }
         return text
     }
@@ -179,9 +179,9 @@ package enum RequestAuth {
     private static func text(method: String, path: String) -> [UInt8] {
         var text: [UInt8] = []
         text.reserveCapacity(textBytesUsual)
-        text += method.utf8
+        text.append(text: method)
         text.append(UInt8(ascii: "\n"))
-        text += path.utf8
+        text.append(text: path)
         text.append(UInt8(ascii: "\n"))
         return text
     }

@@ -1,4 +1,5 @@
-import HubCrypto
+internal import HubCore
+package import HubCrypto
 
 /// Signatures by which an application's backend lets a connection subscribe or sign in (docs/protocol.md, 4.1):
 /// `key:hex(HMAC-SHA256(secret, string))`.
@@ -26,20 +27,20 @@ package enum SubscriptionAuth {
     /// - Parameters:
     ///   - socketID: of the connection that sent the frame.
     ///   - channelData: as sent; nil or empty for none.
-    ///   - secret: the secret of a key of this app; nil for every other key.
+    ///   - key: the secret of a key of this app; nil for every other key.
     /// - Returns: the key that signed.
     /// - Throws: the hosted service's sentence, which quotes what the client sent.
     @discardableResult
     package static func verify(
-        auth: String?, socketID: SocketID, channel: ChannelName, channelData: String?, secret: (String) -> String?
+        auth: String?, socketID: SocketID, channel: ChannelName, channelData: String?, key: (String) -> HMACKey?
     ) throws(ProtocolError) -> String {
-        let (key, signed, keySecret) = try split(auth, what: "subscription", secret: secret)
+        let (name, signed, key) = try split(auth, what: "subscription", key: key)
         let text = subscriptionText(socketID, channel.text, channelData)
-        if isValid(signed, text, keySecret) { return key }
+        if key.isCode(signed, of: text) { return name }
         if !channel.kind.isPresence, channelData?.isEmpty == false,
-            isValid(signed, subscriptionText(socketID, channel.text, nil), keySecret)
+            key.isCode(signed, of: subscriptionText(socketID, channel.text, nil))
         {
-            return key
+            return name
         }
         throw invalid(signed, text)
     }
@@ -47,49 +48,56 @@ package enum SubscriptionAuth {
     /// Checks the auth value of a sign-in; parameters, result and error as for a subscription.
     @discardableResult
     package static func verifyUser(
-        auth: String, socketID: SocketID, userData: String, secret: (String) -> String?
+        auth: String, socketID: SocketID, userData: String, key: (String) -> HMACKey?
     ) throws(ProtocolError) -> String {
-        let (key, signed, keySecret) = try split(auth, what: "user", secret: secret)
+        let (name, signed, key) = try split(auth, what: "user", key: key)
         let text = userText(socketID, userData)
-        guard isValid(signed, text, keySecret) else { throw invalid(signed, text) }
-        return key
+        guard key.isCode(signed, of: text) else { throw invalid(signed, text) }
+        return name
     }
 
-    private static func subscriptionText(_ socketID: SocketID, _ channel: String, _ channelData: String?) -> String {
-        guard let channelData, !channelData.isEmpty else { return "\(socketID):\(channel)" }
-        return "\(socketID):\(channel):\(channelData)"
+    private static func subscriptionText(_ socketID: SocketID, _ channel: String, _ channelData: String?) -> [UInt8] {
+        guard let channelData, !channelData.isEmpty else { return text(socketID, ":", channel) }
+        return text(socketID, ":", channel, more: channelData)
     }
 
-    private static func userText(_ socketID: SocketID, _ userData: String) -> String {
-        "\(socketID)::user::\(userData)"
+    private static func userText(_ socketID: SocketID, _ userData: String) -> [UInt8] { text(socketID, "::user::", userData) }
+
+    private static func text(_ socketID: SocketID, _ separator: StaticString, _ part: String, more: String? = nil) -> [UInt8] {
+        var text: [UInt8] = []
+        text.reserveCapacity(SocketID.bytesMax + separator.utf8CodeUnitCount + part.utf8.count + 1 + (more?.utf8.count ?? 0))
+        socketID.append(to: &text)
+        text.append(literal: separator)
+        text.append(text: part)
+        if let more {
+            text.append(UInt8(ascii: ":"))
+            text.append(text: more)
+        }
+        return text
     }
 
-    private static func signature(of text: String, secret: String) -> String {
-        Hex.encode(HMAC.sha256(key: secret.utf8, message: text.utf8))
-    }
-
-    private static func isValid(_ signed: Substring, _ text: String, _ secret: String) -> Bool {
-        constantTimeEquals(signed.utf8, signature(of: text, secret: secret).utf8)
-    }
+    private static func signature(of text: [UInt8], secret: String) -> String { Hex.encode(HMACKey(secret).code(of: text)) }
 
     private static func split(
-        _ auth: String?, what: String, secret: (String) -> String?
-    ) throws(ProtocolError) -> (key: String, signed: Substring, secret: String) {
+        _ auth: String?, what: String, key: (String) -> HMACKey?
+    ) throws(ProtocolError) -> (name: String, signed: ArraySlice<UInt8>, key: HMACKey) {
         guard let auth, !auth.isEmpty else {
             throw ProtocolError(message: "Missing \(what) auth data: expected 'key:signature'")
         }
+        let text = Array(auth.utf8)
         // Keys hold no colon; the text after the first one is the signature.
-        guard let colon = auth.firstIndex(of: ":") else {
+        guard let colon = text.firstIndex(of: UInt8(ascii: ":")) else {
             throw ProtocolError(message: "Invalid \(what) auth data: expected 'key:signature'")
         }
-        let key = String(auth[..<colon])
-        guard let keySecret = secret(key) else {
-            throw ProtocolError(message: "Invalid key in \(what) auth data: '\(key)'")
+        let name = String(decoding: text[..<colon], as: UTF8.self)
+        guard let key = key(name) else {
+            throw ProtocolError(message: "Invalid key in \(what) auth data: '\(name)'")
         }
-        return (key, auth[auth.index(after: colon)...], keySecret)
+        return (name, text[(colon + 1)...], key)
     }
 
-    private static func invalid(_ signed: Substring, _ text: String) -> ProtocolError {
-        ProtocolError(message: "Invalid signature: Expected HMAC SHA256 hex digest of \(text), but got \(signed)")
+    private static func invalid(_ signed: ArraySlice<UInt8>, _ text: [UInt8]) -> ProtocolError {
+        let (signed, text) = (String(decoding: signed, as: UTF8.self), String(decoding: text, as: UTF8.self))
+        return ProtocolError(message: "Invalid signature: Expected HMAC SHA256 hex digest of \(text), but got \(signed)")
     }
 }

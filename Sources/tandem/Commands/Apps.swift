@@ -30,7 +30,8 @@ struct Apps: AsyncParsableCommand {
     }
 
     struct List: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "List all apps.")
+        static let configuration = CommandConfiguration(
+            abstract: "List all apps.", discussion: "tandem apps list --config /etc/tandem/tandem.yaml")
         @OptionGroup var options: Options
 
         private static let columns = [
@@ -120,7 +121,8 @@ struct Apps: AsyncParsableCommand {
     }
 
     struct Enable: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Let an app's clients and backends in again.")
+        static let configuration = CommandConfiguration(
+            abstract: "Let an app's clients and backends in again.", discussion: "tandem apps enable 7")
         @OptionGroup var options: Options
         @Argument(help: "Id of the app.") var app: String
 
@@ -128,7 +130,8 @@ struct Apps: AsyncParsableCommand {
     }
 
     struct Disable: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Close an app's connections with 4003, and refuse its requests.")
+        static let configuration = CommandConfiguration(
+            abstract: "Close an app's connections with 4003, and refuse its requests.", discussion: "tandem apps disable 7")
         @OptionGroup var options: Options
         @Argument(help: "Id of the app.") var app: String
 
@@ -141,6 +144,8 @@ struct Apps: AsyncParsableCommand {
             discussion: """
                 Its connections are closed with 4001. Events, trails and dead letters go with their retention. Nothing brings the app
                 back, and its id stays taken. Without --yes the command only says how many connections the app has.
+
+                tandem apps remove 7 --yes
                 """)
         @OptionGroup var options: Options
         @Flag(name: .long, help: "Remove it.") var yes = false

@@ -5,7 +5,16 @@ import HubServer
 
 /// `tandem check`: lists the errors of the configuration and the definitions, without starting the hub.
 struct Check: AsyncParsableCommand {
-    static let configuration = CommandConfiguration(abstract: "Validate the configuration, the channel definitions and the credentials.")
+    static let configuration = CommandConfiguration(
+        abstract: "Validate the configuration, the channel definitions and the credentials.",
+        discussion: """
+            Exits with 0 if all is good. 78 is a mistake in a file, or a refusal of a server or gateway. 1 means that one could not be \
+            asked.
+
+            Examples:
+              tandem check --config /etc/tandem/tandem.yaml
+              tandem check --config /etc/tandem/tandem.yaml --live
+            """)
 
     @OptionGroup var options: ConfigurationOptions
     @Flag(name: .long, help: "Also ask PostgreSQL, Redis, and the push gateways about the credentials; no device gets anything.")

@@ -11,6 +11,8 @@ struct Cluster: AsyncParsableCommand {
             Any node tells of all. The hub and this command need the same operator key: operator: of the configuration, or
             TANDEM_OPERATOR_KEY and TANDEM_OPERATOR_SECRET. LAG is the time that what the node says takes through Redis back to it, PROBE
             the time since that was last seen, BEAT the time since the node's last sign of life.
+
+            tandem cluster --config /etc/tandem/tandem.yaml --url http://10.0.0.11:6001
             """)
     @OptionGroup var signer: OperatorOptions
     @OptionGroup var hub: HubAddress

@@ -13,7 +13,8 @@ struct DeadLetters: AsyncParsableCommand {
     private static let pageMax = 1_000
 
     struct List: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "List them, the first failed first.")
+        static let configuration = CommandConfiguration(
+            abstract: "List them, the first failed first.", discussion: "tandem dead-letters list --reason UNREGISTERED")
 
         @OptionGroup var app: AppOptions
         @OptionGroup var hub: HubAddress
@@ -39,7 +40,8 @@ struct DeadLetters: AsyncParsableCommand {
 
     struct Show: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Show one with its text and data, as JSON: one for each device of the notification.")
+            abstract: "Show one with its text and data, as JSON: one for each device of the notification.",
+            discussion: "tandem dead-letters show NID --device phone-1")
 
         @OptionGroup var app: AppOptions
         @OptionGroup var hub: HubAddress
@@ -72,7 +74,11 @@ struct DeadLetters: AsyncParsableCommand {
     struct Replay: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Send some again, as if they had never been tried.",
-            discussion: "What has expired needs --ttl. A reason is one that the list shows, up to its colon.")
+            discussion: """
+                What has expired needs --ttl. A reason is one that the list shows, up to its colon.
+
+                tandem dead-letters replay --all --reason 'http 503' --ttl 10m
+                """)
 
         @OptionGroup var app: AppOptions
         @OptionGroup var hub: HubAddress

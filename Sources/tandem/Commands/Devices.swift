@@ -5,7 +5,7 @@ import HubServer
 
 /// `tandem devices`: lists the devices of a user. Never shows a token.
 struct Devices: AsyncParsableCommand {
-    static let configuration = CommandConfiguration(abstract: "List a user's devices.")
+    static let configuration = CommandConfiguration(abstract: "List a user's devices.", discussion: "tandem devices u17")
 
     @OptionGroup var app: AppOptions
     @OptionGroup var hub: HubAddress

@@ -9,7 +9,21 @@ import Logging
 
 /// `tandem serve`: runs the hub until a signal stops it.
 struct Serve: AsyncParsableCommand {
-    static let configuration = CommandConfiguration(abstract: "Run the hub.")
+    static let configuration = CommandConfiguration(
+        abstract: "Run the hub.",
+        discussion: """
+            A flag beats the environment (TANDEM_PORT, …), and the environment beats the file. SIGHUP reloads apps, push credentials, \
+            certificate and channel definitions. SIGTERM closes the clients in order and ends the hub within 10 s; a second one ends it \
+            at once. Exit codes: 0 stopped, 1 failed, 64 wrong usage, 78 wrong configuration.
+
+            A service manager hears of readiness, reloads and the end, and gets signs of life (NOTIFY_SOCKET, WATCHDOG_USEC). The hub \
+            takes over one listening socket (LISTEN_FDS).
+
+            Examples:
+              tandem serve                   # 127.0.0.1:6001, app 1, this machine only
+              tandem serve --config /etc/tandem/tandem.yaml
+              tandem serve --port 8080 --data ./data --log-level debug
+            """)
 
     @OptionGroup var options: ConfigurationOptions
     @Option(name: .long, help: "Address to listen on.") var host: String?
@@ -37,13 +51,25 @@ struct Serve: AsyncParsableCommand {
             // First of all, so that no signal is missed or ends the process half way.
             let signals = ServerSignals()
             let (definitions, folder) = try loadDefinitions(configuration)
-            let server = try await Server(configuration, definitions: definitions, logger: logger)
-            print(Banner.text(configuration, port: server.port, definitions: definitions, folder: folder))
+            let environment = ProcessInfo.processInfo.environment
+            let inherited = try InheritedSocket.descriptor(in: environment)
+            let server = try await Server(configuration, definitions: definitions, inherited: inherited, logger: logger)
+            print(
+                Banner.text(
+                    configuration, port: server.port, consoleTicket: server.consoleTicket, definitions: definitions, folder: folder))
             // Standard output may be a file or a pipe, where the line about being ready would wait in a buffer.
             fflush(nil)
+            let manager = ServiceManager(environment: environment)
+            let ready = ServiceManager.State.ready(status: "Serves port \(server.port)")
+            manager?.tell(ready)
+            let watchdog = Task { await manager?.keepAlive { await server.proveLiveness() } }
+            defer { watchdog.cancel() }
             while await signals.next() == .reload {
+                manager?.tell(.reloading)
                 await server.reload(configuration, current: current(flags, logger: logger))
+                manager?.tell(ready)
             }
+            manager?.tell(.stopping)
             logger.info("stopping; a second signal ends at once")
             await server.stop()
         } catch {

@@ -8,7 +8,11 @@ import HubServer
 struct Trace: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Show what became of an event, recipient by recipient.",
-        discussion: "The event id is what publishing answers as event_id, where a definition gives the event a policy.")
+        discussion: """
+            The event id is what publishing answers as event_id, where a definition gives the event a policy.
+
+            tandem trace 019b9fd1-6ed2-7c5e-8f2a-0d4f1c7b9a35 --user u17
+            """)
 
     @OptionGroup var app: AppOptions
     @OptionGroup var hub: HubAddress

@@ -4,7 +4,8 @@
     faults list              lists the cases
 
 A name may end with `*`. Needs redis-server, and the environment variables TANDEM (the executable), CHANNELS (its channel definitions)
-and TANDEM_TEST_POSTGRES, which Tests/StoreTests/postgres.sh sets. KEEP=1 keeps the logs.
+and TANDEM_TEST_POSTGRES, which Tests/StoreTests/postgres.sh sets. KEEP=1 keeps the logs. PREVIOUS names the executable of the
+build before, for `upgrade`.
 """
 
 import asyncio
@@ -24,10 +25,11 @@ import nodes
 import rolling
 import servers
 import surface
+import upgrade
 from hub import Failed
 from world import Judge, World
 
-MODULES = (nodes, servers, rolling, surface)
+MODULES = (nodes, servers, rolling, upgrade, surface)
 # Longer than a test may take that runs with every change.
 LONG = {"redis-empty-60", *surface.CASES}
 CASE_SECONDS_MAX = 300

@@ -61,55 +61,79 @@ def missed(person, news):
     return missing, doubles
 
 
-async def rolling(world, judge):
-    """Each node is restarted with SIGTERM in turn: nothing is lost but what is sent while somebody is away, and nobody is told removed."""
-    people = [Person(world, f"large-{index}", LARGE, NEWS) for index in range(PEOPLE)]
-    few = [Person(world, f"small-{index}", SMALL, NEWS) for index in range(FEW)]
-    everybody = people + few
-    for start in range(0, len(everybody), 60):
-        await asyncio.gather(*(person.come(world.balanced) for person in everybody[start:start + 60]))
-    await world.lists(LARGE, [person.user for person in people])
-    for person in everybody:
-        person.stay()
-    news = [News(world, None, NEWS, name=f"from-{index}").start() for index in range(2)]
-    await asyncio.sleep(2)
-    slowest_stop = 0.0
-    for place in range(NODES):
-        began = time.monotonic()
-        code = await world.nodes[place].end(signal.SIGTERM)
-        slowest_stop = max(slowest_stop, time.monotonic() - began)
-        judge.fact(code == 0, f"node {place} stops within {time.monotonic() - began:.1f} s", f"exit code {code}")
-        await world.again(place)
-        is_whole = await world.until(lambda: all(len(person.back_at) == len(person.ended) for person in everybody))
-        judge.fact(is_whole, f"everybody is back after the restart of node {place}")
+class Restarts:
+    """Members and publishers, while nodes end with SIGTERM and start again on their ports. `started(place)` follows each start."""
+
+    def __init__(self, world, started=None):
+        self.world, self.judge, self.started = world, world.judge, started
+        # When a node was asked to end.
+        self.times = []
+
+    async def fill(self):
+        world = self.world
+        self.people = [Person(world, f"large-{index}", LARGE, NEWS) for index in range(PEOPLE)]
+        self.few = [Person(world, f"small-{index}", SMALL, NEWS) for index in range(FEW)]
+        self.everybody = self.people + self.few
+        for start in range(0, len(self.everybody), 60):
+            await asyncio.gather(*(person.come(world.balanced) for person in self.everybody[start:start + 60]))
+        await world.lists(LARGE, [person.user for person in self.people])
+        for person in self.everybody:
+            person.stay()
+        self.news = [News(world, None, NEWS, name=f"from-{index}").start() for index in range(2)]
+        await asyncio.sleep(2)
+        return self
+
+    async def again(self, place):
+        """Restarts a node, and waits until everybody is back and would have been told removed."""
+        self.times.append(time.monotonic())
+        code = await self.world.nodes[place].end(signal.SIGTERM)
+        self.judge.fact(code == 0, f"node {place} stops within {time.monotonic() - self.times[-1]:.1f} s", f"exit code {code}")
+        await self.world.again(place)
+        if self.started:
+            await self.started(place)
+        is_whole = await self.world.until(lambda: all(len(person.back_at) == len(person.ended) for person in self.everybody))
+        self.judge.fact(is_whole, f"everybody is back after the restart of node {place}")
         await asyncio.sleep(SHORT_SECONDS + 1)
-    end = time.monotonic()
-    for one in news:
-        await one.stop()
-        await one.arrived(*(person.now for person in everybody))
-    codes = {code for person in everybody for _, code in person.ended}
-    backs = [at for person in everybody for at in person.back_at]
-    judge.equal(codes, {4200}, f"all {len(backs)} ends of connections are 4200")
-    most = most_within_a_second(backs)
-    judge.fact(most <= RECONNECTS_PER_SECOND_MAX, f"at most {most} reconnects within a second")
-    away = sorted(back - ended for person in everybody for ended, back in absences(person, end))
-    judge.note(f"away for {away[len(away) // 2]:.2f} s in the median, {away[-1]:.2f} s at the most")
-    for name, group in ((LARGE, people), (SMALL, few)):
-        wrong, count = told_wrongly(group, end)
-        judge.fact(not wrong, f"nobody in {name} is told removed who is back within 3 s ({count} were told removed)", f"{len(wrong)}: {wrong[:3]}")
-        took = await world.lists(name, [person.user for person in group])
-        judge.note(f"all nodes name the {len(group)} members of {name} ({took:.2f} s)")
-    for one in news:
+
+    async def end(self):
+        judge, end = self.judge, time.monotonic()
+        for one in self.news:
+            await one.stop()
+            await one.arrived(*(person.now for person in self.everybody))
+        codes = {code for person in self.everybody for _, code in person.ended}
+        backs = [at for person in self.everybody for at in person.back_at]
+        judge.equal(codes, {4200}, f"all {len(backs)} ends of connections are 4200")
+        most = most_within_a_second(backs)
+        judge.fact(most <= RECONNECTS_PER_SECOND_MAX, f"at most {most} reconnects within a second")
+        away = sorted(back - ended for person in self.everybody for ended, back in absences(person, end))
+        judge.note(f"away for {away[len(away) // 2]:.2f} s in the median, {away[-1]:.2f} s at the most")
+        for name, group in ((LARGE, self.people), (SMALL, self.few)):
+            wrong, count = told_wrongly(group, end)
+            judge.fact(not wrong, f"nobody in {name} is told removed who is back within 3 s ({count} were told removed)", f"{len(wrong)}: {wrong[:3]}")
+            took = await self.world.lists(name, [person.user for person in group])
+            judge.note(f"all nodes name the {len(group)} members of {name} ({took:.2f} s)")
+        for one in self.news:
+            self._judge_news(one)
+        for person in self.everybody:
+            await person.leave()
+
+    def _judge_news(self, one):
         bad = {status: list(one.answers.values()).count(status) for status in set(one.answers.values())}
         # A connection that a node has not taken when it stops to listen is reset: a backend tries again.
-        judge.fact(
-            set(bad) <= {200, None} and bad.get(None, 0) <= NODES,
+        self.judge.fact(
+            set(bad) <= {200, None} and bad.get(None, 0) <= len(self.times),
             f"publishes through the balancer are answered 200 ({bad[200]}), or their connection is reset as a node stops ({bad.get(None, 0)})", f"{bad}")
-        found = {person.user: missed(person, one) for person in everybody}
+        found = {person.user: missed(person, one) for person in self.everybody}
         found = {user: what for user, what in found.items() if what != ([], 0)}
-        judge.fact(not found, f"everybody reads once and in order what is published while they are there, by {one.name}", f"{len(found)}: {list(found.items())[:3]}")
-    for person in everybody:
-        await person.leave()
+        self.judge.fact(not found, f"everybody reads once and in order what is published while they are there, by {one.name}", f"{len(found)}: {list(found.items())[:3]}")
+
+
+async def rolling(world, judge):
+    """Each node is restarted with SIGTERM in turn: nothing is lost but what is sent while somebody is away, and nobody is told removed."""
+    restarts = await Restarts(world).fill()
+    for place in range(NODES):
+        await restarts.again(place)
+    await restarts.end()
 
 
 # Publishers at the nodes that stay, each to a channel of its own that has a definition: its owner decides about every event.

@@ -1,11 +1,13 @@
 """Redis and PostgreSQL that are away, come back empty, slow, or too old: what clients and publishers see meanwhile."""
 
 import asyncio
+import json
 import os
 import time
 
+from client import Client
 from cluster import Redis
-from hub import Failed, expect
+from hub import Failed, expect, signed_target
 from link import DOWN, Link
 from people import News, Person
 from world import NODES
@@ -169,6 +171,48 @@ async def postgres(world, judge):
     await quiet.end()
 
 
+NO_ANSWERS = """
+CREATE FUNCTION tandem.no_answers() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'no answers today'; END $$;
+CREATE TRIGGER no_answers BEFORE INSERT ON tandem.answer FOR EACH ROW WHEN (NEW.key LIKE 'once-%') EXECUTE FUNCTION tandem.no_answers();
+"""
+ANSWERS = "DROP FUNCTION tandem.no_answers CASCADE;"
+
+
+async def keys(world, judge):
+    """Publishes under keys go out, their answers are never stored, and a node dies: the repeated requests go out no second time."""
+    async def run(text):
+        psql = await asyncio.create_subprocess_exec("psql", "--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1", "-c", text, os.environ["TANDEM_TEST_POSTGRES"])
+        expect(await psql.wait() == 0, "psql fails")
+
+    async def publish(node, number):
+        app = world.apps[world.app]
+        body = json.dumps({"name": "once", "channels": [f"once-{number}", f"once-too-{number}"], "data": f"{number}"}).encode()
+        return await node.request("POST", signed_target(app, "POST", f"/apps/{app.id}/events", body), body, {"Idempotency-Key": f"once-{number}"})
+
+    reader = await Client.open(world.nodes[1], world.app)
+    wanted = {(f"{name}-{number}", f"{number}") for number in range(24) for name in ("once", "once-too")}
+    for channel, _ in sorted(wanted):
+        await reader.subscribe(channel)
+    await run(NO_ANSWERS)
+    refused = [(await publish(world.nodes[0], number)).status for number in range(24)]
+    judge.fact(set(refused) == {503}, "publishes whose answers are not stored get 503", f"{refused}")
+
+    def told():
+        return [(frame["channel"], frame["data"]) for frame in reader.all("once")]
+
+    judge.fact(await world.until(lambda: set(told()) == wanted, 5), "they went out", f"{len(told())} of {len(wanted)}")
+    await world.kill(0)
+    await run(ANSWERS)
+    for number in range(24):
+        async with asyncio.timeout(world.patience(15)):
+            while (answer := await publish(world.nodes[1 + number % 2], number)).status == 503:
+                await asyncio.sleep(1)
+        expect(answer.status == 200, "a repeated publish is refused", answer.status, answer.text)
+    await asyncio.sleep(1)
+    judge.equal(sorted(told()), sorted(wanted), "every event was read once")
+    await reader.leave()
+
+
 async def slow(world, judge):
     """The link of a node to Redis takes 200 ms there and back: nothing is lost, and the order is kept."""
     quiet = await Quiet(world).fill()
@@ -237,4 +281,4 @@ async def failover(world, judge):
     await way.end()
 
 
-CASES = {"redis-empty-3": redis_empty(3), "redis-empty-60": redis_empty(60), "postgres": postgres, "slow": slow, "failover": failover}
+CASES = {"redis-empty-3": redis_empty(3), "redis-empty-60": redis_empty(60), "postgres": postgres, "keys": keys, "slow": slow, "failover": failover}

@@ -114,9 +114,12 @@ class Publisher:
     def __init__(self, world):
         self.world = world
         self.accepted, self.tries, self.slowest = {}, 0, 0.0
+        # When each event was first asked for, by number.
+        self.asked_at = {}
 
     async def publish(self, number):
         app, began = self.world.apps[self.world.app], time.monotonic()
+        self.asked_at[number] = began
         body = json.dumps({"name": EVENTS[number % 2], "channel": self.world.channel, "data": json.dumps({"n": number})}).encode()
         while True:
             self.tries += 1
@@ -146,6 +149,7 @@ class Publisher:
 
 
 async def judged(world, judge, fault):
+    """Returns when the events were asked for that somebody was told of twice."""
     gateways = world.gateways
     # All cases share a store.
     session = judge.case
@@ -171,13 +175,13 @@ async def judged(world, judge, fault):
 
     def count():
         pushed = gateways.told()
-        counts = {"socket": 0, "push": 0, "twice": 0, "lost": []}
+        counts = {"socket": 0, "push": 0, "twice": [], "lost": []}
         for person in everybody:
             read = set(person.read())
             for event, number in publisher.accepted.items():
                 was_read, was_pushed = event in read, (person.device, event) in pushed
                 if was_read and was_pushed:
-                    counts["twice"] += 1
+                    counts["twice"].append(number)
                 elif was_read or was_pushed:
                     counts["socket" if was_read else "push"] += 1
                 else:
@@ -199,13 +203,15 @@ async def judged(world, judge, fault):
     judge.fact(
         not counts["lost"], f"nobody is lost of {pairs} pairs of {len(publisher.accepted)} events and {len(everybody)} people",
         f"{len(counts['lost'])} are: (event, person) {counts['lost'][:8]}")
-    judge.note(f"told by the socket {counts['socket']}, by push {counts['push']}, told twice {counts['twice']} = {counts['twice'] / pairs:.2%}")
+    twice = len(counts["twice"])
+    judge.note(f"told by the socket {counts['socket']}, by push {counts['push']}, told twice {twice} = {twice / pairs:.2%}")
     doubles = sum(len(connection_read) - len(set(connection_read)) for person in there for connection_read in [person.read()])
     again = sum(times - 1 for times in gateways.told().values())
     judge.note(f"read again on a socket {doubles}, sent to a gateway again {again}, publishes asked {publisher.tries} times, the slowest took {publisher.slowest:.1f} s")
     for person in there:
         await person.leave()
     gateways.end()
+    return [publisher.asked_at[number] for number in counts["twice"]]
 
 
 async def nothing(world, judge):
@@ -294,18 +300,19 @@ FAULTS = {
 }
 
 
-def surface(fault, words):
-    async def prepare(folder):
-        gateways = await Gateways.start(folder / "gateways")
-        case.gateways = gateways
-        return {"settings": {**gateways.settings, "NO_PROXY": "*"}, "channels": DEFINITIONS, "limits": {"joins_per_minute": 0}}
+async def start_gateways(case, folder):
+    """Options of hubs that push to gateways of the case's own."""
+    case.gateways = await Gateways.start(folder / "gateways")
+    return {"settings": {**case.gateways.settings, "NO_PROXY": "*"}, "channels": DEFINITIONS, "limits": {"joins_per_minute": 0}}
 
+
+def surface(fault, words):
     async def case(world, judge):
         world.gateways = case.gateways
         await judged(world, judge, fault)
 
     case.__doc__ = f"Events with a policy, while {words}: nobody is lost."
-    case.prepare = prepare
+    case.prepare = lambda folder: start_gateways(case, folder)
     return case
 
 

@@ -45,13 +45,13 @@ class World:
         self.nodes, self.redis_links, self.store_links = [], [], []
         self.balancer = self._watch = self._beats = None
         self.app = "main"
-        # Further options of each hub's start.
-        self.options = {}
+        # Further options of each hub's start, and the environment by which hubs that start from now on are another build.
+        self.options, self.build = {}, {}
         self.pace = 0.0
 
-    async def start(self, apps=None, **options):
+    async def start(self, apps=None, build=None, **options):
         """`apps` in place of the one of its own; the first one gets the webhooks."""
-        self.options = options
+        self.options, self.build = options, build or {}
         self.receiver = await Receiver().start()
         hooks = [{"url": f"http://127.0.0.1:{self.receiver.port}/all", "events": KINDS}]
         # Nobody is let go for being silent while this machine is busy.
@@ -78,9 +78,10 @@ class World:
 
     async def _start_node(self, place, port=0):
         store = self._store._replace(netloc=f"{self._store.username}:{self._store.password}@127.0.0.1:{self.store_links[place].port}")
+        options = {**self.options, "settings": {**self.options.get("settings", {}), **self.build}}
         return await Hub.start(
             self.folder / f"node-{place}", self.apps, port=port, backplane=f"redis://127.0.0.1:{self.redis_links[place].port}",
-            store=store.geturl(), **self.options)
+            store=store.geturl(), **options)
 
     async def shared_out(self, places=range(NODES)):
         """Waits until these nodes own all partitions, in equal shares."""

@@ -261,6 +261,7 @@ extension Simulation {
         switch effect {
         case .commit: preconditionFailure("a commit is waited for")
         case .letOutAgain: assertionFailure("one node takes nothing over")
+        case .forecast: assertionFailure("nobody asks")
         case .letOut(let release):
             if let number = release.receipt {
                 hub.numbers[number] = Int(release.publish)

@@ -29,7 +29,7 @@ extension NodeSimulation {
                 report.lost += 1
                 violation(
                     "lost \(describe(event)) for \(user): \(event.notes[place]), open \(event.isOpen), "
-                        + "confirmed \(event.confirmed[place]), settled \(event.settled[place])")
+                        + "confirmed \(event.confirmed[place]), settled \(event.settled[place]), \(cell)")
             case (let seenAt?, _?): judgeDuplicate(event, cell, who, seenAt: seenAt)
             case (nil, let shownAt?):
                 if !isFaulty(event.committedAt, shownAt), event.notes[place].choice == .awaited, let decidedAt = cell.pushDecidedAt {

@@ -78,7 +78,7 @@ extension NodeSimulation {
     func pinged(_ socket: NodeSocket, _ number: Int, _ cursor: UInt64) {
         guard socket.isOpenAtClient else { return }
         socket.upAt = max(socket.upAt, now + between(10, 150))
-        schedule(socket.upAt - now, .up(number, cursor: cursor, read: socket.read.count))
+        schedule(socket.upAt - now, .up(number, cursor: cursor, read: socket.readBefore + socket.read.count))
     }
 
     // MARK: What the node hears
@@ -100,10 +100,13 @@ extension NodeSimulation {
             report(.state(socket.id, .foreground, keepsWorking: false), node)
         case 0: disconnect(number, mayReturn: false)
         case let cursor?:
-            for index in socket.read.prefix(read) where events[index].cells[people[socket.person].place].answeredAt == nil {
-                events[index].cells[people[socket.person].place].answeredAt = now
+            let place = people[socket.person].place
+            for index in socket.read.prefix(max(0, read - socket.readBefore)) where events[index].cells[place].answeredAt == nil {
+                events[index].cells[place].answeredAt = now
             }
-            socket.read.removeAll { now > events[$0].committedAt + 5000 }
+            let old = socket.read.prefix { now > events[$0].committedAt + 5000 }.count
+            socket.read.removeFirst(old)
+            socket.readBefore += old
             report(.receipt(socket.id, cursor: cursor), node)
         }
     }

@@ -116,8 +116,10 @@ extension NodeSimulation {
         case .row(let index): return publish(index, of: nil, word, node)
         case .joined(let run):
             guard node.table[run] == nil, run != node.run, !swept.contains(run) else { break }
-            node.table[run] = node.book.addLoops(1)
-        case .left(let run):
+            return stored(before: .joins(run), node)
+        case .joins(let run): node.table[run] = node.book.addLoops(1)
+        case .left(let run): return stored(before: .leaves(run), node)
+        case .leaves(let run):
             if let loops = node.table.removeValue(forKey: run) { node.book.removeLoops(loops, at: moment) }
             for place in node.takeovers.indices { node.takeovers[place].awaited.remove(run) }
             read(node)
@@ -138,16 +140,19 @@ extension NodeSimulation {
         case .attendedNoMore(let round):
             if let place = node.takeovers.firstIndex(where: { $0.round == round }) { node.takeovers[place].awaited = [] }
             read(node)
-        case .owned(let partitions):
-            // Publishes that are decided go to the store first.
-            node.steps.insert(.word(.owns(partitions)), at: 0)
-            return node.book.commit(at: moment)
+        case .owned(let partitions): return stored(before: .owns(partitions), node)
         case .owns(let partitions): return own(partitions, node)
         case .taken(let round):
             guard let place = node.takeovers.firstIndex(where: { $0.round == round }) else { break }
             node.steps.insert(contentsOf: node.takeovers.remove(at: place).held.map { .word($0) }, at: 0)
         }
         return []
+    }
+
+    /// Publishes that are decided go to the store before the word: they know the loops and partitions of that moment.
+    private func stored(before word: NodeWord, _ node: SimNode) -> [DeliveryBook.Effect] {
+        node.steps.insert(.word(word), at: 0)
+        return node.book.commit(at: moment)
     }
 
     /// Subscriptions to channels of other owners do not count.
@@ -302,6 +307,7 @@ extension NodeSimulation {
         switch effect {
         case .letOut(let release): letOut(release, isAgain: false, node)
         case .letOutAgain(_, let release): letOut(release, isAgain: true, node)
+        case .forecast: assertionFailure("nobody asks")
         case .respond(let number, let result):
             guard let command = node.commands.removeValue(forKey: number), let run = command.of else { return }
             if case .success = result { return answer(command.publish, isTaken: true, to: run, node) }
@@ -325,7 +331,7 @@ extension NodeSimulation {
         }
     }
 
-    private func letOut(_ release: DeliveryBook.Release, isAgain: Bool, _ node: SimNode) {
+    func letOut(_ release: DeliveryBook.Release, isAgain: Bool, _ node: SimNode) {
         guard let id = release.eventID, let index = eventIndex[id] else { return }
         node.lastSerial += 1
         var tickets: [UInt64: UInt64]?

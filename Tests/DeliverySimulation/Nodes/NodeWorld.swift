@@ -44,7 +44,9 @@ enum NodeWord {
     case attended(UInt64, round: UInt64)
     case attendedNoMore(round: UInt64)
     case owned(Set<Int32>)
-    /// The same, when decided publishes are stored.
+    /// The same as `joined`, `left` and `owned`, when decided publishes are stored.
+    case joins(UInt64)
+    case leaves(UInt64)
     case owns(Set<Int32>)
     case taken(round: UInt64)
 }
@@ -137,8 +139,9 @@ final class NodeSocket {
     var isCut = false
     var downAt: Int64 = 0
     var upAt: Int64 = 0
-    /// Events that the program has read, and how many of them a receipt has been noted for.
+    /// Events that the program has read lately, and how many it had read before them.
     var read: [Int] = []
+    var readBefore = 0
 
     init(id: ConnectionID, person: Int, node: Int, run: UInt64) {
         (self.id, self.person, self.node, self.run) = (id, person, node, run)

@@ -59,6 +59,80 @@ struct TrailTests {
         #expect(try await hub.call("GET", "events/e1/deliveries", query: ["after": "-1"]).status == 400)
     }
 
+    @Test("is filtered by state and decision, over pages that are full as long as there are matches")
+    func filters() async throws {
+        let hub = try Hub()
+        let users = (0..<50).map { "u\($0)" }
+        let failed = users.enumerated().filter { $0.offset % 5 == 0 }.map { hub.events.delivery("e1", $0.element, "phone", .failed) }
+        try await hub.events.commit("e1", to: users, deliveries: failed)
+        try await hub.events.store.settle([RecipientSettlement(event: "e1", confirmed: [1, 5], at: hub.clock.wallMilliseconds)])
+        func page(_ query: [String: String]) async throws -> (users: [String], answer: Answer) {
+            let answer = try await hub.call("GET", "events/e1/deliveries", query: query)
+            return (answer["deliveries"]?.arrayValue?.compactMap { $0["user"]?.stringValue } ?? [], answer)
+        }
+        let first = try await page(["state": "failed", "limit": "4"])
+        #expect(first.users == ["u0", "u10", "u15", "u20"] && first.answer["matched"] == 9 && first.answer["recipients"] == 50)
+        let second = try await page(["state": "failed", "limit": "5", "after": "\(first.answer["next"]?.intValue ?? 0)"])
+        #expect(second.users == ["u25", "u30", "u35", "u40", "u45"] && second.answer["next"] == .null && second.answer["matched"] == 9)
+        #expect(try await page(["state": "confirmed,failed"]).answer["matched"] == 11)
+        #expect(try await page(["state": "confirmed", "decision": "await_receipt"]).users == ["u1", "u5"])
+        #expect(try await page(["decision": "push,seen"]).users == [])
+        #expect(try await page(["state": "confirmed", "user": "u5"]).users == ["u5"])
+        #expect(try await page(["state": "confirmed", "user": "u6"]).users == [])
+        #expect(try await page(["user": "u6"]).answer["matched"] == nil)
+        let refused = try await page(["state": "lost"]).answer
+        #expect(refused.status == 400 && refused.error.contains("'lost'") && refused.error.contains("undeliverable"))
+        #expect(try await page(["decision": "lost"]).answer.status == 400)
+        #expect(try await hub.call("GET", "events/e1/deliveries", query: ["state": "failed"], app: "2").status == 404)
+        #expect(try await hub.call("GET", "events/nothing/deliveries", query: ["state": "failed"]).status == 404)
+    }
+
+    @Test("comes with a summary over everybody: how many in which state, and when they were told")
+    func summary() async throws {
+        let hub = try Hub()
+        let now = hub.clock.wallMilliseconds
+        var pushed = hub.events.delivery("e1", "b", "phone", .leased)
+        try await hub.events.commit("e1", to: ["a", "b", "c", "d"], deliveries: [pushed])
+        pushed.state = .accepted
+        pushed.attempt = DeliveryAttempt(number: 1, startedAt: now + 3_000, endedAt: now + 3_140, answer: "accepted")
+        try await hub.events.store.update([pushed])
+        try await hub.events.store.settle([
+            RecipientSettlement(event: "e1", confirmed: [.init(recipient: 0, at: now + 1_250), .init(recipient: 2, at: now + 90_000)])
+        ])
+        let answer = try await hub.call("GET", "events/e1/deliveries", query: ["info": "summary", "state": "pushed"])
+        let row = answer["deliveries"]?.arrayValue?.first
+        #expect(row?["user"] == "b" && row?["receipt_ms"] == .null && row?["pushes"]?.arrayValue?.first?["accepted_ms"] == 3_140)
+        #expect(row?["pushes"]?.arrayValue?.first?["due_ms"] == 0)
+        #expect(answer["summary"]?["states"] == ["confirmed": 2, "pushed": 1, "awaited": 1])
+        #expect(answer["summary"]?["decisions"] == ["await_receipt": 4])
+        #expect(
+            answer["summary"]?["strip"]
+                == ["step_ms": 500, "confirmed": [[2, 1], [120, 1]], "escalated": [[6, 1]], "accepted": [[6, 1]]])
+        let one = try await hub.call("GET", "events/e1/deliveries", query: ["user": "a"])
+        #expect(one["deliveries"]?.arrayValue?.first?["receipt_ms"] == 1_200)
+        #expect(try await hub.call("GET", "events/e1/deliveries", query: ["info": "all"]).status == 400)
+    }
+
+    @Test("of one person has their events, newest first, each with its own outcome, and nobody else")
+    func person() async throws {
+        let hub = try Hub()
+        for index in 1...5 { try await hub.events.commit("e\(index)", to: ["a", "b"], data: #"{"secret":1}"#) }
+        try await hub.events.commit("other", to: ["b"])
+        try await hub.events.commit("foreign", to: ["a"], app: "2")
+        let answer = try await hub.call("GET", "users/a/deliveries", query: ["limit": "2"])
+        let events = answer["events"]?.arrayValue ?? []
+        #expect(answer.status == 200 && answer["user"] == "a" && events.map { $0["event"]?["event_id"] } == ["e5", "e4"])
+        #expect(events.allSatisfy { $0["delivery"]?["user"] == "a" && $0["event"]?["data"] == nil && $0["recipients"] == 2 })
+        #expect(events.first?["delivery"]?["decision"] == "await_receipt" && events.first?["open"] == true)
+        let next = try #require(answer["next"]?.intValue)
+        #expect(next == events.last?["position"]?.intValue)
+        let rest = try await hub.call("GET", "users/a/deliveries", query: ["limit": "100", "after": "\(next)"])
+        #expect(rest["events"]?.arrayValue?.map { $0["event"]?["event_id"] } == ["e3", "e2", "e1"] && rest["next"] == .null)
+        #expect(try await hub.call("GET", "users/nobody/deliveries").json == ["user": "nobody", "events": [], "next": .null])
+        #expect(try await hub.call("GET", "users/a/deliveries", query: ["limit": "101"]).status == 400)
+        #expect(try await hub.call("POST", "users/a/deliveries").status == 405)
+    }
+
     @Test("of an unknown event, or of another app's, is a 404")
     func unknown() async throws {
         let hub = try Hub()
@@ -93,10 +167,10 @@ struct TrailTests {
             (recipient(.actor), false, "cancelled"), (recipient(.expired), false, "expired"), (recipient(.muted), false, "skipped"),
             (recipient(nil, [.accepted]), false, "pushed"), (recipient(nil), false, "skipped"),
         ]
-        for (recipient, isOpen, state) in cases { #expect(recipient.state(isOpen: isOpen) == state) }
+        for (recipient, isOpen, state) in cases { #expect(recipient.state(isOpen: isOpen).rawValue == state) }
         #expect(recipient(nil, [.accepted]).why == "why")
         var cleared = recipient(.pushed, [.failed, .accepted])
         cleared.deliveries[1].record.purpose = .clear
-        #expect(cleared.state(isOpen: false) == "failed", "a clear tells nobody anything")
+        #expect(cleared.state(isOpen: false) == .failed, "a clear tells nobody anything")
     }
 }

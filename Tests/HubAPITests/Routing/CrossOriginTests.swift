@@ -1,4 +1,6 @@
+import Foundation
 import HubCore
+import HubCrypto
 import Testing
 
 @testable import HubAPI
@@ -31,7 +33,7 @@ struct CrossOriginTests {
     func answers() async throws {
         let stage = try RouterStage(origins: ["https://good.example", "https://better.example"])
         for (method, path, sign, status) in [
-            ("GET", "/channels", true, 200), ("GET", "/channels", false, 401), ("GET", "/events", true, 405),
+            ("GET", "/channels", true, 200), ("GET", "/channels", false, 401), ("PUT", "/events", true, 405),
             ("GET", "/nothing", true, 404),
             ("POST", "/events", true, 400), ("GET", "//nothing", false, 404), ("PUT", "//me/state", false, 401),
             ("GET", "//health", false, 200),
@@ -69,5 +71,10 @@ struct CrossOriginTests {
         #expect(file.status == 200 && file.text.contains("export function tandem(pusher, channel, { hub, token })"))
         #expect(file[header: "Access-Control-Allow-Origin"] == "*")
         #expect(try await stage.send("POST", "//client/tandem.js", sign: false).status == 405)
+        // Base64 of its own alphabet, filled up.
+        let digest = Digest.sha256(Array(file.text.utf8))
+        let hash = Base64URL.encode(digest).replacing("-", with: "+").replacing("_", with: "/") + "="
+        let page = URL(fileURLWithPath: #filePath).appendingPathComponent("../../../../docs/clients.md").standardized
+        #expect(try String(contentsOf: page, encoding: .utf8).contains("sha256-\(hash)"), "docs/clients.md needs the hash sha256-\(hash)")
     }
 }

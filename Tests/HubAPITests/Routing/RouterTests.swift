@@ -1,4 +1,5 @@
 import HubCore
+import HubDelivery
 import HubTesting
 import PusherProtocol
 import Testing
@@ -70,10 +71,11 @@ struct RouterTests {
     func methods() async throws {
         let stage = try RouterStage()
         for (method, path, allowed) in [
-            ("GET", "/events", "POST"), ("HEAD", "/events", "POST"), ("PUT", "/batch_events", "POST"), ("POST", "/channels", "GET, HEAD"),
+            ("PUT", "/events", "GET, HEAD, POST"), ("GET", "/batch_events", "POST"), ("HEAD", "/batch_events", "POST"),
+            ("PUT", "/batch_events", "POST"), ("POST", "/channels", "GET, HEAD"),
             ("DELETE", "/channels/room", "GET, HEAD"), ("POST", "/channels/presence-room/users", "GET, HEAD"),
             ("POST", "/channels/room/stats", "GET, HEAD"), ("GET", "/channels/room/events", "POST"), ("POST", "/connections", "GET, HEAD"),
-            ("OPTIONS", "/events", "POST"),
+            ("OPTIONS", "/events", "GET, HEAD, POST"),
         ] {
             let response = try await stage.send(method, path)
             #expect(response.status == 405 && response[header: "Allow"] == allowed, "\(method) \(path): \(response.text)")
@@ -170,6 +172,50 @@ struct RouterTests {
             let response = try await stage.send("GET", path, query: [(name: query.0, value: query.1)])
             #expect(response.status == 400 && response.error.contains(word), "\(path) \(query): \(response.text)")
         }
+    }
+
+    @Test("says with dry_run who would be told, and publishes nothing")
+    func dryRun() async throws {
+        let stage = try RouterStage()
+        func ask(_ members: String) async throws -> (status: Int, json: JSONValue) {
+            let body = #"{"name":"e","data":"d","dry_run":true,\#(members)}"#
+            let answer = try await stage.send("POST", "/events", body, headers: ["idempotency-key": "k"])
+            return (answer.status, try JSONValue(parsing: answer.body))
+        }
+        let answer = try await ask(#""channels":["defined-a","room"]"#)
+        let recipient: JSONValue = [
+            "user": "u", "known": "live", "decision": "await_receipt",
+            "why": "may be reached by the socket (live): pushed to without a receipt in time", "surface": "socket", "wait_ms": 8_000,
+            "devices": ["phone"],
+        ]
+        #expect(
+            answer.json == [
+                "dry_run": true,
+                "channels": [
+                    "defined-a": [
+                        "definition": "defined", "policy": "critical", "expires_in_ms": 600_000, "recipients": 3,
+                        "decisions": ["await_receipt": 1, "push": 2], "deliveries": [recipient], "more": true,
+                    ],
+                    "room": [
+                        "definition": .null, "policy": .null, "expires_in_ms": .null, "recipients": 0, "decisions": [:], "deliveries": [],
+                        "more": false,
+                    ],
+                ],
+            ])
+        let bad = try await stage.send(
+            "POST", "/events", #"{"name":"e","data":"d","dry_run":true,"channel":"room"}"#, headers: ["idempotency-key": "\t"])
+        #expect(bad.status == 400, "a key that the publish would refuse")
+        #expect(stage.publications == 0 && stage.delivery.taken == 0 && stage.delivery.trials == 1)
+        for members in [#""channel":"room","deliver_at":1"#, #""channel":"room","info":"user_count""#] {
+            #expect(try await ask(members).status == 400)
+        }
+        let channels = (0...EventForecast.channelsMax).map { "\"c\($0)\"" }.joined(separator: ",")
+        #expect(try await ask("\"channels\":[\(channels)]").status == 400)
+        stage.delivery.refuse(PublishRefusal(status: 404, sentence: "no session"))
+        #expect(try await ask(#""channel":"defined-a""#).status == 404)
+        stage.delivery.setFull(true)
+        #expect(try await ask(#""channel":"defined-a""#).status == 503)
+        #expect(stage.publications == 0 && stage.delivery.taken == 0)
     }
 
     @Test("takes an event's members from the query when the body lacks them")

@@ -13,7 +13,7 @@ struct PusherAuthTests {
     private static let vectorKey = "278d425bdf160c739803"
     private static let vectorSecret = "7ad3773142a6692b25b8"
 
-    private func secret(_ key: String) -> String? { Hub.secrets[key] }
+    private func key(_ name: String) -> HMACKey? { Hub.secrets[name].map { HMACKey($0) } }
 
     @Test("a presence channel of the session is signed, and the socket is bound before")
     func presence() async throws {
@@ -31,7 +31,7 @@ struct PusherAuthTests {
         #expect(answer["auth"] == .string(auth))
         let channel = try #require(ChannelName("presence-quiz-s1"))
         #expect(throws: Never.self) {
-            try SubscriptionAuth.verify(auth: auth, socketID: socketID, channel: channel, channelData: data, secret: secret)
+            try SubscriptionAuth.verify(auth: auth, socketID: socketID, channel: channel, channelData: data, key: key)
         }
         #expect(hub.delivery.calls == [.bind(socketID: "1234.5678", app: "1", user: "1", device: "phone", channel: "presence-quiz-s1")])
     }
@@ -140,7 +140,7 @@ struct PusherAuthTests {
         #expect(data == #"{"id":"1","user_info":{"name":"Ann","role":"player"}}"#)
         let auth = try #require(answer["auth"]?.stringValue)
         #expect(throws: Never.self) {
-            try SubscriptionAuth.verifyUser(auth: auth, socketID: SocketID(first: 1, second: 2), userData: data, secret: secret)
+            try SubscriptionAuth.verifyUser(auth: auth, socketID: SocketID(first: 1, second: 2), userData: data, key: key)
         }
         #expect(hub.delivery.calls == [.bind(socketID: "1.2", app: "1", user: "1", device: "phone")])
         #expect(try await hub.send("POST", "/pusher/user-auth", form: "socket_id=x", token: token).status == 400)

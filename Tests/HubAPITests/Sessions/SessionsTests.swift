@@ -96,13 +96,21 @@ struct SessionsTests {
         #expect(hub.delivery.calls == [.roster(app: "1", session: "s1", user: "ann"), .roster(app: "1", session: "s1", user: "bob")])
 
         hub.delivery.setPresent(
-            ["ann": ParticipantPresence(connections: 2, state: .background), "eve": .init(connections: 1, state: .unknown)])
+            [
+                "ann": ParticipantPresence(
+                    connections: 2, state: .background,
+                    sockets: [.init(node: "n", loop: 1, device: "d1", state: .background, receiptAge: 20)]),
+                "eve": .init(connections: 1, state: .unknown),
+            ])
         let list = try await hub.call("GET", "sessions/s1/participants")
         let entries = try #require(list["participants"]?.arrayValue)
-        let annPresent: [String: JSONValue] = ["present": true, "connections": 2, "app_state": "background", "devices": 1]
+        let socket: JSONValue = ["node": "n", "loop": 1, "device": "d1", "app_state": "background", "receipt_age_ms": 20]
+        let annPresent: [String: JSONValue] = [
+            "present": true, "connections": 2, "app_state": "background", "sockets": [socket], "devices": 1,
+        ]
         #expect(entries.count == 2 && entries[0] == .object(shape.merging(annPresent) { $1 }))
         #expect(entries[1]["user"] == "bob" && entries[1]["present"] == false && entries[1]["app_state"] == .null)
-        #expect(entries[1]["connections"] == 0 && entries[1]["devices"] == 0)
+        #expect(entries[1]["connections"] == 0 && entries[1]["devices"] == 0 && entries[1]["sockets"] == [])
 
         hub.delivery.forget()
         #expect(try await hub.call("DELETE", "sessions/s1/participants/bob").json == [:])
@@ -183,7 +191,8 @@ struct SessionsTests {
     }
 
     @Test(
-        "other paths are somebody else's", arguments: ["channels", "sessions", "sessions/a/b", "users/a", "users/a/devices/d/e", "events"])
+        "other paths are somebody else's",
+        arguments: ["channels", "sessions", "sessions/a/b", "users", "users/a/devices/d/e", "events/e", "links/trail"])
     func otherPaths(path: String) async throws {
         let hub = try Hub()
         let app = try #require(hub.apps.app(id: "1"))

@@ -34,6 +34,27 @@ struct ReceiptTests {
         #expect(hub.violations.isEmpty)
     }
 
+    @Test("delivery hears of a subscription and of a sign-in before their client does, who may publish at once through another loop")
+    func reportsBeforeAnswers() {
+        let hub = TestHub(loops: 2, watched: Self.watched, isReporting: true)
+        let client = hub.open(1)
+        var heard: [String] = []
+        hub.reporting = { reports in
+            for case .attached(_, _, _, let channel, let user, _, _) in reports {
+                let answers = ["pusher_internal:subscription_succeeded", "pusher:signin_success"].map { client.named($0).count }
+                heard.append("\(channel) \(user ?? "nobody") behind \(answers)")
+            }
+        }
+        hub.subscribe(client, "private-a")
+        hub.settle()
+        hub.subscribe(client, "presence-a", user: "ada")
+        hub.settle()
+        hub.signIn(client, id: "ada")
+        #expect(heard == ["private-a nobody behind [0, 0]", "presence-a ada behind [1, 0]", "private-a ada behind [2, 0]"])
+        hub.settle()
+        #expect(client.named("pusher:signin_success").count == 1 && hub.violations.isEmpty)
+    }
+
     @Test("events that nobody has to confirm bring no PING")
     func noPing() {
         let hub = TestHub(watched: Self.watched)

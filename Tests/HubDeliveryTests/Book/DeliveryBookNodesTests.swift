@@ -132,7 +132,9 @@ struct DeliveryBookNodesTests {
         let added = stage.book.addLoops(1)
         stage.attach(ConnectionID(loop: 1, slot: 5, generation: 1), ticket: 1)
         stage.book.removeLoops(try #require(added), at: stage.now)
-        #expect(stage.book.presence(app: "1", channel: Self.channel, users: ["u"]).isEmpty)
+        #expect(stage.book.presence(app: "1", channel: Self.channel, users: ["u", "v"], at: stage.now).isEmpty)
+        let changes = stage.book.presence(app: "1", channel: Self.channel, users: ["u"], at: stage.now)["u"]?.changes.map(\.kind)
+        #expect(changes == [.opened, .foreground, .lost])
         let release = try stage.publish()
         #expect(release.receipt != nil, "a return is awaited")
     }
@@ -174,7 +176,7 @@ struct DeliveryBookNodesTests {
                     connection, socket: "s", app: "1", channel: Self.channel, user: nil, isBrowser: false, ticket: 3,
                     silenceMax: .seconds(25), state: .foreground, keepsWorking: false)))
         _ = stage.take(.report(loop: 0, .presentUpTo(ticket: 8)))
-        #expect(stage.book.presence(app: "1", channel: Self.channel, users: ["u"])["u"]?.state == .foreground)
+        #expect(stage.book.presence(app: "1", channel: Self.channel, users: ["u"], at: stage.now)["u"]?.state == .foreground)
         let effects = stage.take(.takenOver(try recovered()))
         guard effects.count == 2, case .letOutAgain(let record, let release) = effects[1] else {
             Issue.record("\(effects)")

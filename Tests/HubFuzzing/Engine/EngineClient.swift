@@ -89,7 +89,7 @@ final class EngineClient {
         }
         guard let event = root.find("event")?.string else { return report("no event: \(String(decoding: text, as: UTF8.self))") }
         // Leave members out rather than sending null; ids and data are strings (docs/protocol.md, 1.4).
-        for name in ["channel", "user_id"] {
+        for name: StaticString in ["channel", "user_id"] {
             if let member = root.find(name), member.kind != .string {
                 return report("\(name) is no string: \(String(decoding: text, as: UTF8.self))")
             }

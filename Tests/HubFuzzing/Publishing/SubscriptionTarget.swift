@@ -1,4 +1,5 @@
 import HubCore
+import HubCrypto
 import HubJSON
 import HubTesting
 import PusherProtocol
@@ -48,7 +49,7 @@ enum SubscriptionTarget {
         let isAccepted = { (auth: String, channel: ChannelName, data: String) in
             do {
                 return try SubscriptionAuth.verify(auth: auth, socketID: socket, channel: channel, channelData: data) {
-                    $0 == "key" ? "secret" : nil
+                    $0 == "key" ? HMACKey("secret") : nil
                 } == "key"
             } catch {
                 return false
@@ -67,8 +68,8 @@ enum SubscriptionTarget {
         do {
             let signedIn = SubscriptionAuth.signUser(socketID: socket, userData: data, key: "key", secret: "secret")
             guard
-                try SubscriptionAuth.verifyUser(auth: signedIn, socketID: socket, userData: data, secret: { $0 == "key" ? "secret" : nil })
-                    == "key"
+                try SubscriptionAuth.verifyUser(
+                    auth: signedIn, socketID: socket, userData: data, key: { $0 == "key" ? HMACKey("secret") : nil }) == "key"
             else { return "another key" }
         } catch {
             return "an honestly signed sign-in is refused: \(error)"

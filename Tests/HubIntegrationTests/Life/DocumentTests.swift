@@ -51,4 +51,15 @@ import Testing
             #expect(result.at("published", "event_id")?.stringValue?.isEmpty == false)
         }
     }
+
+    @Test("the story of why-not-told.md happens as told, and its trail is the printed one")
+    func whyNotTold() async throws {
+        let result = try await Stage.run { stage in
+            let gateways = try await stage.gateways()
+            let hub = try await stage.hub(gateways: gateways)
+            let own = ["TANDEM": Place.tandem.path, "TANDEM_URL": hub.url]
+            return try await stage.python("life/documents.py", "why", hub: hub, gateways: gateways, environment: own)
+        }
+        #expect(result == ["known": "live", "state": "failed", "answers": 2])
+    }
 }

@@ -75,7 +75,7 @@ import Testing
         let signed = #"you should have sent HmacSHA256Hex("GET\n/apps/1/channels\nauth_key=app-key&auth_timestamp="#
         #expect(result["wrong"]?[0] == 401 && result["wrong"]?[1]?.stringValue?.contains(signed) == true)
         #expect(result["md5"] == 401 && result["app"]?[0] == 404 && result["route"] == 404 && result["apps"] == 404)
-        #expect(result["method"] == [405, "POST"] && result["head"] == [200, "", true] && result["info"] == 400)
+        #expect(result["method"] == [405, "GET, HEAD, POST"] && result["head"] == [200, "", true] && result["info"] == 400)
         #expect(result["data"]?[0] == 413 && result["data"]?[1]?.stringValue?.contains("exceeds the allowed maximum (10240 bytes)") == true)
         #expect(result["body"] == 413 && result["query"] == "{}")
     }

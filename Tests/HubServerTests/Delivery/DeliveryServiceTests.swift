@@ -68,6 +68,68 @@ struct DeliveryServiceTests {
         #expect(stage.gateway.sent.isEmpty)
     }
 
+    @Test("whoever looks is told of joins, events, decisions, receipts, pushes and leaves, as they happen")
+    func live() async throws {
+        let stage = try DeliveryStage(loops: 1)
+        try await stage.session()
+        try await stage.session(user: "v", devices: ["v-phone"])
+        try await run(stage) { () async throws in
+            let filter = LiveFilter(app: "1", channel: "presence-game-7")
+            let begin = try #require(stage.live.page(filter, after: nil))
+            let connection = try stage.report()
+            let event = try #require(try await stage.publish(try PendingPublish()).first?.events.first?.id)
+            await stage.delivery.received(
+                AppReceipt(event: event, app: "1", channel: "presence-game-7", user: "u", device: "phone", recipient: 0))
+            _ = try await stage.recipient("v", of: event) { $0.state(isOpen: false) == .pushed }
+            stage.delivery.report([.disconnected(connection, .clean)], loop: 0)
+            var facts: [LiveFact] = []
+            #expect(
+                await eventually {
+                    facts = stage.live.page(filter, after: begin.cursor)?.facts ?? []
+                    return Set(facts.map(\.detail.kind)) == Set(LiveFact.Kind.allCases)
+                }, "\(facts)")
+            func users(_ kind: LiveFact.Kind) -> [String?] { facts.filter { $0.detail.kind == kind }.map(\.user) }
+            #expect(users(.join) == ["u"] && users(.leave) == ["u"] && users(.event) == [nil])
+            #expect(users(.decision) == ["u", "v"] && users(.receipt) == ["u"] && users(.push).contains("v"))
+            let published = facts.first { $0.detail.kind == .event }
+            #expect(published?.detail == .event(name: "asked", id: event, policy: .critical, recipients: 2, sequence: 1))
+        }
+    }
+
+    @Test("a forecast says what the publish then does, and leaves nothing behind")
+    func forecast() async throws {
+        let stage = try DeliveryStage(loops: 1)
+        try await stage.session(devices: ["phone", "tablet"])
+        try await stage.session(user: "v", devices: ["v-phone"])
+        try await stage.session(user: "w", devices: [])
+        try await run(stage) { () async throws in
+            _ = try await stage.connect(device: "phone")
+            let asked = try await stage.publish(try PendingPublish(), purpose: .forecast)
+            let forecast = try #require(asked.first?.forecasts.first)
+            #expect(asked.first?.events.isEmpty == true && forecast.channel == "presence-game-7" && forecast.definition == "game")
+            #expect(forecast.policy == .critical && forecast.lifetimeMilliseconds == 300_000 && forecast.recipientCount == 3)
+            let plain = try await stage.publish(try PendingPublish("plain", to: "room"), purpose: .forecast).first?.forecasts
+            #expect(plain == [EventForecast(channel: "room", definition: nil)])
+            let undefined = try await stage.publish(try PendingPublish("plain"), purpose: .forecast).first?.forecasts
+            #expect(undefined == [EventForecast(channel: "presence-game-7", definition: "game")])
+            let lacking = try PendingPublish(data: "{}")
+            stage.submit(lacking, purpose: .forecast)
+            #expect(await eventually { lacking.result != nil })
+            #expect(lacking.refusal?.status == 400)
+            #expect(try await stage.test.store.history(app: "1", channel: "presence-game-7", after: 0, limit: 9) == [])
+            #expect(stage.gateway.sent.isEmpty && stage.delivery.counters.withLock { $0.published } == 0)
+
+            let event = try #require(try await stage.publish(try PendingPublish()).first?.events.first?.id)
+            let trail = try #require(try await stage.test.store.trail(event: event))
+            #expect(trail.event.sequence == 1)
+            #expect(forecast.recipients.map(\.user) == trail.recipients.map(\.user))
+            #expect(forecast.recipients.map { $0.note } == trail.recipients.compactMap(\.note))
+            #expect(forecast.recipients.map { Set($0.devices) } == [["phone", "tablet"], ["v-phone"], []])
+            #expect(forecast.recipients.map { $0.waitMilliseconds == nil } == [false, true, true])
+            #expect(forecast.choices == [.awaited: 1, .pushed: 1, .noDevice: 1])
+        }
+    }
+
     @Test(
         "a scheduled publish takes its row with it; one that was cancelled is not published, and keeps nobody from it who is committed with it"
     )

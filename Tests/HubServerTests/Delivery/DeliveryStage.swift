@@ -21,6 +21,7 @@ final class DeliveryStage {
     let delivery: DeliveryService
     let app = App(index: 0, id: "1", secrets: ["k": "s"])
     let outbox: Outbox
+    let live: LiveStream
     private let escalator: Escalator
     private let replayer: Replayer
     /// Messages to loop 0, if there is one.
@@ -37,14 +38,15 @@ final class DeliveryStage {
         test = try TestStore()
         self.gateway = gateway
         let logger = Logger(label: "test")
-        outbox = test.outbox(gateway)
+        live = LiveStream(time: test.clock)
+        outbox = test.outbox(gateway, live: live)
         escalator = Escalator(
             reader: AudienceReader(directory: test.store), store: test.store, outbox: outbox, time: test.clock, logger: logger)
         replayer = Replayer(store: test.store, time: test.clock, logger: logger)
         delivery = DeliveryService(
             definitions: try DefinitionSet.load([("game.yaml", yaml)]), directory: test.store, store: test.store, apps: AppDirectory([app]),
             outbox: outbox, escalator: escalator, replayer: replayer, ports: EnginePorts(Array(repeating: loop, count: loops)),
-            process: ProcessTag(random: 7), time: test.clock, logger: logger)
+            process: ProcessTag(random: 7), time: test.clock, live: live, logger: logger)
     }
 
     /// A session with one participant, and these devices of theirs.

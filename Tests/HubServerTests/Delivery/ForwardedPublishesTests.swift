@@ -100,26 +100,50 @@ struct ForwardedPublishesTests {
         #expect(stored.channels.map(\.text) == ["b"], "the other channel is published")
     }
 
-    private func isNew(_ answer: PublishedPart??) -> Bool { if case .none = answer { true } else { false } }
+    @Test("a publish under a key is not left to the store, because its key may be taken")
+    func keyedWithoutOwner() async throws {
+        let test = try TestStore()
+        let publishes = ForwardedPublishes(store: test.store, time: test.clock)
+        publishes.connect { _, done in done(false) }
+        let answers = Mutex<[Result<[PublishOutcome], PublishRefusal>]>([])
+        var command = PublishCommand(app: app, requests: [try request(["a"])]) { result in answers.withLock { $0.append(result) } }
+        command.key = "k"
+        #expect(publishes.forward(command))
+        #expect(answers.withLock { $0.map { $0.failure?.status } } == [503])
+        #expect(try await test.store.dueScheduled(now: .max, limit: 9).isEmpty)
+    }
 
-    @Test("requests under one key have one answer, and a refusal lets the next one begin afresh")
+    @Test("what an owner published under a key is known to the next one, but for another request")
+    func keyedPlaces() async throws {
+        let test = try TestStore()
+        func place(_ channel: Int, data: String = "{}") throws -> KeyedPlace {
+            let id = PublishID.make(at: test.clock.wallMilliseconds)
+            let request = ForwardedPublish.Request(
+                name: "asked", channels: ["a", "b", "c"], data: DataLiteral(content: data), excluded: nil, id: id)
+            return KeyedPlace(
+                ForwardedPublish(ticket: 1, app: "1", requests: [request], mayBeKnown: false, key: "k"), key: "k", request: 0,
+                channel: channel)
+        }
+        let now = test.clock.wallMilliseconds
+        _ = try await test.store.commit([], answers: [try place(0).record(event: "e", at: now), try place(1).record(event: nil, at: now)])
+        #expect(try await place(0).published(test.store, since: now) == .some("e"))
+        #expect(try await place(1).published(test.store, since: now) == .some(nil))
+        #expect(try await place(2).published(test.store, since: now) == .none)
+        #expect(try await place(0).published(test.store, since: now + 1) == .none, "the key may be used again")
+        await #expect(throws: PublishRefusal.self) { _ = try await place(0, data: "[]").published(test.store, since: now) }
+        #expect(try await test.store.answer(app: "1", key: "k", since: 0) == nil)
+    }
+
+    @Test("requests that meet under one key have one answer, and a later one begins afresh")
     func keyed() {
         var keyed = KeyedPublishes()
-        #expect(isNew(keyed.ask("k", .init(node: 1, ticket: 1), now: 0)), "the first one is decided")
-        guard case .some(.none) = keyed.ask("k", .init(node: 2, ticket: 5), now: 0) else {
-            Issue.record("the second one has to wait")
-            return
-        }
-        let askers = keyed.finish("k", .taken([(request: 0, channel: 0, event: "e")]), now: 1)
+        let first = [keyed.ask("k", .init(node: 1, ticket: 1)), keyed.ask("k", .init(node: 2, ticket: 5))]
+        #expect(first == [true, false], "the first one is decided, and the second one waits")
+        let askers = keyed.finish("k")
         #expect(askers.map(\.node) == [1, 2] && askers.map(\.ticket) == [1, 5])
-        guard case .some(.some(.taken(let places))) = keyed.ask("k", .init(node: 3, ticket: 9), now: 2) else {
-            Issue.record("the answer is known")
-            return
-        }
-        #expect(places.map(\.event) == ["e"])
-        #expect(isNew(keyed.ask("l", .init(node: 1, ticket: 2), now: 0)))
-        #expect(keyed.finish("l", .refused([], PublishRefusal(status: 400, sentence: "no")), now: 1).count == 1)
-        #expect(isNew(keyed.ask("l", .init(node: 1, ticket: 3), now: 2)))
+        #expect(keyed.finish("k").isEmpty)
+        let later = keyed.ask("k", .init(node: 3, ticket: 9))
+        #expect(later, "the store has the answer")
     }
 }
 

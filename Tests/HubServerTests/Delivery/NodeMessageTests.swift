@@ -10,9 +10,30 @@ import Testing
 @Suite("Words of delivery between nodes")
 struct NodeMessageTests {
     private static let connection = ConnectionID(loop: 3, slot: 70_000, generation: 9)
-    private static let id = PublishID.make(at: 1_700_000_000_000)
+    private static let id = PublishID(text: "018bcfe5-6800-7000-8000-000000000001", time: 1_700_000_000_000)
 
-    private static var messages: [DeliveryMessage] {
+    private static var forecast: EventForecast {
+        var forecast = EventForecast(channel: "c", definition: "game", policy: .critical, lifetimeMilliseconds: 300_000)
+        forecast.choices = [.pushed: 2, .awaited: 1]
+        forecast.recipients = [
+            .init(user: "u", note: .init(state: .live, choice: .awaited), waitMilliseconds: 8_000, devices: ["d", "e"]),
+            .init(user: "v", note: .init(state: nil, choice: .pushed), waitMilliseconds: nil, devices: []),
+        ]
+        return forecast
+    }
+
+    private static let detailed = ParticipantPresence(
+        connections: 2, state: .background, sockets: [.init(node: "n1", loop: 3, device: "d", state: .foreground, receiptAge: 300)],
+        changes: [PresenceChange(at: 1, .lost, device: nil)])
+
+    /// Bytes of the message as builds before its last fields write it; nil: it has no such fields.
+    private static func formerLength(_ message: DeliveryMessage) -> Int? {
+        guard case .present(let asker, let ticket, let people) = message else { return nil }
+        let plain = people.mapValues { ParticipantPresence(connections: $0.connections, state: $0.state) }
+        return DeliveryMessage.present(asker: asker, ticket: ticket, plain).bytes.count - 2
+    }
+
+    static var messages: [DeliveryMessage] {
         [
             .hello(.init(tag: .max, moreTag: 1, loopCount: 4, isQuestion: true)),
             .reports(
@@ -56,7 +77,14 @@ struct NodeMessageTests {
             .order(.removed(app: "1", session: "s", definition: "quiz", users: ["u", "v"], isOver: true), ticket: 9),
             .order(.rosterChanged(app: "1", session: "s", user: "u"), ticket: nil), .done(asker: 1, ticket: 2),
             .presence(ticket: 1, app: "1", channel: "c", users: ["u"]),
-            .present(asker: 1, ticket: 2, ["u": ParticipantPresence(connections: 2, state: .background)]), .pushes(events: ["a", "b"]),
+            .present(asker: 1, ticket: 2, ["u": ParticipantPresence(connections: 2, state: .background)]),
+            .present(asker: 1, ticket: 2, ["u": detailed]), .pushes(events: ["a", "b"]),
+            .forecast(
+                ForwardedForecast(
+                    ticket: 3, app: "1", name: "asked", channel: "c", data: DataLiteral(content: "x"), excluded: SocketID("1.2"))),
+            .forecasted(asker: 1, ticket: 3, .refused(PublishRefusal(status: 404, sentence: "no session"))),
+            .forecasted(asker: 1, ticket: 3, .decided(forecast)),
+            .forecasted(asker: 1, ticket: 4, .decided(.init(channel: "c", definition: nil))),
         ]
     }
 
@@ -66,8 +94,39 @@ struct NodeMessageTests {
             let bytes = message.bytes
             let read = try #require(DeliveryMessage(bytes[...]))
             #expect(read.bytes == bytes)
-            for count in 0..<bytes.count { #expect(DeliveryMessage(bytes[..<count]) == nil, "\(count) bytes of \(message)") }
+            for count in 0..<bytes.count where count != Self.formerLength(message) {
+                #expect(DeliveryMessage(bytes[..<count]) == nil, "\(count) bytes of \(message)")
+            }
         }
+    }
+
+    @Test("an answer about presence of a build before its details is read without them")
+    func former() throws {
+        for message in Self.messages {
+            guard case .present(_, _, let people) = message, let length = Self.formerLength(message) else { continue }
+            guard case .present(1, 2, let read)? = DeliveryMessage(message.bytes[..<length]) else {
+                Issue.record("\(message) is not read")
+                continue
+            }
+            #expect(read.mapValues(\.connections) == people.mapValues(\.connections))
+            #expect(read.values.allSatisfy { $0.sockets.isEmpty && $0.changes.isEmpty })
+        }
+    }
+
+    @Test("details of a large answer are left out where the message would grow too long; the people are all there")
+    func large() throws {
+        let device = String(repeating: "ü", count: 128)
+        let socket = ParticipantPresence.Socket(node: "0123456789abcdef", loop: 1, device: device, state: .unknown, receiptAge: 1)
+        let one = ParticipantPresence(connections: 5, state: .unknown, sockets: Array(repeating: socket, count: 5))
+        let people = Dictionary(uniqueKeysWithValues: (0..<1000).map { (String(repeating: "x", count: 120) + "\($0)", one) })
+        let bytes = DeliveryMessage.present(asker: .max, ticket: .max, people).bytes
+        #expect(bytes.count < 1_000_000)
+        guard case .present(_, _, let read)? = DeliveryMessage(bytes[...]) else {
+            Issue.record("\(bytes.count) bytes are not read")
+            return
+        }
+        let named = read.values.reduce(0) { $0 + $1.sockets.count }
+        #expect(read.count == 1000 && named > 2000 && named < 5000, "\(named) sockets")
     }
 
     @Test("fields that a newer version has appended are ignored, and its new kinds are no message")

@@ -139,12 +139,13 @@ struct MetricsTests {
         var text = MetricsText()
         text.backplane(
             BackplaneFigures(
-                isConnected: true, deaths: 1, others: 2,
+                isConnected: true, deaths: 1, others: 2, messageVersion: 1,
                 servers: [
                     .init(name: "a:1", node: node, stream: stream), .init(name: "b:2", node: NodeFigures(), stream: StreamFigures()),
-                ]))
+                ]), skipped: 3)
         #expect(sample(text, "tandem_backplane_connected") == "1" && sample(text, "tandem_backplane_other_nodes") == "2")
-        #expect(sample(text, "tandem_backplane_deaths_total") == "1")
+        #expect(sample(text, "tandem_backplane_deaths_total") == "1" && sample(text, "tandem_backplane_message_version") == "1")
+        #expect(sample(text, "tandem_backplane_messages_skipped_total") == "3")
         for (name, value) in [
             (#"beats_total{server="a:1",outcome="answered"}"#, "12"), (#"beats_total{server="a:1",outcome="missed"}"#, "1"),
             (#"declared_dead_total{server="a:1"}"#, "2"), (#"connections_total{server="a:1"}"#, "3"),

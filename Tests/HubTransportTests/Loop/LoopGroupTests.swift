@@ -91,6 +91,31 @@ struct LoopGroupTests {
         #expect(throws: StreamError.self, "the socket was closed with the acceptor") { _ = try RawSocket(port: socket.port) }
     }
 
+    @Test("a socket that somebody else bound is served, and anything else is no listening socket")
+    func inherited() throws {
+        let other = try ListeningSocket(host: "127.0.0.1", port: 0)
+        let taken = try ListeningSocket(inherited: dup(other.descriptor))
+        #expect(taken.port == other.port && taken.isLoopback && other.isLoopback)
+        let server = try TestServer(socket: taken)
+        _ = try server.client()
+        server.stop()
+        _ = try RawSocket(port: other.port)
+        #expect(try !ListeningSocket(host: "0.0.0.0", port: 0).isLoopback)
+        let (file, unbound) = (open("/dev/null", O_RDONLY), socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0))
+        for descriptor in [file, unbound, -1] {
+            let error = #expect(throws: TransportError.self) { _ = try ListeningSocket(inherited: descriptor) }
+            #expect(error?.description.contains("ListenStream=") == true)
+        }
+        close(file)
+        close(unbound)
+    }
+
+    @Test("an IPv6 socket says whether others can reach it", .enabled(if: (try? ListeningSocket(host: "::1", port: 0)) != nil))
+    func inheritedIPv6() throws {
+        #expect(try ListeningSocket(host: "::1", port: 0).isLoopback)
+        #expect(try !ListeningSocket(host: "::", port: 0).isLoopback)
+    }
+
     @Test("newcomers do not get the descriptors that the hub needs for itself, and are let in when others go")
     func keptDescriptors() async throws {
         // In a process of its own, whose descriptors are counted.

@@ -162,14 +162,14 @@ extension StoreContract {
             for (event, expected) in [("e", users), ("rows", users.sorted())] {
                 var (found, next): ([String], Int?) = ([], 0)
                 while let first = next, found.count < 100 {
-                    let page = try #require(try await store.trail(event: event, user: nil, from: first, limit: 10))
+                    let page = try #require(try await store.trail(event: event, users: nil, from: first, limit: 10))
                     #expect(page.recipientCount == 25 && page.isOpen == (event == "e"))
                     found += page.recipients.map(\.user)
                     next = page.next
                 }
                 #expect(found == expected)
-                #expect(try await store.trail(event: event, user: nil, from: 100, limit: 10)?.recipients == [])
-                #expect(try await store.trail(event: event, user: nil, from: 24, limit: .max)?.recipients.count == 1)
+                #expect(try await store.trail(event: event, users: nil, from: 100, limit: 10)?.recipients == [])
+                #expect(try await store.trail(event: event, users: nil, from: 24, limit: .max)?.recipients.count == 1)
                 #expect(try await store.trail(event: event, user: "u1")?.recipients.map(\.user) == ["u1"])
             }
             #expect(try await store.trail(event: "rows", user: "u1")?.recipients.first?.deliveries.count == 2)

@@ -100,12 +100,12 @@ final class PostgresNode: Sendable {
         do {
             let look = try await link.run(within: .milliseconds(LeaseBook.lookMax)) { [self] connection, deadline in
                 let beat = [PostgresValue.int(number), .bool(isDeaf), .bool(isCutOff)]
-                return try self.hasLeft ? nil : Self.look(number, beat: beat, sentAt: sentAt, since: origin, connection, deadline)
+                return try self.hasEnded ? nil : Self.look(number, beat: beat, sentAt: sentAt, since: origin, connection, deadline)
             }
             guard let look else { return [] }
             actions = state.withLock { state in
                 state.beats += 1
-                return state.hasLeft ? [] : state.book.take(look)
+                return state.isClosed || state.hasLeft ? [] : state.book.take(look)
             }
         } catch {
             state.withLock { state in
@@ -142,7 +142,7 @@ final class PostgresNode: Sendable {
 
     /// Beats until the node is closed or the task is cancelled.
     func run() async {
-        while !Task.isCancelled, !state.withLock({ $0.isClosed || $0.hasLeft }) {
+        while !Task.isCancelled, !hasEnded {
             let sleep = state.withLock { state -> Task<Void, Never>? in
                 defer { state.isNudged = false }
                 if state.isNudged { return nil }
@@ -201,7 +201,8 @@ final class PostgresNode: Sendable {
         }
     }
 
-    private var hasLeft: Bool { state.withLock { $0.hasLeft } }
+    /// Whether the node beats and takes no more. Asked on the link's thread, so nothing comes behind the statements of `close`.
+    private var hasEnded: Bool { state.withLock { $0.isClosed || $0.hasLeft } }
 
     /// Gives everything back, so that a successor needs not wait.
     func close() async {
@@ -269,7 +270,7 @@ final class PostgresNode: Sendable {
     private func carryOut(_ actions: [LeaseBook.Action]) async throws -> [Int32] {
         if actions.isEmpty { return [] }
         return try await link.run(within: .seconds(3)) { [self] connection, deadline in
-            if hasLeft { return [] }
+            if hasEnded { return [] }
             // A free partition has no old owner whose transactions could still be under way.
             let free = actions.compactMap { if case .take(let partition, from: 0) = $0 { Int64(partition) } else { nil } }
             var taken: [Int32: Int64] = [:]

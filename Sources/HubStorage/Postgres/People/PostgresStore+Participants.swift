@@ -179,7 +179,7 @@ extension PostgresStore {
         return participant(row)
     }
 
-    private static func participant(_ row: PostgresRow) -> Participant {
+    static func participant(_ row: PostgresRow) -> Participant {
         Participant(
             app: row.text("app"), session: row.text("session"), user: row.text("user_id"), number: row.int("number"),
             name: row.text("name"),

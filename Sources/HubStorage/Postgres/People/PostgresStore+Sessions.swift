@@ -53,7 +53,7 @@ extension PostgresStore {
         }
     }
 
-    private static func session(_ row: PostgresRow) throws -> Session {
+    static func session(_ row: PostgresRow) throws -> Session {
         guard let attributes = try? JSONValue(parsing: row.text("attributes")).objectValue else {
             throw StorageError(.unreadableRow, "the session \(row.int("number")) has unreadable attributes; put it again")
         }

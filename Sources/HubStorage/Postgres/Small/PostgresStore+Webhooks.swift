@@ -3,11 +3,15 @@ package import HubDelivery
 
 extension PostgresStore {
     /// `WebhookStore.updateWebhooks`: one row per batch, and one for its end, all in one round trip.
-    package func updateWebhooks(adding batches: [WebhookBatch], removing rows: [Int64]) async throws -> [Int64] {
+    package func updateWebhooks(adding batches: [WebhookBatch], removing rows: [Int64], marks: [WebhookMark]) async throws -> [Int64] {
+        let partitions = Set(marks.map { Partition.ofWebhooks(app: $0.app) })
         if batches.isEmpty, rows.isEmpty { return [] }
         let today = Self.day(time.wallMilliseconds)
         let days = Set(batches.map { Self.day($0.timeMilliseconds) }).union([today])
-        return try await write(rows: batches.count + rows.count, days: days) { tx in
+        return try await write(rows: batches.count + rows.count, days: days) { [node] tx in
+            // The fence, which came before, holds for what the node owns now.
+            try node.require(partitions)
+            for mark in marks { Self.set(mark, tx) }
             if !rows.isEmpty { Self.end(rows, on: today, tx) }
             if batches.isEmpty { return [] }
             let added = Self.statement(adding: batches)
@@ -42,6 +46,40 @@ extension PostgresStore {
                         app: row.text("app"), url: row.text("url"), key: row.text("key"), signature: row.text("signature"),
                         timeMilliseconds: row.int("time_ms"), body: row.bytes("body")))
             }
+        }
+    }
+
+    /// `WebhookStore.webhookMark`.
+    package func webhookMark(app: String) async throws -> WebhookMark? {
+        try await read { tx in
+            try tx.query(
+                """
+                SELECT place[1] AS told_ms, place[2] AS told, place[3] AS settled_ms, place[4] AS settled
+                FROM tandem.webhook_mark WHERE app = $1
+                """, [.text(app)]
+            ).first.map { row in
+                func id(_ milliseconds: String, _ number: String) -> StreamID {
+                    StreamID(milliseconds: UInt64(row.int(milliseconds)), number: UInt64(row.int(number)))
+                }
+                return WebhookMark(app: app, told: id("told_ms", "told"), settled: id("settled_ms", "settled"))
+            }
+        }
+    }
+
+    /// Sets a mark. One that is taken back with its batches becomes the former one again.
+    private static func set(_ mark: WebhookMark, _ tx: PostgresTransaction) {
+        let place = PostgresValue.ints(
+            [mark.told.milliseconds, mark.told.number, mark.settled.milliseconds, mark.settled.number].map { Int64($0) })
+        tx.queue(
+            """
+            INSERT INTO tandem.webhook_mark AS known (app, place) VALUES ($1, $2)
+            ON CONFLICT (app) DO UPDATE SET place = excluded.place, former = known.place
+            """, [.text(mark.app), place])
+        tx.onUnknown { tx in
+            tx.queue(
+                "UPDATE tandem.webhook_mark SET place = former WHERE app = $1 AND place = $2 AND former IS NOT NULL",
+                [.text(mark.app), place])
+            tx.queue("DELETE FROM tandem.webhook_mark WHERE app = $1 AND place = $2 AND former IS NULL", [.text(mark.app), place])
         }
     }
 

@@ -217,7 +217,7 @@ extension SQLiteStore {
         return participant
     }
 
-    private static let participantColumns = """
+    static let participantColumns = """
         participant.app, participant.session, participant.user, participant.number, participant.name, participant.email, participant.role,
         participant.joined_at, participant.joined_by
         """
@@ -230,7 +230,7 @@ extension SQLiteStore {
     private static func participant(row: Row) -> Participant { participant(row: row, from: 0) }
 
     /// - Parameter row: has `participantColumns` from `first` on, read by position: looking up names takes longer than reading all values.
-    private static func participant(row: Row, from first: Int) -> Participant {
+    static func participant(row: Row, from first: Int) -> Participant {
         Participant(
             app: row[first], session: row[first + 1], user: row[first + 2], number: row[first + 3], name: row[first + 4],
             email: row[first + 5], role: row[first + 6], joinedAt: row[first + 7],

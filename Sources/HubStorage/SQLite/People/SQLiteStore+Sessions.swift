@@ -62,7 +62,7 @@ extension SQLiteStore {
             .map(session(row:))
     }
 
-    private static func session(row: Row) throws -> Session {
+    static func session(row: Row) throws -> Session {
         guard let attributes = try? JSONValue(parsing: row["attributes"] as String).objectValue else {
             throw StorageError(.unreadableRow, "the session \(row["number"] as Int64) has unreadable attributes; put it again")
         }

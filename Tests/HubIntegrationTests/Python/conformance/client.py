@@ -142,7 +142,8 @@ class Client:
         return self.close_code
 
     async def sync(self):
-        """Returns when the hub has answered everything that was sent before."""
+        """Returns when the hub has answered everything that was sent before, on any node."""
+        await self.hub.read()
         known = len(self.all("pusher:pong"))
         await self.send({"event": "pusher:ping", "data": {}})
         await self.event("pusher:pong", count=known + 1)

@@ -100,6 +100,13 @@ class Cluster(hub.Hub):
 
     async def travel(self):
         await asyncio.sleep(TRAVEL_SECONDS)
+        await self.read()
+
+    async def read(self):
+        # A node answers this once it has read everything that was sent before.
+        await asyncio.gather(
+            *(hub.Hub.call(node, "GET", "/channels/cache-travel", app=next(iter(self.apps)), params=(("info", "cache"),)) for node in self.nodes),
+            return_exceptions=True)
 
     async def call(self, method, path, body=None, app="main", **options):
         # A subscription is acknowledged by its node, and counted by the others as soon as it has travelled.

@@ -203,7 +203,7 @@ async def c24_attributes_that_do_not_apply(s):
 async def c24_errors(s):
     """A JSON object with a sentence, whatever went wrong."""
     for method, path, status, word in (
-        ("GET", "/events", 405, "POST"), ("PUT", "/events", 405, "POST"), ("DELETE", "/channels", 405, "GET"), ("GET", "/nothing", 404, "/nothing"),
+        ("GET", "/batch_events", 405, "POST"), ("PUT", "/events", 405, "POST"), ("DELETE", "/channels", 405, "GET"), ("GET", "/nothing", 404, "/nothing"),
         ("GET", "/channels/c24/nothing", 404, "/users"),
     ):
         (await s.hub.call(method, path)).refused(status, word)

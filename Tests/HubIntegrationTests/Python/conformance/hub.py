@@ -150,7 +150,7 @@ class Hub:
 
     @classmethod
     async def start(cls, folder, apps, loops=int(os.environ.get("CONFORMANCE_LOOPS", "2")), port=0, limits=None, clock=None, is_secure=False, backplane=None, store=None, settings=None, channels=None):
-        """Starts one on `port`, or on a free one, and waits until it is ready. `settings` go into its environment."""
+        """Starts one on `port`, or on a free one, and waits until it is ready. `settings` go into its environment; TANDEM among them is another executable."""
         folder.mkdir(parents=True, exist_ok=True)
         configuration = {"apps": [app.entry() for app in apps.values()]}
         if limits:
@@ -164,7 +164,7 @@ class Hub:
         log = folder / "hub.log"
         with open(log, "ab") as errors:
             process = await asyncio.create_subprocess_exec(
-                os.environ["TANDEM"], "serve", "--config", folder / "tandem.yaml", "--port", str(port), "--loops", str(loops),
+                environment["TANDEM"], "serve", "--config", folder / "tandem.yaml", "--port", str(port), "--loops", str(loops),
                 "--data", folder / "data", "--channels", channels or os.environ["CHANNELS"], "--log-level", "info",
                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, preexec_fn=_die_with_parent,
                 env=environment)
@@ -191,6 +191,9 @@ class Hub:
 
     async def travel(self):
         """Until all nodes of the hub know what one of them has answered. A single hub knows at once."""
+
+    async def read(self):
+        """Until all nodes have read what any of them has sent to the others."""
 
     # --- HTTP ---
 

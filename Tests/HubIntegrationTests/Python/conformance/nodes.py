@@ -181,3 +181,13 @@ async def n07_a_publish_for_later(s):
     await ana.event("session-started", count=len(nodes))
     await asyncio.sleep(2)
     equal(len(ana.all("session-started")), len(nodes), "events")
+
+
+async def n08_a_cache_is_the_same_on_all_nodes(s):
+    """Who asks any node for the cache after the answer of a publish gets this publish's event."""
+    nodes = s.hub.nodes
+    for turn in range(60):
+        asked, other = nodes[turn % NODES], nodes[(turn + 1 + turn // NODES % 2) % NODES]
+        await _on(asked, "POST", "/events", {"name": "kept", "channel": "cache-n08", "data": f"{turn}"})
+        answer = await Hub.call(other, "GET", "/channels/cache-n08", params=(("info", "cache"),))
+        equal((answer.status, (answer.json["cache"] or {}).get("data")), (200, f"{turn}"), "the cached event")

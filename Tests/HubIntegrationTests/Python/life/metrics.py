@@ -5,7 +5,6 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
 
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
@@ -114,7 +113,7 @@ def guarded():
 
 
 def documented():
-    """`docs/operations.md` says what each metric is and speaks of no other, and its rules are Prometheus'."""
+    """`docs/operations.md` says what each metric and each alert is; the rules and the dashboard ask for no other."""
     root = pathlib.Path(__file__).resolve().parents[4]
     page = (root / "docs/operations.md").read_text()
     text, families, samples = read()
@@ -124,19 +123,24 @@ def documented():
         check(not any(name.startswith(f"tandem_{part.lower()}_") for name in names), "a row of", part)
         source = (root / f"Sources/HubServer/Metrics/MetricsText+{part}.swift").read_text()
         names |= set(re.findall(rf'"(tandem_{part.lower()}_[a-z_]+)"', source))
-    rules = re.search(r"^```yaml\n(groups:.*?)^```", page, re.DOTALL | re.MULTILINE)[1]
-    table = page[page.index("| Metric |"):page.index("\nRules for alerts:")]
+    rules = (root / "docs/grafana/alerts.yaml").read_text()
+    board = json.loads((root / "docs/grafana/tandem.json").read_text())
+    queries = [target["expr"] for panel in board["panels"] for target in panel.get("targets", [])]
+    table = page[page.index("| Metric |"):page.index("| Alert |")]
     described = set(re.findall(r"`((?:tandem|process)_[a-z0-9_]+)", table))
-    used = {name.removesuffix("_bucket") for name in re.findall(r"\b((?:tandem|process)_[a-z0-9_]+)", rules)}
+    found = re.findall(r"\b((?:tandem|process)_[a-z0-9_]+)", "\n".join([rules, *queries]))
+    used = {name.removesuffix("_bucket") for name in found}
     alerts = [rule["alert"] for group in yaml.safe_load(rules)["groups"] for rule in group["rules"]]
+    rows = re.findall(r"^\| `(Tandem\w+)` \|", page, re.MULTILINE)
     judged = None
     if promtool := shutil.which("promtool"):
-        with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
-            file.write(rules)
-            file.flush()
-            run = subprocess.run([promtool, "check", "rules", file.name], capture_output=True, text=True, timeout=PATIENCE)
-            judged = [run.returncode, run.stdout + run.stderr]
-    finish(missing=sorted(names - described), unknown=sorted(described - names), foreign=sorted(used - names), alerts=len(alerts), promtool=judged)
+        run = subprocess.run(
+            [promtool, "check", "rules", root / "docs/grafana/alerts.yaml"], capture_output=True, text=True, timeout=PATIENCE)
+        judged = [run.returncode, run.stdout + run.stderr]
+    ids = [panel["id"] for panel in board["panels"]]
+    finish(
+        missing=sorted(names - described), unknown=sorted(described - names), foreign=sorted(used - names), alerts=alerts == rows,
+        count=len(alerts), queries=len(queries), ids=len(ids) == len(set(ids)), promtool=judged)
 
 
 {f.__name__: f for f in (traffic, guarded, documented)}[sys.argv[1]]()

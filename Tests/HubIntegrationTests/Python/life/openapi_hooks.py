@@ -20,6 +20,8 @@ APP = ("app-key", "app-secret")
 # As in DocumentTests.swift.
 OPERATOR = ("operator", "operator-secret-0123")
 PARTICIPANT_TOKEN = os.environ["PARTICIPANT_TOKEN"]
+# Of somebody else: the changes of a device before it use up the limit of the first one.
+DELETING_TOKEN = os.environ["DELETING_TOKEN"]
 
 
 class Signature(requests.auth.AuthBase):
@@ -44,13 +46,21 @@ class Signature(requests.auth.AuthBase):
 
 class ParticipantToken(requests.auth.AuthBase):
     def __call__(self, request):
-        request.headers["Authorization"] = f"Bearer {PARTICIPANT_TOKEN}"
+        token = DELETING_TOKEN if request.method == "DELETE" else PARTICIPANT_TOKEN
+        request.headers["Authorization"] = f"Bearer {token}"
+        return request
+
+
+class LinkToken(requests.auth.AuthBase):
+    def __call__(self, request):
+        request.headers["Authorization"] = f"Bearer {os.environ['LINK_TOKEN']}"
         return request
 
 
 schemathesis.auth.set_from_requests(Signature(*APP)).apply_to(path_regex=r"^(/apps/|/users/)")
 schemathesis.auth.set_from_requests(Signature(*OPERATOR)).apply_to(path_regex=r"^/operator/")
 schemathesis.auth.set_from_requests(ParticipantToken()).apply_to(path_regex=r"^/(pusher|me)/")
+schemathesis.auth.set_from_requests(LinkToken()).apply_to(path_regex=r"^/links/")
 
 # Well-formed names of nothing would only ever show the 404, so half of them become the names of what openapi.py has created.
 # No example has these names, so nothing but that creates or ends them.
@@ -83,6 +93,8 @@ def before_call(context, case, kwargs):
     if len(parameters.get("stored", "")) % 2:
         # Each can be removed once; the last one stays to be changed.
         parameters["stored"] = APPS.pop() if case.method == "DELETE" and len(APPS) > 1 else APPS[0]
+    if case.operation.path.endswith("/links") and len(case.body.get("event") or "") % 2:
+        case.body |= {"event": KNOWN["event"]}
     if case.operation.path == "/me/receipts" and len(case.body.get("event_id") or "") % 2 and not case.body.get("nid"):
         case.body |= {"event_id": KNOWN["event"]}
     if case.operation.path == "/me/state" and case.method == "POST" and len(case.body["token"]) % 2:
@@ -138,6 +150,9 @@ BEYOND_SCHEMAS = (
     "deliver_at ",
     "some events of the batch have a deliver_at",
     "info tells what a channel is like now",
+    "dry_run says what an event would come to now",
+    "dry_run does not go with info",
+    "dry_run takes at most",
     # What the apps of the configuration file have room for.
     "event_data_bytes_max is at most",
     # How many apps there are.

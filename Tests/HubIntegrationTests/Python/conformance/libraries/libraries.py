@@ -64,6 +64,7 @@ async def lib_pusher_queries(s):
     for client, user in zip(await s.clients(3), ("a", "a", "b")):
         await client.subscribe("presence-lib-query", user=user)
         await client.subscribe("lib-query")
+    await s.hub.travel()
     equal(await library.channels_info("presence-lib-q", ["user_count"]), {"channels": {"presence-lib-query": {"user_count": 2}}})
     equal(await library.channels_info("lib-q"), {"channels": {"lib-query": {}}})
     equal(await library.channel_info("presence-lib-query", ["user_count", "subscription_count"]),

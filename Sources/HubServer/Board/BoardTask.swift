@@ -1,0 +1,41 @@
+internal import HubAPI
+internal import HubCore
+internal import HubScaleOut
+
+/// Looks at the board of the nodes again and again, for live tails and for sessions of the console. One task.
+struct BoardTask: Sendable {
+    let relay: LiveRelay
+    /// Nil: the hub has no console.
+    let console: ConsoleAPI?
+    let board: @Sendable () -> NodeBoard
+    let time: any TimeSource
+
+    /// Time between two looks while somebody listens to a live tail, and otherwise.
+    private static let busyEvery: Duration = .milliseconds(100)
+    private static let idleEvery: Duration = .milliseconds(500)
+
+    /// Runs until its task is cancelled. While Redis does not answer, nothing is told or learnt.
+    func run() async {
+        var exchangedAt: ContinuousClock.Instant?
+        while !Task.isCancelled {
+            var isBusy = false
+            do throws(RedisFailure) {
+                isBusy = try await relay.turn()
+                if exchangedAt.map({ ContinuousClock.now - $0 >= Self.idleEvery }) ?? true {
+                    exchangedAt = .now
+                    try await exchangeSignOuts()
+                }
+            } catch {
+                // Said by the metrics of the backplane, and by the answers of live tails.
+            }
+            do { try await Task.sleep(for: isBusy ? Self.busyEvery : Self.idleEvery) } catch { return }
+        }
+    }
+
+    /// Every node tells its own sign-outs each time, so a Redis that has lost its memory knows them again.
+    private func exchangeSignOuts() async throws(RedisFailure) {
+        guard let console else { return }
+        let now = time.wallSeconds
+        console.noteSignedOut(try await board().signedOut(console.signedOut(now: now), now: now), now: now)
+    }
+}

@@ -1,0 +1,6 @@
+package com.pusher.client.channel;
+
+/** A stub of pusher-websocket-java 2.4, from its documentation. */
+public interface SubscriptionEventListener {
+    void onEvent(PusherEvent event);
+}

@@ -1,0 +1,53 @@
+import HubTesting
+import Testing
+
+@testable import DeliverySimulation
+@testable import HubDelivery
+
+/// The judge of several simulated nodes.
+@Suite("Several simulated nodes") struct NodeSimulationTests {
+    /// A world with a stored event, whose channel the first node owns.
+    private func world() -> (NodeSimulation, owner: SimNode, event: NodeEvent) {
+        let world = NodeSimulation(NodeSettings(seed: 1, pairs: 0))
+        let (node, channel) = (world.nodes[0], world.channels[0])
+        world.publishes.append(
+            NodePublish(index: 0, channel: 0, lifetime: 90_000, id: PublishID(text: "p", time: ManualClock.start), asker: 0))
+        let event = NodeEvent(
+            publish: 0,
+            record: EventRecord(
+                id: "e", app: "1", channel: channel.name, name: "n", data: "", policy: .notify, committedAt: ManualClock.start,
+                expiresAt: ManualClock.start + 90_000), at: 0, lifetime: 90_000, users: [], notes: [])
+        world.events.append(event)
+        world.eventIndex["e"] = 0
+        world.owners[channel.partition] = node.run
+        return (world, node, event)
+    }
+
+    @Test("a node that hands on what it reads after it was declared dead is found out")
+    func readsOn() {
+        let (world, node, _) = world()
+        let release = NodeRelease(event: 0, owner: 99, attendedUpTo: nil, receipt: nil, isAgain: false, serial: 1)
+        world.take(.event(release), of: 99, node)
+        #expect(world.report.violationCount == 0)
+        world.swept.insert(node.run)
+        world.take(.event(release), of: 99, node)
+        #expect(world.report.violationCount == 1)
+    }
+
+    @Test("an owner that Redis does not hear lets its own events out past it, also when the others have declared it dead")
+    func alone() {
+        let (world, node, event) = world()
+        let release = DeliveryBook.Release(publish: 1, request: 0, channel: 0, eventID: event.record.id)
+        node.isCut = true
+        world.swept.insert(node.run)
+        world.letOut(release, isAgain: false, node)
+        #expect(world.report.violationCount == 0 && node.alone.count == 1 && node.letOut[event.record.id] != nil)
+        // PostgreSQL has given its partition to another one, or does not confirm its leases any more.
+        for change in [{ world.owners[world.channels[0].partition] = 99 }, { node.leaseAt = world.now - 3000 }] {
+            world.owners[world.channels[0].partition] = node.run
+            change()
+            world.letOut(release, isAgain: false, node)
+            #expect(node.alone.count == 1)
+        }
+    }
+}
