@@ -8,16 +8,23 @@ TEST_DEPS := libxml2 python3 python3-venv curl openssl
 # The servers that tests of stores, and of several nodes, start for themselves.
 STORE_DEPS := postgresql pgbouncer
 CLUSTER_DEPS := redis-server
+# Compilers for the companions of Android apps, and the engine that evaluates alert rules.
+COMPANION_DEPS := openjdk-17-jdk-headless kotlin
+ALARM_DEPS := prometheus
 BENCH_DEPS := valgrind strace binutils
 # The servers that the hub is compared with; uWebSockets comes from PyPI.
 COMPARE_DEPS := nginx-light libnginx-mod-nchan nats-server gcc libc6-dev
+# For the Debian package, and to try it.
+PACKAGE_DEPS := binutils dpkg-dev xz-utils python3
+TRIAL_DEPS := debootstrap lintian systemd
 # For `make fuzz`: how many inputs, and with which sanitizer (address, or none).
 COUNT := 10000000
 SANITIZER :=
 FUZZ_SANITIZER = $(if $(SANITIZER),--sanitize=$(SANITIZER))
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
-.PHONY: help deps test-deps test-python bench-deps build run cluster style check test test-stores test-cluster test-browser test-sanitizers fuzz \
+.PHONY: help deps test-deps test-python bench-deps build run demo cluster style check test test-stores test-cluster test-browser \
+	test-companions test-libraries test-alarms test-sanitizers test-package package release fuzz \
 	simulate bench bench-counted soak loadtest one-surface chaos nodes frozen-tab push-bench compare gateways pictures clean
 
 help: ## list the targets
@@ -37,6 +44,9 @@ build: deps ## build the hub, optimised
 
 run: build ## run the hub on 127.0.0.1:6001 with the defaults
 	.build/release/tandem serve
+
+demo: build ## show a hub on a page with four phones; Ctrl-C ends everything
+	@.build/release/tandem demo
 
 cluster: build ## run three nodes as one hub on 127.0.0.1:6001, with Redis and PostgreSQL; Ctrl-C ends everything
 	@$(call install,$(CLUSTER_DEPS) $(STORE_DEPS) python3)
@@ -68,9 +78,10 @@ test-stores: deps ## try SQLite, and PostgreSQL with and without PgBouncer, agai
 	OWNER=.build/debug/tandem-owner Tests/StoreTests/postgres.sh python3 -B Tests/StoreTests/owners.py pooled 3
 
 test-browser: deps ## try what the hub gives to browsers in Chromium; skipped where it cannot start
-	@$(call install,chromium python3)
+	@$(call install,$(CLUSTER_DEPS) $(STORE_DEPS) python3)
+	-@$(call install,chromium)
 	$(SWIFT) build
-	python3 -B Tests/BrowserTests
+	Tests/StoreTests/postgres.sh python3 -B Tests/BrowserTests
 
 # Cases of the fault tests; none: all but the long ones. `FAULTS='redis-empty-60 one-surface-*'` runs others.
 FAULTS ?=
@@ -83,6 +94,38 @@ test-cluster: test-deps test-python ## try the ways between nodes on Redis, Push
 	TANDEM=$(CURDIR)/.build/debug/tandem CHANNELS=$(CURDIR)/channels Tests/StoreTests/postgres.sh \
 		$(CURDIR)/.build/test-venv/bin/python -B Tests/ClusterTests/faults run $(foreach case,$(FAULTS),'$(case)')
 
+test-companions: test-deps test-python ## try the companions for Swift, Java and Kotlin on real sockets
+	@$(call install,$(COMPANION_DEPS))
+	$(SWIFT) build --build-tests
+	Tests/Companions/uikit.sh
+	TANDEM_TEST_COMPANIONS=1 $(SWIFT) test --skip-build --disable-xctest --filter '\.CompanionTests'
+
+test-libraries: deps ## run the real client libraries that PyPI has against a hub, and print what each was seen to do
+	@$(call install,python3 python3-venv)
+	$(SWIFT) build
+	@[ -x .build/libraries-venv/bin/pip ] || python3 -m venv .build/libraries-venv
+	@.build/libraries-venv/bin/pip install --quiet --disable-pip-version-check -r Tests/ClientLibraries/requirements.txt
+	.build/libraries-venv/bin/python -B Tests/ClientLibraries
+
+test-alarms: deps ## fire each alert rule once on a real hub, and ask a real Prometheus the dashboard's queries
+	@$(call install,$(CLUSTER_DEPS) $(STORE_DEPS) $(ALARM_DEPS) python3 openssl)
+	$(SWIFT) build
+	Tests/StoreTests/postgres.sh python3 -B Tests/Alarms
+
+package: deps ## build the Debian package into .build/deb: VERSION= is yours to set
+	@$(call install,$(PACKAGE_DEPS))
+	SWIFT='$(SWIFT)' docs/deploy/debian/package.sh $(if $(VERSION),--version $(VERSION))
+
+release: deps ## make a release's files into .build/release-files: package, bill of materials, notes, checksums
+	@$(call install,$(PACKAGE_DEPS))
+	SWIFT='$(SWIFT)' docs/deploy/release/release.sh
+
+test-package: test-python ## try the package on a Debian 12 without Swift: first push, upgrade under 2,000 clients, purge; needs root
+	@$(call install,$(PACKAGE_DEPS) $(TRIAL_DEPS))
+	.build/test-venv/bin/python -B Tests/Package/manifests.py
+	$(SWIFT) build --product tandem-gateways
+	SWIFT='$(SWIFT)' Tests/Package/package.sh $(if $(OLD),$(OLD))
+
 test-sanitizers: test-deps test-python ## run all tests under the address and the thread sanitizer
 	Tests/Sanitizers/sanitizers.sh address
 	Tests/Sanitizers/sanitizers.sh thread
@@ -92,8 +135,8 @@ fuzz: deps ## attack the parsers with seeded inputs: SEED=1 COUNT=10000000 SANIT
 	ASAN_OPTIONS=detect_leaks=0:quarantine_size_mb=16 .build/fuzz$(SANITIZER)/release/tandem-fuzz --count $(COUNT) $(if $(SEED),--seed $(SEED))
 
 PAIRS ?= 1000000
-simulate: deps ## try delivery against crashes, bad networks and people: SEED=, PAIRS=, NODES=, BREAK=RULE
-	SWIFT_DETERMINISTIC_HASHING=1 $(SWIFT) run -c release tandem-simulate $(if $(SEED),--seed $(SEED)) --pairs $(PAIRS) $(if $(NODES),--nodes $(NODES)) $(if $(BREAK),--break $(BREAK))
+simulate: deps ## try delivery against crashes, bad networks and people: SEED=, PAIRS=, NODES=, EVERY=MILLISECONDS, BREAK=RULE
+	SWIFT_DETERMINISTIC_HASHING=1 $(SWIFT) run -c release tandem-simulate $(if $(SEED),--seed $(SEED)) --pairs $(PAIRS) $(if $(NODES),--nodes $(NODES)) $(if $(EVERY),--faults $(EVERY)) $(if $(BREAK),--break $(BREAK))
 
 bench: bench-deps build ## measure instructions, writes, allocations and memory against their gates
 	loadtest/bench/bench.sh
@@ -142,9 +185,12 @@ compare: test-deps build ## put the hub beside nchan, nats-server, uWebSockets a
 gateways: deps ## run simulated FCM and APNs ends; then: . gateways/gateways.env
 	$(SWIFT) run tandem-gateways --data gateways
 
-pictures: ## draw the pictures of the documents again
-	@$(call install,python3)
+pictures: deps ## draw the pictures of the documents again, and take those of the running demo and console
+	@$(call install,python3 chromium fonts-dejavu-core pngquant)
+	$(SWIFT) build --product tandem
+	$(SWIFT) build --product tandem-gateways
 	docs/pictures/make.py
+	python3 -B docs/pictures
 
 clean: ## remove what was built
 	rm -rf .build
