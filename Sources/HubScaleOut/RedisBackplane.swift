@@ -105,7 +105,7 @@ package final class RedisBackplane: Backplane {
                     onDeath: { [weak self] in self?.died(node) }))
         }
         state.withLock { [shards] state in (state.node, state.shards) = (node, shards) }
-        // Questions that follow have to go to the new run. It answers none before its start.
+        // Questions that follow have to go to the new run, which asks Redis none about members before it reads.
         if !former.isEmpty { for shard in shards.indices { take(shard, [.newRun], .zero) } }
     }
 

@@ -266,6 +266,25 @@ struct SharedMembersTests {
         }
     }
 
+    @Test("a node hears of everybody who comes after its list, also of those who came before it began to read")
+    func heardSinceList() async throws {
+        let server = try TestRedis()
+        try await with(server, 1) { _ in
+            let late = try Node(server, 2)
+            late.ask("presence-a")
+            // Time for an answer to who does not read yet.
+            try await Task.sleep(for: .milliseconds(300))
+            late.join("presence-a", "ann")
+            try await Task.sleep(for: .milliseconds(300))
+            try await late.redis.start()
+            try await eventually("ann is admitted") { late.allAnswers.count == 2 }
+            try await eventually("ann is known") {
+                late.list("presence-a") == ["ann"] || late.events("presence-a") == ["+ann"]
+            }
+            await late.redis.close()
+        }
+    }
+
     @Test("who lingers in a large channel and comes back is told to nobody")
     func lingering() async throws {
         try await with(try TestRedis(), 2) { nodes in

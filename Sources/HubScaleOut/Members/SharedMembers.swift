@@ -34,6 +34,8 @@ package final class SharedMembers: Sendable {
     private struct State {
         var wishes = Wishes<Key, Value>()
         var isTravelling = false
+        /// The node reads what the others announce.
+        var reads = false
         /// The run after this one, which has the wishes.
         var successor: SharedMembers?
         /// Epoch of the memory that the wishes are for.
@@ -84,6 +86,12 @@ package final class SharedMembers: Sendable {
         wish(.subscribers(place), .subscribers(count, tells), isAbsence: count == 0)
     }
 
+    /// The node reads from now on. Wishes wait until then: nobody would hear of a change between an answer and the first place read.
+    func begin() {
+        state.withLock { $0.reads = true }
+        flush()
+    }
+
     /// Sends what was wished. Call it at the end of a turn, and every 250 ms.
     package func flush() {
         let batch = state.withLock { state -> [(key: Key, value: Value)] in
@@ -91,7 +99,7 @@ package final class SharedMembers: Sendable {
                 state.lateAt = nil
                 state.wishes.releaseLate()
             }
-            guard !state.isTravelling else { return [] }
+            guard state.reads, !state.isTravelling else { return [] }
             let batch = state.wishes.take(most: Self.batchMax)
             state.isTravelling = !batch.isEmpty
             return batch
