@@ -1,5 +1,6 @@
 """The console's door on a real hub: passwords, their tries, roles, and the end of a session."""
 
+import http.client
 import json
 
 import stage
@@ -14,6 +15,7 @@ def try_all(world):
     signs(world)
     looks(world)
     ends(world)
+    origins(world)
 
 
 def enter(page, password):
@@ -90,3 +92,19 @@ def ends(world):
     world.expect(page.value(f"{SIGN} && !document.body.innerText.includes({json.dumps(stage.CHANNEL)})"),
                  "a session that ends takes what it showed away, and asks for the password")
     page.close()
+
+
+def origins(world):
+    """A browser without Fetch Metadata tells the page's origin alone."""
+    name, value = stage.cookie("viewer")
+
+    def ask(origin):
+        connection = http.client.HTTPConnection("127.0.0.1", world.hub.port, timeout=30)
+        connection.request("GET", "/console/api/apps", headers={"Cookie": f"{name}={value}", "Origin": origin})
+        status = connection.getresponse().status
+        connection.close()
+        return status
+
+    own = f"http://127.0.0.1:{world.hub.port}"
+    told = {origin: ask(origin) for origin in (own, f"http://127.0.0.1:{world.hub.port + 1}", "http://evil.example", "null")}
+    world.expect(list(told.values()) == [200, 403, 403, 403], f"an old browser's page is let in by its origin, others are not: {told}")

@@ -94,8 +94,6 @@ internal import HubCore
     /// The field's value; nil without the field. Several lines of one field are one list (RFC 9110, 5.3).
     private subscript(field: Field) -> String? {
         guard has(field) else { return nil }
-        // The host's name is never used.
-        if field == .host { return "" }
         var text: String?
         for line in lines where line.field == field {
             let value = unsafe String(decoding: UnsafeRawBufferPointer(rebasing: bytes[line.value]), as: UTF8.self)
