@@ -261,6 +261,8 @@ package protocol DeliveryStore: RecipientStore, ScheduledStore, TrailStore, Rece
     func deliveries(event: String) async throws -> [PushRecord]
     /// One event's rows of one user, in the same order.
     func deliveries(event: String, user: String) async throws -> [PushRecord]
+    /// Rows of these events in the state due, in the same order.
+    func dueDeliveries(events: [String]) async throws -> [PushRecord]
     func event(id: String) async throws -> EventRecord?
     /// Removes ended events and all that belongs to them, committed before `cutoff`, and scheduled publishes that ended before it. An event
     /// with an open delivery or open recipients has not ended.

@@ -75,7 +75,7 @@ extension DeliveryTask {
                 answer(presence(app: app, channel: channel, users: users, me: several.nodes.me))
             }
         case .forecast(let forecast, let answer): await take(forecast, word, answer)
-        case .pushes(let events): Task { await several.pushes.pick(events) }
+        case .pushes(let events): several.pushes.pick(events)
         case .keyed(let key, let part):
             for asker in keyed.finish(key) { several.nodes.answer(asker.node, asker.ticket, part) }
         case .owned(let partitions, let done):

@@ -13,6 +13,7 @@ final class NodePushQueue: PushQueue {
     private let store: any DeliveryStore
     private let nodes: NodeDelivery?
     private let logger: Logger
+    private let told: ToldPushes
     private let state = Mutex(State())
 
     private struct State {
@@ -33,6 +34,16 @@ final class NodePushQueue: PushQueue {
         self.store = store
         self.nodes = nodes
         self.logger = logger
+        told = ToldPushes(logger: logger) { share in
+            guard let nodes else { return }
+            let owned = nodes.ownedNow
+            switch share {
+            case .events(let events):
+                let due = try await store.dueDeliveries(events: events).filter { owned.contains($0) }
+                if !due.isEmpty { await outbox.enqueue(due) }
+            case .everything: try await outbox.resume { owned.contains($0) && $0.state != .leased }
+            }
+        }
     }
 
     func enqueue(_ deliveries: [PushRecord]) async {
@@ -76,20 +87,7 @@ final class NodePushQueue: PushQueue {
     }
 
     /// Another node has committed pushes of these events; of unknown ones, where there are none.
-    func pick(_ events: [String]) async {
-        guard let nodes else { return }
-        if events.isEmpty { await resume(nodes.ownedNow, isFirst: false) }
-        for event in events {
-            do {
-                let owned = nodes.ownedNow
-                let due = try await store.deliveries(event: event).filter { $0.state == .due && owned.contains($0) }
-                if !due.isEmpty { await outbox.enqueue(due) }
-            } catch {
-                logger.error("pushes of another node could not be read; trying again", metadata: ["error": "\(error)"])
-                remember([event])
-            }
-        }
-    }
+    func pick(_ events: [String]) { told.take(events) }
 
     /// Takes up the pushes of these partitions' people.
     /// - Parameter isFirst: the former owner is gone, so what it had leased is sent again.

@@ -25,6 +25,25 @@ extension StoreContract {
             #expect(try await store.deliveries(event: "e2") == [])
             #expect(try await store.commit([]) == [])
         },
+        StoreContract("of some events those deliveries are read that are still due, whatever became of the others") { store in
+            func row(_ event: String, _ user: String, _ state: PushState = .due) -> PushRecord {
+                var row = PushRecord.sample(event: event, user: user, device: "d", state: state, message: .sample(event: event, user: user))
+                row.message?.sequence = 1
+                return row
+            }
+            for event in ["e1", "e2", "e3"] {
+                let rows = [row(event, "a"), row(event, "b"), row(event, "c", .undeliverable)]
+                _ = try await store.commit([.init(.sample(event, channel: event), rows)])
+            }
+            #expect(try await store.dueDeliveries(events: ["e1", "e3", "none"]).count == 4)
+            var ended = row("e1", "a")
+            ended.state = .accepted
+            _ = try await store.lease([row("e1", "a"), row("e1", "b")])
+            try await store.update([ended])
+            #expect(try await store.dueDeliveries(events: ["e1"]) == [])
+            #expect(try await store.dueDeliveries(events: ["e2"]) == [row("e2", "a"), row("e2", "b")])
+            #expect(try await store.dueDeliveries(events: []) == [])
+        },
         StoreContract("messages that say the same are read as they were committed, beside those that do not") { store in
             func row(_ user: String, _ device: String = "d1", title: String? = nil, nid: String? = nil) -> PushRecord {
                 var message = PushMessage.sample(event: "e1", user: user)

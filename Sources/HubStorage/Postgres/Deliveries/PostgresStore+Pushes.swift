@@ -186,6 +186,14 @@ extension PostgresStore {
         try await read { tx in try PushReader(tx).pushes("p.event = $1 AND p.user_id = $2", [.text(event), .text(user)]).map(\.record) }
     }
 
+    /// `DeliveryStore.dueDeliveries`: a walk along the key for each event, and a look-up of the last step for each row.
+    package func dueDeliveries(events: [String]) async throws -> [PushRecord] {
+        if events.isEmpty { return [] }
+        return try await read { tx in
+            try PushReader(tx).pushes("p.event = ANY($1) AND coalesce(s.state, p.state) = 'due'", [.texts(events)]).map(\.record)
+        }
+    }
+
     /// `DeliveryStore.event`: one look-up by key.
     package func event(id: String) async throws -> EventRecord? {
         try await read { tx in try Self.event(id, tx) }

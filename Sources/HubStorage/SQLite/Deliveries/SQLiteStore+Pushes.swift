@@ -126,6 +126,13 @@ extension SQLiteStore {
         try await deliveries("delivery.event = ? AND delivery.user = ?", [event, user])
     }
 
+    /// `DeliveryStore.dueDeliveries`: a walk along the key for each event.
+    package func dueDeliveries(events: [String]) async throws -> [PushRecord] {
+        var due: [PushRecord] = []
+        for event in events { due += try await deliveries("delivery.event = ? AND delivery.state = 'due'", [event]) }
+        return due
+    }
+
     private func deliveries(_ condition: String, _ arguments: StatementArguments) async throws -> [PushRecord] {
         let leases = leases.current
         return try await read { db in
