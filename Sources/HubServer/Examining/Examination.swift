@@ -79,4 +79,37 @@ package enum Examination {
                 : .good("certificate (\(summary.text))")
         ]
     }
+
+    /// The finding about the silence of a WebSocket through everything that stands before the hub.
+    /// - Parameter pingInterval: silence after which the hub pings.
+    package static func silence(_ silence: Silence, pingInterval: Duration) -> Finding {
+        func seconds(_ duration: Duration) -> String { "\(Int((duration / .seconds(1)).rounded())) s" }
+        switch silence {
+        case .pinged(let after): return .good("public WebSocket: silent for \(seconds(after)), until the hub pinged")
+        case .unbroken(let after):
+            return .warning(
+                "public WebSocket: silent for \(seconds(after)), and the hub did not ping",
+                "ask with the configuration of the hub that runs there: this one has the ping_interval \(seconds(pingInterval))")
+        case .ended(let after):
+            return .problem(
+                "public WebSocket: ended after \(seconds(after)) of silence, and the hub pings after \(seconds(pingInterval))",
+                "give the proxy a longer time-out, such as nginx's proxy_read_timeout or HAProxy's timeout tunnel, or lower ping_interval")
+        case .refused(let answer):
+            return .problem(
+                "public WebSocket: \(answer)",
+                "have the proxy pass Upgrade and Connection on in HTTP/1.1, as docs/deploy/nginx.conf does, and look at the app's key")
+        }
+    }
+}
+
+/// How a WebSocket on which nobody says a word went on.
+package enum Silence: Sendable, Equatable {
+    /// The hub pinged after so long.
+    case pinged(Duration)
+    /// Nothing came for so long.
+    case unbroken(Duration)
+    /// Somebody ended it after so long.
+    case ended(Duration)
+    /// It did not come about.
+    case refused(String)
 }

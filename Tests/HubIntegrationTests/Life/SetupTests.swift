@@ -96,9 +96,14 @@ import Testing
             }
             let good = try await doctor(["--public", hub.url])
             #expect(good.code == 0, "\(good.output)")
+            #expect(good.output.contains("good: public WebSocket: silent for "), "\(good.output)")
             for word in ["descriptors: ", "memory: ", "clock: ", "store: ", "good: APNs production", "good: FCM", "\(hub.url) is ready"] {
                 #expect(good.output.contains(word), "\(word) in \(good.output)")
             }
+            let other = ["TANDEM_APP_KEY": "another-key", "TANDEM_APP_SECRET": "a-secret-of-thirty-two-characters"]
+            let refused = try await doctor(["--public", hub.url], other)
+            #expect(refused.code == 1 && refused.output.contains("problem: public WebSocket: pusher:error"), "\(refused.output)")
+            #expect(refused.output.contains("4001"), "\(refused.output)")
             let folder = try await doctor([], ["TANDEM_DATA": "/proc/nowhere"])
             #expect(folder.code == 1 && folder.output.contains("problem: store: "), "\(folder.output)")
             #expect(try await doctor(["--public", "http://127.0.0.1:1"]).code == 1)

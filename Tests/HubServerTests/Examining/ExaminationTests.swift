@@ -71,4 +71,16 @@ struct ExaminationTests {
         }
         #expect(MachineFacts.number(in: "MemTotal: 7 kB\nMemAvailable:   12 kB", after: "MemAvailable:") == 12)
     }
+
+    @Test("a silent WebSocket that lives until the hub's ping is well, and its end has a remedy")
+    func silence() {
+        func finding(_ silence: Silence) -> Finding { Examination.silence(silence, pingInterval: .seconds(15)) }
+        #expect(finding(.pinged(.seconds(15))).text == "good: public WebSocket: silent for 15 s, until the hub pinged")
+        let ended = finding(.ended(.milliseconds(9_960)))
+        #expect(ended.level == .problem && ended.fact.contains("after 10 s of silence") && ended.fact.contains("after 15 s"))
+        #expect(ended.remedy?.contains("proxy_read_timeout") == true)
+        #expect(finding(.unbroken(.seconds(20))).level == .warning)
+        let refused = finding(.refused("HTTP/1.1 400 Bad Request"))
+        #expect(refused.level == .problem && refused.fact.hasSuffix("HTTP/1.1 400 Bad Request"))
+    }
 }
