@@ -4,9 +4,9 @@ internal import Synchronization
 
 /// Events of which other nodes have said that there are pushes for this one. One task reads them. Any thread.
 ///
-/// What is told again while it waits is read once. What could not be read is read again by this node alone.
+/// An event that is told again while it waits is read once. After a failure this node alone tries again.
 final class ToldPushes: Sendable {
-    /// What a read is for.
+    /// The pushes that a read asks for.
     enum Share: Sendable, Equatable {
         /// Pushes of these events.
         case events([String])

@@ -129,7 +129,10 @@ extension SQLiteStore {
     /// `DeliveryStore.dueDeliveries`: a walk along the key for each event.
     package func dueDeliveries(events: [String]) async throws -> [PushRecord] {
         var due: [PushRecord] = []
-        for event in events { due += try await deliveries("delivery.event = ? AND delivery.state = 'due'", [event]) }
+        for event in events {
+            // A row that is leased still says due.
+            due += try await deliveries("delivery.event = ? AND delivery.state = 'due'", [event]).filter { $0.state == .due }
+        }
         return due
     }
 
