@@ -62,7 +62,7 @@ extension DeliveryService {
     /// - Parameter isAlone: no other node is there that could have let the events out.
     func read(_ partitions: PartitionSet, of round: UInt64, isAlone: Bool) async {
         guard let several else { return }
-        await several.pushes.resume(partitions, isFirst: true)
+        await several.pushes.takeOver(partitions)
         do {
             let events = try await several.recovery(partitions)
             let now = time.wallMilliseconds

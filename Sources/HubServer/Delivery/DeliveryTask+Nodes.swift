@@ -159,11 +159,7 @@ extension DeliveryTask {
     }
 
     /// A node's words about committed pushes may be missing: what it committed for people of this node is in the store.
-    private func lookForPushes() {
-        guard let several else { return }
-        let owned = owned
-        Task { await several.pushes.resume(owned, isFirst: false) }
-    }
+    private func lookForPushes() { several?.pushes.pick([]) }
 
     // MARK: Partitions
 
@@ -206,8 +202,10 @@ extension DeliveryTask {
         for place in takeovers.indices where takeovers[place].awaited.isEmpty && !takeovers[place].isReading {
             takeovers[place].isReading = true
             let (round, partitions, isAlone) = (takeovers[place].round, takeovers[place].partitions, table.isEmpty)
-            let service = service
-            Task { await service.read(partitions, of: round, isAlone: isAlone) }
+            reading = Task { [service, before = reading] in
+                await before?.value
+                await service.read(partitions, of: round, isAlone: isAlone)
+            }
         }
     }
 

@@ -33,6 +33,8 @@ final class DeliveryTask {
     /// Partitions that this node decides about.
     var owned = PartitionSet()
     var takeovers: [Takeover] = []
+    /// Reads for a takeover, after the reads for the one before: each looks through all open events.
+    var reading: Task<Void, Never>?
     var keyed = KeyedPublishes()
     /// Publishes of other nodes that were taken or held, by sender and ticket: a sender repeats what waits for a new owner.
     var forwarded = RecentTable<String, Bool>(countMax: 10_000, ageMax: 2_000)

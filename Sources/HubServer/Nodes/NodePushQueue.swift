@@ -41,7 +41,8 @@ final class NodePushQueue: PushQueue {
             case .events(let events):
                 let due = try await store.dueDeliveries(events: events).filter { owned.contains($0) }
                 if !due.isEmpty { await outbox.enqueue(due) }
-            case .everything: try await outbox.resume { owned.contains($0) && $0.state != .leased }
+            case .everything(let leased):
+                try await outbox.resume { owned.contains($0) && ($0.state != .leased || leased.contains($0)) }
             }
         }
     }
@@ -89,17 +90,8 @@ final class NodePushQueue: PushQueue {
     /// Another node has committed pushes of these events; of unknown ones, where there are none.
     func pick(_ events: [String]) { told.take(events) }
 
-    /// Takes up the pushes of these partitions' people.
-    /// - Parameter isFirst: the former owner is gone, so what it had leased is sent again.
-    func resume(_ partitions: PartitionSet, isFirst: Bool) async {
-        do {
-            try await outbox.resume { partitions.contains($0) && (isFirst || $0.state != .leased) }
-        } catch {
-            logger.error("open pushes could not be read; trying again", metadata: ["error": "\(error)"])
-            do { try await Task.sleep(for: .seconds(1)) } catch { return }
-            await resume(partitions, isFirst: isFirst)
-        }
-    }
+    /// Takes up the pushes of these partitions' people, whose former owner is gone. What that one had leased is sent again.
+    func takeOver(_ partitions: PartitionSet) async { await told.takeAll(leasedOf: partitions) }
 
     /// Gives up the pushes of all other people, who have another owner.
     func keep(_ partitions: PartitionSet) async { await outbox.keep { partitions.contains($0) } }

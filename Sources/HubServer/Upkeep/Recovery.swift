@@ -15,6 +15,8 @@ struct Recovery: Sendable {
 
     /// Most events that a start recovers, the oldest first.
     static let fanoutsMax = 20_000
+    /// Audiences that are kept while events are read: one of a large session takes a megabyte.
+    private static let audiencesMax = 16
     /// Events read at a time: one of a large session takes tens of kilobytes.
     static let pageMax = 200
 
@@ -24,10 +26,11 @@ struct Recovery: Sendable {
     func events(_ isMeant: (_ app: String, _ channel: String) -> Bool = { _, _ in true }) async throws -> [RecoveredEvent] {
         var recovered: [RecoveredEvent] = []
         var orphans: [RecipientSettlement] = []
+        var audiences: [AudienceName: EventAudience?] = [:]
         var page = try await store.openFanouts(limit: Self.pageMax)
         while !page.isEmpty, recovered.count < Self.fanoutsMax {
             for fanout in page where isMeant(fanout.event.app, fanout.event.channel) {
-                if let event = try await recover(fanout) {
+                if let event = try await recover(fanout, &audiences) {
                     recovered.append(event)
                 } else {
                     // No recipient is left, or the definition or session is gone.
@@ -40,14 +43,26 @@ struct Recovery: Sendable {
         return recovered
     }
 
-    private func recover(_ open: OpenRecipients) async throws -> RecoveredEvent? {
+    /// Events of one name on one channel have one audience. A roster is long, and a session has many open events.
+    private struct AudienceName: Hashable {
+        let app: String
+        let channel: String
+        let event: String
+    }
+
+    private func recover(_ open: OpenRecipients, _ audiences: inout [AudienceName: EventAudience?]) async throws -> RecoveredEvent? {
         let record = open.event
         guard let (definition, placeholders) = definitions.match(channel: record.channel), let event = definition.events[record.name]
         else { return nil }
         // Where each device stands for itself, some of a recipient's devices may have a row already.
         let rows = definition.scope == .device ? try await store.deliveries(event: record.id) : []
+        let name = AudienceName(app: record.app, channel: record.channel, event: record.name)
+        let known = audiences[name]
+        let audience = if let known { known } else { try await audience(record, definition, placeholders, event) }
+        if audiences.count >= Self.audiencesMax { audiences = [:] }
+        audiences[name] = .some(audience)
         return RecoveredEvent(
-            open, event: event, audience: try await audience(record, definition, placeholders, event),
+            open, event: event, audience: audience,
             data: (try? JSONValue(parsing: record.data)) ?? .null, rows: rows, loopCount: loopCount, tokenAge: tokenAge,
             at: time.moment)
     }

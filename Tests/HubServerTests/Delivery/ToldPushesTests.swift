@@ -1,3 +1,4 @@
+import HubCore
 import HubTesting
 import Logging
 import Synchronization
@@ -55,10 +56,30 @@ struct ToldPushesTests {
         let told = ToldPushes(retryEvery: .milliseconds(20), logger: Logger(label: "test")) { try store.read($0) }
         told.take([])
         #expect(await eventually { store.reads.count == 2 })
-        #expect(store.reads == [.everything, .everything])
+        let everything = ToldPushes.Share.everything(leasedOf: PartitionSet())
+        #expect(store.reads == [everything, everything])
         let many = ToldPushes(retryEvery: .milliseconds(20), logger: Logger(label: "test")) { try store.read($0) }
         many.take((0...ToldPushes.waitingMax).map(String.init))
         #expect(await eventually { store.reads.count == 3 })
-        #expect(store.reads.last == .everything)
+        #expect(store.reads.last == everything)
+    }
+
+    @Test("looks through all pushes that come together are one, which covers the leased ones of every partition that was asked for")
+    func together() async throws {
+        let store = Store(failures: .max)
+        let told = ToldPushes(retryEvery: .milliseconds(20), logger: Logger(label: "test")) { try store.read($0) }
+        let returned = Guarded(0)
+        await withTaskGroup { group in
+            for partition in Int32(0)..<20 {
+                group.addTask {
+                    await told.takeAll(leasedOf: PartitionSet([partition]))
+                    returned.withLock { $0 += 1 }
+                }
+            }
+            #expect(await eventually { store.reads.last == .everything(leasedOf: PartitionSet(0..<20)) })
+            #expect(returned.withLock { $0 } == 0, "nobody goes on before everything is read")
+            store.mend()
+        }
+        #expect(returned.withLock { $0 } == 20)
     }
 }
