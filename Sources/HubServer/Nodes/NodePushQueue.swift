@@ -90,7 +90,7 @@ final class NodePushQueue: PushQueue {
     /// Another node has committed pushes of these events; of unknown ones, where there are none.
     func pick(_ events: [String]) { told.take(events) }
 
-    /// Takes up the pushes of these partitions' people, whose former owner is gone. What that one had leased is sent again.
+    /// Takes up the pushes of these partitions' people, whose former owner is gone. Pushes that it had leased are sent again.
     func takeOver(_ partitions: PartitionSet) async { await told.takeAll(leasedOf: partitions) }
 
     /// Gives up the pushes of all other people, who have another owner.

@@ -4,14 +4,14 @@ internal import Synchronization
 
 /// Events of which other nodes have said that there are pushes for this one. One task reads them. Any thread.
 ///
-/// Whatever is asked for during a read is one read after it: a look through all open pushes is heavy, and each fault asks for some.
+/// Whatever is asked for during a read is one read after it. A look through all open pushes is heavy, and each fault asks for some.
 /// After a failure this node alone tries again.
 final class ToldPushes: Sendable {
     /// The pushes that a read asks for.
     enum Share: Sendable, Equatable {
         /// Pushes of these events.
         case events([String])
-        /// All open pushes: some events are unknown. What is leased is meant in these partitions alone, whose former owner is gone.
+        /// All open pushes: some events are unknown. Leased ones are meant in these partitions alone, whose former owner is gone.
         case everything(leasedOf: PartitionSet)
     }
 
