@@ -36,10 +36,11 @@ extension StoreContract {
                 _ = try await store.commit([.init(.sample(event, channel: event), rows)])
             }
             #expect(try await store.dueDeliveries(events: ["e1", "e3", "none"]).count == 4)
-            var ended = row("e1", "a")
-            ended.state = .accepted
-            _ = try await store.lease([row("e1", "a"), row("e1", "b")])
-            try await store.update([ended])
+            var leased = [row("e1", "a"), row("e1", "b")]
+            for place in leased.indices { leased[place].attempts = 1 }
+            leased = try await store.lease(leased)
+            leased[0].state = .accepted
+            try await store.update([leased[0]])
             #expect(try await store.dueDeliveries(events: ["e1"]) == [])
             #expect(try await store.dueDeliveries(events: ["e2"]) == [row("e2", "a"), row("e2", "b")])
             #expect(try await store.dueDeliveries(events: []) == [])
