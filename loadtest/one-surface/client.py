@@ -35,7 +35,8 @@ from lane import Lane
 
 STALL_SECONDS = 0.25
 CONNECT_SECONDS_MAX = 10
-LANES = 4
+# Each app has a connection of its own. Some hundreds share these, and one that waits for a hub that stands still keeps few waiting.
+LANES = 32
 BACK_AFTER = (0.1, 1.0)
 # Comings and goings of a big presence channel are most of what is read, and nothing of what is measured.
 COMINGS_AND_GOINGS = b'{"event":"pusher_internal:member_'

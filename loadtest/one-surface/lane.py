@@ -4,6 +4,9 @@ import socket
 
 from common.http import take_answer
 
+# Seconds without an answer after which an app gives a request up, as HTTP clients do. A stopped hub never answers.
+ANSWER_SECONDS_MAX = 10
+
 
 class Lane:
     """One keep-alive HTTP connection; one request at a time."""
@@ -13,6 +16,7 @@ class Lane:
 
     def take(self, item):
         self.current = item
+        self.process.after(ANSWER_SECONDS_MAX, lambda: self.too_slow(item))
         try:
             if self.socket is None:
                 self.socket = socket.socket()
@@ -40,6 +44,11 @@ class Lane:
             item, self.current = self.current, None
             if item:
                 item[1](*answer)
+            self.process.pump()
+
+    def too_slow(self, item):
+        if self.current is item:
+            self.fail()
             self.process.pump()
 
     def fail(self):
