@@ -53,6 +53,8 @@ def report(run, judge, facts, oddities, report):
     report.line("because their client process did not get to run", f"{judge.surplus['client did not run']:,}")
     say("\nSeconds from the publish's answer to the push at the gateway, outside of crash windows: p50 / p99 / pushes")
     for (row, policy), waits in sorted(judge.rescues.items()):
+        if not waits:
+            continue
         p50, p99 = percentile(waits, 0.5), percentile(waits, 0.99)
         most = DEADLINES.get(policy, 0) + RESCUE_SLACK if row == "stopped, socket open" and policy in ("critical", "notify") else None
         report.line(
