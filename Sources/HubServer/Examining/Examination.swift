@@ -110,6 +110,6 @@ package enum Silence: Sendable, Equatable {
     case unbroken(Duration)
     /// Somebody ended it after so long.
     case ended(Duration)
-    /// It did not come about.
+    /// No WebSocket came about.
     case refused(String)
 }

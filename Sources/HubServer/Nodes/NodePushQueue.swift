@@ -10,9 +10,7 @@ internal import Synchronization
 /// the message only says that there are some. An owner that missed it finds them when it looks through the store.
 final class NodePushQueue: PushQueue {
     private let outbox: Outbox
-    private let store: any DeliveryStore
     private let nodes: NodeDelivery?
-    private let logger: Logger
     private let told: ToldPushes
     private let state = Mutex(State())
 
@@ -31,9 +29,7 @@ final class NodePushQueue: PushQueue {
     /// - Parameter nodes: nil: everybody is this node's.
     init(outbox: Outbox, store: any DeliveryStore, nodes: NodeDelivery?, logger: Logger) {
         self.outbox = outbox
-        self.store = store
         self.nodes = nodes
-        self.logger = logger
         told = ToldPushes(logger: logger) { share in
             guard let nodes else { return }
             let owned = nodes.ownedNow

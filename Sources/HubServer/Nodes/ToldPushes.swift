@@ -19,7 +19,7 @@ final class ToldPushes: Sendable {
         var events: Set<String> = []
         /// Partitions whose leased pushes are meant; nil: not everything is to be read.
         var everything: PartitionSet?
-        /// Those who wait until everything is read, by a read that begins after their call.
+        /// Callers that wait until everything is read, by a read that begins after their call.
         var waiters: [CheckedContinuation<Void, Never>] = []
         var isReading = false
 
