@@ -68,7 +68,8 @@ package final class Simulation {
     var channelIndex: [String: Int] = [:]
     /// The definitions on disk.
     var definitions = DefinitionSet.empty
-    var isReversed = false
+    /// The same with the roles in each other's place.
+    lazy var reversed = SimKind.definitions(Set(channels.map(\.kind)), isReversed: true)
     var downtimes: [(from: Int64, until: Int64)] = []
     /// Until when the gateways' lanes stand still, and when they did.
     var laneStop: Int64 = 0
@@ -230,36 +231,4 @@ package final class Simulation {
         unanswered.append(event)
         if isUp { post(.publish(event)) }
     }
-}
-
-/// Actions by time; those of one time in the order in which they were planned.
-struct ActionQueue<Action> {
-    private var items: [(at: Int64, order: UInt64, action: Action)] = []
-    private var lastOrder: UInt64 = 0
-
-    mutating func add(_ at: Int64, _ action: Action) {
-        lastOrder += 1
-        items.append((at, lastOrder, action))
-        var child = items.count - 1
-        while child > 0, isBefore(child, (child - 1) / 2) {
-            items.swapAt(child, (child - 1) / 2)
-            child = (child - 1) / 2
-        }
-    }
-
-    mutating func removeFirst() -> (Int64, Action)? {
-        guard let last = items.popLast() else { return nil }
-        guard let first = items.first else { return (last.at, last.action) }
-        items[0] = last
-        var parent = 0
-        while true {
-            var least = parent
-            for child in [2 * parent + 1, 2 * parent + 2] where child < items.count && isBefore(child, least) { least = child }
-            if least == parent { return (first.at, first.action) }
-            items.swapAt(parent, least)
-            parent = least
-        }
-    }
-
-    private func isBefore(_ left: Int, _ right: Int) -> Bool { (items[left].at, items[left].order) < (items[right].at, items[right].order) }
 }

@@ -5,7 +5,7 @@ internal import HubDefinitions
 ///
 /// The plan keeps the context of every awaited event. It turns due targets into rows, by the roster as it is then, and gathers everything
 /// that belongs in one transaction. A turn is `begin`, one `take` per piece of work, `takeWrite`, and `takeLate`. One task owns it.
-package struct PushPlan: Sendable {
+package struct PushPlan: ~Copyable, Sendable {
     package enum Work: Sendable {
         /// The event is committed and awaited.
         case opened(PushContext)

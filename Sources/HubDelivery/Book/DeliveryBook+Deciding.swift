@@ -75,7 +75,9 @@ extension DeliveryBook {
             Decision.Input(
                 policy: variant.policy, expiresAt: event.committedAt + variant.ttlMilliseconds, now: event.committedAt, isActor: isActor,
                 scope: scope, devices: entry.devices, tokenAge: settings.tokenAge,
-                reach: { attendance.state(app: event.app, channel: event.channel, user: entry.user, device: $0, now: monotonic) }))
+                reach: { [attendance] device in
+                    attendance.state(app: event.app, channel: event.channel, user: entry.user, device: device, now: monotonic)
+                }))
         let recipient = decided.recipients.count
         decided.recipients.append(entry.user)
         decided.notes.append(RecipientNote(state: decision.state, choice: choice(decision, policy: variant.policy, devices: entry.devices)))

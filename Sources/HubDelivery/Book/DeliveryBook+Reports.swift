@@ -23,7 +23,10 @@ extension DeliveryBook {
         case .state(let connection, let state, let keepsWorking):
             attendance.setState(connection, state, keepsWorking: keepsWorking)
             // An app's first word often follows its answer to the replay.
-            if state == .foreground { return stop(replays.takeUnseen(connection), at: now) }
+            if state == .foreground {
+                let seen = replays.takeUnseen(connection)
+                return stop(seen, at: now)
+            }
         case .pinged(let events, let cursor): for event in events { escalation.pinged(event, loop: loop, cursor: cursor) }
         case .proving(let event, let cursor): escalation.proving(event, loop: loop, cursor: cursor)
         case .replayed(let connection, let tokens, let cursor):

@@ -5,10 +5,11 @@ package import HubDefinitions
 ///
 /// The book knows who is attached, whose receipts are awaited, which replays are on their way and which publishes are decided but not yet
 /// committed. It decides who is told on which surface, and in which order that happens. The book performs no I/O and reads no clock, so the
-/// simulation drives the same value that ships. One book serves a set of channels; a process may hold several. One thread owns it.
+/// simulation drives the same value that ships. One book serves a set of channels; a process may hold several. One thread owns it. The
+/// book cannot be copied: a hidden copy would make the next change copy whole tables.
 ///
 /// A turn is `begin`, one `take` per item, `commit`, and `end`. The caller carries out each call's effects, in order, before the next call.
-package struct DeliveryBook {
+package struct DeliveryBook: ~Copyable {
     /// Settings that stay the same for the book's life.
     package struct Settings: Sendable {
         /// Event loops of this process, which report to the book.

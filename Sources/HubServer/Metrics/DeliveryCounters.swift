@@ -71,7 +71,7 @@ struct DeliveryCounters: Sendable {
     }
 
     /// Notes the state at a turn's end.
-    mutating func note(_ book: DeliveryBook) {
+    mutating func note(_ book: borrowing DeliveryBook) {
         openEvents = book.escalation.eventCount
         openTargets = book.escalation.targetCount
         attendedConnections = book.attendance.connectionCount

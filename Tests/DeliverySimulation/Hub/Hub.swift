@@ -5,7 +5,7 @@ import HubOutbox
 import HubTesting
 
 /// The hub's tasks around the values that ship: a `DeliveryBook`, a `PushPlan` and a `PushFlow`. A crash takes all of it.
-struct SimHub {
+struct SimHub: ~Copyable {
     /// One effect to carry out, or one word to give to the book.
     enum Step {
         case effect(DeliveryBook.Effect)
@@ -25,7 +25,7 @@ struct SimHub {
     // The delivery task.
     var inbox: [Word] = []
     var isTurnPlanned = false
-    var steps: [Step] = []
+    var steps = StepStack<Step>()
     var phase = Phase.rest
     var committing: DeliveryBook.Batch?
     /// When the task last waited for nothing.
@@ -74,7 +74,7 @@ extension Simulation {
     func turn() {
         hub.isTurnPlanned = false
         guard hub.phase == .rest else { return }
-        hub.steps = hub.inbox.map { .word($0) }
+        hub.steps = StepStack(hub.inbox.map { .word($0) })
         hub.inbox = []
         if settings.broken == .dueBeforeReceipts { hearFirst() }
         hub.book.begin(at: moment)
@@ -85,18 +85,18 @@ extension Simulation {
     /// The broken rule: loops' answers are heard before the reports that came before them.
     private func hearFirst() {
         func isHeard(_ step: SimHub.Step) -> Bool { if case .word(.item(.heard)) = step { true } else { false } }
-        let heard = hub.steps.filter(isHeard)
+        let heard = hub.steps.all.filter(isHeard)
         guard !heard.isEmpty else { return }
-        let rest = hub.steps.filter { !isHeard($0) }
-        hub.steps = heard
+        let rest = hub.steps.all.filter { !isHeard($0) }
+        hub.steps = StepStack(heard)
         hub.inbox = rest.compactMap { if case .word(let word) = $0 { word } else { nil } } + hub.inbox
     }
 
     /// Works on until the store has to be waited for, or the turn is over.
     private func work() {
         while true {
-            if !hub.steps.isEmpty {
-                switch hub.steps.removeFirst() {
+            if let step = hub.steps.next() {
+                switch step {
                 case .word(let word): first(give(word))
                 case .effect(.commit(let batch)): return commit(batch)
                 case .effect(let effect): carryOut(effect)
@@ -116,7 +116,7 @@ extension Simulation {
     }
 
     private func first(_ effects: [DeliveryBook.Effect]) {
-        if !effects.isEmpty { hub.steps.insert(contentsOf: effects.map { .effect($0) }, at: 0) }
+        if !effects.isEmpty { hub.steps.first(effects.map { .effect($0) }) }
     }
 
     private func rest() {
@@ -269,7 +269,7 @@ extension Simulation {
             }
             for loop in 0..<Self.loops { schedule(1, .publication(life: life, loop: loop, release)) }
         case .respond(let publish, let result): answered(publish: Int(publish), result)
-        case .again(let publishes): hub.steps.insert(contentsOf: publishes.map { .word(.publish(Int($0.id))) }, at: 0)
+        case .again(let publishes): hub.steps.first(publishes.map { .word(.publish(Int($0.id))) })
         case .done: hub.reloads -= 1
         case .push(let due): enqueue(due)
         case .plan(let work):
@@ -293,7 +293,7 @@ extension Simulation {
             hub.flow.change(to: definitions)
             for loop in 0..<Self.loops { tell(loop, .definitionsChanged) }
             if settings.broken == .reloadAtOnce {
-                hub.steps.insert(contentsOf: (0..<Self.loops).map { .word(.item(.report(loop: $0, .definitionsRead))) }, at: 0)
+                hub.steps.first((0..<Self.loops).map { .word(.item(.report(loop: $0, .definitionsRead))) })
             }
         }
     }

@@ -28,7 +28,7 @@ extension NodeSimulation {
     func turn(_ node: SimNode) {
         node.isTurnPlanned = false
         guard node.phase == .rest else { return }
-        node.steps = node.inbox.map { .word($0) }
+        node.steps = StepStack(node.inbox.map { .word($0) })
         node.inbox = []
         node.book.begin(at: moment)
         node.phase = .items
@@ -38,23 +38,13 @@ extension NodeSimulation {
     /// Works on until the store has to be waited for, or the turn is over.
     private func work(_ node: SimNode) {
         while true {
-            if !node.steps.isEmpty {
-                // In one piece: the steps that a step makes come before the rest.
-                let steps = node.steps
-                node.steps = []
-                for (index, step) in steps.enumerated() {
-                    switch step {
-                    case .effect(.commit(let batch)):
-                        node.steps = Array(steps[(index + 1)...])
-                        node.committing = batch
-                        return schedule(between(2, 15), .committed(node.index, life: node.life))
-                    case .effect(let effect): carryOut(effect, node)
-                    case .word(let word): first(give(word, node), node)
-                    }
-                    if !node.steps.isEmpty {
-                        node.steps += steps[(index + 1)...]
-                        break
-                    }
+            if let step = node.steps.next() {
+                switch step {
+                case .effect(.commit(let batch)):
+                    node.committing = batch
+                    return schedule(between(2, 15), .committed(node.index, life: node.life))
+                case .effect(let effect): carryOut(effect, node)
+                case .word(let word): first(give(word, node), node)
                 }
                 continue
             }
@@ -75,7 +65,7 @@ extension NodeSimulation {
     }
 
     private func first(_ effects: [DeliveryBook.Effect], _ node: SimNode) {
-        if !effects.isEmpty { node.steps.insert(contentsOf: effects.map { .effect($0) }, at: 0) }
+        if !effects.isEmpty { node.steps.first(effects.map { .effect($0) }) }
     }
 
     func committed(_ node: SimNode) {
@@ -144,14 +134,14 @@ extension NodeSimulation {
         case .owns(let partitions): return own(partitions, node)
         case .taken(let round):
             guard let place = node.takeovers.firstIndex(where: { $0.round == round }) else { break }
-            node.steps.insert(contentsOf: node.takeovers.remove(at: place).held.map { .word($0) }, at: 0)
+            node.steps.first(node.takeovers.remove(at: place).held.map { .word($0) })
         }
         return []
     }
 
     /// Publishes that are decided go to the store before the word: they know the loops and partitions of that moment.
     private func stored(before word: NodeWord, _ node: SimNode) -> [DeliveryBook.Effect] {
-        node.steps.insert(.word(word), at: 0)
+        node.steps.first([.word(word)])
         return node.book.commit(at: moment)
     }
 

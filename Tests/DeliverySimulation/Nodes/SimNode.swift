@@ -28,7 +28,7 @@ final class SimNode {
     /// The other nodes' loops in the book, by their runs.
     var table: [UInt64: Range<Int>] = [:]
     var inbox: [NodeWord] = []
-    var steps: [Step] = []
+    var steps = StepStack<Step>()
     var phase = Phase.rest
     var isTurnPlanned = false
     var committing: DeliveryBook.Batch?
@@ -69,8 +69,9 @@ final class SimNode {
     var beatAt = Int64.min / 2
     var leaseAt = Int64.min / 2
 
-    init(index: Int, book: DeliveryBook, channels: Int) {
-        (self.index, self.book) = (index, book)
+    init(index: Int, book: consuming DeliveryBook, channels: Int) {
+        self.index = index
+        self.book = book
         subscribers = Array(repeating: [], count: channels)
     }
 }

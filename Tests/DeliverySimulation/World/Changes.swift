@@ -106,8 +106,7 @@ extension Simulation {
     /// SIGHUP: the roles have each other's place now.
     private func reload() {
         count("reloads")
-        isReversed.toggle()
-        definitions = SimKind.definitions(Set(channels.map(\.kind)), isReversed: isReversed)
+        swap(&definitions, &reversed)
         hub.reloads += 1
         post(.item(.definitions(definitions, waiter: 0)))
     }

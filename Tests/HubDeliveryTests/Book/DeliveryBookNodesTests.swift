@@ -15,7 +15,7 @@ struct DeliveryBookNodesTests {
     private static let channel = "private-room-u"
 
     /// A book with one loop of its own and a clock.
-    private struct Stage {
+    private final class Stage {
         var book: DeliveryBook
         var now = Moment(monotonic: 1000, wall: ManualClock.start)
         private var lastPublish: UInt64 = 0
@@ -26,9 +26,9 @@ struct DeliveryBookNodesTests {
             book = DeliveryBook(settings, definitions: try DefinitionSet.load([("room.yaml", DeliveryBookNodesTests.yaml)]))
         }
 
-        mutating func take(_ item: DeliveryBook.Item) -> [DeliveryBook.Effect] { book.take(item, .nothing, at: now) }
+        func take(_ item: DeliveryBook.Item) -> [DeliveryBook.Effect] { book.take(item, .nothing, at: now) }
 
-        mutating func attach(_ connection: ConnectionID, ticket: UInt64, on channel: String = DeliveryBookNodesTests.channel) {
+        func attach(_ connection: ConnectionID, ticket: UInt64, on channel: String = DeliveryBookNodesTests.channel) {
             _ = take(
                 .report(
                     loop: connection.loop,
@@ -39,7 +39,7 @@ struct DeliveryBookNodesTests {
         }
 
         /// Publishes and commits; the event's release.
-        mutating func publish() throws -> DeliveryBook.Release {
+        func publish() throws -> DeliveryBook.Release {
             lastPublish += 1
             let item = DeliveryBook.Item.publish(.init(id: lastPublish, app: "1", requests: [.init(name: "asked", channels: [channel])]))
             guard case .events(let needs)? = book.need(of: item) else { throw PublishRefusal(status: 500, sentence: "nothing is needed") }
@@ -60,7 +60,7 @@ struct DeliveryBookNodesTests {
         }
 
         /// Lets time pass; everything that falls due, while all sources answer but these.
-        mutating func pass(_ milliseconds: Int64, silent: Set<Int> = [], sources: [Int]) -> [PushPlan.Work] {
+        func pass(_ milliseconds: Int64, silent: Set<Int> = [], sources: [Int]) -> [PushPlan.Work] {
             var work: [PushPlan.Work] = []
             for _ in 0..<milliseconds / 40 {
                 now.monotonic += 40
@@ -86,7 +86,7 @@ struct DeliveryBookNodesTests {
 
     @Test("who is attached on another node is written the event, and the receipt from there counts")
     func remote() throws {
-        var stage = try Stage()
+        let stage = try Stage()
         let added = stage.book.addLoops(3)
         let loops = try #require(added)
         #expect(loops == 1..<4)
@@ -104,14 +104,14 @@ struct DeliveryBookNodesTests {
 
     @Test("events have the ids that their publish names")
     func ids() throws {
-        var stage = try Stage()
+        let stage = try Stage()
         let id = try stage.publish().eventID
         #expect(id == EventID.make(wallMilliseconds: 5, random: Array(repeating: 1, count: 10)))
     }
 
     @Test("the next node with the same indexes proves nothing about events of before")
     func reused() throws {
-        var stage = try Stage()
+        let stage = try Stage()
         let first = stage.book.addLoops(2)
         let loops = try #require(first)
         stage.attach(ConnectionID(loop: 1, slot: 5, generation: 1), ticket: 9)
@@ -128,7 +128,7 @@ struct DeliveryBookNodesTests {
 
     @Test("a node that is gone holds up nobody, and who was on it counts as on the way back")
     func gone() throws {
-        var stage = try Stage()
+        let stage = try Stage()
         let added = stage.book.addLoops(1)
         stage.attach(ConnectionID(loop: 1, slot: 5, generation: 1), ticket: 1)
         stage.book.removeLoops(try #require(added), at: stage.now)
@@ -141,7 +141,7 @@ struct DeliveryBookNodesTests {
 
     @Test("a silent node delays a push by one round")
     func silent() throws {
-        var stage = try Stage()
+        let stage = try Stage()
         _ = stage.book.addLoops(1)
         stage.attach(ConnectionID(loop: 1, slot: 5, generation: 1), ticket: 1)
         _ = try stage.publish()
@@ -151,7 +151,7 @@ struct DeliveryBookNodesTests {
 
     @Test("channels that go to another owner are given up without a settlement")
     func keeps() throws {
-        var stage = try Stage()
+        let stage = try Stage()
         stage.attach(ConnectionID(loop: 0, slot: 5, generation: 1), ticket: 1)
         _ = try stage.publish()
         let effects = stage.book.keep { _, _ in false }
@@ -165,10 +165,10 @@ struct DeliveryBookNodesTests {
 
     @Test("an owner that takes a channel over hears who is present, and hands its open events out again")
     func takesOver() throws {
-        var former = try Stage()
+        let former = try Stage()
         let connection = ConnectionID(loop: 0, slot: 5, generation: 1)
         former.attach(connection, ticket: 3)
-        var stage = try Stage()
+        let stage = try Stage()
         _ = stage.take(
             .report(
                 loop: 0,
@@ -197,7 +197,7 @@ struct DeliveryBookNodesTests {
 
     @Test("an event of long ago that is taken over has room for the receipts of other nodes")
     func recoversBesideOthers() throws {
-        var stage = try Stage()
+        let stage = try Stage()
         _ = stage.book.addLoops(1)
         let connection = ConnectionID(loop: 1, slot: 5, generation: 1)
         stage.attach(connection, ticket: 3)

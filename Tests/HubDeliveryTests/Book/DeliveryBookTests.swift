@@ -18,7 +18,7 @@ struct DeliveryBookTests {
     private static let channel = "presence-game-7"
 
     /// A book with one loop, a clock, and everything that would be read for it.
-    private struct Stage {
+    private final class Stage {
         var book: DeliveryBook
         var now = Moment(monotonic: 1000, wall: ManualClock.start)
         var people: [String: [String]] = ["u": ["phone", "pad"]]
@@ -30,7 +30,7 @@ struct DeliveryBookTests {
         }
 
         /// Lets time pass in turns that are short enough for none to count as late.
-        mutating func pass(_ milliseconds: Int64) -> [DeliveryBook.Effect] {
+        func pass(_ milliseconds: Int64) -> [DeliveryBook.Effect] {
             var effects: [DeliveryBook.Effect] = []
             for _ in 0..<milliseconds / 40 {
                 now.monotonic += 40
@@ -41,7 +41,7 @@ struct DeliveryBookTests {
             return effects
         }
 
-        mutating func take(_ item: DeliveryBook.Item) -> [DeliveryBook.Effect] {
+        func take(_ item: DeliveryBook.Item) -> [DeliveryBook.Effect] {
             var answer = DeliveryBook.Answer.nothing
             switch book.need(of: item) {
             case .events(let needs): answer = .events(needs.map(input))
@@ -71,7 +71,7 @@ struct DeliveryBookTests {
         }
 
         /// Subscribes a device's connection, with its app on the screen.
-        mutating func attach(_ device: String, slot: Int, user: String = "u") -> ConnectionID {
+        func attach(_ device: String, slot: Int, user: String = "u") -> ConnectionID {
             let connection = ConnectionID(loop: 0, slot: slot, generation: 1)
             lastTicket += 1
             _ = take(.signed(connection, socket: "s\(slot)", app: "1", user: user, device: device, channel: channel))
@@ -85,19 +85,19 @@ struct DeliveryBookTests {
             return connection
         }
 
-        mutating func publish(_ name: String = "asked") -> [DeliveryBook.Effect] {
+        func publish(_ name: String = "asked") -> [DeliveryBook.Effect] {
             lastPublish += 1
             return take(.publish(.init(id: lastPublish, app: "1", requests: [.init(name: name, channels: [channel])])))
         }
 
         /// Commits, with this outcome.
-        mutating func commit(_ failure: DeliveryBook.CommitFailure? = nil) -> [DeliveryBook.Effect] {
+        func commit(_ failure: DeliveryBook.CommitFailure? = nil) -> [DeliveryBook.Effect] {
             guard case .commit(let batch)? = book.commit(at: now).first else { return [] }
             return book.committed(batch, failure.map { .failure($0) } ?? .success(batch.records.map(\.event)), at: now)
         }
 
         /// A turn in which the loop has reported everything.
-        mutating func turn() -> [DeliveryBook.Effect] {
+        func turn() -> [DeliveryBook.Effect] {
             var effects = book.end(at: now)
             for case .ask(let round) in effects {
                 book.begin(at: now)
@@ -116,7 +116,7 @@ struct DeliveryBookTests {
 
     @Test("a publish goes out after its commit and not before, and not at all where the commit fails")
     func commit() throws {
-        var stage = try Stage()
+        let stage = try Stage()
         #expect(stage.publish().isEmpty)
         let failed = stage.commit(.store)
         guard failed.count == 1, case .respond(1, .failure(let refusal)) = failed[0] else {
@@ -138,7 +138,7 @@ struct DeliveryBookTests {
 
     @Test("a device's late receipt does not settle its person while another device is awaited")
     func answered() throws {
-        var stage = try Stage()
+        let stage = try Stage()
         let phone = stage.attach("phone", slot: 1)
         let pad = stage.attach("pad", slot: 2)
         // Cut off: awaited for ten seconds, and the phone for five.
@@ -165,7 +165,7 @@ struct DeliveryBookTests {
 
     @Test("publishes after a reload wait until every loop has reported, and are decided then")
     func reload() throws {
-        var stage = try Stage()
+        let stage = try Stage()
         _ = stage.publish()
         let reversed = Self.yaml.replacing("[hider, seeker]", with: "[seeker, hider]")
         let changing = stage.take(.definitions(try DefinitionSet.load([("game.yaml", reversed)]), waiter: 9))

@@ -10,7 +10,7 @@ struct PresenceLogTests {
     private static let channel = "presence-room-a"
     private static let (first, second) = (ConnectionID(loop: 0, slot: 1, generation: 1), ConnectionID(loop: 1, slot: 1, generation: 1))
 
-    private struct Stage {
+    private final class Stage {
         var book: DeliveryBook
         var now = Moment(monotonic: 1000, wall: ManualClock.start)
         private var lastTicket: UInt64 = 0
@@ -20,10 +20,10 @@ struct PresenceLogTests {
             book = DeliveryBook(.init(loopCount: 2), definitions: try DefinitionSet.load([("room.yaml", yaml)]))
         }
 
-        mutating func take(_ item: DeliveryBook.Item) { _ = book.take(item, .nothing, at: now) }
-        mutating func report(_ connection: ConnectionID, _ report: DeliveryBook.Report) { take(.report(loop: connection.loop, report)) }
+        func take(_ item: DeliveryBook.Item) { _ = book.take(item, .nothing, at: now) }
+        func report(_ connection: ConnectionID, _ report: DeliveryBook.Report) { take(.report(loop: connection.loop, report)) }
 
-        mutating func attach(_ connection: ConnectionID, user: String = "u", ticket: UInt64? = 0) {
+        func attach(_ connection: ConnectionID, user: String = "u", ticket: UInt64? = 0) {
             lastTicket += 1
             report(
                 connection,
@@ -32,7 +32,7 @@ struct PresenceLogTests {
                     ticket: ticket.map { _ in lastTicket }, silenceMax: .seconds(25)))
         }
 
-        mutating func pass(_ milliseconds: Int64) { now = Moment(monotonic: now.monotonic + milliseconds, wall: now.wall + milliseconds) }
+        func pass(_ milliseconds: Int64) { now = Moment(monotonic: now.monotonic + milliseconds, wall: now.wall + milliseconds) }
 
         func presence(_ users: String...) -> [String: ParticipantPresence] {
             book.presence(app: "1", channel: PresenceLogTests.channel, users: users, at: now)
@@ -41,7 +41,7 @@ struct PresenceLogTests {
 
     @Test("sockets name loop, device, state and the age of the last receipt, the newest first")
     func sockets() throws {
-        var stage = try Stage()
+        let stage = try Stage()
         stage.take(.signed(Self.first, socket: "\(Self.first)", app: "1", user: "u", device: "phone", channel: nil))
         stage.attach(Self.first)
         stage.pass(100)
@@ -60,7 +60,7 @@ struct PresenceLogTests {
 
     @Test("more connections than are named are counted, and the newest are named")
     func many() throws {
-        var stage = try Stage()
+        let stage = try Stage()
         for slot in 1...9 { stage.attach(ConnectionID(loop: slot % 2, slot: slot, generation: 1)) }
         let presence = try #require(stage.presence("u")["u"])
         #expect(presence.connections == 9 && presence.sockets.map(\.loop) == [1, 0, 1, 0, 1])
@@ -68,7 +68,7 @@ struct PresenceLogTests {
 
     @Test("a question about one person tells what became of the connections, also of somebody who is gone")
     func changes() throws {
-        var stage = try Stage()
+        let stage = try Stage()
         stage.take(.signed(Self.first, socket: "\(Self.first)", app: "1", user: "u", device: "phone", channel: nil))
         stage.attach(Self.first)
         stage.pass(10)
@@ -92,7 +92,7 @@ struct PresenceLogTests {
 
     @Test("a subscription that a reload reports again is no change")
     func reloaded() throws {
-        var stage = try Stage()
+        let stage = try Stage()
         stage.attach(Self.first)
         stage.attach(Self.first, ticket: nil)
         #expect(stage.presence("u")["u"]?.changes.map(\.kind) == [.opened])
@@ -115,7 +115,7 @@ struct PresenceLogTests {
 
     @Test("channels that go to another owner are forgotten")
     func kept() throws {
-        var stage = try Stage()
+        let stage = try Stage()
         stage.attach(Self.first)
         _ = stage.book.keep { _, channel in channel != Self.channel }
         #expect(stage.presence("u").isEmpty && stage.book.changes.count == 0)
