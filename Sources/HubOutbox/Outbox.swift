@@ -28,6 +28,8 @@ package actor Outbox: PushQueue {
     /// disk, however few rows it has. After a crash, pushes whose answers were not stored are sent again under the same ids.
     private static let gatheringMin = 64
     private static let gathering = Duration.milliseconds(20)
+    /// Gateways' answers that cannot be stored are tried again so often. After that their pushes are sent again by the next owner or start.
+    private static let settlingRetries = 10
 
     package init(
         gateway: any PushGateway, directory: any PeopleStore, store: any DeliveryStore, definitions: DefinitionSet,
@@ -247,7 +249,7 @@ package actor Outbox: PushQueue {
             pump()
             return next
         case .update(let pushes):
-            let withdrawn = await store.update(pushes)
+            let withdrawn = await store.update(pushes, retries: Self.settlingRetries)
             flow.settled(withdrawn, at: time.moment)
             pump()
             return nil

@@ -82,6 +82,8 @@ struct OutboxStore: Sendable {
 
     // MARK: Writing
 
+    private static let retryEvery = Duration.seconds(1)
+
     func redirect(_ redirections: [Redirection], now: Int64, failure: Logger.Message) async -> [RedirectionOutcome]? {
         await logged(failure) { try await store.redirect(redirections, now: now) }
     }
@@ -92,11 +94,19 @@ struct OutboxStore: Sendable {
 
     /// A failure leaves the store as it was: the pushes are repeated after the next start.
     /// - Returns: pushes that have ended instead of being tried again.
-    func update(_ pushes: [PushRecord]) async -> [PushRecord]? {
+    /// - Parameter retries: how often it is tried again, a second after each failure.
+    func update(_ pushes: [PushRecord], retries: Int = 0) async -> [PushRecord]? {
         live?.note(pushes)
-        return await logged(
-            "the outcome of pushes could not be stored", ["push.nid": "\(pushes.first?.nid ?? "")", "count": "\(pushes.count)"]
-        ) { try await store.update(pushes) }
+        var left = retries
+        while true {
+            let withdrawn = await logged(
+                "the outcome of pushes could not be stored", ["push.nid": "\(pushes.first?.nid ?? "")", "count": "\(pushes.count)"]
+            ) { try await store.update(pushes) }
+            if withdrawn != nil || left == 0 { return withdrawn }
+            left -= 1
+            // Nobody cancels the task.
+            try? await Task.sleep(for: Self.retryEvery)
+        }
     }
 
     /// Notes side by side, so that the store needs one transaction: an app that its users have removed gives thousands of dead tokens.

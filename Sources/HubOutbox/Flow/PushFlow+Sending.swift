@@ -153,7 +153,10 @@ extension PushFlow {
         (round.pushes, round.found, round.asked, round.candidates) = ([], [], [], [])
         if round.ready.isEmpty { return .pause }
         let time = clock.time(at: now)
-        inFlight += round.ready.count
+        for addressed in round.ready {
+            let isNew = sending.insert(PushName(addressed.push)).inserted
+            assert(isNew, "\(addressed.push.nid) on \(addressed.push.device) is sent twice at a time")
+        }
         return .lease(
             round.ready.map { addressed in
                 var push = addressed.push
@@ -170,11 +173,14 @@ extension PushFlow {
         round.ready = []
         guard let leased else {
             round.hasStoreFailed = true
-            inFlight -= ready.count
+            land(ready.lazy.map(\.push))
             for addressed in ready { wait(with: addressed.push, at: now) }
             return write(at: now)
         }
-        inFlight -= ready.count - leased.count
+        if leased.count < ready.count {
+            let names = Set(leased.map(PushName.init))
+            land(ready.lazy.map(\.push).filter { !names.contains(PushName($0)) })
+        }
         let handovers = handovers(leased, ready, time: clock.time(at: now))
         round.clockShift = clock.shift
         unanswered += handovers.count
@@ -224,12 +230,12 @@ extension PushFlow {
     /// The gateways have the pushes.
     package mutating func handedOver(at now: Moment) -> Step? {
         if round.unsent.isEmpty { return write(at: now) }
-        inFlight -= round.unsent.count
         return .complete(round.unsent)
     }
 
     /// - Parameter withdrawn: pushes that have ended instead of being tried again; nil: the store failed.
     package mutating func completed(_ withdrawn: [PushRecord]?, at now: Moment) -> Step? {
+        land(round.unsent)
         finish(round.unsent, withdrawn: withdrawn ?? [], shift: round.clockShift)
         return write(at: now)
     }

@@ -103,7 +103,7 @@ extension PushFlow {
         for (place, outcome) in zip(settlement.dead, outcomes) {
             guard case .ended(let ended, let successors) = outcome else { continue }
             stored.insert(place)
-            inFlight -= 1
+            land([ended])
             noteEnd(ended)
             take(successors)
         }
@@ -112,13 +112,11 @@ extension PushFlow {
         return update()
     }
 
-    private mutating func update() -> Settling? {
-        inFlight -= settlement.settled.count
-        return settlement.settled.isEmpty ? nil : .update(settlement.settled)
-    }
+    private func update() -> Settling? { settlement.settled.isEmpty ? nil : .update(settlement.settled) }
 
     /// - Parameter withdrawn: pushes that have ended instead of being tried again; nil: the store failed, and has them as leased.
     package mutating func settled(_ withdrawn: [PushRecord]?, at now: Moment) {
+        land(settlement.settled)
         finish(settlement.settled, withdrawn: withdrawn ?? [], shift: settlement.clockShift)
         settlement = Settlement()
     }

@@ -9,7 +9,7 @@ package import HubDelivery
 /// that the step names, which returns the next step. Inputs may come between any two steps.
 ///
 /// No I/O, no clock, no lock; one owner. Times of pushes are milliseconds since 1970.
-package struct PushFlow: Sendable {
+package struct PushFlow: ~Copyable, Sendable {
     var queue = OutboxQueue()
     var rules: PushRules
     let targets: TargetRules
@@ -21,7 +21,8 @@ package struct PushFlow: Sendable {
     var settlement = Settlement()
     var counts = OutboxCounts()
     /// Leased or about to be, and not stored as settled.
-    package internal(set) var inFlight = 0
+    var sending: Set<PushName> = []
+    package var inFlight: Int { sending.count }
     /// Pushes in flight that gateways have not answered.
     package internal(set) var unanswered = 0
     package private(set) var isClosed = false
@@ -60,13 +61,15 @@ package struct PushFlow: Sendable {
 
     // MARK: Inputs
 
-    /// Takes up pushes that an earlier process left open: nothing that it leased is being sent any more.
+    /// Takes up pushes that an earlier process, or the former owner of their people, left open: nothing that it leased is being sent any
+    /// more. This process knows better about pushes that it sends or has in its queue: these stay as they are.
     /// - Parameter open: `queuedMax` of the store's at most, the soonest due first.
     package mutating func resume(_ open: [PushRecord], at now: Moment) {
         hasOverflowed = open.count == Self.queuedMax
         let time = clock.time(at: now)
         add(
-            open.map { push in
+            open.compactMap { push in
+                if queue.contains(push) { return nil }
                 var push = push
                 if push.state == .leased { push.dueAt = time }
                 return push
@@ -85,7 +88,8 @@ package struct PushFlow: Sendable {
             hasOverflowed = true
         } else {
             queue.reserve(pushes.count)
-            for push in pushes { queue.insert(clock.inTime(push, at: now)) }
+            // Whoever tells of a push may have read it before it was leased.
+            for push in pushes where !sending.contains(PushName(push)) { queue.insert(clock.inTime(push, at: now)) }
         }
         lanes.askAgain()
     }
@@ -189,7 +193,7 @@ package struct PushFlow: Sendable {
     /// Takes pushes of the store.
     private mutating func add(_ pushes: [PushRecord], at now: Moment) {
         let time = clock.time(at: now)
-        for push in pushes {
+        for push in pushes where !sending.contains(PushName(push)) {
             guard queue.count < Self.queuedMax else {
                 hasOverflowed = true
                 return
@@ -240,6 +244,14 @@ package struct PushFlow: Sendable {
             var push = ended(push, .retry, outcome: reason, time: time)
             push.dueAt = due
             return push
+        }
+    }
+
+    /// Nothing of these pushes is under way any more.
+    mutating func land(_ pushes: some Sequence<PushRecord>) {
+        for push in pushes {
+            let landed = sending.remove(PushName(push))
+            assert(landed != nil, "\(push.nid) on \(push.device) lands without a start")
         }
     }
 

@@ -6,7 +6,7 @@ import HubTesting
 @testable import HubOutbox
 
 /// A flow in a scripted world: each step is answered from plain values, on clocks that the test moves.
-struct FlowStage {
+final class FlowStage {
     var flow: PushFlow
     var now: Moment
     var devices: [DeviceName: DeviceTarget] = [:]
@@ -35,13 +35,13 @@ struct FlowStage {
     }
 
     /// Registers a device now.
-    mutating func device(_ user: String, id: String = "d", token: String? = nil, provider: PushProvider = .fcm) {
+    func device(_ user: String, id: String = "d", token: String? = nil, provider: PushProvider = .fcm) {
         devices[DeviceName(app: "1", user: user, id: id)] = DeviceTarget(
             platform: provider == .apns ? .ios : .android, provider: provider, token: token ?? "token-of-\(user)", form: .token,
             environment: .production, notifications: true, registeredAt: now.wall, refreshedAt: now.wall, lastAcceptedAt: nil)
     }
 
-    mutating func pass(milliseconds: Int64) {
+    func pass(milliseconds: Int64) {
         now.monotonic += milliseconds
         now.wall += milliseconds
     }
@@ -56,19 +56,19 @@ struct FlowStage {
                 committedAt: now.wall))
     }
 
-    mutating func enqueue(_ pushes: PushRecord...) {
+    func enqueue(_ pushes: PushRecord...) {
         flow.enqueue(pushes, at: now)
         run()
     }
 
     /// Carries rounds out until nothing can go out.
-    mutating func run() {
+    func run() {
         var step = flow.start(at: now)
         while let asked = step { step = answer(asked) }
     }
 
     /// Lets the gateways answer everything that they have.
-    mutating func answer(_ outcome: PushOutcome, keptBack: Int64? = nil) {
+    func answer(_ outcome: PushOutcome, keptBack: Int64? = nil) {
         let answers = unanswered.map { PushFlow.Answer($0, outcome, keptBack: keptBack) }
         unanswered = []
         var step = flow.answered(answers, at: now)
@@ -76,7 +76,7 @@ struct FlowStage {
         run()
     }
 
-    private mutating func answer(_ step: PushFlow.Step) -> PushFlow.Step? {
+    private func answer(_ step: PushFlow.Step) -> PushFlow.Step? {
         steps.append(Self.name(of: step))
         switch step {
         case .readChannels(let events): return flow.learned(channels: events.map { _ in "presence-quiz-1" }, at: now)
@@ -106,7 +106,7 @@ struct FlowStage {
         }
     }
 
-    private mutating func settle(_ step: PushFlow.Settling) -> PushFlow.Settling? {
+    private func settle(_ step: PushFlow.Settling) -> PushFlow.Settling? {
         switch step {
         case .note(let notes):
             tokenNotes += notes
@@ -124,7 +124,7 @@ struct FlowStage {
     }
 
     /// As the store does: a push that has ended meanwhile and was to be tried again is cancelled.
-    private mutating func store(_ pushes: [PushRecord]) -> [PushRecord]? {
+    private func store(_ pushes: [PushRecord]) -> [PushRecord]? {
         if isStoreDown { return nil }
         written += pushes
         return pushes.filter { $0.state == .retry && ended.contains($0.nid) }.map { push in
@@ -135,7 +135,7 @@ struct FlowStage {
     }
 
     /// As the store does, for people without other rows of the notification.
-    private mutating func redirect(_ redirections: [Redirection]) -> [RedirectionOutcome]? {
+    private func redirect(_ redirections: [Redirection]) -> [RedirectionOutcome]? {
         if isStoreDown { return nil }
         redirected += redirections
         return redirections.map { redirection in
@@ -163,9 +163,9 @@ struct FlowStage {
     }
 
     /// Milliseconds until the flow is to be started again; nil: something has to come in first.
-    mutating func wait() -> Int64? { flow.wake(at: now)?.wait }
+    func wait() -> Int64? { flow.wake(at: now)?.wait }
 
-    mutating func takeSteps() -> [String] {
+    func takeSteps() -> [String] {
         defer { steps = [] }
         return steps
     }

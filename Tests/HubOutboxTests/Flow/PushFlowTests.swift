@@ -16,7 +16,7 @@ struct PushFlowTests {
 
     @Test("a push that may go out is asked about in the order of the list, and its lease comes before its handover")
     func order() {
-        var stage = FlowStage()
+        let stage = FlowStage()
         stage.enqueue(stage.push())
         #expect(stage.takeSteps() == ["waits", "look up", "admit", "lease", "hand"])
         #expect(stage.sent.map(\.target.token) == ["token-of-u"] && stage.sent.map(\.push.attempts) == [1])
@@ -29,7 +29,7 @@ struct PushFlowTests {
 
     @Test("an expired push ends without a question")
     func expired() {
-        var stage = FlowStage()
+        let stage = FlowStage()
         let push = stage.push(life: 1_000)
         stage.pass(milliseconds: 1_000)
         stage.enqueue(push)
@@ -44,7 +44,7 @@ struct PushFlowTests {
             quiet_hours: { from: "22:00", to: "08:00", timezone: Europe/Berlin }
             events: { n: { to: all, policy: notify, notification: { title: a, body: b } } }
             """
-        var stage = FlowStage(definitions: try DefinitionSet.load([("quiz.yaml", yaml)]))
+        let stage = FlowStage(definitions: try DefinitionSet.load([("quiz.yaml", yaml)]))
         stage.enqueue(stage.push(policy: .notify, life: 20 * hour))
         #expect(stage.takeSteps() == ["channels", "zones", "pause", "write"])
         // Two in the night in Berlin when the clock begins.
@@ -58,7 +58,7 @@ struct PushFlowTests {
 
     @Test("429 with Retry-After: tried again then, not before, as the second attempt")
     func tooMany() throws {
-        var stage = FlowStage()
+        let stage = FlowStage()
         stage.enqueue(stage.push())
         stage.answer(.retry(after: .seconds(90), reason: "throttled: http 429"))
         let waiting = try #require(row(stage))
@@ -74,9 +74,47 @@ struct PushFlowTests {
         #expect(stage.sent.last?.push.firstAttemptAt == ManualClock.start)
     }
 
+    /// As the store has a push that this process has leased.
+    private func leased(_ push: PushRecord) -> PushRecord {
+        var push = push
+        (push.state, push.attempts) = (.leased, 1)
+        push.dueAt += PushFlow.leaseMilliseconds
+        return push
+    }
+
+    @Test("a push that is being sent is not taken up a second time, and one whose answer the store does not have is")
+    func takenUp() {
+        let stage = FlowStage()
+        let push = stage.push()
+        stage.enqueue(push)
+        // Its recipient's partition went to another node and came back.
+        stage.flow.resume([leased(push)], at: stage.now)
+        stage.run()
+        // A node tells of it late.
+        stage.enqueue(push)
+        #expect(stage.sent.count == 1 && stage.flow.inFlight == 1 && stage.flow.queue.count == 0)
+        stage.isStoreDown = true
+        stage.answer(.accepted(providerID: "m", environment: nil))
+        stage.isStoreDown = false
+        stage.flow.resume([leased(push)], at: stage.now)
+        stage.run()
+        #expect(stage.sent.count == 2 && stage.flow.inFlight == 1)
+    }
+
+    @Test("a push that waits for its next attempt keeps its time, whatever an earlier look at the store has found")
+    func takenUpLate() {
+        let stage = FlowStage()
+        let push = stage.push()
+        stage.enqueue(push)
+        stage.answer(.retry(after: .seconds(90), reason: "throttled: http 429"))
+        stage.flow.resume([leased(push)], at: stage.now)
+        stage.run()
+        #expect(stage.sent.count == 1 && stage.flow.queue.count == 1 && stage.wait() == 90_000)
+    }
+
     @Test("410: the token is forgotten, the push has failed, and the next one ends without an attempt")
     func dead() {
-        var stage = FlowStage()
+        let stage = FlowStage()
         stage.enqueue(stage.push())
         let since = stage.now.wall + 1
         stage.answer(.dead(reason: "Unregistered", since: since))
@@ -90,7 +128,7 @@ struct PushFlowTests {
 
     @Test("a token that an answer calls dead without certainty is kept")
     func uncertain() {
-        var stage = FlowStage()
+        let stage = FlowStage()
         stage.enqueue(stage.push())
         stage.answer(.dead(reason: "BadDeviceToken", since: nil, isCertain: false))
         #expect(stage.tokenNotes.isEmpty && row(stage)?.state == .failed)
@@ -98,7 +136,7 @@ struct PushFlowTests {
 
     @Test("a push to a dead token follows its recipient to a device that has come since")
     func deadFollowed() {
-        var stage = FlowStage()
+        let stage = FlowStage()
         stage.enqueue(stage.push())
         stage.pass(milliseconds: 5)
         stage.device("u", id: "new", token: "new")
@@ -111,7 +149,7 @@ struct PushFlowTests {
 
     @Test("a stopped lane parks its pushes without a lease, holds up no other, and is asked again when it said, critical pushes first")
     func stopped() throws {
-        var stage = FlowStage(users: ["u", "v"])
+        let stage = FlowStage(users: ["u", "v"])
         stage.device("i", provider: .apns)
         stage.stopped[.fcm] = .seconds(30)
         stage.enqueue(stage.push("bulk", policy: .notify), stage.push("critical", user: "v"), stage.push("other", user: "i"))
@@ -134,7 +172,7 @@ struct PushFlowTests {
 
     @Test("a new push joins the queue of its lane without a look at its device; an urgent one joins urgent ones only")
     func crowded() {
-        var stage = FlowStage(users: ["u", "v", "w"])
+        let stage = FlowStage(users: ["u", "v", "w"])
         let lane = PushRoute(app: "1", provider: .fcm, isUnproven: true)
         stage.stopped[.fcm] = .seconds(30)
         stage.enqueue(stage.push("first", policy: .notify))
@@ -155,7 +193,7 @@ struct PushFlowTests {
 
     @Test("a push whose life ends while its lane is stopped expires")
     func expiresParked() {
-        var stage = FlowStage()
+        let stage = FlowStage()
         stage.stopped[.fcm] = .seconds(600)
         stage.enqueue(stage.push(life: 30_000))
         #expect(stage.wait() == 30_000)
@@ -166,7 +204,7 @@ struct PushFlowTests {
 
     @Test("a push goes to the token that its device has when it is sent, and its recipient's devices are read again")
     func rotated() {
-        var stage = FlowStage()
+        let stage = FlowStage()
         stage.enqueue(stage.push(delay: 10_000))
         #expect(stage.takeSteps() == [])
         stage.pass(milliseconds: 10_000)
@@ -179,7 +217,7 @@ struct PushFlowTests {
 
     @Test("a push whose followers cannot be stored waits a second, without a lease")
     func notFollowed() {
-        var stage = FlowStage()
+        let stage = FlowStage()
         stage.enqueue(stage.push(delay: 10_000))
         stage.pass(milliseconds: 10_000)
         stage.device("u", token: "new")
@@ -194,7 +232,7 @@ struct PushFlowTests {
 
     @Test("a push that has ended in the store is not leased, and does not go out")
     func notLeased() {
-        var stage = FlowStage(users: ["u", "v"])
+        let stage = FlowStage(users: ["u", "v"])
         stage.ended = ["gone"]
         stage.enqueue(stage.push("gone"), stage.push("here", user: "v"))
         #expect(stage.sent.map(\.push.nid) == ["here"] && stage.flow.inFlight == 1 && stage.flow.queue.count == 0)
@@ -202,7 +240,7 @@ struct PushFlowTests {
 
     @Test("if the store fails to lease, nothing goes out, and the pushes are tried again in a second")
     func storeDown() {
-        var stage = FlowStage()
+        let stage = FlowStage()
         stage.isStoreDown = true
         stage.enqueue(stage.push())
         #expect(stage.sent.isEmpty && stage.flow.inFlight == 0 && stage.wait() == 1_000)
@@ -217,7 +255,7 @@ struct PushFlowTests {
 
     @Test("a wall clock that is set moves neither waits nor lives", arguments: [-2, 3])
     func wallClock(hours: Int64) throws {
-        var stage = FlowStage()
+        let stage = FlowStage()
         stage.enqueue(stage.push(life: 300_000))
         stage.answer(.retry(after: .seconds(90), reason: "throttled: http 429"))
         _ = stage.flow.takeNotes()
@@ -242,7 +280,7 @@ struct PushFlowTests {
 
     @Test("a receipt before the push leaves its lane keeps it back: no attempt counts, and the store refuses the next lease")
     func receiptBeforeDeparture() throws {
-        var stage = FlowStage()
+        let stage = FlowStage()
         stage.enqueue(stage.push())
         let attempt = try #require(stage.sent.first)
         stage.comebacks.confirmed("event of n", user: "u", device: nil, now: stage.now.monotonic)
@@ -261,7 +299,7 @@ struct PushFlowTests {
 
     @Test("a push whose recipient has just come back waits before its lease, unless it would be too late afterwards")
     func cameBack() {
-        var stage = FlowStage(users: ["u", "v"])
+        let stage = FlowStage(users: ["u", "v"])
         for user in ["u", "v"] { stage.comebacks.replays(["event of \(user)"], app: "1", user: user, now: stage.now.monotonic) }
         stage.enqueue(stage.push("u"), stage.push("v", user: "v", life: 6_000))
         #expect(stage.sent.map(\.push.nid) == ["v"])
@@ -272,7 +310,7 @@ struct PushFlowTests {
 
     @Test("a receipt during an attempt that would be repeated ends the push")
     func receiptDuringAttempt() {
-        var stage = FlowStage()
+        let stage = FlowStage()
         stage.enqueue(stage.push())
         stage.ended = ["n"]
         stage.answer(.retry(after: nil, reason: "unavailable: http 503"))
@@ -282,7 +320,7 @@ struct PushFlowTests {
 
     @Test("a dropped push does not go out, waiting for its time or for its lane")
     func dropped() {
-        var stage = FlowStage(users: ["u", "v"])
+        let stage = FlowStage(users: ["u", "v"])
         stage.stopped[.fcm] = .seconds(60)
         let (later, parked) = (stage.push("later", delay: 1_000), stage.push("parked", user: "v"))
         stage.enqueue(later, parked)
@@ -295,7 +333,7 @@ struct PushFlowTests {
 
     @Test("a closed flow sends nothing, and still settles what the gateways answer")
     func closed() {
-        var stage = FlowStage(users: ["u", "v"])
+        let stage = FlowStage(users: ["u", "v"])
         stage.enqueue(stage.push(), stage.push("later", user: "v", delay: 1_000))
         stage.flow.close()
         stage.answer(.accepted(providerID: "p"))
@@ -309,7 +347,7 @@ struct PushFlowTests {
 
     @Test("pushes for which memory has no room are read from the store when the others have ended, once")
     func overflow() {
-        var stage = FlowStage()
+        let stage = FlowStage()
         stage.enqueue(stage.push("first"))
         stage.flow.enqueue(Array(repeating: stage.push("many"), count: PushFlow.queuedMax + 1), at: stage.now)
         #expect(stage.flow.queue.count == 0 && stage.flow.counters(at: stage.now).hasOverflowed)
@@ -324,7 +362,7 @@ struct PushFlowTests {
     @Test("no more than may be in flight are leased, whether they wait for their time or for a lane, and answers make room")
     func inFlight() {
         let users = (0..<PushFlow.inFlightMax + 10).map { "u\($0)" }
-        var stage = FlowStage(users: users)
+        let stage = FlowStage(users: users)
         stage.device("parked", provider: .apns)
         stage.stopped[.apns] = .seconds(1)
         stage.enqueue(stage.push("parked", user: "parked"))
