@@ -99,17 +99,24 @@ package final class RedisNode: Sendable {
         self.onDeath = onDeath
         let certainty = Guarded(Certainty())
         self.certainty = certainty
-        events = EventStream(locator, prefix: prefix, database: database, node: node, writer: writer) { news, position in
+        let overflow = Guarded<(@Sendable () -> Void)?>(nil)
+        events = EventStream(
+            locator, prefix: prefix, database: database, node: node, writer: writer, overflowed: { overflow.withLock { $0 }?() }
+        ) { news, position in
             // A node that has stood still may be dead for the others: its clients were told of all this by another way.
             guard certainty.withLock({ $0 }).wait?() ?? true else { return }
             // The homes forget first. An answer to what is asked again would be forgotten with the rest.
             take(news, position)
-            if news.contains(.newEpoch) {
-                members.restart()
+            for case .announcement(let announcement) in news {
+                if case .removed(let user) = announcement.event, let place = announcement.place { members.removed(user, from: place) }
+            }
+            for case .newEpoch(let epoch) in news {
+                members.restart(in: epoch)
                 quotas.restart()
                 asker.renew()
             }
         }
+        overflow.withLock { $0 = { [weak self] in self?.end() } }
     }
 
     /// Counters, for metrics.
@@ -316,16 +323,22 @@ package final class RedisNode: Sendable {
     }
 
     private func missed(_ failure: RedisFailure) {
-        let isDead = state.withLock { state in
+        state.withLock { state in
             state.watch.reset()
             state.version.reset()
             state.figures.missedBeats += 1
             state.othersSee = false
-            guard case .refused(ScriptRefusal.dead, _) = failure, !state.isDeclaredDead else { return false }
-            state.isDeclaredDead = true
-            return true
         }
-        if isDead { onDeath() }
+        if case .refused(ScriptRefusal.dead, _) = failure { end() }
+    }
+
+    /// This run is over: the others have declared it dead, or will, because they miss a message that they go by.
+    private func end() {
+        let isFirst = state.withLock { state in
+            defer { state.isDeclaredDead = true }
+            return !state.isDeclaredDead
+        }
+        if isFirst { onDeath() }
     }
 }
 

@@ -81,7 +81,7 @@ struct BackplaneTests {
         let node = RedisBackplane(
             try redis.address(),
             take: { _, news, _ in
-                guard news.contains(.newEpoch) else { return }
+                guard news.contains(where: { if case .newEpoch = $0 { true } else { false } }) else { return }
                 // Long enough for an answer that does not wait.
                 usleep(300_000)
                 told.withLock { $0.append("lost memory") }

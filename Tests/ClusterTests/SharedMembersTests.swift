@@ -20,7 +20,7 @@ private final class Node: Sendable {
                 told.withLock { told in
                     for news in news {
                         if case .announcement(let announcement) = news { told.append(announcement) }
-                        if news == .newEpoch { told.append(nil) }
+                        if case .newEpoch = news { told.append(nil) }
                     }
                 }
             }, answer: { batch in answers.withLock { $0 += batch } }, onDeath: { death.withLock { $0 = true } })
@@ -29,11 +29,11 @@ private final class Node: Sendable {
     var isDead: Bool { death.withLock { $0 } }
 
     /// `+user`, `-user` and other events of a channel in the present epoch, in order.
-    /// - Parameter isNew: only what no earlier epoch told.
+    /// - Parameter isNew: as webhooks hear of it: only what no earlier epoch told.
     func events(_ channel: String, isNew: Bool = false) -> [String] {
         let all = told.withLock { $0 }
         return all[(all.lastIndex { $0 == nil }.map { $0 + 1 } ?? 0)...].compactMap(\.self)
-            .filter { $0.place?.channel == channel && !(isNew && $0.isRepeated) }
+            .filter { $0.place?.channel == channel && !(isNew ? $0.isRepeated : $0.isConfirmed) }
             .compactMap { told in
                 switch told.event {
                 case .added(let user, _): "+\(user)"
@@ -258,11 +258,42 @@ struct SharedMembersTests {
             nodes[0].join("presence-b", "end")
             for node in nodes {
                 try await eventually("the end is told") { node.events("presence-b") == ["+end"] }
-                #expect(node.events("presence-a", isNew: true).sorted() == ["+comes", "-leaves"])
+                try await eventually("who came is told") { node.events("presence-a", isNew: true).sorted() == ["+comes", "-leaves"] }
                 #expect(Set(node.events("presence-a")).isSuperset(of: ["+stays", "+both", "occupied"]))
             }
             nodes[2].ask("presence-a")
             try await eventually("the list is right") { nodes[2].list("presence-a") == ["both", "comes", "stays"] }
+        }
+    }
+
+    @Test("who moves to another node over an emptied Redis is no news, and who left just before it is told once")
+    func moved() async throws {
+        let server = try TestRedis()
+        try await with(server, 3) { nodes in
+            for user in ["moves", "left", "lingers"] { nodes[0].join("presence-a", user) }
+            nodes[0].subscribers("b", 1)
+            try await eventually("all are there") { nodes[2].events("presence-a").count == 3 }
+            nodes[0].leave("presence-a", "left")
+            nodes[0].leave("presence-a", "lingers", linger: 3_000, always: true)
+            nodes[0].join("presence-c", "before")
+            try await eventually("all of it is told") { nodes[2].events("presence-c") == ["+before"] }
+            #expect(nodes[2].events("presence-a").filter { !$0.hasPrefix("+") } == ["-left"])
+            server.end()
+            nodes[0].leave("presence-a", "moves")
+            nodes[0].subscribers("b", 0)
+            try server.start()
+            nodes[1].join("presence-a", "moves")
+            nodes[1].subscribers("b", 1)
+            nodes[1].join("presence-a", "comes")
+            nodes[1].subscribers("d", 1)
+            for node in nodes {
+                try await eventually("a channel that is new is told") { node.events("d", isNew: true) == ["1", "occupied"] }
+                try await eventually("who came is told") { node.events("presence-a", isNew: true).contains("+comes") }
+                #expect(node.events("presence-a", isNew: true) == ["-lingers", "+comes"])
+                #expect(!node.events("b", isNew: true).contains { ["occupied", "vacated"].contains($0) })
+            }
+            nodes[2].ask("presence-a")
+            try await eventually("the list is right") { nodes[2].list("presence-a") == ["comes", "moves"] }
         }
     }
 

@@ -59,6 +59,14 @@ struct SentEntriesTests {
         sent.drop(now: SentEntries.keptFor)
         #expect(sent.count == 0 && sent.append(large) != nil)
     }
+
+    @Test("entries that are given up leave room for those that are kept")
+    func roomForKept() {
+        var sent = SentEntries()
+        let large = [UInt8](repeating: 0, count: 1 << 20)
+        while sent.append(large, isPassing: true) != nil {}
+        #expect(sent.append(large) != nil)
+    }
 }
 
 @Suite("Numbers of received messages")

@@ -76,10 +76,12 @@ package final class NodeExchange: Sendable {
     // MARK: To all nodes
 
     /// Sends a word of delivery. All of them have one order, whatever app they concern.
-    /// - Parameter done: called once, on any thread. True: all nodes will read it. False: they may, or may not.
-    package func send(delivery bytes: [UInt8], _ done: @escaping @Sendable (Bool) -> Void) {
+    /// - Parameters:
+    ///   - isKept: it waits for as long as it takes.
+    ///   - done: called once, on any thread. True: all nodes will read it. False: they may, or may not.
+    package func send(delivery bytes: [UInt8], isKept: Bool, _ done: @escaping @Sendable (Bool) -> Void) {
         guard let backplane, bytes.count + 2 <= backplane.messageBytesMax else { return done(false) }
-        backplane.send(NodeMessage.delivery(bytes[...]).bytes(backplane.messageVersion), app: "", done)
+        backplane.send(NodeMessage.delivery(bytes[...]).bytes(backplane.messageVersion), app: "", isKept: isKept, done)
     }
 
     /// Sends events, in order.
@@ -91,7 +93,7 @@ package final class NodeExchange: Sendable {
         guard messages.allSatisfy({ $0.bytes.count <= backplane.messageBytesMax }) else { return done(false) }
         let left = Guarded((count: messages.count, isWhole: true))
         for message in messages {
-            backplane.send(message.bytes, app: message.app) { isOnItsWay in
+            backplane.send(message.bytes, app: message.app, isKept: false) { isOnItsWay in
                 let (count, isWhole) = left.withLock { left in
                     left.count -= 1
                     left.isWhole = left.isWhole && isOnItsWay
@@ -112,7 +114,7 @@ package final class NodeExchange: Sendable {
             return state.lastTicket
         }
         let message = NodeMessage.terminate(app: app.id, user: user, ticket: ticket).bytes(backplane.messageVersion)
-        backplane.send(message, app: app.id) { [weak self] isOnItsWay in
+        backplane.send(message, app: app.id, isKept: false) { [weak self] isOnItsWay in
             if !isOnItsWay { self?.end(ticket, isDone: false) }
         }
         Task { [weak self] in
@@ -183,7 +185,7 @@ package final class NodeExchange: Sendable {
                     heard(from: node, ticket: nil)
                     delivery.died(node)
                 }
-                if let home = home(of: announcement) { announcements[home].append(announcement) }
+                if !announcement.isConfirmed, let home = home(of: announcement) { announcements[home].append(announcement) }
                 if let fact = fact(announcement) { facts.append(fact) }
             case .newEpoch, .newRun:
                 (startsEpoch, isWhole) = (true, news == .newRun)
@@ -236,7 +238,7 @@ package final class NodeExchange: Sendable {
         guard let backplane else { return }
         for fact in facts where fact.event == .cacheMiss {
             let app = directory.table.apps[fact.app].id
-            backplane.send(NodeMessage.cacheMiss(app: app, channel: fact.channel).bytes(backplane.messageVersion), app: app) { _ in }
+            backplane.send(NodeMessage.cacheMiss(app: app, channel: fact.channel).bytes(backplane.messageVersion), app: app, isKept: true) { _ in }
         }
     }
 
@@ -333,7 +335,7 @@ package final class NodeExchange: Sendable {
                         left -= 1
                         return left == 0
                     }
-                    if isLast, let backplane = self?.backplane { backplane.send(done.bytes(backplane.messageVersion), app: app) { _ in } }
+                    if isLast, let backplane = self?.backplane { backplane.send(done.bytes(backplane.messageVersion), app: app, isKept: true) { _ in } }
                 })
         }
     }

@@ -5,14 +5,17 @@ package struct Announcement: Sendable, Equatable {
     /// Where it happened; nil for what concerns no channel.
     package let place: MemberPlace?
     package let event: Event
-    /// Told before Redis lost its memory: for a list that is new, but no change.
+    /// Told before Redis lost its memory, or perhaps: for a list that is new, but no change.
     package let isRepeated: Bool
+    /// Told again because it is a change after all: for webhooks alone.
+    package let isConfirmed: Bool
 
-    package init(id: StreamID, place: MemberPlace?, event: Event, isRepeated: Bool = false) {
+    package init(id: StreamID, place: MemberPlace?, event: Event, isRepeated: Bool = false, isConfirmed: Bool = false) {
         self.id = id
         self.place = place
         self.event = event
         self.isRepeated = isRepeated
+        self.isConfirmed = isConfirmed
     }
 
     package enum Event: Sendable, Equatable {

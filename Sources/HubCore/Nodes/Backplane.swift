@@ -18,8 +18,9 @@ package protocol Backplane: Sendable {
     /// - Parameters:
     ///   - message: at least one byte, at most `messageBytesMax`.
     ///   - app: id of the app that it concerns.
+    ///   - isKept: it waits for as long as it takes, because the others go by it. Otherwise it fails after a second and a half.
     ///   - done: called once, on any thread. True: all nodes will read it. False: they may, or may not.
-    func send(_ message: [UInt8], app: String, _ done: @escaping @Sendable (Bool) -> Void)
+    func send(_ message: [UInt8], app: String, isKept: Bool, _ done: @escaping @Sendable (Bool) -> Void)
     /// The node has its first connection of the user in the place, or another info of theirs. The answer names the ticket.
     func join(_ place: MemberPlace, user: String, info: [UInt8]?, membersMax: Int, ticket: UInt64)
     /// The node's last connection of the user in the place is gone.

@@ -6,8 +6,8 @@ package enum NodeNews: Sendable, Equatable {
     case gap(origin: UInt64, missing: UInt64)
     /// A change that the way itself told.
     case announcement(Announcement)
-    /// The way lost its memory, or another server took over. All that was said before may be lost.
-    case newEpoch
+    /// The way lost its memory, or another server took over. All that was said before may be lost. The name is that of the new memory.
+    case newEpoch(String)
     /// This node was declared dead and begins anew. It has not heard what was said meanwhile. The memory is whole.
     case newRun
 }

@@ -82,9 +82,12 @@ extension DeliveryBook {
             case .present(
                 let connection, let socket, let app, let channel, let user, let isBrowser, let ticket, let silenceMax, let state,
                 let keepsWorking) = report,
-            let (definition, placeholders) = definitions.match(channel: channel), let user = user ?? placeholders.user,
-            !attendance.connections(app: app, channel: channel, user: user).contains(connection)
+            let (definition, placeholders) = definitions.match(channel: channel), let user = user ?? placeholders.user
         else { return [] }
+        if attendance.connections(app: app, channel: channel, user: user).contains(connection) {
+            attendance.repeatState(connection, state, keepsWorking: keepsWorking)
+            return []
+        }
         attendance.attach(
             connection, app: app, channel: channel, user: user, device: attendance.device(boundTo: socket, app: app, user: user),
             ticket: ticket, isBrowser: isBrowser, silenceMax: silenceMax, now: now.monotonic)

@@ -188,6 +188,13 @@ package struct Attendance: Sendable {
         setState(connection, state, keepsWorking: keepsWorking, isOrdered: true)
     }
 
+    /// Notes a state that was told once more: the first word of it may be lost. A state that came over HTTP meanwhile stands.
+    package mutating func repeatState(_ connection: ConnectionID, _ state: AppState, keepsWorking: Bool) {
+        guard let known = connections[connection], known.isStateOrdered, known.state != state || known.keepsWorking != keepsWorking
+        else { return }
+        setState(connection, state, keepsWorking: keepsWorking)
+    }
+
     private mutating func setState(_ connection: ConnectionID, _ state: AppState, keepsWorking: Bool, isOrdered: Bool) {
         guard var record = connections[connection] else { return }
         record.state = state

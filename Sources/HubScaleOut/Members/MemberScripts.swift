@@ -11,12 +11,16 @@ internal import HubCore
 /// - `counts:APP CHANNEL`, a hash, has the subscribers of each node;
 /// - `channels:APP`, a hash, has the subscribers of each channel that has some;
 /// - `connections:APP`, a hash, has the connections of each node;
+/// - `early`, a sorted set, has members and channels in a new memory of which webhooks hear later, and when;
 /// - `versions`, a hash, has the versions of messages that each node reads;
 /// - `facts`, a hash, has what each node tells of itself, and `probes` when its last probe came back, in milliseconds of Redis' clock;
 /// - `members-of:NODE`, `channels-of:NODE` and `apps-of:NODE`, sets, name everything that goes with the node.
 enum MemberScripts {
     /// Seconds of a new memory in which nodes may still tell of the end of what an earlier one had.
     static let lostSeconds = 60
+    /// Seconds of a new memory in which it is open whether a member was there in the lost one: nodes tell of those who left after
+    /// `SharedMembers.rebuildMax`.
+    static let earlySeconds = 9
 
     /// Functions of all scripts. `base` is the first part of the keys, `events` the stream.
     private static let functions = """
@@ -33,6 +37,19 @@ enum MemberScripts {
           redis.call('EXPIRE', base .. 'lost', \(lostSeconds))
           if user == '' then tell(kind, place) else tell(kind, place, 'u', user) end
         end
+        -- Whoever comes so early may have been there in the memory that was lost. The nodes hear of it at once, and webhooks at the end
+        -- of this time, if no node says that it was so.
+        local function isEarly(key)
+          local left = redis.call('PTTL', base .. 'rebuilding') - \((lostSeconds - earlySeconds) * 1000)
+          if left <= 0 or redis.call('SISMEMBER', base .. 'lost', key) == 1 then return false end
+          redis.call('ZADD', base .. 'early', now() + left, key)
+          return true
+        end
+        local function removed(place, user)
+          redis.call('HDEL', base .. 'list:' .. place, user)
+          redis.call('ZREM', base .. 'early', place .. '\\0' .. user)
+          tell('removed', place, 'u', user)
+        end
         local function last()
           local entry = redis.call('XREVRANGE', events, '+', '-', 'COUNT', 1)[1]
           return entry and entry[1] or '0-0'
@@ -46,8 +63,7 @@ enum MemberScripts {
           if due > 0 then
             redis.call('ZADD', base .. 'leaving', due, place .. '\\0' .. user)
           else
-            redis.call('HDEL', base .. 'list:' .. place, user)
-            tell('removed', place, 'u', user)
+            removed(place, user)
           end
         end
         local function count(place, app, channel, node, number, tellsOccupancy, tellsCounts, isRepeated)
@@ -67,9 +83,11 @@ enum MemberScripts {
           else
             redis.call('HSET', base .. 'channels:' .. app, channel, after)
           end
+          local key = place .. '\\0'
           if tellsOccupancy and before == 0 and after > 0 then
-            if isRepeated then tell('occupied', place, 'o', 1) else tell('occupied', place) end
+            if isRepeated or isEarly(key) then tell('occupied', place, 'o', 1) else tell('occupied', place) end
           end
+          if isRepeated or after == 0 then redis.call('ZREM', base .. 'early', key) end
           if tellsOccupancy and before == 0 and after == 0 and isRepeated then tellLost('vacated', place, '') end
           if tellsOccupancy and before > 0 and after == 0 then tell('vacated', place) end
           if not tellsCounts or before == after then return end
@@ -86,8 +104,16 @@ enum MemberScripts {
           for _, key in ipairs(due) do
             local place, user = string.match(key, '^(.-)%z(.*)$')
             redis.call('ZREM', base .. 'leaving', key)
-            redis.call('HDEL', base .. 'list:' .. place, user)
-            tell('removed', place, 'u', user)
+            removed(place, user)
+          end
+          for _, key in ipairs(redis.call('ZRANGEBYSCORE', base .. 'early', '-inf', now(), 'LIMIT', 0, most)) do
+            local place, user = string.match(key, '^(.-)%z(.*)$')
+            redis.call('ZREM', base .. 'early', key)
+            if user == '' then
+              tell('occupied', place, 'c', 1)
+            else
+              tell('added', place, 'c', 1, 'u', user, 'i', redis.call('HGET', base .. 'list:' .. place, user) or '')
+            end
           end
           for _, place in ipairs(redis.call('ZRANGEBYSCORE', base .. 'counting', '-inf', now(), 'LIMIT', 0, most)) do
             local app, channel = string.match(place, '^(.-) (.*)$')
@@ -111,14 +137,17 @@ enum MemberScripts {
             if not isThere and redis.call('HLEN', users) >= tonumber(ARGV[7]) then return 'full' end
             local lingers = redis.call('ZREM', base .. 'leaving', place .. '\\0' .. user) == 1
             local id
+            local key = place .. '\\0' .. user
+            if isRepeated then redis.call('ZREM', base .. 'early', key) end
             if not isThere and not lingers then
-              if isRepeated then
+              -- A user who signs in is nothing for webhooks.
+              if isRepeated or string.sub(place, -1) ~= ' ' and isEarly(key) then
                 id = tell('added', place, 'u', user, 'i', info, 'o', 1)
               else
                 id = tell('added', place, 'u', user, 'i', info)
               end
               if redis.call('EXISTS', base .. 'rebuilding') == 1 then
-                redis.call('SADD', base .. 'lost', place .. '\\0' .. user)
+                redis.call('SADD', base .. 'lost', key)
                 redis.call('EXPIRE', base .. 'lost', \(lostSeconds))
               end
             elseif redis.call('HGET', list, user) ~= info then
@@ -178,6 +207,7 @@ enum MemberScripts {
               and (ARGV[8] == '1' or redis.call('HLEN', base .. 'list:' .. ARGV[4]) > \(SharedMembers.promptMembersMax))
             local isThere = redis.call('HEXISTS', base .. 'on:' .. ARGV[4], ARGV[5] .. '\\0' .. ARGV[2]) == 1
             remove(ARGV[4], ARGV[5], ARGV[2], lingers and now() + linger or 0)
+            if ARGV[7] == '1' then redis.call('ZREM', base .. 'early', ARGV[4] .. '\\0' .. ARGV[5]) end
             if ARGV[7] == '1' and not isThere and redis.call('HEXISTS', base .. 'list:' .. ARGV[4], ARGV[5]) == 0 then
               tellLost('removed', ARGV[4], ARGV[5])
             end
@@ -238,7 +268,8 @@ enum MemberScripts {
             end
             redis.call('HINCRBY', base .. 'beats', ARGV[2], 1)
             redis.call('ZADD', base .. 'last-beats', now(), ARGV[2])
-            local waiting = redis.call('ZCARD', base .. 'leaving') + redis.call('ZCARD', base .. 'counting')
+            local waiting = 0
+            for _, name in ipairs({'leaving', 'counting', 'early'}) do waiting = waiting + redis.call('ZCARD', base .. name) end
             if ARGV[5] ~= '' then redis.call('HSET', base .. 'facts', ARGV[2], ARGV[5]) end
             if ARGV[6] ~= '' then redis.call('HSET', base .. 'probes', ARGV[2], string.format('%.0f', now() - tonumber(ARGV[6]))) end
             local probes, seen = redis.call('HGETALL', base .. 'probes'), 0

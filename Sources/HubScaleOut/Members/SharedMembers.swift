@@ -30,6 +30,9 @@ package final class SharedMembers: Sendable {
 
     /// Time in which every living node writes its members into a new memory.
     static let rebuildMax: Duration = .seconds(6)
+    /// Leavers that are remembered at most, and for how long if the node hears nothing of their end.
+    private static let restingMax = 100_000
+    private static let restingFor: Duration = .seconds(MemberScripts.lostSeconds)
 
     private struct State {
         var wishes = Wishes<Key, Value>()
@@ -38,10 +41,13 @@ package final class SharedMembers: Sendable {
         var reads = false
         /// The run after this one, which has the wishes.
         var successor: SharedMembers?
-        /// Epoch of the memory that the wishes are for.
+        /// Epoch of the memory that the wishes are for, and of the one before.
         var epoch: String?
+        var formerEpoch: String?
         /// When absences from before a lost memory are wished.
         var lateAt: ContinuousClock.Instant?
+        /// Leavers of whose end the node may not have heard yet, the first ones first, and until when they are remembered.
+        var resting: [(key: Key, until: ContinuousClock.Instant)] = []
     }
 
     private let state = Mutex(State())
@@ -99,6 +105,9 @@ package final class SharedMembers: Sendable {
                 state.lateAt = nil
                 state.wishes.releaseLate()
             }
+            let over = state.resting.count > Self.restingMax ? state.resting.count / 2 : state.resting.prefix { $0.until <= .now }.count
+            for leaver in state.resting.prefix(over) { state.wishes.forget(leaver.key) }
+            state.resting.removeFirst(over)
             guard state.reads, !state.isTravelling else { return [] }
             let batch = state.wishes.take(most: Self.batchMax)
             state.isTravelling = !batch.isEmpty
@@ -115,23 +124,31 @@ package final class SharedMembers: Sendable {
     private func commands(for batch: [(key: Key, value: Value)], _ greeting: NodeGreeting) -> [RedisCommand] {
         state.withLock { state in
             // The link may be greeted by the new memory before the stream tells of it.
-            if state.epoch != greeting.keys.epoch {
-                if state.epoch != nil { Self.restart(&state) }
-                state.epoch = greeting.keys.epoch
-            }
+            Self.enter(greeting.keys.epoch, &state)
             return batch.map { Self.call($0.key, $0.value, isRepeated: state.wishes.isRepeated($0.key), greeting) }
         }
     }
 
+    /// The others have heard that the user is gone.
+    func removed(_ user: String, from place: MemberPlace) {
+        state.withLock { $0.wishes.forget(.member(place, user: ExactText(user))) }
+    }
+
     /// Redis' memory was lost: everything is wished again.
-    package func restart() {
-        state.withLock { Self.restart(&$0) }
+    /// - Parameter epoch: of the new memory.
+    package func restart(in epoch: String) {
+        state.withLock { Self.enter(epoch, &$0) }
         flush()
     }
 
-    private static func restart(_ state: inout State) {
-        state.wishes.restart()
-        state.lateAt = .now + rebuildMax
+    /// Stream and link meet a new memory one after the other. Whichever is first restarts the wishes, and the later one changes nothing.
+    private static func enter(_ epoch: String, _ state: inout State) {
+        guard epoch != state.epoch, epoch != state.formerEpoch else { return }
+        if state.epoch != nil {
+            state.wishes.restart()
+            state.lateAt = .now + rebuildMax
+        }
+        (state.epoch, state.formerEpoch) = (epoch, state.epoch)
     }
 
     private func wish(_ key: Key, _ value: Value, isAbsence: Bool) {
@@ -178,7 +195,12 @@ package final class SharedMembers: Sendable {
                 if case .error = reply {
                     state.wishes.failed(entry.key)
                     succeeds = false
-                } else if state.wishes.succeeded(entry.key), let answer = Self.answer(entry.key, entry.value, reply) {
+                    continue
+                }
+                // A memory that is lost now takes the end of this member with it.
+                let rests = if case .noMember = entry.value { true } else { false }
+                if rests { state.resting.append((entry.key, .now + Self.restingFor)) }
+                if state.wishes.succeeded(entry.key, rests: rests), let answer = Self.answer(entry.key, entry.value, reply) {
                     answers.append(answer)
                 }
             }

@@ -17,6 +17,10 @@ struct Wishes<Key: Hashable & Sendable, Value: Sendable>: Sendable {
         var isRepeated = false
         /// The wish waits until all nodes have written into the new memory what they have.
         var isLate = false
+        /// An absence that was carried out, and that the others may not have heard of yet: a memory may be lost before.
+        var isResting = false
+        /// The others have heard of the absence that travels.
+        var isHeardOf = false
     }
 
     private var wishes: [Key: Wish] = [:]
@@ -46,6 +50,7 @@ struct Wishes<Key: Hashable & Sendable, Value: Sendable>: Sendable {
         var wish = wishes[key] ?? Wish(value: value, isAbsence: isAbsence)
         (wish.value, wish.isAbsence, wish.isNew) = (value, isAbsence, true)
         wish.isLate = wish.isLate && isAbsence
+        wish.isResting = false
         wishes[key] = wish
         if !wish.travels, !wish.isLate { waiting.append(key) }
     }
@@ -57,7 +62,7 @@ struct Wishes<Key: Hashable & Sendable, Value: Sendable>: Sendable {
             let key = waiting[head]
             head += 1
             guard var wish = wishes[key], wish.isNew, !wish.travels, !wish.isLate else { continue }
-            (wish.isNew, wish.travels, wish.travelsAsAbsence) = (false, true, wish.isAbsence)
+            (wish.isNew, wish.travels, wish.travelsAsAbsence, wish.isHeardOf) = (false, true, wish.isAbsence, false)
             wishes[key] = wish
             batch.append((key, wish.value))
         }
@@ -69,8 +74,9 @@ struct Wishes<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     }
 
     /// Redis has carried the batch's wish out.
+    /// - Parameter rests: an absence is known until `forget`.
     /// - Returns: whether it still is the newest.
-    mutating func succeeded(_ key: Key) -> Bool {
+    mutating func succeeded(_ key: Key, rests: Bool = false) -> Bool {
         guard var wish = wishes[key] else { return false }
         wish.travels = false
         if wish.isLate {
@@ -82,11 +88,21 @@ struct Wishes<Key: Hashable & Sendable, Value: Sendable>: Sendable {
         if wish.isNew {
             waiting.append(key)
         } else if wish.isAbsence {
-            wishes[key] = nil
+            (wish.wasDone, wish.isResting) = (true, true)
+            wishes[key] = rests && !wish.isHeardOf ? wish : nil
             return true
         }
         wishes[key] = wish
         return !wish.isNew
+    }
+
+    /// The others have heard of an absence, or it is too old to be told again.
+    mutating func forget(_ key: Key) {
+        if wishes[key]?.isResting == true {
+            wishes[key] = nil
+        } else if wishes[key]?.travelsAsAbsence == true {
+            wishes[key]?.isHeardOf = true
+        }
     }
 
     /// Nobody knows whether the batch's wish was carried out.
@@ -107,6 +123,7 @@ struct Wishes<Key: Hashable & Sendable, Value: Sendable>: Sendable {
                 continue
             }
             wishes[key]?.isNew = true
+            wishes[key]?.isResting = false
             wishes[key]?.isRepeated = wish.wasDone
             wishes[key]?.isLate = wish.isAbsence && wish.wasDone
             if !wish.travels, wishes[key]?.isLate == false { waiting.append(key) }

@@ -4,7 +4,8 @@ internal import Synchronization
 
 /// The stream of one Redis server: every message of every node, read by all nodes in one order, each exactly once. Any thread.
 ///
-/// A message whose answer was lost is appended again under its number. One that cannot be appended in time fails, and is given up.
+/// A message whose answer was lost is appended again under its number. One that cannot be appended in time fails, and is given up. One that
+/// is kept waits for as long as it takes: the others go by it.
 package final class EventStream: Sendable {
     /// Time for a message to be appended. Later it fails.
     package static let appendMax: Duration = .milliseconds(1_500)
@@ -16,7 +17,8 @@ package final class EventStream: Sendable {
 
     private struct State {
         var sent = SentEntries()
-        var waiting: [UInt64: (deadline: ContinuousClock.Instant, done: @Sendable (Result<Void, RedisFailure>) -> Void)] = [:]
+        /// By number. Without a deadline, the message is kept.
+        var waiting: [UInt64: (deadline: ContinuousClock.Instant?, done: @Sendable (Result<Void, RedisFailure>) -> Void)] = [:]
         var isAppending = false
         /// Epoch that messages are appended in. An answer of an earlier one says nothing about the present memory.
         var appendEpoch: String?
@@ -41,20 +43,23 @@ package final class EventStream: Sendable {
     private let state = Mutex(State())
     private let readQueue = DispatchQueue(label: "tandem.redis.read")
     private let take: @Sendable (_ news: [NodeNews], _ position: StreamID) -> Void
+    private let overflowed: @Sendable () -> Void
     private let started = ContinuousClock.now
 
     /// - Parameters:
     ///   - node: unique among all runs of all nodes.
+    ///   - overflowed: too much is kept, and a message is lost that the others go by.
     ///   - take: gets what was read, in order, with the place up to which it goes, on the stream's own thread.
     init(
         _ locator: RedisLocator, prefix: String, database: String, node: UInt64, writer: RedisLink<NodeGreeting>,
-        take: @escaping @Sendable (_ news: [NodeNews], _ position: StreamID) -> Void
+        overflowed: @escaping @Sendable () -> Void, take: @escaping @Sendable (_ news: [NodeNews], _ position: StreamID) -> Void
     ) {
         self.locator = locator
         self.prefix = prefix
         self.database = database
         self.node = node
         self.writer = writer
+        self.overflowed = overflowed
         self.take = take
     }
 
@@ -90,15 +95,18 @@ package final class EventStream: Sendable {
     }
 
     /// Appends a message.
-    /// - Parameter done: called once, on any thread. Success: all nodes will read the message. After a failure they may, or may not.
-    package func send(_ payload: [UInt8], _ done: @escaping @Sendable (Result<Void, RedisFailure>) -> Void) {
+    /// - Parameters:
+    ///   - isKept: the message waits for as long as it takes. If there is no room for it, this run of the node is over.
+    ///   - done: called once, on any thread. Success: all nodes will read the message. After a failure they may, or may not.
+    package func send(_ payload: [UInt8], isKept: Bool = false, _ done: @escaping @Sendable (Result<Void, RedisFailure>) -> Void) {
         precondition(!payload.isEmpty && payload.count <= Self.messageBytesMax, "a message of \(payload.count) bytes")
-        let refusal = state.withLock { state -> RedisFailure? in
-            guard !state.isClosed else { return .lost("the hub stops") }
-            guard let number = state.sent.append(payload) else { return .lost("too much waits for it") }
-            state.waiting[number] = (.now + Self.appendMax, done)
-            return nil
+        let (refusal, overflows) = state.withLock { state -> (RedisFailure?, Bool) in
+            guard !state.isClosed else { return (.lost("the hub stops"), false) }
+            guard let number = state.sent.append(payload, isPassing: !isKept) else { return (.lost("too much waits for it"), isKept) }
+            state.waiting[number] = (isKept ? nil : .now + Self.appendMax, done)
+            return (nil, false)
         }
+        if overflows { overflowed() }
         if let refusal { return done(.failure(refusal)) }
         appendNext()
     }
@@ -111,7 +119,7 @@ package final class EventStream: Sendable {
         let now = ContinuousClock.now
         let (late, failure, isBehind) = state.withLock { state in
             state.sent.drop(now: nanoseconds(now))
-            let late = state.waiting.filter { $0.value.deadline <= now }
+            let late = state.waiting.filter { $0.value.deadline.map { $0 <= now } ?? false }
             for number in late.keys {
                 state.waiting[number] = nil
                 state.sent.giveUp(number)
@@ -221,7 +229,7 @@ package final class EventStream: Sendable {
                 let now = try begin(connection, place, deadline)
                 if now.isNewEpoch {
                     trim.restart()
-                    take([.newEpoch], .zero)
+                    take([.newEpoch(now.place.keys.epoch)], .zero)
                 }
                 var position = now.place
                 place = position

@@ -14,6 +14,8 @@ package struct SentEntries: Sendable {
     package static let keptFor: UInt64 = 5_000_000_000
     /// Bytes of all entries, with `entryBytes` for each.
     package static let bytesMax = 64 << 20
+    /// The part of these that entries may take which are given up if they wait for long.
+    package static let passingBytesMax = bytesMax / 4 * 3
     package static let entryBytes = 64
 
     /// From the oldest on, without a gap in the numbers.
@@ -31,9 +33,10 @@ package struct SentEntries: Sendable {
     package var hasUnanswered: Bool { answered < lastNumber }
 
     /// Adds an entry.
+    /// - Parameter isPassing: it is given up if it waits for long.
     /// - Returns: its number; nil: too much is kept already.
-    package mutating func append(_ payload: [UInt8]) -> UInt64? {
-        guard byteCount + payload.count + Self.entryBytes <= Self.bytesMax else { return nil }
+    package mutating func append(_ payload: [UInt8], isPassing: Bool = false) -> UInt64? {
+        guard byteCount + payload.count + Self.entryBytes <= (isPassing ? Self.passingBytesMax : Self.bytesMax) else { return nil }
         lastNumber += 1
         byteCount += payload.count + Self.entryBytes
         entries.append(Entry(number: lastNumber, payload: payload))

@@ -35,7 +35,7 @@ struct StreamEntry: Equatable {
             case "count": text("n").flatMap { Int($0) }.map { .count($0) }
             default: nil
             }
-        return event.map { Announcement(id: id, place: place, event: $0, isRepeated: value("o") != nil) }
+        return event.map { Announcement(id: id, place: place, event: $0, isRepeated: value("o") != nil, isConfirmed: value("c") != nil) }
     }
 
     /// Bytes of the fields.

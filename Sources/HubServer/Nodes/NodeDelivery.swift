@@ -128,10 +128,12 @@ final class NodeDelivery: NodeDeliveryPort {
 
     // MARK: Sending
 
-    /// - Parameter done: called once. False: the others may not read it.
-    func send(_ message: DeliveryMessage, _ done: @escaping @Sendable (Bool) -> Void = { _ in }) {
+    /// - Parameter done: called once. False: the others may not read it. Nil: the message is kept until they can.
+    func send(_ message: DeliveryMessage, _ done: (@Sendable (Bool) -> Void)? = nil) {
+        let isKept = done == nil
+        let done = done ?? { _ in }
         guard let exchange = exchange.withLock({ $0 }) else { return done(false) }
-        exchange.send(delivery: message.bytes, done)
+        exchange.send(delivery: message.bytes, isKept: isKept, done)
     }
 
     private func hello(isQuestion: Bool) -> DeliveryMessage.Hello {

@@ -102,6 +102,35 @@ struct DeliveryBookNodesTests {
         #expect(pushes(work) == 0 && stage.book.escalation.eventCount == 0)
     }
 
+    @Test("who is told present once more has the state that is told, but for one that came over HTTP meanwhile")
+    func presentAgain() throws {
+        let stage = try Stage()
+        _ = stage.book.addLoops(1)
+        let connection = ConnectionID(loop: 1, slot: 5, generation: 1)
+        stage.attach(connection, ticket: 1)
+        func present(_ state: AppState) {
+            _ = stage.take(
+                .report(
+                    loop: 1,
+                    .present(
+                        connection, socket: "s", app: "1", channel: Self.channel, user: nil, isBrowser: false, ticket: 1,
+                        silenceMax: .seconds(25), state: state, keepsWorking: false)))
+        }
+        func state() -> AppState? {
+            stage.book.presence(app: "1", channel: Self.channel, users: ["u"], at: stage.now)["u"]?.sockets.first?.state
+        }
+        // The word of its return to the screen was lost with Redis' memory.
+        _ = stage.take(.report(loop: 1, .state(connection, .background, keepsWorking: false)))
+        present(.foreground)
+        #expect(state() == .foreground)
+        _ = stage.take(.deviceState(app: "1", user: "u", device: "d", .background, keepsWorking: false))
+        present(.foreground)
+        #expect(state() == .background, "a page tells over HTTP that it goes, and its socket says no more")
+        _ = stage.take(.report(loop: 1, .state(connection, .foreground, keepsWorking: false)))
+        present(.background)
+        #expect(state() == .background)
+    }
+
     @Test("events have the ids that their publish names")
     func ids() throws {
         let stage = try Stage()
