@@ -160,8 +160,8 @@ def main():
             judge.judge()
             stage = next((person["channel"] for person in plan.people if person["stage"]), None)
             # The clients left before the end of the run's logs: only what was told until then counts.
-            webhooks = [told for told in nodes.webhooks() if told[0] <= time.monotonic() - (time.time() - run.end)]
-            departures = Departures(known, webhooks, nodes.faults, stage, run.end)
+            webhooks = [told for told in nodes.webhooks() if told[0] <= run.end]
+            departures = Departures(known, webhooks, nodes.faults, stage, run.start, run.end)
             trails(nodes.port, judge.lost)
             report(judge, nodes.faults, departures, facts, oddities, plan, outcome)
         finally:

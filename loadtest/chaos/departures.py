@@ -9,19 +9,21 @@ SILENT = ("stopped", "slipping")
 class Departures:
     """What webhooks told of one session's members, beside what their apps wrote down."""
 
-    def __init__(self, people, webhooks, faults, channel, end):
+    def __init__(self, people, webhooks, faults, channel, start, end):
         self.told, self.removals, self.mistakes = 0, 0, []
+        self._start = start
         changes = {}
         for at, name, where, user in webhooks:
             if where == channel and name in ("member_added", "member_removed"):
-                changes.setdefault(user, []).append(name)
+                changes.setdefault(user, []).append((at, name))
         for user, person in people.items():
             if person.plan["channel"] == channel and person.plan["category"] not in SILENT:
                 self._judge(person, user, changes.get(user, []), faults, end)
 
     def _judge(self, person, user, changes, faults, end):
         self.told += 1
-        removed = changes.count("member_removed")
+        names = [name for _, name in changes]
+        removed = names.count("member_removed")
         self.removals += removed
         stretches = person.there.items
         gaps = [(left, back) for (_, left), (back, _) in zip(stretches, stretches[1:])]
@@ -34,9 +36,12 @@ class Departures:
         for begin, over, _, port in faults:
             if over - begin >= 3 and any(ours == port and a <= over and b >= begin for (a, b), ours in zip(stretches, person.ports)):
                 possible += 1
-        if any(one == two for one, two in zip(changes, changes[1:])):
-            self.mistakes.append(f"webhooks tell {user} ({person.plan['category']}) the same twice in a row: {changes}")
+        if any(one == two for one, two in zip(names, names[1:])):
+            problem = "is told the same twice in a row"
         elif not certain <= removed <= possible:
-            self.mistakes.append(
-                f"{user} ({person.plan['category']}) is told removed {removed} times, and was away {certain} to {possible} times: {changes}, "
-                f"away {[f'{back - left:.1f} s' for left, back in gaps]}")
+            problem = f"is told removed {removed} times, and was away {certain} to {possible} times"
+        else:
+            return
+        told = " ".join(f"{name.removeprefix('member_')} {at - self._start:.1f}" for at, name in changes)
+        there = " ".join(f"{begin - self._start:.1f}-{end - self._start:.1f}" for begin, end in stretches)
+        self.mistakes.append(f"{user} ({person.plan['category']}) {problem}: {told}; subscribed {there}, in seconds of the run")

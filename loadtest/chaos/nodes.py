@@ -107,12 +107,12 @@ class Nodes:
         return sum(figures.cpu_seconds(node.process.pid)[0] for node in self._world.nodes if node.process.returncode is None)
 
     def webhooks(self):
-        """(time, name, channel, user) of each event that webhooks told, by the monotonic clock; a request that came twice counts once."""
-        told, known = [], set()
+        """(time, name, channel, user) of each event that webhooks told; a request that came twice counts once."""
+        told, known, shift = [], set(), time.time() - time.monotonic()
         for request in list(self._world.receiver.requests):
             if request.body not in known:
                 known.add(request.body)
-                told += [(request.at, event["name"], event.get("channel"), event.get("user_id")) for event in request.json["events"]]
+                told += [(request.at + shift, event["name"], event.get("channel"), event.get("user_id")) for event in request.json["events"]]
         return told
 
     def fault(self, start):
