@@ -1,12 +1,15 @@
 internal import HubCore
 
-/// Things that nodes leave for each other in Redis: listeners of live tails, facts for them, and sessions that were signed out.
+/// Things that nodes leave for each other in Redis: listeners of live tails, facts for them, numbers for the console's Now, and sessions
+/// that were signed out.
 ///
 /// The stream carries none of it. Everything goes over the connection for questions, so it keeps no event waiting.
 ///
 /// Keys, after the epoch:
 /// - `live`, a hash, has what each listener wants, with a number that its node counts on;
 /// - `live:LISTENER`, a list, has what other nodes noted for the listener, until its node takes it;
+/// - `numbers-wanted` is there while somebody looks at the numbers of all nodes;
+/// - `numbers`, a hash, has these by the nodes' names;
 /// - `signed-out`, a sorted set, has the sessions that are over, by the time at which they would have expired.
 package struct NodeBoard: Sendable {
     private let link: RedisLink<NodeGreeting>
@@ -67,6 +70,42 @@ package struct NodeBoard: Sendable {
         var taken: [String: [[UInt8]]] = [:]
         for (listener, reply) in zip(listeners, replies) { taken[listener] = (reply.array ?? []).compactMap(\.bytes) }
         return taken
+    }
+
+    // MARK: Numbers
+
+    /// Milliseconds for which numbers, and the wish for them, stand.
+    private static let numbersMilliseconds = 6_000
+
+    /// Leaves a node's numbers, and takes those of all nodes.
+    /// - Parameters:
+    ///   - node: the node's name.
+    ///   - own: its numbers; nil: nobody looks.
+    ///   - isWanted: whether somebody looks at this node.
+    /// - Returns: whether somebody looks at any node, and the numbers by the nodes' names if somebody looks here. Nodes among them may be
+    ///   gone.
+    package func numbers(
+        of node: String, _ own: [UInt8]?, isWanted: Bool
+    ) async throws(RedisFailure) -> (isWanted: Bool, all: [String: [UInt8]]) {
+        let replies = try await link.run { greeting in
+            let (numbers, wanted) = (greeting.keys.base + "numbers", greeting.keys.base + "numbers-wanted")
+            let life = "\(Self.numbersMilliseconds)"
+            var commands = [RedisCommand("EXISTS", texts: [wanted])]
+            if isWanted {
+                commands = [RedisCommand("SET", texts: [wanted, "1", "PX", life]), RedisCommand("HGETALL", texts: [numbers])] + commands
+            }
+            if let own {
+                commands.append(RedisCommand("HSET", [Array(numbers.utf8), Array(node.utf8), own]))
+                commands.append(RedisCommand("PEXPIRE", texts: [numbers, life]))
+            }
+            return commands
+        }
+        let words = isWanted ? replies.dropFirst().first?.array ?? [] : []
+        var all: [String: [UInt8]] = [:]
+        for place in stride(from: 0, to: words.count - 1, by: 2) {
+            if let name = words[place].text, let numbers = words[place + 1].bytes { all[name] = numbers }
+        }
+        return (replies.dropFirst(isWanted ? 2 : 0).first?.integer == 1, all)
     }
 
     // MARK: Sessions of the console

@@ -129,8 +129,14 @@ extension Server {
         }
 
         /// Looks at what other nodes leave beside the stream, until its task is cancelled.
-        func lookAtBoard(_ relay: LiveRelay, _ console: ConsoleAPI?, time: any TimeSource) async {
-            await BoardTask(relay: relay, console: console, board: { backplane.board }, time: time).run()
+        func lookAtBoard(_ relay: LiveRelay, _ numbers: NumbersRelay, _ console: ConsoleAPI?, time: any TimeSource) async {
+            await BoardTask(relay: relay, numbers: numbers, console: console, board: { backplane.board }, time: time).run()
+        }
+
+        /// Numbers of all nodes.
+        func numbers(of collector: MetricsCollector, time: any TimeSource) -> NumbersRelay {
+            NumbersRelay(
+                read: collector.read, me: { delivery.me.hexDigits }, living: { Set(backplane.living.map(\.hexDigits)) }, time: time)
         }
 
         /// Live tails over all nodes.

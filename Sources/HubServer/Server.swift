@@ -151,7 +151,9 @@ package final class Server: Sendable {
             let collector = MetricsCollector(
                 ports: ports, accepted: accepted, delivery: delivery, outbox: outbox, gateway: gateway, pushReports: pushReports,
                 store: store, webhooks: webhooks, backplane: nodes?.backplane, exchange: nodes?.exchange)
-            let metrics = MetricsResource(access: configuration.metricsAccess, read: collector.read)
+            let numbers = nodes?.numbers(of: collector, time: time)
+            let metrics = MetricsResource(
+                access: configuration.metricsAccess, read: collector.read, others: { numbers?.others() ?? [:] })
             let readiness = Readiness(
                 refusal: {
                     isDraining.isSet ? Readiness.shuttingDown : nodes?.refusal ?? StoreProbe.refusal(store.health)
@@ -195,7 +197,7 @@ package final class Server: Sendable {
             try await webhooks?.resume()
             try await nodes?.start()
             nodesTask = Task { await nodes?.run() }
-            boardTask = Task { if let nodes, let relay { await nodes.lookAtBoard(relay, console, time: time) } }
+            boardTask = Task { if let nodes, let relay, let numbers { await nodes.lookAtBoard(relay, numbers, console, time: time) } }
             acceptor = try Acceptor(
                 socket, loops: loops.handles, quietSeconds: options.requestTimeoutSeconds, proxy: Self.proxyDoor(configuration),
                 counts: accepted)

@@ -131,11 +131,21 @@ def trail(world, first, third, event, petra):
     page.close()
 
 
+CONNECTIONS_ADD_UP = """(() => {
+    const nodes = [...document.querySelectorAll("table")].find((table) => table.innerText.includes("Partitions"));
+    const sum = [...nodes.tBodies[0].rows].reduce((all, row) => all + Number(row.cells[3].textContent), 0);
+    return sum > 0 && Number(document.querySelector(".tile b").textContent) === sum;
+})()"""
+
+
 def overview(world, first, second, third):
     page = stage.operator(first, "now")
     for node in (first, second, third):
         page.wait_text(f"127.0.0.1:{node.hub.port}")
-    page.wait_text("figures of this node, one of 3")
+    page.wait_text("numbers of all 3 nodes")
+    page.wait_text("0 of ")
+    page.wait(CONNECTIONS_ADD_UP)
+    world.expect(page.value(CONNECTIONS_ADD_UP), "the connections of all nodes add up")
     page.picture("nodes-now")
     world.expect(not stage.clean(page), f"the overview names all three nodes {stage.clean(page) or ''}")
     page.close()

@@ -105,7 +105,7 @@ struct OutboxLanesTests {
         await outbox.enqueue([try await test.commitPush(event: "other", user: "v")])
         _ = try await test.row("other") { $0.state == .accepted }
         #expect(gateway.tokens == ["token-of-v"])
-        #expect(await outbox.sending == 0)
+        #expect(await eventually { await outbox.sending == 0 })
         let row = try #require(try await test.store.deliveries(event: "f7").first)
         #expect(row.state == .due && row.attempts == 0 && row.outcome == nil && row.dueAt == pushes[7].dueAt)
 

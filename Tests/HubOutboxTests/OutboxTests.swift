@@ -1,3 +1,4 @@
+import GRDB
 import HubCore
 import HubDelivery
 import HubTesting
@@ -183,6 +184,26 @@ struct OutboxTests {
         try await test.outbox(next).resume()
         _ = try await test.row { $0.state == .accepted }
         #expect(next.sent.map(\.message.event) == ["e1"])
+    }
+
+    @Test("an answer that the store does not take is stored by a later try, and its push goes out once")
+    func storedLate() async throws {
+        let test = try TestStore()
+        try await test.device()
+        let delivery = try await test.commitPush()
+        let gateway = ScriptedGateway(holds: true)
+        let outbox = test.outbox(gateway)
+        await outbox.enqueue([delivery])
+        #expect(await eventually { gateway.sent.count == 1 })
+        let raw = try DatabaseQueue(path: test.folder.appendingPathComponent("t.db").path)
+        try await raw.write { try $0.execute(sql: "CREATE TRIGGER refuse BEFORE UPDATE ON delivery BEGIN SELECT RAISE(ABORT, 'no'); END") }
+        gateway.release(.accepted(providerID: "m", environment: nil))
+        try await Task.sleep(for: .milliseconds(200))
+        #expect(await outbox.sending == 1)
+        try await raw.write { try $0.execute(sql: "DROP TRIGGER refuse") }
+        #expect(try await test.row { $0.state == .accepted }?.providerID == "m")
+        try await outbox.resume()
+        #expect(await eventually { await outbox.sending == 0 } && gateway.sent.count == 1)
     }
 
     @Test("a notification that is worth nothing any more is not sent")

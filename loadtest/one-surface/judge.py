@@ -130,7 +130,7 @@ class Judge:
         self.calm_twice = Counter()        # tells its state: told twice, no crash anywhere near
         self.staying = 0                   # told twice: silent apps that stay, in the session with replay, outside of crash windows
         self.later = Counter()             # explanation of frames read behind the notification
-        self.twice = []                    # (sent, told by the push, explanation) of each pair told twice
+        self.twice = []                    # (sent, told by the push, explanation, finding or None) of each pair told twice
         self.surplus = Counter()
         self.rescues = defaultdict(list)   # (row, policy): seconds
         self.lost = []                     # (event, user)
@@ -269,13 +269,13 @@ class Judge:
             return
         why = self._why(event, person, visible[0], alert, crash, looking)
         self.duplicates[person.plan["declares"], person.plan["stage"], why] += 1
-        self.twice.append((sent, alert, why))
         self.calm_twice[person.plan["declares"]] += not crash
         if not crash and not person.plan["stage"] and person.plan["category"] in STAYING:
             self.staying += 1
             self._find(event, user, "told twice: a silent app that stayed, with replay, outside of crash windows", frames, alerts)
         if why == "UNEXPLAINED":
             self._find(event, user, "told on both surfaces, unexplained", frames, alerts)
+        self.twice.append((sent, alert, why, self.findings[-1] if why == "UNEXPLAINED" else None))
 
     def _why_later(self, person, sent, alert):
         for name, intervals in (

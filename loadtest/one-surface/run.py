@@ -16,6 +16,9 @@ DRAIN_SECONDS = 46
 class Run:
     """`hub` is one hub, or looks like one: clients go to its `ports` in turn."""
 
+    # Seconds within which every publish has to be answered 200, however often it is asked again.
+    publisher_patience = 60
+
     def __init__(self, programs, folder, plan, gateways, hub):
         self.programs, self.folder, self.plan, self.gateways, self.hub = programs, folder, plan, gateways, hub
         self.clients, self.outages, self.failures = [], [], []
@@ -117,14 +120,17 @@ class Run:
         body = json.dumps({"name": event["name"], "channels": self.targets, "data": json.dumps({"n": event["n"]})}).encode()
         headers = [("Idempotency-Key", f"event-{event['n']}")]
         event["sent"], event["tries"] = time.time(), 0
-        while time.time() < event["sent"] + 60:
+        answers = []
+        while time.time() < event["sent"] + self.publisher_patience:
             event["tries"] += 1
+            began = time.time()
             caller = wire.Caller(self.hub.ports[(event["n"] + event["tries"]) % len(self.hub.ports)], timeout=15)
             try:
                 status, answer = caller.call(wire.signed("POST", f"/apps/{wire.APP}/events", body, headers))
             except OSError:
                 status, answer = 0, None
             caller.close()
+            answers.append(f"{status} after {time.time() - began:.1f} s by {caller.port}: {answer}")
             if status == 200:
                 event["answered"] = time.time()
                 event["answer"] = answer
@@ -132,4 +138,4 @@ class Run:
             if status and status not in (409, 503):
                 raise SystemExit(f"one-surface: a publish was refused: {status} {answer}")
             time.sleep(0.1)
-        raise SystemExit(f"one-surface: event {event['n']} got no answer within 60 s")
+        raise SystemExit(f"one-surface: event {event['n']} got no answer within {self.publisher_patience} s: {'; '.join(answers)}")

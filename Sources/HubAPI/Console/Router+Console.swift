@@ -32,7 +32,7 @@ extension Router {
         switch path {
         case ["apps"]: return .json(["apps": .array(engine.apps.present.map { listing($0) })])
         case ["ready"]: return readiness.refusal().map { .error(503, $0) } ?? .json(["ready": true])
-        case ["metrics"]: return metrics.read(later: later)
+        case ["metrics"]: return metrics.readAll(later: later)
         case ["cluster"]:
             let cluster = operators.cluster
             Task { later(await cluster.answer()) }

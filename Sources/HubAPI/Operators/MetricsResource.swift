@@ -19,6 +19,7 @@ package final class MetricsResource: Sendable {
     private let access: MetricsAccess
     /// Makes the text and passes it to `done` once, on any thread.
     private let read: @Sendable (_ done: @escaping @Sendable (String) -> Void) -> Void
+    private let others: @Sendable () -> [String: String]
     private let waiting = Mutex<[@Sendable (HTTPResponse) -> Void]>([])
 
     /// Maximum of requests that wait for one reading.
@@ -26,10 +27,16 @@ package final class MetricsResource: Sendable {
     /// Prometheus' text format.
     private static let contentType = "text/plain; version=0.0.4; charset=utf-8"
 
-    /// - Parameter read: makes the text and passes it to `done` once, on any thread.
-    package init(access: MetricsAccess, read: @escaping @Sendable (_ done: @escaping @Sendable (String) -> Void) -> Void) {
+    /// - Parameters:
+    ///   - read: makes the text and passes it to `done` once, on any thread.
+    ///   - others: the newest texts of the other nodes, by their names.
+    package init(
+        access: MetricsAccess, read: @escaping @Sendable (_ done: @escaping @Sendable (String) -> Void) -> Void,
+        others: @escaping @Sendable () -> [String: String] = { [:] }
+    ) {
         self.access = access
         self.read = read
+        self.others = others
     }
 
     /// Answers at once, or returns nil and calls `later` once.
@@ -48,6 +55,16 @@ package final class MetricsResource: Sendable {
         guard let place else { return .error(503, "\(Self.waitingMax) requests wait for the metrics already: ask less often") }
         if place == 1 { read { [self] text in answer(text) } }
         return nil
+    }
+
+    /// As `read`, with the texts of the other nodes. Each follows a line with the node's name: `# node NAME`.
+    func readAll(later: @escaping @Sendable (HTTPResponse) -> Void) -> HTTPResponse? {
+        let others = others()
+        if others.isEmpty { return read(later: later) }
+        return read { response in
+            let rest = others.sorted { $0.key < $1.key }.map { "# node \($0.key)\n\($0.value)" }.joined()
+            later(HTTPResponse(status: response.status, contentType: Self.contentType, body: response.body + Array(rest.utf8)))
+        }
     }
 
     private func answer(_ text: String) {

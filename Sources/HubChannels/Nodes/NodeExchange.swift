@@ -238,7 +238,7 @@ package final class NodeExchange: Sendable {
         guard let backplane else { return }
         for fact in facts where fact.event == .cacheMiss {
             let app = directory.table.apps[fact.app].id
-            backplane.send(NodeMessage.cacheMiss(app: app, channel: fact.channel).bytes(backplane.messageVersion), app: app, isKept: true) { _ in }
+            backplane.keep(.cacheMiss(app: app, channel: fact.channel), app: app)
         }
     }
 
@@ -335,8 +335,13 @@ package final class NodeExchange: Sendable {
                         left -= 1
                         return left == 0
                     }
-                    if isLast, let backplane = self?.backplane { backplane.send(done.bytes(backplane.messageVersion), app: app, isKept: true) { _ in } }
+                    if isLast { self?.backplane?.keep(done, app: app) }
                 })
         }
     }
+}
+
+extension Backplane {
+    /// Sends a message that the others go by.
+    fileprivate func keep(_ message: NodeMessage, app: String) { send(message.bytes(messageVersion), app: app, isKept: true) { _ in } }
 }

@@ -17,7 +17,7 @@ package final class EventStream: Sendable {
 
     private struct State {
         var sent = SentEntries()
-        /// By number. Without a deadline, the message is kept.
+        /// Callers that wait, by the number of their message. Without a deadline, the message is kept.
         var waiting: [UInt64: (deadline: ContinuousClock.Instant?, done: @Sendable (Result<Void, RedisFailure>) -> Void)] = [:]
         var isAppending = false
         /// Epoch that messages are appended in. An answer of an earlier one says nothing about the present memory.

@@ -2,9 +2,10 @@ internal import HubAPI
 internal import HubCore
 internal import HubScaleOut
 
-/// Looks at the board of the nodes again and again, for live tails and for sessions of the console. One task.
+/// Looks at the board of the nodes again and again, for live tails, for numbers and for sessions of the console. One task.
 struct BoardTask: Sendable {
     let relay: LiveRelay
+    let numbers: NumbersRelay
     /// Nil: the hub has no console.
     let console: ConsoleAPI?
     let board: @Sendable () -> NodeBoard
@@ -23,6 +24,7 @@ struct BoardTask: Sendable {
                 isBusy = try await relay.turn()
                 if exchangedAt.map({ ContinuousClock.now - $0 >= Self.idleEvery }) ?? true {
                     exchangedAt = .now
+                    try await numbers.turn(board())
                     try await exchangeSignOuts()
                 }
             } catch {

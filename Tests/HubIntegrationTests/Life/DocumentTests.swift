@@ -24,7 +24,8 @@ import Testing
     }
 
     @Test(
-        "schemathesis finds no answer that openapi.yaml does not have, and nothing taken that it forbids", arguments: ["backends", "others"])
+        "schemathesis finds no answer that openapi.yaml does not have, and nothing taken that it forbids",
+        arguments: ["backends", "others"])
     func openAPIHolds(whose: String) async throws {
         let result = try await openAPI("judged_\(whose)")
         #expect((result["cases"]?.intValue ?? 0) > 500 && (result["operations"]?.intValue ?? 0) >= 15)

@@ -3,13 +3,18 @@
 const LINE = /^([A-Za-z_:][\w:]*)(?:\{(.*)\})? (\S+)$/;
 const LABEL = /(\w+)="((?:[^"\\]|\\.)*)"/g;
 
+// The answering node's numbers come first. Those of another follow a line with its name, and carry it as the label `node`.
+const NODE = /^# node (\w+)$/;
+
 export function parse(text) {
-  const families = new Map();
+  const families = new Map(), nodes = [""];
   for (const line of text.split("\n")) {
+    const node = NODE.exec(line);
+    if (node) nodes.push(node[1]);
     if (!line || line[0] === "#") continue;
     const found = LINE.exec(line);
     if (!found) continue;
-    const labels = {};
+    const labels = nodes.length > 1 ? { node: nodes.at(-1) } : {};
     for (const [, name, value] of (found[2] ?? "").matchAll(LABEL)) labels[name] = value.replace(/\\(.)/g, (_, c) => (c === "n" ? "\n" : c));
     const value = found[3] === "+Inf" ? Infinity : Number(found[3]);
     if (!families.has(found[1])) families.set(found[1], []);
@@ -18,7 +23,9 @@ export function parse(text) {
   return {
     all: (name) => families.get(name) ?? [],
     sum: (name, holds = () => true) => (families.get(name) ?? []).reduce((all, one) => (holds(one.labels) ? all + one.value : all), 0),
+    max: (name) => Math.max(0, ...(families.get(name) ?? []).map((one) => one.value)),
     has: (name) => families.has(name),
+    nodes,
   };
 }
 

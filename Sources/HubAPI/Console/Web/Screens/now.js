@@ -43,6 +43,8 @@ export async function show(view, context) {
         context.app.get("dead-letters", { limit: 100 }, context.signal),
       ]);
       const reading = { at: performance.now(), numbers: parse(text) };
+      // A rate is of the same nodes at its beginning and its end.
+      if (past.length && String(past.at(-1).numbers.nodes) !== String(reading.numbers.nodes)) past.length = 0;
       past.push(reading);
       while (past.length > KEPT) past.shift();
       draw(reading, ready, cluster, letters);
@@ -66,7 +68,8 @@ export async function show(view, context) {
       ? h("ul", { class: "alarms", "aria-label": "Needs attention" }, wrong.map(([text, to, word, kind]) => h("li", null, h("span", { class: `chip ${kind ?? "bad"}` }, text), to && h("a", { href: to }, word))))
       : h("p", { class: "note" }, h("span", { class: "chip ok" }, "Nothing needs attention.")));
     const here = cluster.nodes.find((node) => node.this);
-    const whose = cluster.nodes.length > 1 ? `: figures of this node, one of ${cluster.nodes.length}` : "";
+    const [told, known] = [numbers.nodes.length, cluster.nodes.length];
+    const whose = known < 2 ? "" : told < known ? `: numbers of ${told} of ${known} nodes` : `: numbers of all ${known} nodes`;
     state.textContent = here ? `Version ${here.version}, up ${ago(here.started_at)}, at ${here.address}${whose}` : "";
     rest.replaceChildren(...[lanes(numbers, per), loops(numbers, past[0].numbers, past), store(numbers, past[0].numbers, per), webhooks(numbers), nodes(cluster)].filter(Boolean));
   }
@@ -79,14 +82,14 @@ function problems(now, first, ready, cluster, letters, context) {
   if (ready.error) found.push([ready.error, null]);
   if (grew("tandem_store_failures_total") > 0) found.push([`The store failed to commit ${count(grew("tandem_store_failures_total"))} times in the last minute.`, null]);
   if (now.sum("tandem_postgres_failing") > 0) found.push(["PostgreSQL takes no writes.", null]);
-  if (now.has("tandem_backplane_connected") && !now.sum("tandem_backplane_connected")) found.push(["This node is cut off from the others.", null]);
+  if (now.has("tandem_backplane_connected") && !now.sum("tandem_backplane_connected", (labels) => !labels.node)) found.push(["This node is cut off from the others.", null]);
   if (!cluster.complete) found.push(["Redis does not answer: other nodes may be missing here.", null]);
   if (cluster.definitions_differ) found.push(["The nodes have different channel definitions: reload them.", null]);
   if (cluster.partitions_held < cluster.partitions) found.push([`${cluster.partitions - cluster.partitions_held} of ${cluster.partitions} partitions have no owner.`, null, "", "wait"]);
   for (const { labels, value } of now.all("tandem_push_lane_state")) {
     if (value && labels.state !== "open") found.push([`The lane to ${laneName(labels)} is in the state ${labels.state}.`, context.href("letters"), "Dead letters"]);
   }
-  const oldest = now.sum("tandem_outbox_oldest_seconds");
+  const oldest = now.max("tandem_outbox_oldest_seconds");
   if (oldest > 30) found.push([`A push has been due for ${span(oldest * 1000)}.`, context.href("letters"), "Dead letters"]);
   if (now.sum("tandem_outbox_overflowed") > 0) found.push(["The store holds more due pushes than fit into memory.", null]);
   if (grew("tandem_slow_consumer_closes_total") > 0) found.push([`${count(grew("tandem_slow_consumer_closes_total"))} connections did not read what was sent to them, and were closed.`, context.href("live"), "Live tail", "wait"]);
@@ -100,7 +103,10 @@ function lanes(now, per) {
   const read = (name, member) => {
     for (const { labels, value } of now.all(name)) {
       const key = lane(labels);
-      by.set(key, { ...by.get(key), labels, ...(member === "state" ? (value ? { state: labels.state } : {}) : { [member]: value }) });
+      const known = by.get(key) ?? {};
+      // A lane of several nodes is as well as its worst.
+      const isState = member === "state", state = value && (known.state ?? "open") === "open" ? labels.state : known.state;
+      by.set(key, { ...known, labels, ...(isState ? { state } : { [member]: (known[member] ?? 0) + value }) });
     }
   };
   read("tandem_push_lane_state", "state");
@@ -108,7 +114,7 @@ function lanes(now, per) {
   read("tandem_push_lane_queued", "queued");
   read("tandem_push_lane_rate", "rate");
   if (!by.size) return panel("Push lanes", empty("No lane", "No push gateway is configured: notifications are logged and counted."));
-  const oldest = now.sum("tandem_outbox_oldest_seconds");
+  const oldest = now.max("tandem_outbox_oldest_seconds");
   return panel("Push lanes", table(["Lane", "State", "#In flight", "#Queued", "#Most per second"], [...by.values()].map((one) => [
     laneCell(one.labels, [...by.values()].map((lane) => lane.labels)), chip(one.state, one.state === "open" ? "ok" : "bad"), count(one.flight), count(one.queued),
     one.rate === Infinity ? "no limit" : rate(one.rate)])), { note: oldest > 0 ? `the oldest push is due for ${span(oldest * 1000)}` : "none is overdue" });
@@ -119,10 +125,10 @@ function loops(now, first, past) {
   const all = now.all("tandem_loop_cpu_seconds_total");
   if (!all.length) return null;
   return panel("Loops", table(["Loop", "#Core used", "#Turn, p99"], all.map(({ labels, value }) => {
-    const mine = (other) => other.loop === labels.loop;
+    const mine = (other) => other.loop === labels.loop && other.node === labels.node;
     const used = seconds > 0 ? (100 * (value - first.sum("tandem_loop_cpu_seconds_total", mine))) / seconds : NaN;
     const turn = quantile(0.99, "tandem_loop_turn_seconds", now, first === now ? null : first, mine);
-    return [labels.loop, Number.isFinite(used) ? `${rate(used)} %` : "–", turn === null ? "–" : span(turn * 1000)];
+    return [labels.node ? `${labels.loop} of ${labels.node.slice(0, 8)}` : labels.loop, Number.isFinite(used) ? `${rate(used)} %` : "–", turn === null ? "–" : span(turn * 1000)];
   })), { note: "over the last minute" });
 }
 
@@ -134,9 +140,11 @@ function store(now, first, per) {
 }
 
 function webhooks(now) {
-  const queues = now.all("tandem_webhook_queue");
+  // One node sends the webhooks of an app.
+  const queues = now.all("tandem_webhook_queue").filter(({ labels }) => !labels.node);
   if (!queues.length) return null;
-  return panel("Webhooks", table(["App", "Endpoint", "#Waiting"], queues.map(({ labels, value }) => [labels.app, labels.endpoint, count(value)])),
+  const all = ({ app, endpoint }) => now.sum("tandem_webhook_queue", (labels) => labels.app === app && labels.endpoint === endpoint);
+  return panel("Webhooks", table(["App", "Endpoint", "#Waiting"], queues.map(({ labels }) => [labels.app, labels.endpoint, count(all(labels))])),
     { note: `${count(now.sum("tandem_webhook_failures_total"))} attempts failed since the start` });
 }
 
