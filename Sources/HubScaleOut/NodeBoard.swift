@@ -1,7 +1,7 @@
 internal import HubCore
 
-/// Things that nodes leave for each other in Redis: listeners of live tails, facts for them, numbers for the console's Now, and sessions
-/// that were signed out.
+/// Things that nodes leave for each other in Redis: live tails' listeners and facts, the console's numbers, and sessions that were
+/// signed out.
 ///
 /// The stream carries none of it. Everything goes over the connection for questions, so it keeps no event waiting.
 ///

@@ -36,6 +36,8 @@ package final class RedisNode: Sendable {
     private struct Certainty {
         /// Waits until the node is known to live, or to be dead; nil: it has not started yet.
         var wait: (@Sendable () -> Bool)?
+        /// Ends this run: a message is lost that the others go by.
+        var end: (@Sendable () -> Void)?
     }
 
     /// Distinguishes this run of the node from all others.
@@ -99,9 +101,8 @@ package final class RedisNode: Sendable {
         self.onDeath = onDeath
         let certainty = Guarded(Certainty())
         self.certainty = certainty
-        let overflow = Guarded<(@Sendable () -> Void)?>(nil)
         events = EventStream(
-            locator, prefix: prefix, database: database, node: node, writer: writer, overflowed: { overflow.withLock { $0 }?() }
+            locator, prefix: prefix, database: database, node: node, writer: writer, overflowed: { certainty.withLock { $0 }.end?() }
         ) { news, position in
             // A node that has stood still may be dead for the others: its clients were told of all this by another way.
             guard certainty.withLock({ $0 }).wait?() ?? true else { return }
@@ -116,7 +117,7 @@ package final class RedisNode: Sendable {
                 asker.renew()
             }
         }
-        overflow.withLock { $0 = { [weak self] in self?.end() } }
+        certainty.withLock { $0.end = { [weak self] in self?.end() } }
     }
 
     /// Counters, for metrics.
