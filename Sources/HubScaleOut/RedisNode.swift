@@ -176,7 +176,7 @@ package final class RedisNode: Sendable {
         }
         if first.othersRead > versions.highest { try await waitUntilLowered(first) }
         certainty.withLock { $0.wait = { [weak self] in self?.waitForCertainty() ?? false } }
-        members.begin()
+        members.begin(in: events.epoch)
     }
 
     /// Waits for two more beats of each other node: the answer to the first one said that this node is there. Then for what waited to be

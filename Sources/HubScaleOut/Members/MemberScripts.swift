@@ -11,6 +11,7 @@ internal import HubCore
 /// - `counts:APP CHANNEL`, a hash, has the subscribers of each node;
 /// - `channels:APP`, a hash, has the subscribers of each channel that has some;
 /// - `connections:APP`, a hash, has the connections of each node;
+/// - `recovering` is there for the first seconds of a memory after a lost one;
 /// - `early`, a sorted set, has members and channels in a new memory of which webhooks hear later, and when;
 /// - `versions`, a hash, has the versions of messages that each node reads;
 /// - `facts`, a hash, has what each node tells of itself, and `probes` when its last probe came back, in milliseconds of Redis' clock;
@@ -40,7 +41,7 @@ enum MemberScripts {
         -- Whoever comes so early may have been there in the memory that was lost. The nodes hear of it at once, and webhooks at the end
         -- of this time, if no node says that it was so.
         local function isEarly(key)
-          local left = redis.call('PTTL', base .. 'rebuilding') - \((lostSeconds - earlySeconds) * 1000)
+          local left = redis.call('PTTL', base .. 'recovering')
           if left <= 0 or redis.call('SISMEMBER', base .. 'lost', key) == 1 then return false end
           redis.call('ZADD', base .. 'early', now() + left, key)
           return true

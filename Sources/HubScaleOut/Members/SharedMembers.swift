@@ -44,6 +44,10 @@ package final class SharedMembers: Sendable {
         /// Epoch of the memory that the wishes are for, and of the one before.
         var epoch: String?
         var formerEpoch: String?
+        /// Redis does not know yet that a memory was lost before this one.
+        var tellsOfLoss = false
+        /// The batch that travels tells it first.
+        var travelsWithLoss = false
         /// When absences from before a lost memory are wished.
         var lateAt: ContinuousClock.Instant?
         /// Leavers of whose end the node may not have heard yet, the first ones first, and until when they are remembered.
@@ -93,8 +97,12 @@ package final class SharedMembers: Sendable {
     }
 
     /// The node reads from now on. Wishes wait until then: nobody would hear of a change between an answer and the first place read.
-    func begin() {
-        state.withLock { $0.reads = true }
+    /// - Parameter epoch: of the memory that it reads.
+    func begin(in epoch: String?) {
+        state.withLock { state in
+            state.reads = true
+            state.epoch = state.epoch ?? epoch
+        }
         flush()
     }
 
@@ -125,7 +133,11 @@ package final class SharedMembers: Sendable {
         state.withLock { state in
             // The link may be greeted by the new memory before the stream tells of it.
             Self.enter(greeting.keys.epoch, &state)
-            return batch.map { Self.call($0.key, $0.value, isRepeated: state.wishes.isRepeated($0.key), greeting) }
+            state.travelsWithLoss = state.tellsOfLoss
+            let life = "\(MemberScripts.earlySeconds * 1_000)"
+            let loss = RedisCommand("SET", texts: [greeting.keys.base + "recovering", "1", "PX", life, "NX"])
+            return (state.tellsOfLoss ? [loss] : [])
+                + batch.map { Self.call($0.key, $0.value, isRepeated: state.wishes.isRepeated($0.key), greeting) }
         }
     }
 
@@ -147,6 +159,7 @@ package final class SharedMembers: Sendable {
         if state.epoch != nil {
             state.wishes.restart()
             state.lateAt = .now + rebuildMax
+            state.tellsOfLoss = true
         }
         (state.epoch, state.formerEpoch) = (epoch, state.epoch)
     }
@@ -190,8 +203,9 @@ package final class SharedMembers: Sendable {
                 for entry in batch { state.wishes.failed(entry.key) }
                 return false
             }
+            if state.travelsWithLoss { state.tellsOfLoss = false }
             var succeeds = true
-            for (entry, reply) in zip(batch, replies) {
+            for (entry, reply) in zip(batch, replies.dropFirst(state.travelsWithLoss ? 1 : 0)) {
                 if case .error = reply {
                     state.wishes.failed(entry.key)
                     succeeds = false

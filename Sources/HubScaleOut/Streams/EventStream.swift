@@ -63,6 +63,9 @@ package final class EventStream: Sendable {
         self.take = take
     }
 
+    /// Epoch of the memory that is read; nil before the start.
+    var epoch: String? { state.withLock { $0.readEpoch } }
+
     /// Counters, for metrics.
     package var figures: StreamFigures {
         state.withLock { state in
