@@ -149,11 +149,15 @@ package final class SharedMembers: Sendable {
     /// Redis' memory was lost: everything is wished again.
     /// - Parameter epoch: of the new memory.
     package func restart(in epoch: String) {
-        state.withLock { Self.enter(epoch, &$0) }
+        state.withLock { state in
+            // The link was first: the homes have just forgotten its answers.
+            if epoch == state.epoch { state.wishes.again() }
+            Self.enter(epoch, &state)
+        }
         flush()
     }
 
-    /// Stream and link meet a new memory one after the other. Whichever is first restarts the wishes, and the later one changes nothing.
+    /// Stream and link meet a new memory one after the other. Whichever is first restarts the wishes.
     private static func enter(_ epoch: String, _ state: inout State) {
         guard epoch != state.epoch, epoch != state.formerEpoch else { return }
         if state.epoch != nil {

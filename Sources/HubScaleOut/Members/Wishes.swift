@@ -130,6 +130,14 @@ struct Wishes<Key: Hashable & Sendable, Value: Sendable>: Sendable {
         }
     }
 
+    /// Answers were forgotten: whatever is there is wished once more, as what it is in this memory.
+    mutating func again() {
+        for (key, wish) in wishes where !wish.isAbsence {
+            wishes[key]?.isNew = true
+            if !wish.travels { waiting.append(key) }
+        }
+    }
+
     /// All nodes have written down what they have: absences may be wished now.
     mutating func releaseLate() {
         for (key, wish) in wishes where wish.isLate {
