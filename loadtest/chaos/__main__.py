@@ -122,8 +122,6 @@ def main():
 
     class Chaos(Run):
         every, names = setting("EVERY", 20), os.environ.get("FAULTS", "").split() or sorted(FAULTS)
-        # Faults of three nodes in a row may leave a channel without an owner for most of a minute.
-        publisher_patience = 180
 
         def faults(self):
             moment, last = CALM_SECONDS, self.plan.seconds - CALM_SECONDS
