@@ -218,7 +218,9 @@ let package = Package(
             path: "Tests/OutboxTesting", swiftSettings: strictTests),
         .testTarget(
             name: "HubOutboxTests",
-            dependencies: ["HubTesting", "OutboxTesting", "HubCore", "HubDefinitions", "HubDelivery", "HubOutbox", "HubPush", grdb, logging],
+            dependencies: [
+                "HubTesting", "OutboxTesting", "HubCore", "HubDefinitions", "HubDelivery", "HubOutbox", "HubPush", grdb, logging,
+            ],
             swiftSettings: strictTests),
         .testTarget(
             name: "HubServerTests",

@@ -110,6 +110,7 @@ struct SharedMembersTests {
                 try await eventually("the last one is told") { node.events("presence-a").contains("+last") }
                 try await eventually("ann is gone") { node.events("presence-a").contains("-ann") }
                 #expect(node.events("presence-a").filter { $0 != "+last" } == ["+ann", "+bob", "-ann"])
+                #expect(node.events("presence-a", isNew: true) == node.events("presence-a"), "the first memory is no lost one")
             }
         }
     }

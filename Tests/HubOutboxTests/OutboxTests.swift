@@ -198,6 +198,7 @@ struct OutboxTests {
         let raw = try DatabaseQueue(path: test.folder.appendingPathComponent("t.db").path)
         try await raw.write { try $0.execute(sql: "CREATE TRIGGER refuse BEFORE UPDATE ON delivery BEGIN SELECT RAISE(ABORT, 'no'); END") }
         gateway.release(.accepted(providerID: "m", environment: nil))
+        // Time for the first try, which fails. On a slow machine it comes later, and succeeds.
         try await Task.sleep(for: .milliseconds(200))
         #expect(await outbox.sending == 1)
         try await raw.write { try $0.execute(sql: "DROP TRIGGER refuse") }

@@ -112,7 +112,8 @@ class Nodes:
         for request in list(self._world.receiver.requests):
             if request.body not in known:
                 known.add(request.body)
-                told += [(request.at + shift, event["name"], event.get("channel"), event.get("user_id")) for event in request.json["events"]]
+                for event in request.json["events"]:
+                    told.append((request.at + shift, event["name"], event.get("channel"), event.get("user_id")))
         return told
 
     def fault(self, start):

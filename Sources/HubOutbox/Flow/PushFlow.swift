@@ -88,7 +88,7 @@ package struct PushFlow: ~Copyable, Sendable {
             hasOverflowed = true
         } else {
             queue.reserve(pushes.count)
-            // Whoever tells of a push may have read it before it was leased.
+            // A node that tells of a push may have read it before it was leased.
             for push in pushes where !sending.contains(PushName(push)) { queue.insert(clock.inTime(push, at: now)) }
         }
         lanes.askAgain()

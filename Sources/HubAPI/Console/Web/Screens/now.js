@@ -82,7 +82,10 @@ function problems(now, first, ready, cluster, letters, context) {
   if (ready.error) found.push([ready.error, null]);
   if (grew("tandem_store_failures_total") > 0) found.push([`The store failed to commit ${count(grew("tandem_store_failures_total"))} times in the last minute.`, null]);
   if (now.sum("tandem_postgres_failing") > 0) found.push(["PostgreSQL takes no writes.", null]);
-  if (now.has("tandem_backplane_connected") && !now.sum("tandem_backplane_connected", (labels) => !labels.node)) found.push(["This node is cut off from the others.", null]);
+  const isHere = (labels) => !labels.node;
+  if (now.has("tandem_backplane_connected") && !now.sum("tandem_backplane_connected", isHere)) {
+    found.push(["This node is cut off from the others.", null]);
+  }
   if (!cluster.complete) found.push(["Redis does not answer: other nodes may be missing here.", null]);
   if (cluster.definitions_differ) found.push(["The nodes have different channel definitions: reload them.", null]);
   if (cluster.partitions_held < cluster.partitions) found.push([`${cluster.partitions - cluster.partitions_held} of ${cluster.partitions} partitions have no owner.`, null, "", "wait"]);
@@ -128,7 +131,8 @@ function loops(now, first, past) {
     const mine = (other) => other.loop === labels.loop && other.node === labels.node;
     const used = seconds > 0 ? (100 * (value - first.sum("tandem_loop_cpu_seconds_total", mine))) / seconds : NaN;
     const turn = quantile(0.99, "tandem_loop_turn_seconds", now, first === now ? null : first, mine);
-    return [labels.node ? `${labels.loop} of ${labels.node.slice(0, 8)}` : labels.loop, Number.isFinite(used) ? `${rate(used)} %` : "–", turn === null ? "–" : span(turn * 1000)];
+    const name = labels.node ? `${labels.loop} of ${labels.node.slice(0, 8)}` : labels.loop;
+    return [name, Number.isFinite(used) ? `${rate(used)} %` : "–", turn === null ? "–" : span(turn * 1000)];
   })), { note: "over the last minute" });
 }
 
@@ -143,8 +147,11 @@ function webhooks(now) {
   // One node sends the webhooks of an app.
   const queues = now.all("tandem_webhook_queue").filter(({ labels }) => !labels.node);
   if (!queues.length) return null;
-  const all = ({ app, endpoint }) => now.sum("tandem_webhook_queue", (labels) => labels.app === app && labels.endpoint === endpoint);
-  return panel("Webhooks", table(["App", "Endpoint", "#Waiting"], queues.map(({ labels }) => [labels.app, labels.endpoint, count(all(labels))])),
+  const rows = queues.map(({ labels: { app, endpoint } }) => {
+    const waiting = now.sum("tandem_webhook_queue", (labels) => labels.app === app && labels.endpoint === endpoint);
+    return [app, endpoint, count(waiting)];
+  });
+  return panel("Webhooks", table(["App", "Endpoint", "#Waiting"], rows),
     { note: `${count(now.sum("tandem_webhook_failures_total"))} attempts failed since the start` });
 }
 
