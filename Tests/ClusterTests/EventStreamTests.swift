@@ -125,15 +125,19 @@ struct EventStreamTests {
         try await with(redis, 2) { nodes in
             #expect(await nodes[0].send("before"))
             redis.freeze()
+            async let isCertain = nodes[0].send("during")
+            // The first one travels by then, and Redis may carry it out as it goes on. The next ones wait.
+            try await Task.sleep(for: .milliseconds(100))
             nodes[0].keep("kept")
-            #expect(await !nodes[0].send("during"))
+            #expect(await !isCertain)
+            #expect(await !nodes[0].send("later"))
             redis.thaw()
             try await eventually("messages go again") { nodes[0].stream.figures.kept < 100 && nodes[0].stream.figures.lostReplies > 0 }
             var number = 0
             while await !nodes[0].send("after \(number)") { number += 1 }
             try await eventually("the last one is read") { nodes[1].texts(of: 1).contains("after \(number)") }
             let texts = nodes[1].texts(of: 1)
-            #expect(Set(texts).count == texts.count && texts.prefix(2) == ["before", "kept"], "\(texts)")
+            #expect(Set(texts).count == texts.count && texts.first == "before" && texts.contains("kept"), "\(texts)")
             #expect(nodes[1].gaps == 0 && nodes[1].epochs == 0)
         }
     }
