@@ -48,9 +48,10 @@ package actor Outbox: PushQueue {
     /// - Throws: the store's error, if it cannot be read.
     /// - Parameter isMeant: whether a push is this process's.
     package func resume(_ isMeant: @Sendable (PushRecord) -> Bool = { _ in true }) async throws {
-        let open = try await store.open(limit: PushFlow.queuedMax).filter(isMeant)
+        let found = try await store.open(limit: PushFlow.queuedMax)
+        let open = found.filter(isMeant)
         if !open.isEmpty { logger.info("taking up deliveries left open", metadata: ["push.open": "\(open.count)"]) }
-        flow.resume(open, at: time.moment)
+        flow.resume(open, isWhole: found.count < PushFlow.queuedMax, at: time.moment)
         pump()
     }
 

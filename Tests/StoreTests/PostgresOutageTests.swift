@@ -171,7 +171,8 @@ import Testing
             let due = try await store.openDeliveries(limit: 10)
             #expect(try await store.lease(due).count == 1)
             way.set(.ends)
-            let next = try await PostgresStore(address: address, time: TestClock(), isAlone: false)
+            // Waits until the first one's partitions are free.
+            let next = try await PostgresStore(address: address, time: TestClock())
             let again = try await next.openDeliveries(limit: 10)
             #expect(again.map(\.state) == [.leased])
             try await next.close()

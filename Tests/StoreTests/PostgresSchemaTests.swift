@@ -14,7 +14,7 @@ import Testing
         let found = PostgresSchema.migrations.map { Partition.stableHash($0.sql) }
         #expect(
             found == [
-                1473267646929259635, 10835680373123913511, 11746525630783764226, 6324820624543220221,
+                1473267646929259635, 10835680373123913511, 11746525630783764226, 6324820624543220221, 1550537046669351196,
             ], "\(found)")
         #expect(PostgresSchema.migrations.map(\.number) == Array(1...Int64(found.count)))
     }

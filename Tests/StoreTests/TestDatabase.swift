@@ -49,6 +49,15 @@ final class TestDatabase: Sendable {
         return try connection.run(statements.map { PostgresStatement($0) }, deadline: deadline)
     }
 
+    /// Another program's connection, for transactions of several calls.
+    static func connection(at address: String) throws -> (String) throws -> Void {
+        let connection = try PostgresConnection(address: address, name: "tandem tests", deadline: .now + dropMax)
+        return { script in
+            let statements = script.split(separator: ";").map { PostgresStatement(String($0)) }
+            _ = try connection.run(statements, deadline: .now + dropMax)
+        }
+    }
+
     private func dropSchema() throws {
         let deadline = ContinuousClock.now + Self.dropMax
         let connection = try PostgresConnection(address: address, name: "tandem tests", deadline: deadline)

@@ -244,7 +244,8 @@ package protocol DeliveryStore: RecipientStore, ScheduledStore, TrailStore, Rece
     /// - Throws: `AlreadySent` if one of an event's `once.users` was sent its key before. `ScheduleError.notWaiting` with all publishes
     ///   that do not wait; the rest can be committed again without them.
     func commit(_ batch: [EventCommit], answers: [AnswerRecord], scheduled: [ScheduledTake]) async throws -> [EventRecord]
-    /// At most `limit` deliveries in an open state with their `firstAttemptAt`, soonest due first. For start-up.
+    /// At most `limit` deliveries in an open state with their `firstAttemptAt`, soonest due first. A node among several
+    /// reads those of its own people. For start-up, and for what a former owner has left.
     func openDeliveries(limit: Int) async throws -> [PushRecord]
     /// Stores durably that deliveries are about to be sent, except those that have ended meanwhile.
     ///

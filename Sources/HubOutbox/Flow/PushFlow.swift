@@ -63,9 +63,11 @@ package struct PushFlow: ~Copyable, Sendable {
 
     /// Takes up pushes that an earlier process, or the former owner of their people, left open: nothing that it leased is being sent any
     /// more. This process knows better about pushes that it sends or has in its queue: these stay as they are.
-    /// - Parameter open: `queuedMax` of the store's at most, the soonest due first.
-    package mutating func resume(_ open: [PushRecord], at now: Moment) {
-        hasOverflowed = open.count == Self.queuedMax
+    /// - Parameters:
+    ///   - open: `queuedMax` of the store's at most, the soonest due first.
+    ///   - isWhole: false: the store may hold more.
+    package mutating func resume(_ open: [PushRecord], isWhole: Bool, at now: Moment) {
+        hasOverflowed = !isWhole
         let time = clock.time(at: now)
         add(
             open.compactMap { push in

@@ -17,7 +17,7 @@ enum PostgresSchema {
     static let migrations = [
         Migration(number: 1, sql: directory + daily + partitions + small + publishing + owners, oldest: 1),
         Migration(number: 2, sql: hearing, oldest: 1), Migration(number: 3, sql: webhookMarks, oldest: 2),
-        Migration(number: 4, sql: search, oldest: 3),
+        Migration(number: 4, sql: search, oldest: 3), Migration(number: 5, sql: ends, oldest: 4),
     ]
     /// The version that this build reads and writes.
     static var version: Int64 { migrations.last?.number ?? 0 }
@@ -396,6 +396,12 @@ enum PostgresSchema {
           place bigint[] NOT NULL,        -- milliseconds and number in the stream: of the last fact, and of the last settled removal
           former bigint[]
         ) WITH (fillfactor = 20);
+
+        """
+
+    /// Numbers of a day's pushes that have ended, for `OpenPushes`.
+    private static let ends = """
+        ALTER TABLE tandem.day ADD COLUMN ended int8multirange NOT NULL DEFAULT '{}';
 
         """
 }

@@ -161,7 +161,7 @@ extension Simulation {
             rows[row].isDone = true
             openRows.remove(row)
         }
-        hub.flow.resume(openRows.sorted().map { rows[$0].record }, at: moment)
+        hub.flow.resume(openRows.sorted().map { rows[$0].record }, isWhole: true, at: moment)
         runFlow()
         for index in openEvents.sorted() { takeUp(events[index]) }
         // A retry with the same Idempotency-Key finds the answer of a committed one.

@@ -88,7 +88,7 @@ struct PushFlowTests {
         let push = stage.push()
         stage.enqueue(push)
         // Its recipient's partition went to another node and came back.
-        stage.flow.resume([leased(push)], at: stage.now)
+        stage.flow.resume([leased(push)], isWhole: true, at: stage.now)
         stage.run()
         // A node tells of it late.
         stage.enqueue(push)
@@ -96,7 +96,7 @@ struct PushFlowTests {
         stage.isStoreDown = true
         stage.answer(.accepted(providerID: "m", environment: nil))
         stage.isStoreDown = false
-        stage.flow.resume([leased(push)], at: stage.now)
+        stage.flow.resume([leased(push)], isWhole: true, at: stage.now)
         stage.run()
         #expect(stage.sent.count == 2 && stage.flow.inFlight == 1)
     }
@@ -107,7 +107,7 @@ struct PushFlowTests {
         let push = stage.push()
         stage.enqueue(push)
         stage.answer(.retry(after: .seconds(90), reason: "throttled: http 429"))
-        stage.flow.resume([leased(push)], at: stage.now)
+        stage.flow.resume([leased(push)], isWhole: true, at: stage.now)
         stage.run()
         #expect(stage.sent.count == 1 && stage.flow.queue.count == 1 && stage.wait() == 90_000)
     }

@@ -49,15 +49,40 @@ extension PostgresStore {
         return committed
     }
 
-    /// `DeliveryStore.openDeliveries`: reads the days that have not ended. Fails the unreadable ones.
+    /// Open pushes that one step of `openDeliveries` looks through.
+    private static let openStepMax = 20_000
+
+    /// `DeliveryStore.openDeliveries`: a walk through the pushes that are not marked as ended. Leaves out people of other owners. Fails
+    /// the unreadable ones.
     package func openDeliveries(limit: Int) async throws -> [PushRecord] {
-        let leased = leases.withLock { $0 }
+        let (leased, owned) = (leases.withLock { $0 }, node.owned)
         // A start waits for the whole of them: nothing tells open pushes apart before they are read.
-        let found = try await read(within: PostgresMigrator.durationMax) { tx in
-            try PushReader(tx).pushes(
+        let found = try await read(within: PostgresMigrator.durationMax) { tx -> [StoredPush] in
+            tx.queue(
                 """
-                p.day = ANY(ARRAY(SELECT day FROM tandem.day WHERE NOT is_ended)) AND \(PushReader.isOpen)
-                """, [.int(limit)], tail: "ORDER BY due_at LIMIT $1")
+                DECLARE open NO SCROLL CURSOR FOR SELECT p.day, p.number, p.app, p.user_id
+                \(OpenPushes.clause(days: "NOT d.is_ended")) ORDER BY coalesce(s.due_at, p.due_at)
+                """)
+            var (days, numbers) = ([Int64](), [Int64]())
+            while numbers.count < limit {
+                let rows = try tx.query("FETCH \(Self.openStepMax) FROM open")
+                for row in (0..<rows.count).map({ rows[$0] }) where numbers.count < limit {
+                    let person = MemberPlace(app: row.text("app"), channel: row.text("user_id"))
+                    guard owned[Partition.of(person)] != nil else { continue }
+                    days.append(row.int("day"))
+                    numbers.append(row.int("number"))
+                }
+                if rows.count < Self.openStepMax { break }
+            }
+            tx.queue("CLOSE open")
+            if numbers.isEmpty { return [] }
+            // A look-up by key for each: a join might read the whole day.
+            return try PushReader(tx).pushes(
+                "true", [.ints(days), .ints(numbers)], tail: "ORDER BY due_at",
+                pushes: """
+                    unnest($1::bigint[], $2::bigint[]) AS o (day, number) CROSS JOIN LATERAL (
+                      SELECT * FROM tandem.push k WHERE k.day = o.day::integer AND k.number = o.number LIMIT 1) p
+                    """)
         }
         var open: [PushRecord] = []
         var ended: [PushRecord] = []

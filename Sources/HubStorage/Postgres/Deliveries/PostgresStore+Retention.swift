@@ -1,3 +1,4 @@
+internal import HubCore
 import HubDelivery
 
 extension PostgresStore {
@@ -5,11 +6,12 @@ extension PostgresStore {
     private static let daysMax = 64
 
     /// `DeliveryStore.prune`: drops the oldest day that lies before the cutoff as a whole and has nothing open. Scheduled publishes that
-    /// ended are deleted.
+    /// ended are deleted. Pushes that have ended are marked, so that nobody looks at them for open ones.
     /// - Returns: `limit` after a day was dropped, because there may be more.
     package func prune(before cutoff: Int64, limit: Int) async throws -> Int {
         guard limit > 0 else { return 0 }
         let today = Self.day(cutoff)
+        try await maintain { [openPushes, now = time.monotonicNanoseconds] tx in try openPushes.note(tx, now: now) }
         let dropped = try await maintain { tx -> Int32? in
             // Readers of old snapshots hold their locks for long: dropping waits for them in vain, and the next call tries again.
             tx.queue("SET LOCAL lock_timeout = '200ms'")
@@ -41,10 +43,7 @@ extension PostgresStore {
     private static func hasEnded(_ day: Int64, _ tx: PostgresTransaction) throws -> Bool {
         let isOpen = try tx.query(
             """
-            SELECT EXISTS (
-                SELECT FROM tandem.push p LEFT JOIN LATERAL (
-                  SELECT * FROM tandem.push_step t WHERE t.day = p.day AND t.push = p.number ORDER BY t.number DESC LIMIT 1) s ON true
-                WHERE p.day = $1 AND \(PushReader.isOpen))
+            SELECT EXISTS (SELECT \(OpenPushes.clause(days: "d.day = $1")))
               OR EXISTS (
                 SELECT FROM tandem.fanout f WHERE f.day = $1 AND f.is_open
                   AND NOT EXISTS (SELECT FROM tandem.settlement s WHERE s.day = f.day AND s.fanout = f.number AND s.is_closed))

@@ -37,9 +37,10 @@ struct PushReader {
     ///   - condition: over `p`, the last step `s` and the event `e`; holds no value itself.
     ///   - tail: ORDER BY and LIMIT.
     ///   - from: further joins; it may define `provider`.
+    ///   - pushes: relation `p` with the rows of `tandem.push` that are meant.
     func pushes(
         _ condition: String, _ values: [PostgresValue], tail: String = "ORDER BY p.user_id, \(isClear), p.device", from: String = "",
-        provider: String = "NULL"
+        provider: String = "NULL", pushes: String = "tandem.push p"
     ) throws -> [StoredPush] {
         let rows = try tx.query(
             """
@@ -49,7 +50,7 @@ struct PushReader {
               CASE WHEN s.number IS NULL THEN p.provider_id ELSE s.provider_id END AS provider_id,
               CASE WHEN s.number IS NULL THEN p.outcome ELSE s.outcome END AS outcome,
               l.log, l.expires_at, e.sequence, (\(provider))::text AS provider
-            FROM tandem.push p JOIN tandem.event e ON e.id = p.event AND e.day = p.day
+            FROM \(pushes) JOIN tandem.event e ON e.id = p.event AND e.day = p.day
             LEFT JOIN LATERAL (
               SELECT * FROM tandem.push_step WHERE day = p.day AND push = p.number ORDER BY number DESC LIMIT 1) s ON true
             LEFT JOIN LATERAL (

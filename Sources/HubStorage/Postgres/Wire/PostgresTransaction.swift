@@ -23,6 +23,7 @@ final class PostgresTransaction {
     ) throws -> Value {
         let tx = PostgresTransaction(connection, deadline: deadline)
         tx.queue("BEGIN ISOLATION LEVEL \(level)")
+        tx.queue("SELECT \(withoutJIT)")
         do {
             let value = try work(tx)
             try tx.commit()
@@ -33,6 +34,9 @@ final class PostgresTransaction {
             throw error
         }
     }
+
+    /// Keeps the server from compiling queries: that takes seconds where a part of today has no statistics yet, and gains nothing.
+    private static let withoutJIT = "set_config('jit', 'off', true)"
 
     /// Adds a statement whose result nobody reads. An error of it appears at the next statement.
     func queue(_ sql: String, _ values: [PostgresValue] = []) { pending.append(PostgresStatement(sql, values)) }
@@ -79,7 +83,7 @@ final class PostgresTransaction {
 
     private func askForNumber() {
         numberPlace = pending.count
-        queue("SELECT pg_current_xact_id()::text::bigint AS number")
+        queue("SELECT pg_current_xact_id()::text::bigint AS number, \(Self.withoutJIT)")
     }
 
     /// Works that take back the writes, in the order of the calls.
