@@ -298,6 +298,32 @@ struct SharedMembersTests {
         }
     }
 
+    @Test("who was told gone with a dead node is new when she comes back to that node over an emptied Redis")
+    func backAfterDeath() async throws {
+        let server = try TestRedis()
+        try await with(server, 2) { nodes in
+            // Its own run ends before it can say that ann has left.
+            let dying = try Node(server, 3)
+            try await dying.redis.start()
+            dying.join("presence-a", "ann")
+            try await eventually("ann is there") { nodes[0].events("presence-a") == ["+ann"] }
+            await dying.redis.close()
+            dying.leave("presence-a", "ann")
+            try await eventually("ann is told gone") { nodes[0].events("presence-a") == ["+ann", "-ann"] }
+            let reborn = try Node(server, 4, former: dying)
+            try await reborn.redis.start()
+            reborn.ask("presence-a")
+            try await eventually("the new run is answered, after it has said it") { reborn.list("presence-a") == [] }
+            let running = Task { await reborn.redis.run() }
+            server.end()
+            try server.start()
+            reborn.join("presence-a", "ann")
+            try await eventually("ann is told as new") { nodes[0].events("presence-a", isNew: true) == ["+ann"] }
+            await reborn.redis.close()
+            await running.value
+        }
+    }
+
     @Test("a node hears of everybody who comes after its list, also of those who came before it began to read")
     func heardSinceList() async throws {
         let server = try TestRedis()

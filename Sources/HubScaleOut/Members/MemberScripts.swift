@@ -200,10 +200,10 @@ enum MemberScripts {
             """)
 
     /// Ends a user's entry of the node. ARGV: …, place, user, milliseconds of lingering, whether Redis had it in a memory that
-    /// was lost, whether to linger in a small channel, too.
+    /// was lost, whether to linger in a small channel, too. Answers 1, or 0 if the others know already that the user is not there.
     static let leave = RedisScript(
         ScaleOutScripts.fence + functions + """
-            local linger = tonumber(ARGV[6])
+            local linger, isKnown = tonumber(ARGV[6]), redis.call('HEXISTS', base .. 'list:' .. ARGV[4], ARGV[5])
             local lingers = linger > 0
               and (ARGV[8] == '1' or redis.call('HLEN', base .. 'list:' .. ARGV[4]) > \(SharedMembers.promptMembersMax))
             local isThere = redis.call('HEXISTS', base .. 'on:' .. ARGV[4], ARGV[5] .. '\\0' .. ARGV[2]) == 1
@@ -212,7 +212,7 @@ enum MemberScripts {
             if ARGV[7] == '1' and not isThere and redis.call('HEXISTS', base .. 'list:' .. ARGV[4], ARGV[5]) == 0 then
               tellLost('removed', ARGV[4], ARGV[5])
             end
-            return 'OK'
+            return ARGV[7] == '1' and 1 or isKnown
             """)
 
     /// The node's subscribers of a channel. ARGV: …, place, app, channel, number, whether to tell occupancy, whether to tell counts,

@@ -215,8 +215,8 @@ package final class SharedMembers: Sendable {
                     succeeds = false
                     continue
                 }
-                // A memory that is lost now takes the end of this member with it.
-                let rests = if case .noMember = entry.value { true } else { false }
+                // A memory that is lost now takes the end of this member with it, unless the others have heard of it already.
+                let rests = if case .noMember = entry.value { reply.integer == 1 } else { false }
                 if rests { state.resting.append((entry.key, .now + Self.restingFor)) }
                 if state.wishes.succeeded(entry.key, rests: rests), let answer = Self.answer(entry.key, entry.value, reply) {
                     answers.append(answer)
