@@ -61,7 +61,7 @@ def trails(port, lost):
                 say(f"  trail of event {event['n']}: {status} {answer}")
 
 
-def report(judge, faults, departures, facts, oddities, plan, outcome):
+def report(judge, faults, departures, facts, oddities, plan, given_up, outcome):
     counts, pairs = judge.counts, judge.counts["pairs"]
 
     def is_near(sent, alert):
@@ -95,19 +95,20 @@ def report(judge, faults, departures, facts, oddities, plan, outcome):
         outcome.line(name, str(sum(one == name for _, _, one, _ in faults)))
     waits = [event["answered"] - event["sent"] for event in plan.events if "answered" in event]
     outcome.line("publishes, and those asked again", f"{len(waits)} / {sum(event['tries'] > 1 for event in plan.events)}")
+    outcome.line("publishes without an answer within 60 s", f"{len(given_up)}", "0", not given_up)
     outcome.line("a publish's answer, s, at the most", f"{max(waits, default=0):.1f}")
     for name, count in sorted(facts.items()):
         outcome.line(name, f"{count:,}")
     for text in sorted(set(oddities))[:5]:
         say(f"  the hub complained: {text}")
-    findings = judge.findings + departures.mistakes
+    findings = judge.findings + departures.mistakes + given_up
     if findings:
         say(f"\nFindings ({len(findings)}; at most {FINDINGS_SHOWN} of each kind are shown; loadtest/README.md says how to read them)")
         kinds = collections.defaultdict(list)
         for finding in judge.findings:
             kinds["outside of faults" if finding in unexplained else finding.split(":")[0]].append(finding)
         # The rarest first: a lost pair is one among hundreds that were told twice.
-        for shown in [*sorted(kinds.values(), key=len), departures.mistakes]:
+        for shown in [*sorted(kinds.values(), key=len), departures.mistakes, given_up]:
             for finding in shown[:FINDINGS_SHOWN]:
                 say(f"  - {finding}")
 
@@ -122,6 +123,11 @@ def main():
 
     class Chaos(Run):
         every, names = setting("EVERY", 20), os.environ.get("FAULTS", "").split() or sorted(FAULTS)
+        # By event: nobody was promised these.
+        given_up = {}
+
+        def unanswered(self, event, finding):
+            self.given_up[event["n"]] = finding
 
         def faults(self):
             moment, last = CALM_SECONDS, self.plan.seconds - CALM_SECONDS
@@ -157,14 +163,14 @@ def main():
             known = {person["user"]: Person(person) for person in plan.people}
             facts, oddities = read_logs(known, run.clients, run.end)
             outages = [(begin, end) for begin, end, _, _ in nodes.faults]
-            judge = Judge(known, plan.events, gateways.requests, outages, run.end)
+            judge = Judge(known, [event for event in plan.events if "answered" in event], gateways.requests, outages, run.end)
             judge.judge()
             stage = next((person["channel"] for person in plan.people if person["stage"]), None)
             # The clients left before the end of the run's logs: only what was told until then counts.
             webhooks = [told for told in nodes.webhooks() if told[0] <= run.end]
             departures = Departures(known, webhooks, nodes.faults, stage, run.start, run.end)
             trails(nodes.port, judge.lost)
-            report(judge, nodes.faults, departures, facts, oddities, plan, outcome)
+            report(judge, nodes.faults, departures, facts, oddities, plan, list(run.given_up.values()), outcome)
         finally:
             nodes.end()
         say(f"\n{'A target was missed' if outcome.is_missed else 'All targets are met'} (SEED={seed})")

@@ -135,4 +135,7 @@ class Run:
             if status and status not in (409, 503):
                 raise SystemExit(f"one-surface: a publish was refused: {status} {answer}")
             time.sleep(0.1)
-        raise SystemExit(f"one-surface: event {event['n']} got no answer within 60 s: {'; '.join(answers)}")
+        self.unanswered(event, f"event {event['n']} got no answer within 60 s: {'; '.join(answers)}")
+
+    def unanswered(self, event, finding):
+        raise SystemExit(f"one-surface: {finding}")
