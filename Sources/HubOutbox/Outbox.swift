@@ -44,14 +44,14 @@ package actor Outbox: PushQueue {
 
     // MARK: For the server
 
-    /// Takes up what an earlier process left open.
+    /// Takes up what an earlier process left open. Pushes that this process knows are not read again.
     /// - Throws: the store's error, if it cannot be read.
     /// - Parameter isMeant: whether a push is this process's.
-    package func resume(_ isMeant: @Sendable (PushRecord) -> Bool = { _ in true }) async throws {
-        let found = try await store.open(limit: PushFlow.queuedMax)
-        let open = found.filter(isMeant)
+    package func resume(_ isMeant: @escaping @Sendable (OpenPush) -> Bool = { _ in true }) async throws {
+        let known = flow.known
+        let open = try await store.store.openDeliveries(limit: PushFlow.queuedMax) { !known.contains(PushName($0)) && isMeant($0) }
         if !open.isEmpty { logger.info("taking up deliveries left open", metadata: ["push.open": "\(open.count)"]) }
-        flow.resume(open, isWhole: found.count < PushFlow.queuedMax, at: time.moment)
+        flow.resume(open, isWhole: open.count < PushFlow.queuedMax, at: time.moment)
         pump()
     }
 

@@ -73,11 +73,8 @@ struct OutboxStore: Sendable {
         }
     }
 
-    /// For the start: a failure is thrown.
-    func open(limit: Int) async throws -> [PushRecord] { try await store.openDeliveries(limit: limit) }
-
     func reload(limit: Int) async -> [PushRecord]? {
-        await logged("open deliveries could not be read") { try await open(limit: limit) }
+        await logged("open deliveries could not be read") { try await store.openDeliveries(limit: limit) }
     }
 
     // MARK: Writing

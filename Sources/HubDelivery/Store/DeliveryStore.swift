@@ -231,6 +231,23 @@ package struct DirectAddress: Sendable, Equatable {
     }
 }
 
+/// An open push before its message is read.
+package struct OpenPush: Sendable {
+    package let nid: String
+    package let device: String
+    package let app: String
+    package let user: String
+    package let state: PushState
+
+    package init(nid: String, device: String, app: String, user: String, state: PushState) {
+        (self.nid, self.device, self.app, self.user, self.state) = (nid, device, app, user, state)
+    }
+
+    package init(_ push: PushRecord) {
+        self.init(nid: push.nid, device: push.device, app: push.app, user: push.user, state: push.state)
+    }
+}
+
 /// The durable side of delivery: the contract of every store. Callable from any thread.
 package protocol DeliveryStore: RecipientStore, ScheduledStore, TrailStore, ReceiptStore, RedirectionStore, AttendanceMarkStore,
     DeadLetterStore, OnceStore, SearchStore
@@ -244,9 +261,10 @@ package protocol DeliveryStore: RecipientStore, ScheduledStore, TrailStore, Rece
     /// - Throws: `AlreadySent` if one of an event's `once.users` was sent its key before. `ScheduleError.notWaiting` with all publishes
     ///   that do not wait; the rest can be committed again without them.
     func commit(_ batch: [EventCommit], answers: [AnswerRecord], scheduled: [ScheduledTake]) async throws -> [EventRecord]
-    /// At most `limit` deliveries in an open state with their `firstAttemptAt`, soonest due first. A node among several
-    /// reads those of its own people. For start-up, and for what a former owner has left.
-    func openDeliveries(limit: Int) async throws -> [PushRecord]
+    /// At most `limit` deliveries in an open state with their `firstAttemptAt`, soonest due first. A node among several reads those of its
+    /// own people. For start-up, and for what a former owner has left.
+    /// - Parameter isMeant: whether the push is asked for. What is left out costs little.
+    func openDeliveries(limit: Int, isMeant: @escaping @Sendable (OpenPush) -> Bool) async throws -> [PushRecord]
     /// Stores durably that deliveries are about to be sent, except those that have ended meanwhile.
     ///
     /// The rows read as leased, with these attempts and due times, until `update` writes their results. The next process after a crash
@@ -280,6 +298,9 @@ package protocol DeliveryStore: RecipientStore, ScheduledStore, TrailStore, Rece
 }
 
 extension DeliveryStore {
+    /// All open deliveries.
+    package func openDeliveries(limit: Int) async throws -> [PushRecord] { try await openDeliveries(limit: limit) { _ in true } }
+
     /// Commits events whose publishes were not scheduled.
     package func commit(_ batch: [EventCommit], answers: [AnswerRecord] = []) async throws -> [EventRecord] {
         try await commit(batch, answers: answers, scheduled: [])

@@ -117,6 +117,13 @@ package struct PushFlow: ~Copyable, Sendable {
 
     // MARK: Outputs
 
+    /// The pushes in the queue and under way. Costs as much as they are many.
+    var known: Set<PushName> {
+        var known = sending
+        for push in queue.all { known.insert(PushName(push)) }
+        return known
+    }
+
     /// The next time to call `start`, and the milliseconds until then: 0 or less if it has come. Nil: an input or an answer comes first.
     package mutating func wake(at now: Moment) -> (due: Int64, wait: Int64)? {
         // A push that waits for a free place starts when an answer frees one.

@@ -6,4 +6,6 @@ struct PushName: Hashable, Sendable {
     let device: String
 
     init(_ push: PushRecord) { (nid, device) = (push.nid, push.device) }
+
+    init(_ push: OpenPush) { (nid, device) = (push.nid, push.device) }
 }

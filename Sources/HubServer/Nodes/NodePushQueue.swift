@@ -94,5 +94,7 @@ final class NodePushQueue: PushQueue {
 }
 
 extension PartitionSet {
-    func contains(_ push: PushRecord) -> Bool { contains(Partition.of(MemberPlace(app: push.app, channel: push.user))) }
+    func contains(_ push: PushRecord) -> Bool { contains(OpenPush(push)) }
+
+    func contains(_ push: OpenPush) -> Bool { contains(Partition.of(MemberPlace(app: push.app, channel: push.user))) }
 }

@@ -113,6 +113,8 @@ extension StoreContract {
             #expect(try await store.openDeliveries(limit: 10).map(\.device) == ["a", "b", "c"])
             #expect(try await store.openDeliveries(limit: 2).map(\.device) == ["a", "b"])
             #expect(try await store.openDeliveries(limit: 0) == [])
+            let others = try await store.openDeliveries(limit: 1) { $0.device != "a" && $0.nid == "nid-e-u1" && $0.state == .retry }
+            #expect(others.map(\.device) == ["b"], "what is not asked for takes no place of the limit")
         },
         StoreContract("an update writes what became of a delivery and nothing else") { store in
             _ = try await store.commit([

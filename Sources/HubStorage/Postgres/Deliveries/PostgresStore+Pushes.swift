@@ -54,21 +54,25 @@ extension PostgresStore {
 
     /// `DeliveryStore.openDeliveries`: a walk through the pushes that are not marked as ended. Leaves out people of other owners. Fails
     /// the unreadable ones.
-    package func openDeliveries(limit: Int) async throws -> [PushRecord] {
+    package func openDeliveries(limit: Int, isMeant: @escaping @Sendable (OpenPush) -> Bool) async throws -> [PushRecord] {
         let (leased, owned) = (leases.withLock { $0 }, node.owned)
         // A start waits for the whole of them: nothing tells open pushes apart before they are read.
         let found = try await read(within: PostgresMigrator.durationMax) { tx -> [StoredPush] in
             tx.queue(
                 """
-                DECLARE open NO SCROLL CURSOR FOR SELECT p.day, p.number, p.app, p.user_id
+                DECLARE open NO SCROLL CURSOR FOR
+                SELECT p.day, p.number, p.nid, p.device, p.app, p.user_id, coalesce(s.state, p.state) AS state
                 \(OpenPushes.clause(days: "NOT d.is_ended")) ORDER BY coalesce(s.due_at, p.due_at)
                 """)
             var (days, numbers) = ([Int64](), [Int64]())
             while numbers.count < limit {
                 let rows = try tx.query("FETCH \(Self.openStepMax) FROM open")
                 for row in (0..<rows.count).map({ rows[$0] }) where numbers.count < limit {
-                    let person = MemberPlace(app: row.text("app"), channel: row.text("user_id"))
-                    guard owned[Partition.of(person)] != nil else { continue }
+                    let push = OpenPush(
+                        nid: row.text("nid"), device: DeviceColumn.read(row.text("device")).0, app: row.text("app"),
+                        user: row.text("user_id"), state: PushState(rawValue: row.text("state")) ?? .due)
+                    let place = MemberPlace(app: push.app, channel: push.user)
+                    guard owned[Partition.of(place)] != nil, isMeant(push) else { continue }
                     days.append(row.int("day"))
                     numbers.append(row.int("number"))
                 }

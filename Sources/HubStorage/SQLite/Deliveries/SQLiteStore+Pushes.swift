@@ -35,7 +35,7 @@ extension SQLiteStore {
     }
 
     /// `DeliveryStore.openDeliveries`: a walk along the index of open rows. Fails the unreadable ones.
-    package func openDeliveries(limit: Int) async throws -> [PushRecord] {
+    package func openDeliveries(limit: Int, isMeant: @escaping @Sendable (OpenPush) -> Bool) async throws -> [PushRecord] {
         let leases = leases.current
         let (open, unreadable) = try await read { db in
             var open: [PushRecord] = []
@@ -44,6 +44,7 @@ extension SQLiteStore {
             let rows = try Row.fetchCursor(db.cachedStatement(sql: SQLiteStore.openDeliveriesSQL))
             while open.count < limit, let row = try rows.next() {
                 var (delivery, problem) = try Self.delivery(row: row, &messages, leases)
+                guard isMeant(OpenPush(delivery)) else { continue }
                 // Nil after a replay, which empties the log and sets the attempts to 0.
                 delivery.firstAttemptAt = (row["attempts_log"] as String?).flatMap(AttemptLog.firstStart)
                 if let problem { unreadable.append((delivery, problem)) } else { open.append(delivery) }
