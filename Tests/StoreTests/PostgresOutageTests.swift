@@ -51,6 +51,24 @@ import Testing
         }
     }
 
+    @Test("a write that the server keeps waiting for two seconds is stored, and readers are answered meanwhile")
+    func slow() async throws {
+        try await Self.withStore { store, _, address in
+            _ = try await Self.commit("before", store)
+            let other = try TestDatabase.connection(at: address)
+            try other("BEGIN; LOCK TABLE tandem.push IN EXCLUSIVE MODE")
+            async let during = Self.commit("during", store)
+            let began = ContinuousClock.now
+            while ContinuousClock.now < began + .seconds(2) {
+                #expect(try await store.event(id: "before") != nil)
+                try await Task.sleep(for: .milliseconds(50))
+            }
+            try other("COMMIT")
+            #expect(try await during?.id == "during")
+            #expect(!store.health.isFailing)
+        }
+    }
+
     @Test("a server that takes no writes fails them all, answers readers, and is used again once it does")
     func readOnly() async throws {
         try await Self.withStore { store, way, address in

@@ -263,7 +263,7 @@ package protocol DeliveryStore: RecipientStore, ScheduledStore, TrailStore, Rece
     func commit(_ batch: [EventCommit], answers: [AnswerRecord], scheduled: [ScheduledTake]) async throws -> [EventRecord]
     /// At most `limit` deliveries in an open state with their `firstAttemptAt`, soonest due first. A node among several reads those of its
     /// own people. For start-up, and for what a former owner has left.
-    /// - Parameter isMeant: whether the push is asked for. What is left out costs little.
+    /// - Parameter isMeant: whether the push is asked for. The messages of others are not read.
     func openDeliveries(limit: Int, isMeant: @escaping @Sendable (OpenPush) -> Bool) async throws -> [PushRecord]
     /// Stores durably that deliveries are about to be sent, except those that have ended meanwhile.
     ///

@@ -4,7 +4,7 @@ import Synchronization
 
 /// One connection with a thread of its own, made when it is needed, and made again when it was lost.
 final class PostgresLink: Sendable {
-    /// Time for a call, unless it writes many rows.
+    /// Time for a call, unless it writes many rows, and unless the server is slow but answers others: see `PostgresPulse`.
     static let callMax: Duration = .milliseconds(900)
     /// Further time for each row that a call announces.
     static let perRow: Duration = .microseconds(100)
@@ -64,7 +64,7 @@ final class PostgresLink: Sendable {
             }
             do {
                 if slot.connection == nil {
-                    let connection = try PostgresConnection(address: address, name: name, deadline: deadline)
+                    let connection = try PostgresConnection(address: address, name: name, deadline: deadline, pulse: outage.pulse)
                     outage.connected()
                     try greeting(connection, deadline)
                     slot.connection = connection

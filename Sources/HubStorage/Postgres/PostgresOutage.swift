@@ -15,6 +15,8 @@ final class PostgresOutage: Sendable {
     }
 
     private let state = Mutex(State())
+    /// The server's pulse, felt by all links.
+    let pulse = PostgresPulse()
 
     var health: StoreHealth { state.withLock { $0.health } }
     /// For metrics.

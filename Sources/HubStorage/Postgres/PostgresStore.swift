@@ -4,8 +4,8 @@ import Synchronization
 
 /// Sessions, participants, devices, events, deliveries and webhooks in the schema `tandem` of a PostgreSQL database.
 ///
-/// One link writes and several read. Every write goes through one `GroupCommit`, as in `SQLiteStore`. A server that does not answer fails
-/// each call within a second, and calls that come meanwhile at once.
+/// One link writes and several read. Every write goes through one `GroupCommit`, as in `SQLiteStore`. A server that answers nobody
+/// fails each call after a second, and calls that come meanwhile at once. One that is slow has six.
 package final class PostgresStore: HubStore, Sendable {
     /// Links that read.
     static let readersMax = 4

@@ -8,18 +8,21 @@ import Foundation
     private let handle: OpaquePointer
     /// Round trips since the connection was made.
     private(set) var roundTrips = 0
+    private let pulse: PostgresPulse?
 
     /// Connects.
     /// - Parameters:
     ///   - address: as libpq reads it: a URL or `name=value` pairs. libpq adds its environment and password file.
     ///   - name: shown in `pg_stat_activity`.
-    init(address: String, name: String, deadline: ContinuousClock.Instant) throws(PostgresFailure) {
+    ///   - pulse: of the server, by all connections to it; nil: a wait ends with its deadline, whatever the others hear.
+    init(address: String, name: String, deadline: ContinuousClock.Instant, pulse: PostgresPulse? = nil) throws(PostgresFailure) {
         let (keywords, values) = (["dbname", "fallback_application_name", "client_encoding", "options"], [address, name, "UTF8", ""])
         let handle = unsafe Self.withStrings(keywords) { keywords in
             unsafe Self.withStrings(values) { values in unsafe PQconnectStartParams(keywords, values, 1) }
         }
         guard let handle = unsafe handle else { throw .lost("no memory for a connection") }
         unsafe self.handle = handle
+        self.pulse = pulse
         // `deinit` also runs when an initializer throws after all properties are set.
         try connect(deadline)
     }
@@ -139,6 +142,7 @@ import Foundation
         while unsafe PQisBusy(handle) == 1 {
             try wait(reading: true, writing: false, deadline)
             guard unsafe PQconsumeInput(handle) == 1 else { throw failure }
+            pulse?.beat()
             deadline = max(deadline, .now + Self.silenceMax)
         }
         let result = unsafe PQgetResult(handle)
@@ -151,7 +155,8 @@ import Foundation
         guard entry.fd >= 0 else { throw failure }
         while true {
             let (seconds, attoseconds) = (deadline - .now).components
-            let left = seconds * 1000 + attoseconds / 1_000_000_000_000_000
+            var left = seconds * 1000 + attoseconds / 1_000_000_000_000_000
+            if left <= 0, let pulse, pulse.isFresh, .now < deadline + PostgresPulse.patienceMax { left = PostgresPulse.lookEvery }
             guard left > 0 else { throw .lost("it answered nothing in time") }
             let count = unsafe poll(&entry, 1, CInt(clamping: left))
             if count > 0 { return }
