@@ -67,7 +67,8 @@ package struct PushFlow: ~Copyable, Sendable {
     ///   - open: `queuedMax` of the store's at most, the soonest due first.
     ///   - isWhole: false: the store may hold more.
     package mutating func resume(_ open: [PushRecord], isWhole: Bool, at now: Moment) {
-        hasOverflowed = !isWhole
+        // Pushes that came to a full queue since the read began may be missing in it.
+        if !isWhole { hasOverflowed = true }
         let time = clock.time(at: now)
         add(
             open.compactMap { push in

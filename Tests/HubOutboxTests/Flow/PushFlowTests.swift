@@ -82,6 +82,15 @@ struct PushFlowTests {
         return push
     }
 
+    @Test("a read that is whole says nothing about pushes that came to a full queue meanwhile")
+    func overflowed() {
+        let stage = FlowStage()
+        stage.flow.resume([], isWhole: false, at: stage.now)
+        #expect(stage.flow.hasOverflowed == true)
+        stage.flow.resume([], isWhole: true, at: stage.now)
+        #expect(stage.flow.hasOverflowed == true, "the next reload reads them")
+    }
+
     @Test("a push that is being sent is not taken up a second time, and one whose answer the store does not have is")
     func takenUp() {
         let stage = FlowStage()

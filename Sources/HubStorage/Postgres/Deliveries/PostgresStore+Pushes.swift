@@ -69,7 +69,7 @@ extension PostgresStore {
                 let rows = try tx.query("FETCH \(Self.openStepMax) FROM open")
                 for row in (0..<rows.count).map({ rows[$0] }) where numbers.count < limit {
                     let push = OpenPush(
-                        nid: row.text("nid"), device: DeviceColumn.read(row.text("device")).0, app: row.text("app"),
+                        nid: row.text("nid"), device: DeviceColumn.read(row.text("device")).device, app: row.text("app"),
                         user: row.text("user_id"), state: PushState(rawValue: row.text("state")) ?? .due)
                     let place = MemberPlace(app: push.app, channel: push.user)
                     guard owned[Partition.of(place)] != nil, isMeant(push) else { continue }
