@@ -41,6 +41,6 @@ package struct PresenceLog: Sendable {
 
     /// Forgets all other channels. Costs O(n) in all people.
     mutating func keep(_ isKept: (_ app: String, _ channel: String) -> Bool) {
-        for seat in seats.entries.keys where !isKept(seat.app, seat.channel) { seats.remove(seat) }
+        for seat in seats.keys where !isKept(seat.app, seat.channel) { seats.remove(seat) }
     }
 }

@@ -1,3 +1,5 @@
+internal import HubCore
+
 /// Facts that rulings on pushes need again: channels of events, and verdicts. Bounded: the oldest are dropped, as is everything older than
 /// a day.
 package struct RulingMemory: Sendable {

@@ -1,3 +1,4 @@
+internal import HubCore
 internal import HubDefinitions
 internal import HubDelivery
 

@@ -1,3 +1,4 @@
+internal import HubCore
 internal import HubDelivery
 
 /// Share of a lane for unproven tokens: invented tokens must not crowd out real ones. A pure state machine.

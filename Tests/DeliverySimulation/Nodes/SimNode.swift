@@ -1,3 +1,4 @@
+import HubCore
 import HubDelivery
 import HubScaleOut
 

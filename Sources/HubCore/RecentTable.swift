@@ -28,6 +28,9 @@ package struct RecentTable<Key: Hashable & Sendable, Value: Sendable>: Sendable 
         self.ageMax = ageMax
     }
 
+    /// Keys of the values kept.
+    package var keys: [Key] { Array(entries.keys) }
+
     /// Number of values kept.
     @inlinable package var count: Int { entries.count }
 
