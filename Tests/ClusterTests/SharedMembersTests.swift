@@ -31,9 +31,13 @@ private final class Node: Sendable {
     /// `+user`, `-user` and other events of a channel in the present epoch, in order.
     /// - Parameter isNew: as webhooks hear of it: only what no earlier epoch told.
     func events(_ channel: String, isNew: Bool = false) -> [String] {
+        events(channel) { $0 != (isNew ? .repeated : .confirmed) }
+    }
+
+    func events(_ channel: String, _ isMeant: (Announcement.Standing) -> Bool) -> [String] {
         let all = told.withLock { $0 }
         return all[(all.lastIndex { $0 == nil }.map { $0 + 1 } ?? 0)...].compactMap(\.self)
-            .filter { $0.place?.channel == channel && !(isNew ? $0.isRepeated : $0.isConfirmed) }
+            .filter { $0.place?.channel == channel && isMeant($0.standing) }
             .compactMap { told in
                 switch told.event {
                 case .added(let user, _): "+\(user)"
@@ -291,6 +295,7 @@ struct SharedMembersTests {
                 try await eventually("a channel that is new is told") { node.events("d", isNew: true) == ["1", "occupied"] }
                 try await eventually("who came is told") { node.events("presence-a", isNew: true).contains("+comes") }
                 #expect(node.events("presence-a", isNew: true) == ["-lingers", "+comes"])
+                #expect(node.events("presence-a") { $0 == .late } == ["-lingers"])
                 #expect(!node.events("b", isNew: true).contains { ["occupied", "vacated"].contains($0) })
             }
             nodes[2].ask("presence-a")

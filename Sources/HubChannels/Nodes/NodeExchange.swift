@@ -22,6 +22,8 @@ package final class NodeExchange: Sendable {
         /// Up to where the loops have got the messages, by shard.
         var places: [Int: StreamID] = [:]
         var lastTicket: UInt64 = 0
+        /// News of members and channels that the streams told, by shard.
+        var told: [Int: ToldChanges] = [:]
     }
 
     /// Time in which every living node does what it was asked for.
@@ -185,10 +187,12 @@ package final class NodeExchange: Sendable {
                     heard(from: node, ticket: nil)
                     delivery.died(node)
                 }
-                if !announcement.isConfirmed, let home = home(of: announcement) { announcements[home].append(announcement) }
-                if let fact = fact(announcement) { facts.append(fact) }
+                if announcement.standing != .confirmed, let home = home(of: announcement) { announcements[home].append(announcement) }
+                if let fact = fact(announcement, shard) { facts.append(fact) }
             case .newEpoch, .newRun:
                 (startsEpoch, isWhole) = (true, news == .newRun)
+                // A run does not know what it missed.
+                if isWhole { state.withLock { $0.told[shard] = nil } }
                 for loop in announcements.indices { announcements[loop] = [] }
             }
         }
@@ -208,10 +212,10 @@ package final class NodeExchange: Sendable {
     }
 
     /// The announcement for the app's webhooks.
-    private func fact(_ announcement: Announcement) -> ChannelFact? {
-        guard !announcement.isRepeated, let place = announcement.place, let app = directory.app(id: place.app),
-            let channel = ChannelName(place.channel)
-        else { return nil }
+    private func fact(_ announcement: Announcement, _ shard: Int) -> ChannelFact? {
+        guard let place = announcement.place, let app = directory.app(id: place.app), let channel = ChannelName(place.channel) else {
+            return nil
+        }
         let event: ChannelFact.Event
         switch announcement.event {
         case .added(let user, _): event = .memberAdded(user: user)
@@ -224,7 +228,8 @@ package final class NodeExchange: Sendable {
             event = .subscriptionCount(count)
         case .info, .dead: return nil
         }
-        return fact(app, channel, event, announcement.id)
+        guard let fact = fact(app, channel, event, announcement.id) else { return nil }
+        return state.withLock { $0.told[shard, default: ToldChanges()].isNews(announcement) } ? fact : nil
     }
 
     /// Nil where the app wants no such fact.

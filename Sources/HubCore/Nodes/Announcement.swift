@@ -5,17 +5,24 @@ package struct Announcement: Sendable, Equatable {
     /// Where it happened; nil for what concerns no channel.
     package let place: MemberPlace?
     package let event: Event
-    /// Told before Redis lost its memory, or perhaps: for a list that is new, but no change.
-    package let isRepeated: Bool
-    /// Told again because it is a change after all: for webhooks alone.
-    package let isConfirmed: Bool
+    package let standing: Standing
 
-    package init(id: StreamID, place: MemberPlace?, event: Event, isRepeated: Bool = false, isConfirmed: Bool = false) {
+    package init(id: StreamID, place: MemberPlace?, event: Event, standing: Standing = .change) {
         self.id = id
         self.place = place
         self.event = event
-        self.isRepeated = isRepeated
-        self.isConfirmed = isConfirmed
+        self.standing = standing
+    }
+
+    /// How sure it is that nobody was told before. Redis may lose its memory between a change and its announcement, or right after it.
+    package enum Standing: Sendable, Equatable {
+        case change
+        /// Told in a memory that was lost, or perhaps: for a list that is new, but no change.
+        case repeated
+        /// Repeated before, and a change after all: for webhooks alone.
+        case confirmed
+        /// The end of what was there in a memory that was lost.
+        case late
     }
 
     package enum Event: Sendable, Equatable {

@@ -36,7 +36,7 @@ enum MemberScripts {
           local key = place .. '\\0' .. user
           if redis.call('SADD', base .. 'lost', key) == 0 then return end
           redis.call('EXPIRE', base .. 'lost', \(lostSeconds))
-          if user == '' then tell(kind, place) else tell(kind, place, 'u', user) end
+          if user == '' then tell(kind, place, 'l', 1) else tell(kind, place, 'l', 1, 'u', user) end
         end
         -- Whoever comes so early may have been there in the memory that was lost. The nodes hear of it at once, and webhooks at the end
         -- of this time, if no node says that it was so.

@@ -35,7 +35,9 @@ struct StreamEntry: Equatable {
             case "count": text("n").flatMap { Int($0) }.map { .count($0) }
             default: nil
             }
-        return event.map { Announcement(id: id, place: place, event: $0, isRepeated: value("o") != nil, isConfirmed: value("c") != nil) }
+        let standings: [(name: Unicode.Scalar, standing: Announcement.Standing)] = [("o", .repeated), ("c", .confirmed), ("l", .late)]
+        let standing = standings.first { value($0.name) != nil }?.standing ?? .change
+        return event.map { Announcement(id: id, place: place, event: $0, standing: standing) }
     }
 
     /// Bytes of the fields.
