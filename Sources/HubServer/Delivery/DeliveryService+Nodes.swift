@@ -49,7 +49,7 @@ extension DeliveryService {
         case forecast(ForwardedForecast, answer: @Sendable (ForecastAnswer) -> Void)
         case pushes(events: [String])
         /// A publish under a key is decided.
-        case keyed(String, PublishedPart)
+        case keyed(String, ForwardedPublish, PublishedPart)
         /// The partitions of this node have changed.
         case owned(PartitionSet, done: @Sendable () -> Void = {})
         /// The open events of a takeover are in the inbox.

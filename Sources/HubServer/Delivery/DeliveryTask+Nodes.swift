@@ -76,8 +76,7 @@ extension DeliveryTask {
             }
         case .forecast(let forecast, let answer): await take(forecast, word, answer)
         case .pushes(let events): several.pushes.pick(events)
-        case .keyed(let key, let part):
-            for asker in keyed.finish(key) { several.nodes.answer(asker.node, asker.ticket, part) }
+        case .keyed(let key, let publish, let part): answer(publish, key, part)
         case .owned(let partitions, let done):
             await own(partitions)
             done()
@@ -240,10 +239,10 @@ extension DeliveryTask {
             guard keyed.ask(key, .init(node: node, ticket: ticket)) else { return }
             do { published = try await self.published(share, of: publish) } catch {
                 let refusal = error as? PublishRefusal ?? DeliveryBook.notStored
-                return service.post(.keyed(key, .refused(share.places.flatMap { $0 }, refusal)))
+                return answer(publish, key, .refused(share.places.flatMap { $0 }, refusal))
             }
             if !published.isEmpty { share = ForwardedShare(of: publish, owned, without: published) }
-            if share.requests.isEmpty { return service.post(.keyed(key, .taken(published))) }
+            if share.requests.isEmpty { return answer(publish, key, .taken(published)) }
         }
         var command = PublishCommand(app: app, requests: share.requests) { [share, published, service] result in
             let part: PublishedPart
@@ -252,7 +251,7 @@ extension DeliveryTask {
             case .success(let outcomes): part = .taken(published + share.published(outcomes))
             }
             guard let key else { return several.nodes.answer(node, ticket, part) }
-            service.post(.keyed(key, part))
+            service.post(.keyed(key, publish, part))
         }
         if let key = publish.key {
             command.answers = { [share, wall = now.wall] outcomes in
@@ -266,16 +265,32 @@ extension DeliveryTask {
         await take(command)
     }
 
-    /// The channels that former owners have published under the key. They commit nothing after this look, because the fence fails it.
+    /// Answers everybody who asked under the key meanwhile, and remembers what is published for those who ask later.
+    private func answer(_ publish: ForwardedPublish, _ key: String, _ part: PublishedPart) {
+        if let name = publish.key, case .taken(let channels) = part {
+            for channel in channels {
+                let place = KeyedPlace(publish, key: name, request: channel.request, channel: channel.channel)
+                keyed.remember(place, event: channel.event, now: now.monotonic)
+            }
+        }
+        for asker in keyed.finish(key) { several?.nodes.answer(asker.node, asker.ticket, part) }
+    }
+
+    /// The channels that this node or a former owner has published under the key. Former owners commit nothing after this look, because
+    /// the fence fails it.
     private func published(_ share: ForwardedShare, of publish: ForwardedPublish) async throws -> [ForwardedShare.Published] {
         guard let key = publish.key else { return [] }
         let since = now.wall - AnswerRecord.lifeMilliseconds
+        let places = share.places.flatMap { $0 }.map { place in
+            (place: place, keyed: KeyedPlace(publish, key: key, request: place.request, channel: place.channel))
+        }
+        let known = places.compactMap { place, keyed in
+            self.keyed.event(of: keyed).map { (request: place.request, channel: place.channel, event: $0) }
+        }
+        if known.count == places.count { return known }
         return try await withThrowingTaskGroup(of: ForwardedShare.Published?.self) { [store = service.store] group in
-            for place in share.places.flatMap({ $0 }) {
-                group.addTask {
-                    let keyed = KeyedPlace(publish, key: key, request: place.request, channel: place.channel)
-                    return try await keyed.published(store, since: since).map { (place.request, place.channel, $0) }
-                }
+            for (place, keyed) in places {
+                group.addTask { try await keyed.published(store, since: since).map { (place.request, place.channel, $0) } }
             }
             return try await group.reduce(into: []) { if let published = $1 { $0.append(published) } }
         }

@@ -37,7 +37,7 @@ final class DeliveryTask {
     var reading: Task<Void, Never>?
     var keyed = KeyedPublishes()
     /// Publishes of other nodes that were taken or held, by sender and ticket: a sender repeats what waits for a new owner.
-    var forwarded = RecentTable<String, Bool>(countMax: 10_000, ageMax: 2_000)
+    var forwarded = RecentTable<String, Bool>(countMax: 10_000, ageMax: 5_000)
     var lastRound: UInt64 = 0
     var lastSerial: UInt64 = 0
     /// Publishes that came from the store, by name: the message that their sender gave up may come after all.

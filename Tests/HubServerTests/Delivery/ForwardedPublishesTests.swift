@@ -134,6 +134,25 @@ struct ForwardedPublishesTests {
         #expect(try await test.store.answer(app: "1", key: "k", since: 0) == nil)
     }
 
+    @Test("a repetition of what this node has published is answered without the store, for the same request alone")
+    func remembered() throws {
+        func place(_ channel: Int, data: String = "{}", key: String = "k") -> KeyedPlace {
+            let request = ForwardedPublish.Request(
+                name: "asked", channels: ["a", "b", "c"], data: DataLiteral(content: data), excluded: nil, id: PublishID.make(at: 1))
+            return KeyedPlace(
+                ForwardedPublish(ticket: 1, app: "1", requests: [request], mayBeKnown: false, key: key), key: key, request: 0,
+                channel: channel)
+        }
+        var keyed = KeyedPublishes()
+        keyed.remember(place(0), event: "e", now: 1)
+        keyed.remember(place(1), event: nil, now: 1)
+        #expect(keyed.event(of: place(0)) == .some("e") && keyed.event(of: place(1)) == .some(nil))
+        #expect(keyed.event(of: place(2)) == .none && keyed.event(of: place(0, key: "other")) == .none)
+        #expect(keyed.event(of: place(0, data: "[]")) == .none, "the store refuses it")
+        keyed.remember(place(2), event: "f", now: 600_001)
+        #expect(keyed.event(of: place(0)) == .none && keyed.event(of: place(2)) == .some("f"))
+    }
+
     @Test("requests that meet under one key have one answer, and a later one begins afresh")
     func keyed() {
         var keyed = KeyedPublishes()

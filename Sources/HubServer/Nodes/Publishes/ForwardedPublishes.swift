@@ -30,13 +30,16 @@ final class ForwardedPublishes: Sendable {
 
     private struct State {
         var waiting: [UInt64: Waiting] = [:]
-        /// In the order of their deadlines.
+        /// In the order in which they came, which is that of their deadlines, with a key and without one.
         var queue: [UInt64] = []
+        var keyedQueue: [UInt64] = []
         var lastTicket: UInt64 = 0
     }
 
     /// Time for the owners to answer.
     static let answerMax: Duration = .seconds(1)
+    /// The same for a publish with an idempotency key. The store cannot take it, and its repetition is work for an owner that is late.
+    static let keyedAnswerMax: Duration = .seconds(2)
 
     private let store: any DeliveryStore
     private let time: any TimeSource
@@ -73,8 +76,9 @@ final class ForwardedPublishes: Sendable {
                 ticket: state.lastTicket, app: command.app.id, requests: requests, mayBeKnown: command.mayBeKnown, key: command.key)
             state.waiting[state.lastTicket] = Waiting(
                 command: command, ids: ids, publish: publish, left: Set(places),
-                events: command.requests.map { $0.channels.map { _ in nil } }, deadline: .now + Self.answerMax)
-            state.queue.append(state.lastTicket)
+                events: command.requests.map { $0.channels.map { _ in nil } },
+                deadline: .now + (command.key == nil ? Self.answerMax : Self.keyedAnswerMax))
+            if command.key == nil { state.queue.append(state.lastTicket) } else { state.keyedQueue.append(state.lastTicket) }
             return publish
         }
         guard let publish else { return false }
@@ -124,9 +128,13 @@ final class ForwardedPublishes: Sendable {
     func tick() {
         let late = state.withLock { state -> [UInt64] in
             let now = ContinuousClock.now
-            let count = state.queue.prefix { number in state.waiting[number].map { $0.deadline <= now } ?? true }.count
-            defer { state.queue.removeFirst(count) }
-            return state.queue.prefix(count).filter { state.waiting[$0] != nil }
+            func take(_ queue: inout [UInt64]) -> [UInt64] {
+                let count = queue.prefix { number in state.waiting[number].map { $0.deadline <= now } ?? true }.count
+                defer { queue.removeFirst(count) }
+                return queue.prefix(count).filter { state.waiting[$0] != nil }
+            }
+            let late = take(&state.queue)
+            return late + take(&state.keyedQueue)
         }
         for number in late { leaveToStore(number) }
     }

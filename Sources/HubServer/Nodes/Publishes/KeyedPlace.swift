@@ -8,7 +8,8 @@ internal import PusherProtocol
 struct KeyedPlace {
     private let app: String
     private let rowKey: String
-    private let digest: [UInt8]
+    /// The request's digest.
+    let digest: [UInt8]
 
     /// - Parameters:
     ///   - request: place of the request among those of the publish.
@@ -21,6 +22,9 @@ struct KeyedPlace {
         let parts = [content.name, content.channels[channel], content.data.content, content.excluded?.description ?? ""]
         digest = Digest.sha256(parts.flatMap { Array("\($0.utf8.count):".utf8) + Array($0.utf8) })
     }
+
+    /// The same for every request under the key.
+    var name: String { "\(app) \(rowKey)" }
 
     /// - Parameter event: its id; nil: it has no policy.
     func record(event: String?, at now: Int64) -> AnswerRecord {
