@@ -20,7 +20,7 @@ import Testing
     private func run(
         _ script: String, platform: String = "android", companion: (Stage) async throws -> [String] = { _ in [] }
     ) async throws -> JSONValue {
-        try await Stage.run(isLong: true) { stage in
+        try await Stage.run(seconds: 50) { stage in
             let command = try await companion(stage).map { "'\($0)'" }.joined(separator: " ")
             let file = try stage.write(Self.board, to: "channels/board.yaml")
             let gateways = try await stage.gateways()

@@ -25,7 +25,7 @@ final class ConformanceRun: Sendable {
     static func around(_ suite: () async throws -> Void) async throws {
         // A program that has ended early is told of by the tests, and must not end them with a signal.
         signal(SIGPIPE, SIG_IGN)
-        try await Stage.run { stage in
+        try await Stage.run(seconds: 80) { stage in
             let pipe = Pipe()
             let certificate = try TestCertificate(.init(intermediates: 1))
             let process = try stage.start(

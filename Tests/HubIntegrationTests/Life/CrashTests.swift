@@ -12,7 +12,7 @@ import Testing
     /// Runs a scenario that ends its hub, starts another one on the same data, and lets that one finish.
     /// - Parameter requests: how many each of the two gateways that keep the hub waiting gets in the end, at least.
     private func crash(_ scenario: String, requests: Int, end: ChildProcess.End = .init(code: 9, wasSignalled: true)) async throws -> Runs {
-        try await Stage.run(isLong: true) { stage in
+        try await Stage.run(seconds: 20) { stage in
             let gateways = try await stage.gateways()
             let first = try await stage.hub(gateways: gateways)
             let before = try await stage.python("life/crash.py", scenario, hub: first, gateways: gateways)
@@ -59,7 +59,7 @@ import Testing
     }
 
     @Test func publishedAgainUnderTheSameKeys() async throws {
-        let result = try await Stage.run(isLong: true) { stage in
+        let result = try await Stage.run(seconds: 20) { stage in
             let first = try await stage.hub()
             let before = try await stage.python("life/crash.py", "keyed_publishes", hub: first)
             #expect(try await first.process.waitForEnd() == ChildProcess.End(code: 9, wasSignalled: true))
@@ -85,7 +85,7 @@ import Testing
     }
 
     @Test func whoWasThereIsWaitedFor() async throws {
-        try await Stage.run(isLong: true) { stage in
+        try await Stage.run(seconds: 20) { stage in
             let first = try await stage.hub()
             let store = ["STORE": stage.folder.appendingPathComponent("data/tandem.db").path]
             let before = try await stage.python("life/crash.py", "attended", hub: first, environment: store)

@@ -48,7 +48,7 @@ import Testing
 
     @Test("four phones, one of them connected: screen, lock screen, airplane mode, and the death of the hub")
     func phones() async throws {
-        let result = try await Stage.run(isLong: true) { stage in try await play("phones", try await start(on: stage), on: stage) }
+        let result = try await Stage.run(seconds: 10) { stage in try await play("phones", try await start(on: stage), on: stage) }
         // Told, told twice, missed, under way.
         #expect(result["closed"] == [3, 0, 0, 0] && result["rang"] == ["ana", "ben", "cleo", "cleo-2"], "\(result)")
         #expect(result["live"] == ["screen", "await_receipt", "confirmed"] && result["live_notes"] == 0, "\(result)")

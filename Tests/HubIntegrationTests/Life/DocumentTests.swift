@@ -11,7 +11,7 @@ import Testing
         """
 
     private func openAPI(_ scenario: String) async throws -> JSONValue {
-        try await Stage.run(isLong: true) { stage in
+        try await Stage.run(seconds: 100) { stage in
             let file = try stage.write(Self.configuration, to: "tandem.yaml")
             return try await stage.python("life/openapi.py", scenario, hub: try await stage.hub(arguments: ["--config", file]))
         }

@@ -7,7 +7,7 @@ import Testing
 /// SIGHUP: files are read again, and nobody is disconnected.
 @Suite struct ReloadTests {
     @Test func certificates() async throws {
-        try await Stage.run(isLong: true) { stage in
+        try await Stage.run(seconds: 20) { stage in
             let certificate = try TestCertificate(.init(intermediates: 1))
             let new = try TestCertificate(.init(rsaBits: 2048, intermediates: 1))
             let hub = try await stage.hub(certificate: certificate)

@@ -163,7 +163,7 @@ struct LoadTestTests {
 
     @Test("push: everybody who is away gets one push")
     func push() async throws {
-        try await Stage.run(isLong: true) { stage in
+        try await Stage.run(seconds: 5) { stage in
             let gateways = try await stage.gateways()
             let hub = try await stage.hub(gateways: gateways)
             for provider in ["fcm", "apns"] {

@@ -17,7 +17,7 @@ import Testing
     }
 
     @Test func receiptsAndTrail() async throws {
-        try await Stage.run(isLong: true) { stage in
+        try await Stage.run(seconds: 35) { stage in
             let gateways = try await stage.gateways()
             let hub = try await stage.hub(gateways: gateways)
             let result = try await stage.python("publishing/events.py", "receipts", hub: hub, gateways: gateways)
@@ -71,7 +71,7 @@ import Testing
     }
 
     @Test func killedAroundTheDueTime() async throws {
-        let result = try await Stage.run(isLong: true) { stage in
+        let result = try await Stage.run(seconds: 35) { stage in
             let first = try await stage.hub()
             let before = try await stage.python("publishing/events.py", "later_before", hub: first)
             #expect(try await first.process.waitForEnd() == ChildProcess.End(code: 9, wasSignalled: true))

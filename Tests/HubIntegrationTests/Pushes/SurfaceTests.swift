@@ -15,7 +15,7 @@ import Testing
 
     /// Runs scenarios of surface.py one after another, each against a new hub on the same data.
     private func onTheBoard(_ scenarios: String..., environment: [String: String] = [:]) async throws -> [JSONValue] {
-        try await Stage.run(isLong: true) { stage in
+        try await Stage.run(seconds: 20) { stage in
             let environment = environment.merging(["STORE": stage.folder.appendingPathComponent("data/tandem.db").path]) { $1 }
             let file = try stage.write(Self.board, to: "channels/board.yaml")
             _ = try stage.write(Self.pinboard, to: "channels/pinboard.yaml")
@@ -88,7 +88,7 @@ import Testing
     }
 
     @Test(arguments: [1, 2]) func aSocketThatNobodyReadsIsNoSurface(loops: Int) async throws {
-        try await Stage.run(isLong: true) { stage in
+        try await Stage.run(seconds: 20) { stage in
             let gateways = try await stage.gateways()
             let hub = try await stage.hub(loops: loops, gateways: gateways)
             let result = try await stage.python("pushes/surface.py", "half_open", hub: hub, gateways: gateways)
@@ -109,7 +109,7 @@ import Testing
     }
 
     @Test(arguments: [1, 2]) func whoIsLetGoAsASlowConsumerIsAbsent(loops: Int) async throws {
-        try await Stage.run(isLong: true) { stage in
+        try await Stage.run(seconds: 20) { stage in
             let gateways = try await stage.gateways()
             let hub = try await stage.hub(loops: loops, gateways: gateways)
             let result = try await stage.python("pushes/surface.py", "let_go", hub: hub, gateways: gateways)
@@ -121,7 +121,7 @@ import Testing
     }
 
     @Test(arguments: [1, 2]) func whoComesBackInTimeReadsItOnTheSocket(loops: Int) async throws {
-        try await Stage.run(isLong: true) { stage in
+        try await Stage.run(seconds: 20) { stage in
             let file = try stage.write(Self.board, to: "board.yaml")
             let gateways = try await stage.gateways()
             let hub = try await stage.hub(

@@ -81,21 +81,43 @@ func eventually(_ what: String, within limit: Duration = Patience.usual, _ condi
 }
 
 /// How many tests run their programs at the same time: more would only make each other slow on a small machine.
+///
+/// All tests ask at the beginning, in any order. Half a second later the longest ones begin: they would go on alone at the end.
 actor Slots {
     static let shared = Slots(count: 8)
 
     private var free: Int
-    private var waiting: [CheckedContinuation<Void, Never>] = []
+    /// The longest first.
+    private var waiting: [(seconds: Int, slot: CheckedContinuation<Void, Never>)] = []
+    private var isOpen = false
 
     init(count: Int) {
         free = count
     }
 
-    func take(isLong: Bool) async {
-        if free > 0 { free -= 1 } else { await withCheckedContinuation { waiting.insert($0, at: isLong ? 0 : waiting.count) } }
+    func take(seconds: Int) async {
+        if !isOpen, waiting.isEmpty {
+            Task {
+                try? await Task.sleep(for: .milliseconds(500))
+                isOpen = true
+                give()
+            }
+        }
+        await withCheckedContinuation { slot in
+            waiting.insert((seconds, slot), at: waiting.firstIndex { $0.seconds < seconds } ?? waiting.count)
+            give()
+        }
     }
 
     func giveBack() {
-        if waiting.isEmpty { free += 1 } else { waiting.removeFirst().resume() }
+        free += 1
+        give()
+    }
+
+    private func give() {
+        while isOpen, free > 0, !waiting.isEmpty {
+            free -= 1
+            waiting.removeFirst().slot.resume()
+        }
     }
 }

@@ -17,9 +17,9 @@ final class Stage {
     }
 
     /// Runs a test on a stage, and ends every program that is left when it is over.
-    /// - Parameter isLong: goes before those who wait for a slot as well, so that it does not go on alone when all others are through.
-    static func run<Result>(isLong: Bool = false, _ body: (Stage) async throws -> Result) async throws -> Result {
-        await Slots.shared.take(isLong: isLong)
+    /// - Parameter seconds: that the test takes among others, roughly, where these are many.
+    static func run<Result>(seconds: Int = 0, _ body: (Stage) async throws -> Result) async throws -> Result {
+        await Slots.shared.take(seconds: seconds)
         let outcome: Swift.Result<Result, any Error>
         let stage: Stage?
         do {
