@@ -15,8 +15,8 @@ struct ToldChanges {
     /// Five minutes, as long as webhooks wait for their receiver.
     private static let ageMax: Int64 = 300_000
 
-    /// Whether the subject was told as there.
-    private var told = RecentTable<Subject, Bool>(countMax: Self.countMax, ageMax: Self.ageMax)
+    /// Whether the subject was told as there, and when.
+    private var told = RecentTable<Subject, (isThere: Bool, at: Int64)>(countMax: Self.countMax, ageMax: Self.ageMax)
 
     /// Whether webhooks hear of the announcement.
     mutating func isNews(_ announcement: Announcement) -> Bool {
@@ -30,13 +30,15 @@ struct ToldChanges {
         case .count, .info, .dead: return announcement.standing != .repeated
         }
         let subject = Subject(place: place, user: user.map(ExactText.init))
+        let now = Int64(announcement.id.milliseconds)
+        let wasThere = told[subject].flatMap { now - $0.at < Self.ageMax ? $0.isThere : nil }
         let isNews =
             switch announcement.standing {
             case .change: true
-            case .repeated: told[subject] == !isThere
-            case .confirmed, .late: told[subject] != isThere
+            case .repeated: wasThere == !isThere
+            case .confirmed, .late: wasThere != isThere
             }
-        if isNews { told.set(isThere, for: subject, now: Int64(announcement.id.milliseconds)) }
+        if isNews { told.set((isThere, now), for: subject, now: now) }
         return isNews
     }
 }

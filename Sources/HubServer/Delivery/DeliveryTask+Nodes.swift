@@ -76,7 +76,9 @@ extension DeliveryTask {
             }
         case .forecast(let forecast, let answer): await take(forecast, word, answer)
         case .pushes(let events): several.pushes.pick(events)
-        case .keyed(let key, let publish, let part): answer(publish, key, part)
+        case .keyed(let key, let publish, let part):
+            remember(publish, part)
+            answer(key, part)
         case .owned(let partitions, let done):
             await own(partitions)
             done()
@@ -239,10 +241,10 @@ extension DeliveryTask {
             guard keyed.ask(key, .init(node: node, ticket: ticket)) else { return }
             do { published = try await self.published(share, of: publish) } catch {
                 let refusal = error as? PublishRefusal ?? DeliveryBook.notStored
-                return answer(publish, key, .refused(share.places.flatMap { $0 }, refusal))
+                return answer(key, .refused(share.places.flatMap { $0 }, refusal))
             }
             if !published.isEmpty { share = ForwardedShare(of: publish, owned, without: published) }
-            if share.requests.isEmpty { return answer(publish, key, .taken(published)) }
+            if share.requests.isEmpty { return answer(key, .taken(published)) }
         }
         var command = PublishCommand(app: app, requests: share.requests) { [share, published, service] result in
             let part: PublishedPart
@@ -265,14 +267,17 @@ extension DeliveryTask {
         await take(command)
     }
 
-    /// Answers everybody who asked under the key meanwhile, and remembers what is published for those who ask later.
-    private func answer(_ publish: ForwardedPublish, _ key: String, _ part: PublishedPart) {
-        if let name = publish.key, case .taken(let channels) = part {
-            for channel in channels {
-                let place = KeyedPlace(publish, key: name, request: channel.request, channel: channel.channel)
-                keyed.remember(place, event: channel.event, now: now.monotonic)
-            }
+    /// Remembers what has just been published, for those who ask later.
+    private func remember(_ publish: ForwardedPublish, _ part: PublishedPart) {
+        guard let key = publish.key, case .taken(let channels) = part else { return }
+        for channel in channels {
+            let place = KeyedPlace(publish, key: key, request: channel.request, channel: channel.channel)
+            keyed.remember(place, event: channel.event, now: now.monotonic)
         }
+    }
+
+    /// Answers everybody who asked under the key meanwhile.
+    private func answer(_ key: String, _ part: PublishedPart) {
         for asker in keyed.finish(key) { several?.nodes.answer(asker.node, asker.ticket, part) }
     }
 
@@ -284,8 +289,9 @@ extension DeliveryTask {
         let places = share.places.flatMap { $0 }.map { place in
             (place: place, keyed: KeyedPlace(publish, key: key, request: place.request, channel: place.channel))
         }
+        let at = now.monotonic
         let known = places.compactMap { place, keyed in
-            self.keyed.event(of: keyed).map { (request: place.request, channel: place.channel, event: $0) }
+            self.keyed.event(of: keyed, now: at).map { (request: place.request, channel: place.channel, event: $0) }
         }
         if known.count == places.count { return known }
         return try await withThrowingTaskGroup(of: ForwardedShare.Published?.self) { [store = service.store] group in

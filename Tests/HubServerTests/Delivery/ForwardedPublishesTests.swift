@@ -146,11 +146,11 @@ struct ForwardedPublishesTests {
         var keyed = KeyedPublishes()
         keyed.remember(place(0), event: "e", now: 1)
         keyed.remember(place(1), event: nil, now: 1)
-        #expect(keyed.event(of: place(0)) == .some("e") && keyed.event(of: place(1)) == .some(nil))
-        #expect(keyed.event(of: place(2)) == .none && keyed.event(of: place(0, key: "other")) == .none)
-        #expect(keyed.event(of: place(0, data: "[]")) == .none, "the store refuses it")
-        keyed.remember(place(2), event: "f", now: 600_001)
-        #expect(keyed.event(of: place(0)) == .none && keyed.event(of: place(2)) == .some("f"))
+        func event(_ place: KeyedPlace, at now: Int64 = 600_000) -> String?? { keyed.event(of: place, now: now) }
+        #expect(event(place(0)) == .some("e") && event(place(1)) == .some(nil))
+        #expect(event(place(2)) == .none && event(place(0, key: "other")) == .none)
+        #expect(event(place(0, data: "[]")) == .none, "the store refuses it")
+        #expect(event(place(0), at: 600_001) == .none, "where nothing came meanwhile, too")
     }
 
     @Test("requests that meet under one key have one answer, and a later one begins afresh")

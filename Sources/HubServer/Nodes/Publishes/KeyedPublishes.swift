@@ -14,8 +14,10 @@ struct KeyedPublishes {
     }
 
     private var underWay: [String: [Asker]] = [:]
-    /// Places that this node has published in ten minutes: the request's digest, and the event's id if it has a policy.
-    private var published = RecentTable<String, (digest: [UInt8], event: String?)>(countMax: 10_000, ageMax: 600_000)
+    /// Places that this node has published: the request's digest, the event's id if it has a policy, and when.
+    private var published = RecentTable<String, (digest: [UInt8], event: String?, at: Int64)>(countMax: 10_000, ageMax: Self.ageMax)
+    /// Ten minutes, far less than a key counts.
+    private static let ageMax: Int64 = 600_000
 
     /// Somebody asks under a key.
     /// - Returns: whether it is the first one, who is to be answered with `finish`.
@@ -33,12 +35,12 @@ struct KeyedPublishes {
     ///   - event: its id; nil: it has no policy.
     ///   - now: milliseconds of a clock that never goes back.
     mutating func remember(_ place: KeyedPlace, event: String?, now: Int64) {
-        published.set((place.digest, event), for: place.name, now: now)
+        published.set((place.digest, event, now), for: place.name, now: now)
     }
 
     /// The id of the event that this node has published here. Nil: it remembers none. Nil in it: an event without a policy.
-    func event(of place: KeyedPlace) -> String?? {
-        guard let known = published[place.name], known.digest == place.digest else { return nil }
+    func event(of place: KeyedPlace, now: Int64) -> String?? {
+        guard let known = published[place.name], known.digest == place.digest, now - known.at < Self.ageMax else { return nil }
         return .some(known.event)
     }
 }
