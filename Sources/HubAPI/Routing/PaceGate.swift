@@ -1,5 +1,5 @@
-internal import HubDefinitions
 internal import HubCore
+internal import HubDefinitions
 internal import HubDelivery
 internal import PusherProtocol
 internal import Synchronization
