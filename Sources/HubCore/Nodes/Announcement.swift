@@ -5,6 +5,7 @@ package struct Announcement: Sendable, Equatable {
     /// Where it happened; nil for what concerns no channel.
     package let place: MemberPlace?
     package let event: Event
+    /// How it stands to a memory that Redis lost.
     package let standing: Standing
 
     package init(id: StreamID, place: MemberPlace?, event: Event, standing: Standing = .change) {
@@ -16,6 +17,7 @@ package struct Announcement: Sendable, Equatable {
 
     /// How sure it is that nobody was told before. Redis may lose its memory between a change and its announcement, or right after it.
     package enum Standing: Sendable, Equatable {
+        /// A change, seen by the memory that tells it.
         case change
         /// Told in a memory that was lost, or perhaps: for a list that is new, but no change.
         case repeated
