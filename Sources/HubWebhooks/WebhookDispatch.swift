@@ -28,6 +28,7 @@ actor WebhookDispatch {
     /// Latest time for their deletion.
     private var removalDue: UInt64?
     private var isWriting = false
+    private var writesEnded = 0
     private var writePausedUntil: UInt64 = 0
 
     private var timer: Task<Void, Never>?
@@ -211,7 +212,14 @@ actor WebhookDispatch {
             logger.info("webhooks could not be stored; trying again", metadata: ["error": "\(error)"])
         }
         isWriting = false
+        writesEnded += 1
         advance()
+    }
+
+    /// Waits for the end of the write that is under way.
+    func endWriting() async throws {
+        let ended = writesEnded
+        while isWriting, writesEnded == ended { try await Task.sleep(for: WebhookLimits.writeLook) }
     }
 
     // MARK: Time

@@ -57,6 +57,8 @@ package enum WebhookLimits {
 
     // MARK: Storage
 
+    /// Time between two looks whether a write has ended.
+    static let writeLook = Duration.milliseconds(10)
     /// Maximum of batches per transaction.
     package static let writeBatchesMax = 64
     /// How long the rows of ended batches wait, so that several are deleted together.

@@ -57,6 +57,8 @@ extension WebhookDispatch {
         let id = lanes[lanesOfApp[app]?[0] ?? 0].endpoint.appID
         while owners?.turns[app] == turn {
             do {
+                // This node may have lost the app a moment ago, and still be storing what it was told until then.
+                try await endWriting()
                 var batches = try await openBatches { $0 == id }
                 if !batches.isEmpty {
                     // The former owner may have attempts under way, and stores their ends.

@@ -79,6 +79,7 @@ final class MemoryWebhookStore: WebhookStore {
     }
 
     private let state = Mutex(State())
+    private let held = Guarded<Int?>(nil)
 
     init(_ batches: [WebhookBatch] = [], failures: Int = 0) {
         state.withLock { state in
@@ -93,8 +94,16 @@ final class MemoryWebhookStore: WebhookStore {
     var batches: [WebhookBatch] { state.withLock { $0.rows.map(\.batch) } }
     var writes: Int { state.withLock { $0.writes } }
 
+    /// Writes wait from now on, until `release`.
+    func hold() { held.withLock { $0 = 0 } }
+    func release() { held.withLock { $0 = nil } }
+    /// Writes that wait.
+    var heldCount: Int { held.withLock { $0 } ?? 0 }
+
     func updateWebhooks(adding batches: [WebhookBatch], removing rows: [Int64], marks: [WebhookMark]) async throws -> [Int64] {
-        try state.withLock { state in
+        held.withLock { if let count = $0 { $0 = count + 1 } }
+        while held.withLock({ $0 != nil }) { try await Task.sleep(for: .milliseconds(1)) }
+        return try state.withLock { state in
             if state.failuresLeft > 0 {
                 state.failuresLeft -= 1
                 throw Broken()

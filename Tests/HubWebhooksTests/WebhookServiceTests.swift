@@ -275,6 +275,33 @@ struct WebhookServiceTests {
         for node in nodes { await node.stop() }
     }
 
+    @Test("a node that loses an app and gets it back meanwhile sends what it was storing, once")
+    func storedLate() async throws {
+        let server = try LocalHTTPServer { _ in .answer(200) }
+        defer { server.stop() }
+        // Looks at the owner since it changed last.
+        let (store, owner) = (MemoryWebhookStore(), Guarded((isOwn: true, looks: 0)))
+        let node = try service([.sample(server.url)], store: store) { _ in
+            owner.withLock { owner in
+                owner.looks += 1
+                return owner.isOwn
+            }
+        }
+        try await node.resume()
+        store.hold()
+        node.report([try .fact("a", .occupied, at: 1)])
+        try #require(await eventually { store.heldCount == 1 })
+        for isOwn in [false, true] {
+            owner.withLock { $0 = (isOwn, 0) }
+            try #require(await eventually { owner.withLock { $0.looks } >= 3 })
+        }
+        store.release()
+        node.report([try .fact("b", .occupied, at: 2)])
+        #expect(await eventually { told(server).count >= 2 && store.batches.isEmpty })
+        #expect(told(server) == ["channel_occupied a", "channel_occupied b"])
+        await node.stop()
+    }
+
     @Test("a mark covers no fact that is not written with it")
     func marked() async throws {
         let server = try LocalHTTPServer { _ in .answer(200) }

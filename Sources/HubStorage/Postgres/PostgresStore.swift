@@ -161,12 +161,16 @@ package final class PostgresStore: HubStore, Sendable {
         return try await write(rows: rows, work)
     }
 
+    /// Waits for what is about to be taken back: a commit that failed for its caller may still be there, and nobody may see it.
+    func takeBack() async throws {
+        if writer.unknownCount > 0 { try await write { _ in } }
+    }
+
     /// Runs `work` on one snapshot of the committed data, in parallel with the writer.
     func read<Value: Sendable>(
         within duration: Duration = PostgresLink.callMax, _ work: @escaping @Sendable (PostgresTransaction) throws -> Value
     ) async throws -> Value {
-        // A commit that failed for its caller may still be there, and is about to be taken back: nobody may see it.
-        if writer.unknownCount > 0 { try await write { _ in } }
+        try await takeBack()
         do {
             return try await readers.run(within: duration) { connection, deadline in
                 try PostgresTransaction.run("REPEATABLE READ, READ ONLY", connection, deadline, work)

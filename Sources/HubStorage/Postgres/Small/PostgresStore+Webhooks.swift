@@ -25,6 +25,7 @@ extension PostgresStore {
     /// `WebhookStore.webhooks`: a walk along the numbers of the days that have not ended. The bodies of ended batches are not read.
     package func webhooks(after row: Int64, limit: Int) async throws -> [StoredWebhook] {
         guard limit > 0 else { return [] }
+        try await takeBack()
         // Longer than a call may last, after days with many.
         return try await maintain { tx in
             let days = try tx.query("SELECT day FROM tandem.day WHERE NOT is_ended ORDER BY day").map { $0.int("day") }
