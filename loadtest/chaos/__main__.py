@@ -169,7 +169,8 @@ def main():
             # The clients left before the end of the run's logs: only what was told until then counts.
             webhooks = [told for told in nodes.webhooks() if told[0] <= run.end]
             with open(os.path.join(folder, "webhooks.tsv"), "w") as file:
-                file.writelines("\t".join([f"{at - run.start:.3f}", *map(str, what)]) + "\n" for at, *what in webhooks)
+                for at, *what, made in webhooks:
+                    file.write("\t".join([f"{at - run.start:.3f}", *map(str, what), f"{made - run.start:.3f}"]) + "\n")
             departures = Departures(known, webhooks, nodes.faults, stage, run.start, run.end)
             trails(nodes.port, judge.lost)
             report(judge, nodes.faults, departures, facts, oddities, plan, list(run.given_up.values()), outcome)

@@ -13,7 +13,7 @@ class Departures:
         self.told, self.removals, self.mistakes = 0, 0, []
         self._start = start
         changes = {}
-        for at, name, where, user in webhooks:
+        for at, name, where, user, _ in webhooks:
             if where == channel and name in ("member_added", "member_removed"):
                 changes.setdefault(user, []).append((at, name))
         for user, person in people.items():

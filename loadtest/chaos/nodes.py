@@ -107,13 +107,15 @@ class Nodes:
         return sum(figures.cpu_seconds(node.process.pid)[0] for node in self._world.nodes if node.process.returncode is None)
 
     def webhooks(self):
-        """(time, name, channel, user) of each event that webhooks told; a request that came twice counts once."""
+        """(time, name, channel, user, when the request was made) of each event that webhooks told; a request that came twice counts
+        once."""
         told, known, shift = [], set(), time.time() - time.monotonic()
         for request in list(self._world.receiver.requests):
             if request.body not in known:
                 known.add(request.body)
+                made = request.json["time_ms"] / 1000
                 for event in request.json["events"]:
-                    told.append((request.at + shift, event["name"], event.get("channel"), event.get("user_id")))
+                    told.append((request.at + shift, event["name"], event.get("channel"), event.get("user_id"), made))
         return told
 
     def fault(self, start):
