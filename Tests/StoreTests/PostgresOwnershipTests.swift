@@ -64,6 +64,34 @@ import Testing
         }
     }
 
+    @Test("who was told is read again where it was added to, and after a minute where the database has lost it")
+    func toldElsewhere() async throws {
+        try await TestDatabase.direct?.withTurn { address in
+            let clock = TestClock()
+            let writer = try await PostgresStore(address: address, time: clock, isAlone: false)
+            let reader = try await PostgresStore(address: address, time: clock, isAlone: false)
+            let people = RecipientOpening(snapshot: RecipientSnapshot(users: ["a", "b"]), note: .awaited)
+            _ = try await writer.commit(["e", "f"].map { EventCommit(.sample($0), recipients: people) })
+            func missed() async throws -> [[String]] {
+                let channel = EventRecord.sample("e").channel
+                return try await reader.missed(app: "1", channel: channel, users: ["a", "b"], now: 0, limit: 5).map { $0.map(\.event.id) }
+            }
+            #expect(try await missed() == [["e", "f"], ["e", "f"]])
+            try await writer.settle([RecipientSettlement(event: "e", confirmed: [0], at: 1_000)])
+            #expect(try await missed() == [["f"], ["e", "f"]])
+            try await writer.settle([RecipientSettlement(event: "e", confirmed: [1], at: 1_000)])
+            #expect(try await missed() == [["f"], ["f"]])
+            #expect(try await reader.openFanouts(after: 0, limit: 5).map(\.confirmed.bytes) == [[3], [0]])
+            _ = try TestDatabase.run(["DELETE FROM tandem.settlement"], at: address)
+            clock.advance(milliseconds: 59_999)
+            #expect(try await missed() == [["f"], ["f"]])
+            clock.advance(milliseconds: 1)
+            #expect(try await missed() == [["e", "f"], ["e", "f"]])
+            try await reader.close()
+            try await writer.close()
+        }
+    }
+
     @Test("hubs share the partitions, and what one gives back the others take")
     func shares() async throws {
         try await TestDatabase.direct?.withTurn { address in

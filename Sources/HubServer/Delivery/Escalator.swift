@@ -22,6 +22,8 @@ final class Escalator: Sendable {
 
     /// Confirmations are written together: at most this long after they came.
     static let settleMilliseconds = 200
+    /// Nanoseconds that a roster counts as read now.
+    private static let audienceAgeMax: UInt64 = 100_000_000
 
     init(
         reader: AudienceReader, store: any DeliveryStore, outbox: Outbox, pushes: (any PushQueue)? = nil, tokenAge: TokenAge = .standard,
@@ -54,11 +56,20 @@ final class Escalator: Sendable {
         var plan = PushPlan(tokenAge: tokenAge)
         while let items = await inbox.next() {
             plan.begin()
+            // Pushes of many events fall due together after an outage, mostly to the same people.
+            var known: [[String]: (audience: EventAudience?, definition: ChannelDefinition, readAt: UInt64)] = [:]
             for work in items {
                 var audience: EventAudience?
                 if let context = plan.need(of: work) {
-                    guard let read = await untilDone("a roster could not be read", { try await self.audience(context) }) else { continue }
-                    audience = read
+                    let (people, now) = ([context.record.app, context.record.channel, context.event.name], time.monotonicNanoseconds)
+                    if let known = known[people], known.definition == context.definition, now < known.readAt + Self.audienceAgeMax {
+                        audience = known.audience
+                    } else {
+                        guard let read = await untilDone("a roster could not be read", { try await self.audience(context) })
+                        else { continue }
+                        known[people] = (read, context.definition, now)
+                        audience = read
+                    }
                 }
                 for problem in plan.take(work, audience, at: time.moment) {
                     logger.error("a push could not be rendered", metadata: ["error": "\(problem)"])

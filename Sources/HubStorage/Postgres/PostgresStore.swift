@@ -15,6 +15,7 @@ package final class PostgresStore: HubStore, Sendable {
     let snapshots = SnapshotCache()
     let lists = PostgresLists()
     let recent = RecentFanouts()
+    let known = KnownBits()
     let openPushes = OpenPushes()
     let numbers: TextNumbers
     /// Number of this process among all that used the store.

@@ -1,27 +1,29 @@
+internal import HubCore
 package import HubDelivery
 
 extension PostgresStore {
     /// `RecipientStore.openFanouts`: a walk along the indexes of open rows. Closes the unreadable ones.
     package func openFanouts(after position: Int64, limit: Int) async throws -> [OpenRecipients] {
         guard limit > 0 else { return [] }
-        let (open, lost, problems) = try await read(within: PostgresMigrator.durationMax) { [snapshots] tx in
+        let (open, lost, problems) = try await read(within: PostgresMigrator.durationMax) { [snapshots, known, time] tx in
             var lists = Lists(cache: snapshots, tx: tx)
             var open: [OpenRecipients] = []
             var lost: [RecipientSettlement] = []
             let rows = try tx.query(
                 """
-                SELECT f.number, f.snapshot, f.notes, \(RecipientBits.columns), \(EventReader.columns)
+                SELECT \(KnownBits.columns), f.snapshot, f.notes, \(EventReader.columns)
                 FROM tandem.fanout f JOIN tandem.event e ON e.id = f.event AND e.day = f.day
                 WHERE f.is_open AND f.number > $1 AND f.day = ANY(ARRAY(SELECT day FROM tandem.day WHERE NOT is_ended))
                   AND NOT EXISTS (SELECT FROM tandem.settlement s WHERE s.day = f.day AND s.fanout = f.number AND s.is_closed)
                 ORDER BY f.number LIMIT $2
                 """, [.int(position), .int(limit)])
+            let told = try known.read(rows, tx, now: time.monotonicNanoseconds)
             for index in 0..<rows.count {
                 let row = rows[index]
                 let id = row.text("id")
                 do {
                     let event = try EventReader.event(row)
-                    let bits = RecipientBits(row: row)
+                    guard let bits = told[row.int("number")] else { continue }
                     guard let list = try lists.list(row.int("snapshot"), ofEvent: id, count: bits.count) else {
                         lost.append(RecipientSettlement(event: id, isClosed: true))
                         continue
@@ -43,15 +45,16 @@ extension PostgresStore {
     /// `RecipientStore.missed`: reads at most `SQLiteStore.missedCandidatesMax` rows of the channel.
     package func missed(app: String, channel: String, users: [String], now: Int64, limit: Int) async throws -> [[MissedEvent]] {
         guard limit > 0, !users.isEmpty else { return users.map { _ in [] } }
-        return try await reading { tx, lists in
+        return try await reading { [known, time] tx, lists in
             // Most events share one list.
             var places: [Int64: [(index: Int, place: Int)]] = [:]
             var candidates: [Int64: (bits: RecipientBits, people: [(index: Int, place: Int)])] = [:]
             let rows = try tx.query(
                 """
-                SELECT f.number, f.snapshot, \(RecipientBits.columns) FROM tandem.fanout f
+                SELECT \(KnownBits.columns), f.snapshot FROM tandem.fanout f
                 WHERE f.app = $1 AND f.channel = $2 AND f.expires_at > $3 ORDER BY f.expires_at DESC LIMIT $4
                 """, [.text(app), .text(channel), .int(now), .int(SQLiteStore.missedCandidatesMax)])
+            let told = try known.read(rows, tx, now: time.monotonicNanoseconds)
             for index in 0..<rows.count {
                 let snapshot = rows[index].int("snapshot")
                 if places[snapshot] == nil {
@@ -59,7 +62,7 @@ extension PostgresStore {
                     places[snapshot] = users.indices.compactMap { index in list?.place(of: users[index]).map { (index, $0) } }
                 }
                 guard let known = places[snapshot], !known.isEmpty else { continue }
-                let bits = RecipientBits(row: rows[index])
+                guard let bits = told[rows[index].int("number")] else { continue }
                 let people = known.filter { !bits.confirmed.contains($0.place) }
                 if !people.isEmpty { candidates[rows[index].int("number")] = (bits, people) }
             }
