@@ -286,6 +286,27 @@ package struct Escalation {
         closeIfSettled(event)
     }
 
+    /// Notes that the user's app is in the background, where it reads unseen: only receipts under way are waited for.
+    ///
+    /// Costs O(n) in the open events of the channel.
+    /// - Parameters:
+    ///   - device: where each device stands for itself; nil for all.
+    ///   - event: the number of the only event that is meant; nil for all.
+    ///   - now: milliseconds on the clock of the commits.
+    package mutating func leftScreen(
+        app: String, channel: String, user: String, device: String?, event: UInt64? = nil, now: Int64
+    ) {
+        for number in event.map({ [$0] }) ?? byChannel[Channel(app: app, name: channel)] ?? [] {
+            guard let event = open[number] else { continue }
+            for index in event.targets(of: user) where event.phases[index] != .settled {
+                let target = event.opening.targets[index]
+                if let device, let own = target.device, own != device { continue }
+                event.hasten(index, to: now + Self.replayGrace(target.policy))
+            }
+            schedule(event)
+        }
+    }
+
     /// Whether a receipt of the user is awaited.
     package func isWaiting(event: String, user: String) -> Bool {
         guard let event = numbers[event].flatMap({ open[$0] }) else { return false }

@@ -163,6 +163,14 @@ final class OpenEvent {
         return true
     }
 
+    /// Brings the push forward, and takes back an answer that counted for the time being.
+    func hasten(_ index: Int, to due: Int64) {
+        phases[index] = .waiting
+        guard due < dues[index] else { return }
+        opening.targets[index].wait = min(opening.targets[index].wait, due - committedAt)
+        move(index, to: due)
+    }
+
     /// Times of the first and the last question for a sign of life. The first is as early as an answer counts.
     private func asks(_ index: Int, writtenAt: Int64, due: Int64) -> (first: Int64, last: Int64) {
         let first = writtenAt + DeviceState.afterglow.milliseconds

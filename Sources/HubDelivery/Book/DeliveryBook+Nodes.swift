@@ -70,6 +70,11 @@ extension DeliveryBook {
         opening.number = nextNumber()
         opening.attendedUpTo = attendedUpTo
         escalation.open(opening, now: now.monotonic)
+        for user in Set(opening.targets.map(\.user)) {
+            let connections = attendance.connections(app: opening.app, channel: opening.channel, user: user)
+            guard let away = connections.first(where: { attendance.state(of: $0) == .background }) else { continue }
+            leftScreen(away, event: opening.number, at: now)
+        }
         var release = Release(publish: 0, request: 0, channel: 0, eventID: opening.event)
         release.roles = event.roles
         release.attendedUpTo = attendedUpTo
@@ -86,12 +91,14 @@ extension DeliveryBook {
         else { return [] }
         if attendance.connections(app: app, channel: channel, user: user).contains(connection) {
             attendance.repeatState(connection, state, keepsWorking: keepsWorking)
+            if state == .background { leftScreen(connection, at: now) }
             return []
         }
         attendance.attach(
             connection, app: app, channel: channel, user: user, device: attendance.device(boundTo: socket, app: app, user: user),
             ticket: ticket, isBrowser: isBrowser, silenceMax: silenceMax, now: now.monotonic)
         if state != .unknown { attendance.setState(connection, state, keepsWorking: keepsWorking) }
+        if state == .background { leftScreen(connection, at: now) }
         // The subscription may have come when the channel had no owner who could have assigned its roles.
         return placeholders.session == nil ? [] : assign(answer, in: definition, to: connection, on: channel)
     }

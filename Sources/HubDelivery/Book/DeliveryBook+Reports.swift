@@ -27,6 +27,7 @@ extension DeliveryBook {
                 let seen = replays.takeUnseen(connection)
                 return stop(seen, at: now)
             }
+            if state == .background { leftScreen(connection, at: now) }
         case .pinged(let events, let cursor): for event in events { escalation.pinged(event, loop: loop, cursor: cursor) }
         case .proving(let event, let cursor): escalation.proving(event, loop: loop, cursor: cursor)
         case .replayed(let connection, let tokens, let cursor):
@@ -124,6 +125,18 @@ extension DeliveryBook {
         // Receipts of these connections say nothing about events that were sent to another role.
         for connection in connections { attendance.restart(connection, channel: channel, firstEvent: isKnown ? lastNumber + 1 : .max) }
         return effects
+    }
+
+    /// Waits for what an app in the background has not confirmed no longer than for receipts under way, unless another connection may be
+    /// read on the screen.
+    /// - Parameter event: the number of the only event that is meant; nil for all.
+    mutating func leftScreen(_ connection: ConnectionID, event: UInt64? = nil, at now: Moment) {
+        for (app, channel, user, device) in attendance.places(of: connection) {
+            let own = isOfOneDevice(channel) ? device : nil
+            let (state, _) = attendance.state(app: app, channel: channel, user: user, device: own, now: now.monotonic)
+            guard state == .background else { continue }
+            escalation.leftScreen(app: app, channel: channel, user: user, device: own, event: event, now: now.monotonic)
+        }
     }
 
     // MARK: Replays

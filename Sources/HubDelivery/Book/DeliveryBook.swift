@@ -107,6 +107,9 @@ package struct DeliveryBook: ~Copyable {
         case .deviceState(let app, let user, let device, let state, let keepsWorking):
             log(state, app: app, user: user, device: device, at: now)
             attendance.setDeviceState(app: app, user: user, device: device, state, keepsWorking: keepsWorking)
+            if state == .background {
+                for connection in attendance.connections(app: app, user: user, device: device) { leftScreen(connection, at: now) }
+            }
         case .signed(let connection, let socket, let app, let user, let device, let channel):
             guard connection.loop < attendedUpTo.count else { break }
             attendance.bind(socketID: socket, app: app, user: user, device: device, now: now.monotonic)

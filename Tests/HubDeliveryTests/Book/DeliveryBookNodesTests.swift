@@ -11,6 +11,7 @@ struct DeliveryBookNodesTests {
         channel: private-room-{user}
         events:
           asked: { to: "{user}", policy: critical, ttl: 5m, notification: { title: Asked, body: now } }
+          told: { to: "{user}", policy: notify, ttl: 5m, notification: { title: Told, body: now } }
         """
     private static let channel = "private-room-u"
 
@@ -28,20 +29,24 @@ struct DeliveryBookNodesTests {
 
         func take(_ item: DeliveryBook.Item) -> [DeliveryBook.Effect] { book.take(item, .nothing, at: now) }
 
-        func attach(_ connection: ConnectionID, ticket: UInt64, on channel: String = DeliveryBookNodesTests.channel) {
+        /// - Parameter state: what the app says; nil for nothing.
+        func attach(
+            _ connection: ConnectionID, ticket: UInt64, on channel: String = DeliveryBookNodesTests.channel,
+            says state: AppState? = .foreground
+        ) {
             _ = take(
                 .report(
                     loop: connection.loop,
                     .attached(
                         connection, socket: "\(connection)", app: "1", channel: channel, user: nil, isBrowser: false, ticket: ticket,
                         silenceMax: .seconds(25))))
-            _ = take(.report(loop: connection.loop, .state(connection, .foreground, keepsWorking: false)))
+            if let state { _ = take(.report(loop: connection.loop, .state(connection, state, keepsWorking: false))) }
         }
 
         /// Publishes and commits; the event's release.
-        func publish() throws -> DeliveryBook.Release {
+        func publish(_ name: String = "asked") throws -> DeliveryBook.Release {
             lastPublish += 1
-            let item = DeliveryBook.Item.publish(.init(id: lastPublish, app: "1", requests: [.init(name: "asked", channels: [channel])]))
+            let item = DeliveryBook.Item.publish(.init(id: lastPublish, app: "1", requests: [.init(name: name, channels: [channel])]))
             guard case .events(let needs)? = book.need(of: item) else { throw PublishRefusal(status: 500, sentence: "nothing is needed") }
             let device = Device(
                 app: "1", user: "u", id: "d", platform: .android, provider: .fcm, token: "t", environment: .production,
@@ -236,12 +241,55 @@ struct DeliveryBookNodesTests {
         #expect(stage.book.escalation.eventCount == 1, "nobody who is connected now was sent it")
     }
 
-    private func recovered() throws -> RecoveredEvent {
+    @Test("an app that says that it is in the background is not waited for as one that may return: it reads unseen")
+    func background() throws {
+        let connection = ConnectionID(loop: 0, slot: 5, generation: 1)
+        func word(_ state: AppState) -> DeliveryBook.Item { .report(loop: 0, .state(connection, state, keepsWorking: false)) }
+        // Who is known to be away as the event is taken over.
+        let stage = try Stage()
+        stage.attach(connection, ticket: 3)
+        _ = stage.take(word(.background))
+        _ = stage.take(.takenOver(try recovered("told")))
+        #expect(pushes(stage.pass(4900, sources: [0])) == 0, "receipts may be under way")
+        #expect(pushes(stage.pass(300, sources: [0])) == 1)
+        // Who comes back later, and says so only then; at first somebody looks from elsewhere.
+        let late = try Stage()
+        let other = ConnectionID(loop: 0, slot: 6, generation: 1)
+        for id in [connection, other] { late.attach(id, ticket: UInt64(id.slot)) }
+        _ = late.take(.takenOver(try recovered("told")))
+        _ = late.take(word(.background))
+        #expect(pushes(late.pass(8000, sources: [0])) == 0)
+        _ = late.take(.report(loop: 0, .state(other, .background, keepsWorking: true)))
+        #expect(pushes(late.pass(8000, sources: [0])) == 0)
+        _ = late.take(.report(loop: 0, .state(other, .background, keepsWorking: false)))
+        #expect(pushes(late.pass(5200, sources: [0])) == 1)
+        // Who stays is waited for.
+        let staying = try Stage()
+        staying.attach(connection, ticket: 3)
+        _ = staying.take(.takenOver(try recovered("told")))
+        #expect(pushes(staying.pass(20_000, sources: [0])) == 0)
+    }
+
+    @Test("an event that was read before the app's first word, that it is in the background, was read unseen")
+    func readUnseen() throws {
+        let stage = try Stage()
+        let connection = ConnectionID(loop: 0, slot: 5, generation: 1)
+        stage.attach(connection, ticket: 3, says: nil)
+        let number = try stage.publish("told").receipt
+        _ = stage.take(.report(loop: 0, .pinged(events: [try #require(number)], cursor: 1)))
+        _ = stage.take(.report(loop: 0, .receipt(connection, cursor: 1)))
+        #expect(pushes(stage.pass(8000, sources: [0])) == 0, "it has answered")
+        _ = stage.take(.report(loop: 0, .state(connection, .background, keepsWorking: false)))
+        #expect(pushes(stage.pass(4900, sources: [0])) == 0, "its user may be opening it")
+        #expect(pushes(stage.pass(300, sources: [0])) == 1)
+    }
+
+    private func recovered(_ name: String = "asked") throws -> RecoveredEvent {
         let definitions = try DefinitionSet.load([("room.yaml", Self.yaml)])
         let (definition, placeholders) = try #require(definitions.match(channel: Self.channel))
-        let event = try #require(definition.events["asked"])
+        let event = try #require(definition.events[name])
         let record = EventRecord(
-            id: "e", app: "1", channel: Self.channel, name: "asked", data: "{}", policy: .critical, committedAt: ManualClock.start - 1000,
+            id: "e", app: "1", channel: Self.channel, name: name, data: "{}", policy: .critical, committedAt: ManualClock.start - 1000,
             expiresAt: ManualClock.start + 300_000)
         let open = OpenRecipients(
             position: 1, event: record, users: ["u"], notes: [RecipientNote(state: .live, choice: .awaited)],
