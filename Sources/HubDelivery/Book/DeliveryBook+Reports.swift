@@ -127,8 +127,8 @@ extension DeliveryBook {
         return effects
     }
 
-    /// Waits for what an app in the background has not confirmed no longer than for receipts under way, unless another connection may be
-    /// read on the screen.
+    /// The app is in the background: for receipts under way alone is waited. Nothing changes if another connection may be read on the
+    /// screen.
     /// - Parameter event: the number of the only event that is meant; nil for all.
     mutating func leftScreen(_ connection: ConnectionID, event: UInt64? = nil, at now: Moment) {
         for (app, channel, user, device) in attendance.places(of: connection) {

@@ -245,14 +245,14 @@ struct DeliveryBookNodesTests {
     func background() throws {
         let connection = ConnectionID(loop: 0, slot: 5, generation: 1)
         func word(_ state: AppState) -> DeliveryBook.Item { .report(loop: 0, .state(connection, state, keepsWorking: false)) }
-        // Who is known to be away as the event is taken over.
+        // An app that is known to be away as the event is taken over.
         let stage = try Stage()
         stage.attach(connection, ticket: 3)
         _ = stage.take(word(.background))
         _ = stage.take(.takenOver(try recovered("told")))
         #expect(pushes(stage.pass(4900, sources: [0])) == 0, "receipts may be under way")
         #expect(pushes(stage.pass(300, sources: [0])) == 1)
-        // Who comes back later, and says so only then; at first somebody looks from elsewhere.
+        // An app that says so only later; at first somebody looks from elsewhere.
         let late = try Stage()
         let other = ConnectionID(loop: 0, slot: 6, generation: 1)
         for id in [connection, other] { late.attach(id, ticket: UInt64(id.slot)) }
@@ -263,7 +263,7 @@ struct DeliveryBookNodesTests {
         #expect(pushes(late.pass(8000, sources: [0])) == 0)
         _ = late.take(.report(loop: 0, .state(other, .background, keepsWorking: false)))
         #expect(pushes(late.pass(5200, sources: [0])) == 1)
-        // Who stays is waited for.
+        // An app on the screen is waited for.
         let staying = try Stage()
         staying.attach(connection, ticket: 3)
         _ = staying.take(.takenOver(try recovered("told")))
