@@ -31,7 +31,7 @@ final class KnownBits: Sendable {
     /// Columns that `read` wants of `tandem.fanout f`.
     static let columns = "f.number, f.day, f.count, f.committed_at, f.pushed"
 
-    /// The bits of these events by their rows' numbers, as of the transaction's snapshot. Times of receipts are left out.
+    /// The bits of these events by their rows' numbers, as of the transaction's snapshot or newer. Times of receipts are left out.
     /// - Parameters:
     ///   - rows: with `columns`.
     ///   - now: nanoseconds of the clock that only grows.
