@@ -15,6 +15,8 @@ extension DeliveryBook {
         var notes: [RecipientNote] = []
         /// Receipts that are awaited.
         var targets: [Escalation.Target] = []
+        /// Places of those who get a push, and the frame in the background.
+        var unseen: [UnseenPushes.Target: Int] = [:]
         /// Roles whose sockets get the frame.
         var roles = RoleSet.everybody
     }
@@ -93,6 +95,9 @@ extension DeliveryBook {
         let nid = NotificationID.make(event: event.id, app: event.app, user: entry.user)
         if !decision.pushes.isEmpty {
             for push in decision.pushes {
+                if push.reason == DeviceState.background.rawValue, variant.policy.usesSocket {
+                    decided.unseen[UnseenPushes.Target(user: entry.user, device: scope == .device ? push.device : nil)] = recipient
+                }
                 let device = entry.devices.first { $0.id == push.device }
                 let locale = variant.locales.isEmpty ? nil : device?.locale
                 let message = try rendering.message(variant, participant: entry.participant, nid: nid, locale: locale)

@@ -30,11 +30,13 @@ extension DeliveryBook {
         for connection in attendance.connections(ofLoops: loops) {
             log(.lost, of: connection, at: now)
             replays.disconnected(connection)
+            unseenPushes.left(connection)
             attendance.disconnected(connection, mayReturn: true, now: now.monotonic)
         }
         for loop in loops { attendedUpTo[loop] = 0 }
         // The next node with these indexes begins with low tickets and cursors.
         escalation.forget(loops: loops)
+        unseenPushes.forget(loops: loops)
         note(hearing.remove(source: loops.lowerBound, now: begunAt))
     }
 
@@ -43,6 +45,7 @@ extension DeliveryBook {
         for connection in attendance.connections(ofLoops: loops) {
             log(.lost, of: connection, at: now)
             replays.disconnected(connection)
+            unseenPushes.left(connection)
             attendance.disconnected(connection, mayReturn: true, now: now.monotonic)
         }
     }
@@ -55,6 +58,7 @@ extension DeliveryBook {
         attendance.keep(isServed)
         // The next owner notes what follows, so these would lack it after a return.
         changes.keep(isServed)
+        unseenPushes.keep(isServed)
         return escalation.keep(isServed).map { .plan(.abandoned(event: $0)) }
     }
 

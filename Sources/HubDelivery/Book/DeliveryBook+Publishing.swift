@@ -50,7 +50,7 @@ extension DeliveryBook {
                         let context = PushContext(
                             record: record, readAt: now, definition: definition, event: event, placeholders: placeholders,
                             data: input.data)
-                        try add(decided, context, to: &prepared, &release)
+                        try add(decided, context, to: &prepared, &release, at: now)
                     }
                 } else if publish.purpose == .forecast {
                     prepared.add(EventForecast(channel: channel, definition: definitions.match(channel: channel)?.definition.name))
@@ -65,17 +65,21 @@ extension DeliveryBook {
 
     /// Adds the rows that are committed with the event, and the targets that are awaited afterwards.
     private mutating func add(
-        _ decided: Decided, _ context: PushContext, to prepared: inout PreparedPublish, _ release: inout Release
+        _ decided: Decided, _ context: PushContext, to prepared: inout PreparedPublish, _ release: inout Release, at now: Moment
     ) throws(PublishRefusal) {
         let record = context.record
         guard escalation.hasRoom(forTargets: decided.targets.count) else { throw Self.tooManyOpen }
-        if !decided.targets.isEmpty {
-            let number = nextNumber()
-            release.receipt = number
+        if !decided.targets.isEmpty || !decided.unseen.isEmpty { release.receipt = nextNumber() }
+        if let number = release.receipt, !decided.targets.isEmpty {
             let opening = Escalation.Opening(
                 number: number, event: record.id, app: record.app, channel: record.channel, attendedUpTo: attendedUpTo,
                 targets: decided.targets)
             prepared.openings.append((opening, context))
+        }
+        if let number = release.receipt, !decided.unseen.isEmpty {
+            unseenPushes.decided(
+                number, event: record.id, app: record.app, channel: record.channel, attendedUpTo: attendedUpTo, recipients: decided.unseen,
+                now: now.monotonic)
         }
         let recipients =
             decided.recipients.isEmpty ? nil : RecipientOpening(snapshot: snapshot(of: decided.recipients), notes: decided.notes)

@@ -22,13 +22,14 @@ extension DeliveryBook {
         case .detached(let connection, let channel): attendance.detach(connection, channel: channel)
         case .state(let connection, let state, let keepsWorking):
             attendance.setState(connection, state, keepsWorking: keepsWorking)
-            // An app's first word often follows its answer to the replay.
-            if state == .foreground {
-                let seen = replays.takeUnseen(connection)
-                return stop(seen, at: now)
-            }
+            unseenPushes.left(connection)
+            if state == .foreground { return cameToScreen(connection, at: now) }
             if state == .background { leftScreen(connection, at: now) }
-        case .pinged(let events, let cursor): for event in events { escalation.pinged(event, loop: loop, cursor: cursor) }
+        case .pinged(let events, let cursor):
+            for event in events {
+                escalation.pinged(event, loop: loop, cursor: cursor)
+                unseenPushes.pinged(event, loop: loop, cursor: cursor)
+            }
         case .proving(let event, let cursor): escalation.proving(event, loop: loop, cursor: cursor)
         case .replayed(let connection, let tokens, let cursor):
             for replay in tokens.compactMap({ replays.wrote($0, cursor: cursor, now: now.monotonic) }) {
@@ -37,13 +38,15 @@ extension DeliveryBook {
                 }
             }
         case .receipt(let connection, let cursor):
-            attendance.heard(connection, now: now.monotonic)
+            attendance.heard(connection, cursor: cursor, now: now.monotonic)
             let seats = attendance.seats(of: connection)
-            let effects = confirmReplays(to: connection, cursor: cursor, seats, at: now)
+            var effects = confirmReplays(to: connection, cursor: cursor, seats, at: now)
+            effects += stop(unseenPushes.received(connection, upTo: cursor), at: now)
             escalation.received(Escalation.Receipt(connection: connection, cursor: cursor), seats: seats, now: now.monotonic)
             return effects
         case .disconnected(let connection, let socket, let mayReturn):
             replays.disconnected(connection)
+            unseenPushes.left(connection)
             attendance.disconnected(connection, mayReturn: mayReturn, now: now.monotonic)
             attendance.unbind(socketID: socket)
         }
@@ -139,6 +142,36 @@ extension DeliveryBook {
         }
     }
 
+    /// The app is on the screen: what its socket brought before is seen, once its receipt has come. An app's first word often follows its
+    /// answer to the replay.
+    private mutating func cameToScreen(_ connection: ConnectionID, at now: Moment) -> [Effect] {
+        let unseen = replays.takeUnseen(connection)
+        var effects = stop(unseen, at: now)
+        let (seats, cursor) = (attendance.seats(of: connection), attendance.readUpTo(connection))
+        if cursor > 0 {
+            escalation.received(Escalation.Receipt(connection: connection, cursor: cursor), seats: seats, now: now.monotonic)
+        }
+        for seat in seats {
+            let isAlone = isOfOneDevice(seat.channel)
+            let (seen, unread) = unseenPushes.opened(connection, seat, isOfOneDevice: isAlone, readUpTo: cursor, now: now.monotonic)
+            effects += stop(seen, at: now)
+            if !unread.isEmpty { effects.append(.comeback(.reads(unread, user: seat.user))) }
+        }
+        return effects
+    }
+
+    /// Stops pushes on their way to a gateway, for events that somebody has seen.
+    private func stop(_ seen: [UnseenPushes.Seen], at now: Moment) -> [Effect] {
+        seen.flatMap { event -> [Effect] in
+            let item = event.item
+            let cancellation = PushCancellation(user: item.user, device: event.device)
+            let withdrawal = withdraw(item.event, cancellation, clearingFrom: clearsSiblings(event.channel) ? event.reader : nil)
+            // Another device of the recipient is still awaited.
+            if escalation.isWaiting(event: item.event, user: item.user) { return withdrawal }
+            return [.plan(.confirmedLate(event: item.event, recipient: item.recipient, at: now.wall))] + withdrawal
+        }
+    }
+
     // MARK: Replays
 
     /// Sends the events that somebody missed; without any, the connection's next replay may begin.
@@ -165,7 +198,7 @@ extension DeliveryBook {
             // that it is on the screen.
             if seat.state == .foreground || seat.state == .background && seat.keepsWorking {
                 effects += stop([replay], at: now)
-            } else if seat.state == .unknown {
+            } else {
                 replays.keepUnseen(replay)
             }
         }

@@ -41,6 +41,7 @@ package struct DeliveryBook: ~Copyable {
     /// Recent changes of people's connections.
     package internal(set) var changes = PresenceLog()
     var replays = Replays()
+    var unseenPushes = UnseenPushes()
     var hearing: Hearing
     /// A change of the definitions that some loop has not answered.
     var change: DefinitionChange?

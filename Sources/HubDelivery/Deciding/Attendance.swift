@@ -35,6 +35,8 @@ package struct Attendance: Sendable {
         var lastSignOfLife: Int64
         /// Time of the last receipt, in milliseconds on the caller's clock; nil: none has come.
         var lastReceipt: Int64?
+        /// Cursor of the last receipt; 0: none has come.
+        var readUpTo: UInt64 = 0
         /// Seats by channel.
         var seats: [String: Seat]
 
@@ -154,10 +156,12 @@ package struct Attendance: Sendable {
     }
 
     /// Notes a receipt of a connection, which is a sign of life.
-    package mutating func heard(_ connection: ConnectionID, now: Int64) {
+    /// - Parameter cursor: up to which the connection has read.
+    package mutating func heard(_ connection: ConnectionID, cursor: UInt64 = 0, now: Int64) {
         guard let place = connections.index(forKey: connection) else { return }
         connections.values[place].lastSignOfLife = now
         connections.values[place].lastReceipt = now
+        connections.values[place].readUpTo = max(connections.values[place].readUpTo, cursor)
     }
 
     /// Notes that the connection gets other events of the channel from now on, because its role changed or became known. Its receipts prove
@@ -294,6 +298,9 @@ package struct Attendance: Sendable {
 
     /// The state that the app told over the connection; nil: it is not attached.
     func state(of connection: ConnectionID) -> AppState? { connections[connection]?.state }
+
+    /// Cursor of the connection's last receipt; 0: none has come.
+    func readUpTo(_ connection: ConnectionID) -> UInt64 { connections[connection]?.readUpTo ?? 0 }
 
     /// Everybody who is attached by the connection, in no particular order.
     func places(of connection: ConnectionID) -> [(app: String, channel: String, user: String, device: String?)] {

@@ -11,8 +11,9 @@ internal import HubDelivery
 struct LaneRate: Equatable {
     /// Share of the quota, which leaves some for the project's other senders and for urgent pushes.
     static let share = 0.8
-    /// Largest bucket, and never more than a tenth of the minute's quota; more at once is bulk.
-    static let burstMax = 500.0
+    /// Largest bucket, and never more than a tenth of the minute's quota; more at once is bulk. Sessions of some thousand people are small:
+    /// FCM's usual quota gives as much in 0.25 s.
+    static let burstMax = 2_000.0
     /// Urgent pushes may be ahead of the rate by this many seconds of it; others wait until that is recovered.
     static let aheadSeconds = 5.0
     static let rampSeconds = 60.0

@@ -7,7 +7,7 @@ import Testing
 /// The delivery task as a value, driven by hand: items in, effects out.
 @Suite("DeliveryBook")
 struct DeliveryBookTests {
-    private static let yaml = """
+    static let yaml = """
         channel: presence-game-{session}
         roles: [hider, seeker]
         suppress_scope: device
@@ -15,18 +15,18 @@ struct DeliveryBookTests {
         events:
           asked: { to: all, policy: notify, ttl: 5m, notification: { title: Asked, body: now } }
         """
-    private static let channel = "presence-game-7"
+    static let channel = "presence-game-7"
 
     /// A book with one loop, a clock, and everything that would be read for it.
-    private final class Stage {
+    final class Stage {
         var book: DeliveryBook
         var now = Moment(monotonic: 1000, wall: ManualClock.start)
         var people: [String: [String]] = ["u": ["phone", "pad"]]
         private var lastPublish: UInt64 = 0
         private var lastTicket: UInt64 = 0
 
-        init() throws {
-            book = DeliveryBook(.init(loopCount: 1), definitions: try DefinitionSet.load([("game.yaml", DeliveryBookTests.yaml)]))
+        init(yaml: String = DeliveryBookTests.yaml) throws {
+            book = DeliveryBook(.init(loopCount: 1), definitions: try DefinitionSet.load([("game.yaml", yaml)]))
         }
 
         /// Lets time pass in turns that are short enough for none to count as late.

@@ -200,8 +200,9 @@ struct FCMSharedQuotaTests {
         defer { simulation.stop() }
         let lanes = PushLanes(time: simulation.clock, logger: simulation.logger, reports: simulation.reports)
         defer { PushLanes.close(lanes.retire(allBut: []), grace: .zero) }
-        let first = try lanes.gateway(simulation.fcmConfiguration)
-        let second = try lanes.gateway(other(simulation, ["client_id": "another"]))
+        // 500 at once.
+        let first = try lanes.gateway(other(simulation, [:], perMinute: 5_000))
+        let second = try lanes.gateway(other(simulation, ["client_id": "another"], perMinute: 5_000))
         let stranger = try lanes.gateway(other(simulation, ["project_id": "another-project"]))
         #expect(lanes.count == 3 && first !== second)
         #expect(first.admit(candidates(500)).count { $0 == .go } == 500)
@@ -228,17 +229,17 @@ struct FCMSharedQuotaTests {
         defer { simulation.stop() }
         let lanes = PushLanes(time: simulation.clock, logger: simulation.logger, reports: simulation.reports)
         defer { PushLanes.close(lanes.retire(allBut: []), grace: .zero) }
-        let old = try lanes.gateway(simulation.fcmConfiguration)
+        let old = try lanes.gateway(other(simulation, [:], perMinute: 5_000))
         for _ in 0..<2 { _ = old.admit(candidates(500)) }
         #expect(old.room(on: fcmTarget("d").route).count == 0)
-        let renewed = try other(simulation, ["client_id": "another"])
+        let renewed = try other(simulation, ["client_id": "another"], perMinute: 5_000)
         let new = try lanes.gateway(renewed)
         PushLanes.close(lanes.retire(allBut: [PushCredentials(fcm: renewed)]), grace: .zero)
         #expect(lanes.count == 1 && new.room(on: fcmTarget("d").route).count == 0)
 
-        let small = try other(simulation, ["client_id": "third"], perMinute: 6_000)
+        let small = try other(simulation, ["client_id": "third"], perMinute: 600)
         _ = try lanes.gateway(small)
         PushLanes.close(lanes.retire(allBut: [PushCredentials(fcm: renewed), PushCredentials(fcm: small)]), grace: .zero)
-        #expect((new.figures.rate ?? 0) <= 80)
+        #expect((new.figures.rate ?? 0) <= 8)
     }
 }

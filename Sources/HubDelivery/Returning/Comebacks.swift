@@ -34,6 +34,8 @@ package struct Comebacks: Sendable {
         case came(app: String, user: String)
         /// The events that are sent once more.
         case replays([String], app: String, user: String)
+        /// The user's app has come to the screen, and gets these events by its socket.
+        case reads([String], user: String)
         /// `device`: the only one that the receipt counts for; nil: all of the user's.
         case confirmed(String, user: String, device: String?)
     }
@@ -62,6 +64,7 @@ package struct Comebacks: Sendable {
         switch word {
         case .came(let app, let user): came(app: app, user: user, now: now)
         case .replays(let events, let app, let user): replays(events, app: app, user: user, now: now)
+        case .reads(let events, let user): reads(events, user: ExactText(user), now: now)
         case .confirmed(let event, let user, let device): confirmed(event, user: user, device: device, now: now)
         }
     }
@@ -76,8 +79,12 @@ package struct Comebacks: Sendable {
     package mutating func replays(_ events: some Sequence<String>, app: String, user: String, now: Int64) {
         let person = Person(app: app, user: user)
         if let known = reading[person] { reading[person] = known.count > 1 ? (known.since, known.count - 1) : nil }
+        reads(events, user: person.user, now: now)
+    }
+
+    private mutating func reads(_ events: some Sequence<String>, user: ExactText, now: Int64) {
         for event in events {
-            let key = Key(event: event, user: person.user)
+            let key = Key(event: event, user: user)
             if entries[key] == nil { enter(.replayed(now), key, now: now) }
         }
     }
