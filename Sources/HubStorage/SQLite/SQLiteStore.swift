@@ -25,6 +25,7 @@ package final class SQLiteStore: HubStore, Sendable {
     let leases = PushLeases()
     let snapshots = SnapshotCache()
     let lists = RecipientLists()
+    let rosters = RosterCache()
 
     /// Opens the database file. Creates the file and its folder if missing.
     /// - Parameters:
@@ -39,6 +40,7 @@ package final class SQLiteStore: HubStore, Sendable {
     ) throws(StorageError) {
         let pool = try SQLiteFile.open(path: path, synchronous: synchronous)
         self.pool = pool
+        pool.add(transactionObserver: rosters, extent: .databaseLifetime)
         self.time = time
         self.onUnreadableRow = onUnreadableRow
         let checkpoints = Checkpoints(pool: pool)

@@ -104,37 +104,41 @@ extension SQLiteStore {
 
     static var rosterSQL: String {
         """
-        SELECT \(deviceColumns), \(participantColumns) FROM participant
+        SELECT \(deviceColumns), \(participantColumns), device.rowid FROM participant
         LEFT JOIN device ON device.app = participant.app AND device.user = participant.user
         WHERE participant.app = ? AND participant.session = ?
-        ORDER BY participant.number
         """
     }
 
-    /// `Directory.roster`: one look-up per participant, in one query.
+    /// `Directory.roster`: from memory, or one look-up per participant in one query.
     package func roster(app: String, session: String) async throws -> [RosterEntry] {
-        try await read { db in
-            // Joined from left to right, so that the app's other devices are not read. Each participant's few devices are sorted below:
-            // ORDER BY would slow down the sorting of all rows.
-            let rows = try Row.fetchCursor(
-                db.cachedStatement(sql: Self.rosterSQL), arguments: [app, session])
-            var roster: [RosterEntry] = []
-            while let row = try rows.next() {
-                let first = row.count - Self.participantColumnCount
-                let device = row.hasNull(atIndex: Self.deviceIDColumn) ? nil : try Self.device(row: row)
-                let number: Int64 = row[first + Self.numberColumn]
-                if roster.last?.participant.number == number {
-                    if let device { roster[roster.count - 1].devices.append(device) }
-                } else {
-                    assert((roster.last?.participant.number ?? 0) < number, "participant \(number) comes in two places of a roster")
-                    roster.append(RosterEntry(participant: Self.participant(row: row, from: first), devices: device.map { [$0] } ?? []))
-                }
+        if let known = rosters.roster(app: app, session: session) { return known }
+        let version = rosters.version
+        let roster = try await read { db in try Self.readRoster(db, app: app, session: session) }
+        rosters.keep(roster, app: app, session: session, version: version)
+        return roster.entries
+    }
+
+    private static func readRoster(_ db: Database, app: String, session: String) throws -> RosterCache.Roster {
+        // Joined from left to right, so that the app's other devices are not read. Entries are sorted below: ORDER BY would sort the rows.
+        let rows = try Row.fetchCursor(db.cachedStatement(sql: rosterSQL), arguments: [app, session])
+        var roster = RosterCache.Roster()
+        while let row = try rows.next() {
+            let first = row.count - participantColumnCount - 1
+            let device = row.hasNull(atIndex: deviceIDColumn) ? nil : try device(row: row)
+            if device != nil { roster.devices.append(row[row.count - 1]) }
+            let number: Int64 = row[first + numberColumn]
+            if let last = roster.entries.indices.last, roster.entries[last].participant.number == number {
+                if let device { roster.entries[last].devices.append(device) }
+            } else {
+                roster.entries.append(RosterEntry(participant: participant(row: row, from: first), devices: device.map { [$0] } ?? []))
             }
-            for index in roster.indices where roster[index].devices.count > 1 {
-                roster[index].devices.sort { ($1.registeredAt, $0.id) < ($0.registeredAt, $1.id) }
-            }
-            return roster
         }
+        roster.entries.sort { $0.participant.number < $1.participant.number }
+        for index in roster.entries.indices where roster.entries[index].devices.count > 1 {
+            roster.entries[index].devices.sort { ($1.registeredAt, $0.id) < ($0.registeredAt, $1.id) }
+        }
+        return roster
     }
 }
 

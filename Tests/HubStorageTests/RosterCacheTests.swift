@@ -1,0 +1,99 @@
+import HubCore
+import HubDefinitions
+import HubDelivery
+import StoreTesting
+import Testing
+
+@testable import HubStorage
+
+@Suite("Rosters that were read lately")
+struct RosterCacheTests {
+    let folder: TemporaryFolder
+    let clock = TestClock()
+    let store: SQLiteStore
+
+    init() throws {
+        folder = try TemporaryFolder()
+        store = try SQLiteStore(path: folder.file("tandem.db"), time: clock)
+    }
+
+    private func isKept(_ session: Session) -> Bool { store.rosters.roster(app: session.app, session: session.id) != nil }
+
+    /// The roster, by reading its rows.
+    private func read(_ session: Session) async throws -> [RosterEntry] {
+        try await SQLiteStore(path: folder.file("tandem.db"), time: clock).roster(app: session.app, session: session.id)
+    }
+
+    @Test("a roster is read once, and again after each change of its people and devices")
+    func changes() async throws {
+        let session = try await store.makeSession()
+        let other = try await store.makeSession("other")
+        let ada = try await store.join(session, "ada@example.org")
+        let bob = try await store.join(session, "bob@example.org")
+        _ = try await store.putDevice(.sample(user: bob.user, id: "pad", token: "t-pad"))
+        let changes: [(String, () async throws -> Void)] = [
+            ("a device comes", { _ = try await store.putDevice(.sample(user: ada.user)) }),
+            ("a device changes", { _ = try await store.putDevice(.sample(user: ada.user, token: "t-new")) }),
+            ("a token is accepted", { try await store.noteAccepted(token: "t-new", app: "1", provider: .fcm, environment: .sandbox, at: 9) }),
+            ("a token is dead", { _ = try await store.removeToken("t-new", app: "1", provider: .fcm, deadSince: nil) }),
+            ("a device goes", { _ = try await store.deleteDevice(app: "1", user: bob.user, id: "pad") }),
+            ("somebody is renamed", { _ = try await store.join(session, "ada@example.org", name: "Countess") }),
+            ("somebody comes", { _ = try await store.join(session, "eve@example.org") }),
+            ("somebody goes", { _ = try await store.deleteParticipant(app: "1", session: session.id, user: bob.user) }),
+            ("the session ends", { _ = try await store.deleteSession(app: "1", id: session.id) }),
+        ]
+        for (what, change) in changes {
+            let before = try await store.roster(app: "1", session: session.id)
+            #expect(isKept(session), "before \(what)")
+            try await change()
+            let after = try await store.roster(app: "1", session: session.id)
+            #expect(after != before, "\(what)")
+            #expect(try await after == read(session), "\(what)")
+        }
+        #expect(try await store.roster(app: "1", session: other.id).isEmpty)
+    }
+
+    @Test("devices and people of other sessions leave a roster where it is, and so does a write that fails")
+    func others() async throws {
+        let session = try await store.makeSession()
+        let other = try await store.makeSession("other")
+        let ada = try await store.join(session, "ada@example.org")
+        let bob = try await store.join(other, "bob@example.org")
+        _ = try await store.putDevice(.sample(user: bob.user, id: "pad", token: "t-pad"))
+        _ = try await store.roster(app: "1", session: session.id)
+        _ = try await store.putDevice(.sample(user: bob.user, id: "pad", token: "t-other"))
+        _ = try await store.join(other, "bob@example.org", name: "Robert")
+        _ = try await store.makeSession("third")
+        await #expect(throws: PeopleStoreError.self) {
+            _ = try await store.putParticipant(app: "1", session: "none", user: "u", name: "N", email: nil, role: nil)
+        }
+        #expect(isKept(session))
+        #expect(try await store.roster(app: "1", session: session.id).map(\.participant) == [ada])
+    }
+
+    @Test("a roster that changed while it was read is not kept")
+    func race() async throws {
+        let session = try await store.makeSession()
+        let version = store.rosters.version
+        _ = try await store.join(session, "ada@example.org")
+        store.rosters.keep(RosterCache.Roster(), app: "1", session: session.id, version: version)
+        #expect(!isKept(session))
+    }
+
+    @Test("the roster used longest ago gives way")
+    func bounded() async throws {
+        let session = try await store.makeSession()
+        let rosters = store.rosters
+        for number in 0...RosterCache.rostersMax {
+            rosters.keep(RosterCache.Roster(), app: "1", session: "\(number)", version: rosters.version)
+            _ = rosters.roster(app: "1", session: "0")
+        }
+        #expect(rosters.roster(app: "1", session: "0") != nil && rosters.roster(app: "1", session: "1") == nil)
+        let ada = try await store.join(session, "ada@example.org")
+        let many = Array(repeating: RosterEntry(participant: ada, devices: []), count: RosterCache.peopleMax)
+        rosters.keep(RosterCache.Roster(entries: many), app: "1", session: "many", version: rosters.version)
+        #expect(rosters.roster(app: "1", session: "many")?.count == RosterCache.peopleMax)
+        rosters.keep(RosterCache.Roster(entries: many + many), app: "1", session: "too many", version: rosters.version)
+        #expect(rosters.roster(app: "1", session: "too many") == nil)
+    }
+}
