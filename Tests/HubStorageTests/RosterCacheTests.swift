@@ -24,6 +24,10 @@ struct RosterCacheTests {
         try await SQLiteStore(path: folder.file("tandem.db"), time: clock).roster(app: session.app, session: session.id)
     }
 
+    private func accept(_ token: String) async throws {
+        try await store.noteAccepted(token: token, app: "1", provider: .fcm, environment: .sandbox, at: 9)
+    }
+
     @Test("a roster is read once, and again after each change of its people and devices")
     func changes() async throws {
         let session = try await store.makeSession()
@@ -34,7 +38,7 @@ struct RosterCacheTests {
         let changes: [(String, () async throws -> Void)] = [
             ("a device comes", { _ = try await store.putDevice(.sample(user: ada.user)) }),
             ("a device changes", { _ = try await store.putDevice(.sample(user: ada.user, token: "t-new")) }),
-            ("a token is accepted", { try await store.noteAccepted(token: "t-new", app: "1", provider: .fcm, environment: .sandbox, at: 9) }),
+            ("a token is accepted", { try await accept("t-new") }),
             ("a token is dead", { _ = try await store.removeToken("t-new", app: "1", provider: .fcm, deadSince: nil) }),
             ("a device goes", { _ = try await store.deleteDevice(app: "1", user: bob.user, id: "pad") }),
             ("somebody is renamed", { _ = try await store.join(session, "ada@example.org", name: "Countess") }),

@@ -308,6 +308,8 @@ class Judge:
         if alert - published < 2 and (person.there.around(published) is None or person.hidden.around(published)
                                       or person.frozen.around(published) or person.stopped.around(published)):
             return "came back while its notification was under way"
+        if not person.plan["declares"] and self._came_back_late(person, published, alert - DEADLINES[event["policy"]] - QUEUED, alert):
+            return "came back silent, and its notification waited for its word"
         if read > alert:
             return "client process did not run" if self._starved(person, event["sent"], alert) else "UNEXPLAINED"
         if alert - read < QUEUED:
@@ -323,6 +325,14 @@ class Judge:
         if self._starved(person, event["sent"], alert):
             return "client process did not run"
         return "UNEXPLAINED"
+
+    @staticmethod
+    def _came_back_late(person, published, after, alert):
+        """Whether somebody counted as absent at the publish, and came back after it and within a time before the notification."""
+        gone = [a + GIVEN_UP for a, b in person.frozen.items + person.stopped.items if a < published < b + 2]
+        gone += [a for a, b in person.away.items if a < published < b + 2]
+        back = any(max(published, after) <= a <= alert for a, _ in person.there.items)
+        return back and person.there.around(published) is None and any(since + RETURNING < published for since in gone)
 
     def _server_down(self, time):
         return any(killed - CROSSING <= time <= ready + CROSSING for killed, ready in self.outages)

@@ -105,11 +105,14 @@ package struct Escalation {
         package var connection: ConnectionID
         /// Cursor up to which the connection has read.
         package var cursor: UInt64
+        /// Cursor of the connection's last receipt that was judged under the same facts; 0: none was.
+        package var judgedUpTo: UInt64
 
         /// A receipt for `Escalation.received`.
-        package init(connection: ConnectionID, cursor: UInt64) {
+        package init(connection: ConnectionID, cursor: UInt64, judgedUpTo: UInt64 = 0) {
             self.connection = connection
             self.cursor = cursor
+            self.judgedUpTo = judgedUpTo
         }
     }
 
@@ -236,14 +239,15 @@ package struct Escalation {
         // An app in the background reads its socket unseen, unless it said that it shows the events it reads.
         for seat in seats where seat.state != .background || seat.keepsWorking {
             for number in byChannel[Channel(app: seat.app, name: seat.channel)] ?? [] {
-                if let event = open[number] { received(receipt, seat, event, now: now) }
+                // Most open events were judged by an earlier receipt.
+                if let event = open[number], !event.wasJudged(before: receipt, seat) { received(receipt, seat, event, now: now) }
             }
         }
     }
 
     private mutating func received(_ receipt: Receipt, _ seat: Attendance.KnownSeat, _ event: OpenEvent, now: Int64) {
         let targets = event.targets(of: seat.user)
-        guard !targets.isEmpty, let writtenAt = event.timeWritten(to: seat, readBy: receipt) else { return }
+        guard targets.contains(where: event.canAnswer), let writtenAt = event.timeWritten(to: seat, readBy: receipt) else { return }
         // A late answer may come from an app that has left the screen and still answers. The event then counts as written `promptAnswer`
         // ago.
         let readAt = max(writtenAt, now - DeviceState.promptAnswer.milliseconds)

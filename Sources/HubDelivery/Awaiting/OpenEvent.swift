@@ -45,6 +45,8 @@ final class OpenEvent {
     private var replayed: [Int: Int64] = [:]
     /// Pushed targets that have not answered since.
     var pushed: Set<Int> = []
+    /// Receipts that said nothing before may say something now: an answer was taken back, or an earlier owner had sent the event.
+    private var isJudgedAnew = false
     /// Targets whose waits were stretched because the hub was late.
     private(set) var late: Set<Int> = []
     /// Provisional targets that were given time to prove that they read a later replay, once each.
@@ -97,6 +99,7 @@ final class OpenEvent {
 
     func setAttended(loop: Int, upTo ticket: UInt64) {
         opening.attendedUpTo[loop] = ticket
+        isJudgedAnew = true
     }
 
     // MARK: Targets
@@ -119,13 +122,23 @@ final class OpenEvent {
     /// Time at which the event was written to the seat, if the receipt proves that it was read; nil otherwise.
     func timeWritten(to seat: Attendance.KnownSeat, readBy receipt: Escalation.Receipt) -> Int64? {
         // The first of several replays over one connection counts: a client that reads now was reading then.
-        let replay = replays[seat.user]?.first { $0.connection == receipt.connection && receipt.cursor >= $0.cursor }
-        if let replay { return replay.at }
+        let own = replays.isEmpty ? nil : replays[seat.user]
+        if let replay = own?.first(where: { $0.connection == receipt.connection && receipt.cursor >= $0.cursor }) { return replay.at }
         let loop = receipt.connection.loop
         // A client that subscribed after the commit was not sent the event, whatever the client answers.
         guard seat.ticket <= opening.attendedUpTo[loop], opening.number >= seat.firstEvent, let cursor = cursors[loop] else { return nil }
         return receipt.cursor >= cursor ? committedAt : nil
     }
+
+    /// Whether an earlier receipt of the connection said all that this one says of the event. An app that tells its state is asked nothing.
+    func wasJudged(before receipt: Escalation.Receipt, _ seat: Attendance.KnownSeat) -> Bool {
+        let (loop, judged) = (receipt.connection.loop, receipt.judgedUpTo)
+        guard judged > 0, !isJudgedAnew, let cursor = cursors[loop], cursor <= judged else { return false }
+        return seat.state != .unknown || !asks[loop].contains { $0.cursor > judged && $0.cursor <= receipt.cursor }
+    }
+
+    /// Whether a receipt of the target may change anything.
+    func canAnswer(_ index: Int) -> Bool { phases[index] != .settled || !pushed.isEmpty && pushed.contains(index) }
 
     /// Whether the receipt answers a question so late that an app in the background would no longer answer.
     func isProof(_ receipt: Escalation.Receipt, of index: Int, writtenAt: Int64) -> Bool {
@@ -165,6 +178,7 @@ final class OpenEvent {
 
     /// Brings the push forward, and takes back an answer that counted for the time being.
     func hasten(_ index: Int, to due: Int64) {
+        isJudgedAnew = true
         phases[index] = .waiting
         guard due < dues[index] else { return }
         opening.targets[index].wait = min(opening.targets[index].wait, due - committedAt)

@@ -32,17 +32,19 @@ extension DeliveryBook {
             }
         case .proving(let event, let cursor): escalation.proving(event, loop: loop, cursor: cursor)
         case .replayed(let connection, let tokens, let cursor):
+            attendance.replayed(connection, cursor: cursor)
             for replay in tokens.compactMap({ replays.wrote($0, cursor: cursor, now: now.monotonic) }) {
                 for item in replay.items {
                     escalation.replayed(item.event, user: item.user, to: connection, cursor: cursor, now: now.monotonic)
                 }
             }
         case .receipt(let connection, let cursor):
-            attendance.heard(connection, cursor: cursor, now: now.monotonic)
+            let judged = attendance.heard(connection, cursor: cursor, now: now.monotonic)
             let seats = attendance.seats(of: connection)
             var effects = confirmReplays(to: connection, cursor: cursor, seats, at: now)
             effects += stop(unseenPushes.received(connection, upTo: cursor), at: now)
-            escalation.received(Escalation.Receipt(connection: connection, cursor: cursor), seats: seats, now: now.monotonic)
+            let receipt = Escalation.Receipt(connection: connection, cursor: cursor, judgedUpTo: judged)
+            escalation.received(receipt, seats: seats, now: now.monotonic)
             return effects
         case .disconnected(let connection, let socket, let mayReturn):
             replays.disconnected(connection)

@@ -37,6 +37,10 @@ package struct Attendance: Sendable {
         var lastReceipt: Int64?
         /// Cursor of the last receipt; 0: none has come.
         var readUpTo: UInt64 = 0
+        /// Cursor of the last receipt that was judged under the present facts; 0: none was.
+        var judgedUpTo: UInt64 = 0
+        /// Cursor of the last replay. Receipts before it leave something to judge.
+        var replayedUpTo: UInt64 = 0
         /// Seats by channel.
         var seats: [String: Seat]
 
@@ -122,6 +126,7 @@ package struct Attendance: Sendable {
             user: user, device: device, ticket: ticket ?? former?.ticket ?? 0, since: ticket == nil ? former?.since ?? now : now,
             order: lastOrder)
         record.lastSignOfLife = now
+        record.judgedUpTo = 0
         connections[connection] = record
         let person = Person(app: app, user: user)
         people[person, default: []].insert(connection)
@@ -157,17 +162,30 @@ package struct Attendance: Sendable {
 
     /// Notes a receipt of a connection, which is a sign of life.
     /// - Parameter cursor: up to which the connection has read.
-    package mutating func heard(_ connection: ConnectionID, cursor: UInt64 = 0, now: Int64) {
-        guard let place = connections.index(forKey: connection) else { return }
+    /// - Returns: cursor of the connection's last receipt; 0: its state, its subscriptions or its replays have changed since.
+    @discardableResult
+    package mutating func heard(_ connection: ConnectionID, cursor: UInt64 = 0, now: Int64) -> UInt64 {
+        guard let place = connections.index(forKey: connection) else { return 0 }
         connections.values[place].lastSignOfLife = now
         connections.values[place].lastReceipt = now
         connections.values[place].readUpTo = max(connections.values[place].readUpTo, cursor)
+        let judged = connections.values[place].judgedUpTo
+        connections.values[place].judgedUpTo = cursor >= connections.values[place].replayedUpTo ? cursor : 0
+        return judged
+    }
+
+    /// Notes that events were written once more, to a connection that came back.
+    package mutating func replayed(_ connection: ConnectionID, cursor: UInt64) {
+        guard let place = connections.index(forKey: connection) else { return }
+        connections.values[place].judgedUpTo = 0
+        connections.values[place].replayedUpTo = max(connections.values[place].replayedUpTo, cursor)
     }
 
     /// Notes that the connection gets other events of the channel from now on, because its role changed or became known. Its receipts prove
     /// nothing about events with lower numbers.
     package mutating func restart(_ connection: ConnectionID, channel: String, firstEvent: UInt64) {
         connections[connection]?.seats[channel]?.firstEvent = firstEvent
+        connections[connection]?.judgedUpTo = 0
     }
 
     /// Decides which seats of a device in a channel count: those that no newer seat contradicts.
@@ -181,6 +199,7 @@ package struct Attendance: Sendable {
             own.compactMap { connections[$0]?.state == .background ? connections[$0]?.seats[channel]?.order : nil }.max() ?? 0
         for id in own {
             guard let order = connections[id]?.seats[channel]?.order else { continue }
+            connections[id]?.judgedUpTo = 0
             connections[id]?.seats[channel]?.isDisplaced = order < contradicted
             connections[id]?.seats[channel]?.isOneOfSeveral = own.count > 1
         }
@@ -204,6 +223,7 @@ package struct Attendance: Sendable {
         record.state = state
         record.isStateOrdered = isOrdered
         record.keepsWorking = keepsWorking
+        record.judgedUpTo = 0
         connections[connection] = record
         guard !record.isBrowser else { return }
         for (channel, seat) in record.seats { rankSeats(app: record.app, channel: channel, user: seat.user, device: seat.device) }

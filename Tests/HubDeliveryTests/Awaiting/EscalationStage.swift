@@ -10,6 +10,8 @@ extension ConnectionID {
 struct EscalationStage {
     var book = Attendance()
     var escalation = Escalation()
+    /// Each receipt is judged as if none had come before.
+    var forgets = false
     private var lastTicket: UInt64 = 0
     private var lastNumber: UInt64 = 0
 
@@ -47,7 +49,15 @@ struct EscalationStage {
 
     /// - Parameter now: nil for time 0.
     mutating func pong(_ id: ConnectionID, _ cursor: UInt64, at now: Int64? = nil) {
-        escalation.received(.init(connection: id, cursor: cursor), seats: book.seats(of: id), now: now ?? 0)
+        let judged = book.heard(id, cursor: cursor, now: now ?? 0)
+        let receipt = Escalation.Receipt(connection: id, cursor: cursor, judgedUpTo: forgets ? 0 : judged)
+        escalation.received(receipt, seats: book.seats(of: id), now: now ?? 0)
+    }
+
+    /// Writes the event once more.
+    mutating func replay(_ event: String, _ user: String, to id: ConnectionID, cursor: UInt64, at now: Int64) {
+        book.replayed(id, cursor: cursor)
+        escalation.replayed(event, user: user, to: id, cursor: cursor, now: now)
     }
 
     /// Effects up to a time, as words: `push e1 ann`, `prove e1 ann`, `confirmed e1 0`, `closed e1`.

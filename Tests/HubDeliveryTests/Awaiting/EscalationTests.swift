@@ -273,7 +273,7 @@ struct EscalationTests {
             stage.attach(phone, "ann", .foreground)
             stage.pong(phone, 30)
             #expect(stage.escalation.isWaiting(event: "e1", user: "ann"))
-            stage.escalation.replayed("e1", user: "ann", to: phone, cursor: 20, now: 1000)
+            stage.replay("e1", "ann", to: phone, cursor: 20, at: 1000)
             stage.pong(phone, isRead ? 20 : 19)
             #expect(stage.advance(to: 10_000) == (isRead ? ["confirmed e1 [0]"] : ["push e1 ann", "settled [0]"]) + ["closed e1"])
         }
@@ -286,10 +286,10 @@ struct EscalationTests {
         var stage = EscalationStage()
         stage.publish(policy, to: ["ann"], wait: 10_000)
         stage.attach(phone, "ann", .foreground)
-        stage.escalation.replayed("e1", user: "ann", to: phone, cursor: 20, now: 9000)
+        stage.replay("e1", "ann", to: phone, cursor: 20, at: 9000)
         #expect(stage.advance(to: 8999 + grace) == [])
         stage.attach(.of(2), "ann", .foreground)
-        stage.escalation.replayed("e1", user: "ann", to: .of(2), cursor: 21, now: 8999 + grace)
+        stage.replay("e1", "ann", to: .of(2), cursor: 21, at: 8999 + grace)
         #expect(stage.advance(to: 9000 + grace) == ["push e1 ann", "settled [0]", "closed e1"])
     }
 
@@ -297,7 +297,7 @@ struct EscalationTests {
     func extendedShortLife() {
         var stage = EscalationStage()
         stage.publish(to: ["ann"], wait: 5000, lifetime: 10_000)
-        stage.escalation.replayed("e1", user: "ann", to: phone, cursor: 20, now: 4000)
+        stage.replay("e1", "ann", to: phone, cursor: 20, at: 4000)
         #expect(stage.advance(to: 5999) == [])
         #expect(stage.advance(to: 6000) == ["push e1 ann", "settled [0]", "closed e1"])
     }
@@ -309,7 +309,7 @@ struct EscalationTests {
         let event = stage.publish(.critical, to: ["ann", "bob"], wait: 30_000)
         stage.escalation.pinged(event, loop: 0, cursor: 2)
         stage.attach(phone, "ann")
-        stage.escalation.replayed("e1", user: "ann", to: phone, cursor: 20, now: 15_200)
+        stage.replay("e1", "ann", to: phone, cursor: 20, at: 15_200)
         stage.pong(phone, 20)
         stage.pong(.of(2), 20)
         #expect(stage.advance(to: 20_000) == ["prove e1 bob"])
@@ -330,10 +330,10 @@ struct EscalationTests {
         var stage = EscalationStage()
         let event = stage.publish(to: ["ann"], wait: 10_000)
         stage.attach(phone, "ann")
-        stage.escalation.replayed("e1", user: "ann", to: phone, cursor: 20, now: 1000)
+        stage.replay("e1", "ann", to: phone, cursor: 20, at: 1000)
         stage.pong(phone, 20)
         // A new subscription replays the event.
-        stage.escalation.replayed("e1", user: "ann", to: phone, cursor: 30, now: 17_000)
+        stage.replay("e1", "ann", to: phone, cursor: 30, at: 17_000)
         stage.pong(phone, 30)
         #expect(stage.advance(to: 21_000) == ["prove e1 ann"])
         stage.escalation.proving(event, loop: 0, cursor: 40)
@@ -352,12 +352,12 @@ struct EscalationTests {
         var stage = EscalationStage()
         let event = stage.publish(policy, to: ["ann"], wait: 10_000)
         stage.attach(phone, "ann")
-        stage.escalation.replayed("e1", user: "ann", to: phone, cursor: 20, now: 0)
+        stage.replay("e1", "ann", to: phone, cursor: 20, at: 0)
         stage.pong(phone, 20)
         _ = stage.advance(to: secondAt)
         stage.book.disconnected(phone)
         stage.attach(.of(2), "ann")
-        stage.escalation.replayed("e1", user: "ann", to: .of(2), cursor: 30, now: secondAt)
+        stage.replay("e1", "ann", to: .of(2), cursor: 30, at: secondAt)
         stage.pong(.of(2), 30)
         var cursor: UInt64 = 40
         var pushed: Int64?
@@ -373,7 +373,7 @@ struct EscalationTests {
             // A third return changes nothing any more.
             if now == secondAt + 24_000, !answers {
                 stage.attach(.of(3), "ann")
-                stage.escalation.replayed("e1", user: "ann", to: .of(3), cursor: 100, now: now)
+                stage.replay("e1", "ann", to: .of(3), cursor: 100, at: now)
                 stage.pong(.of(3), 100)
             }
         }
@@ -387,7 +387,7 @@ struct EscalationTests {
         stage.publish(to: ["ann"], wait: 10_000)
         for slot in 1...20 {
             stage.attach(.of(slot), "ann", .foreground)
-            stage.escalation.replayed("e1", user: "ann", to: .of(slot), cursor: UInt64(slot), now: 0)
+            stage.replay("e1", "ann", to: .of(slot), cursor: UInt64(slot), at: 0)
         }
         stage.pong(.of(12), 100)
         #expect(stage.escalation.isWaiting(event: "e1", user: "ann"))
