@@ -123,7 +123,8 @@ package struct Escalation {
         let cameAt: (_ app: String, _ channel: String, _ user: String) -> Int64?
     }
 
-    private struct Channel: Hashable {
+    /// A channel of an app.
+    struct Channel: Hashable, Sendable {
         let app: String
         let name: String
     }

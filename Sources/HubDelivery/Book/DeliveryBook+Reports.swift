@@ -22,7 +22,6 @@ extension DeliveryBook {
         case .detached(let connection, let channel): attendance.detach(connection, channel: channel)
         case .state(let connection, let state, let keepsWorking):
             attendance.setState(connection, state, keepsWorking: keepsWorking)
-            unseenPushes.left(connection)
             if state == .foreground { return cameToScreen(connection, at: now) }
             if state == .background { leftScreen(connection, at: now) }
         case .pinged(let events, let cursor):
@@ -42,7 +41,7 @@ extension DeliveryBook {
             let judged = attendance.heard(connection, cursor: cursor, now: now.monotonic)
             let seats = attendance.seats(of: connection)
             var effects = confirmReplays(to: connection, cursor: cursor, seats, at: now)
-            effects += stop(unseenPushes.received(connection, upTo: cursor), at: now)
+            effects += stop(unseenPushes.received(connection, seats: seats, upTo: cursor), at: now)
             let receipt = Escalation.Receipt(connection: connection, cursor: cursor, judgedUpTo: judged)
             escalation.received(receipt, seats: seats, now: now.monotonic)
             return effects
@@ -136,6 +135,7 @@ extension DeliveryBook {
     /// screen.
     /// - Parameter event: the number of the only event that is meant; nil for all.
     mutating func leftScreen(_ connection: ConnectionID, event: UInt64? = nil, at now: Moment) {
+        unseenPushes.left(connection)
         for (app, channel, user, device) in attendance.places(of: connection) {
             let own = isOfOneDevice(channel) ? device : nil
             let (state, _) = attendance.state(app: app, channel: channel, user: user, device: own, now: now.monotonic)
@@ -147,8 +147,9 @@ extension DeliveryBook {
     /// The app is on the screen: what its socket brought before is seen, once its receipt has come. An app's first word often follows its
     /// answer to the replay.
     private mutating func cameToScreen(_ connection: ConnectionID, at now: Moment) -> [Effect] {
-        let unseen = replays.takeUnseen(connection)
-        var effects = stop(unseen, at: now)
+        unseenPushes.left(connection)
+        let replayed = replays.takeUnseen(connection)
+        var effects = stop(replayed, at: now)
         let (seats, cursor) = (attendance.seats(of: connection), attendance.readUpTo(connection))
         if cursor > 0 {
             escalation.received(Escalation.Receipt(connection: connection, cursor: cursor), seats: seats, now: now.monotonic)

@@ -70,7 +70,7 @@ package struct Replays: Sendable {
         /// The newest arrival of each channel that waits after it.
         var waiting: [Arrival] = []
         var written: [(cursor: UInt64, replay: Replay)] = []
-        /// Read by an app that had not said yet whether anybody looks at it.
+        /// Read by an app that had not said that it is on the screen.
         var unseen: [Replay] = []
         /// When all that have begun would be paid for, at one each `everyMilliseconds`.
         var paidAt: Int64 = 0
@@ -158,7 +158,7 @@ package struct Replays: Sendable {
         return waiting.filter { $0.cursor <= cursor }.map(\.replay)
     }
 
-    /// A replay was read, and the app has not said yet whether anybody looks at it.
+    /// A replay was read, and the app has not said that it is on the screen.
     mutating func keepUnseen(_ replay: Replay) {
         lines[replay.arrival.connection]?.unseen.append(replay)
         if lines[replay.arrival.connection]?.unseen.count ?? 0 > Self.unseenMax { lines[replay.arrival.connection]?.unseen.removeFirst() }

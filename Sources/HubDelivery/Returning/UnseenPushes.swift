@@ -14,14 +14,9 @@ struct UnseenPushes: Sendable {
         let device: String?
     }
 
-    private struct Channel: Hashable {
-        let app: String
-        let name: String
-    }
-
     private struct Event: Sendable {
         let id: String
-        let channel: Channel
+        let channel: Escalation.Channel
         let decidedAt: Int64
         /// Per loop, the last ticket of the subscribers who get the frame.
         var attendedUpTo: [UInt64]
@@ -29,6 +24,11 @@ struct UnseenPushes: Sendable {
         var cursors: [UInt64?]
         /// Places among the event's recipients.
         var recipients: [Target: Int]
+
+        /// Whether the subscription was there when the event was decided, and its role gets the event.
+        func wasSent(_ number: UInt64, to seat: Attendance.KnownSeat, on loop: Int) -> Bool {
+            number >= seat.firstEvent && loop < attendedUpTo.count && seat.ticket <= attendedUpTo[loop]
+        }
     }
 
     /// An event that somebody saw on the screen.
@@ -45,11 +45,10 @@ struct UnseenPushes: Sendable {
     private struct Unread {
         let number: UInt64
         let target: Target
-        let reader: String?
     }
 
     private var events: [UInt64: Event] = [:]
-    private var byChannel: [Channel: [UInt64]] = [:]
+    private var byChannel: [Escalation.Channel: [UInt64]] = [:]
     /// Numbers in the order of the decisions.
     private var queue: [UInt64] = []
     private var queueHead = 0
@@ -59,6 +58,8 @@ struct UnseenPushes: Sendable {
 
     /// Milliseconds for which a decision is kept: longer than most pushes wait in a lane.
     static let rememberedMilliseconds: Int64 = 10_000
+    /// Events of one connection whose receipts are missing; the pushes of older ones go.
+    static let unreadMax = 64
     /// Most recipients of all kept decisions. If exceeded, the oldest decisions are dropped and their pushes go.
     static let recipientsMax = 200_000
 
@@ -76,7 +77,7 @@ struct UnseenPushes: Sendable {
     mutating func decided(
         _ number: UInt64, event: String, app: String, channel: String, attendedUpTo: [UInt64], recipients: [Target: Int], now: Int64
     ) {
-        let channel = Channel(app: app, name: channel)
+        let channel = Escalation.Channel(app: app, name: channel)
         events[number] = Event(
             id: event, channel: channel, decidedAt: now, attendedUpTo: attendedUpTo,
             cursors: Array(repeating: nil, count: attendedUpTo.count), recipients: recipients)
@@ -92,7 +93,7 @@ struct UnseenPushes: Sendable {
         events[number]?.cursors[loop] = cursor
     }
 
-    /// An app is on the screen: one of its subscriptions. `left` comes before the first of them.
+    /// An app is on the screen: one of its subscriptions. `left` is called before the first of them.
     /// - Parameter readUpTo: cursor of the connection's last receipt; 0: none has come.
     /// - Returns: the events that it has read by then, and the ids of those whose receipts are still to come.
     mutating func opened(
@@ -103,27 +104,31 @@ struct UnseenPushes: Sendable {
         if isOfOneDevice && seat.device == nil { return ([], []) }
         let target = Target(user: seat.user, device: isOfOneDevice ? seat.device : nil)
         var (seen, unread): ([Seen], [String]) = ([], [])
-        for number in byChannel[Channel(app: seat.app, name: seat.channel)] ?? [] {
-            guard let event = events[number], event.recipients[target] != nil, number >= seat.firstEvent,
-                connection.loop < event.attendedUpTo.count, seat.ticket <= event.attendedUpTo[connection.loop]
+        for number in byChannel[Escalation.Channel(app: seat.app, name: seat.channel)] ?? [] {
+            guard let event = events[number], event.recipients[target] != nil, event.wasSent(number, to: seat, on: connection.loop)
             else { continue }
-            let place = Unread(number: number, target: target, reader: seat.device)
-            if let event = take(place, readBy: connection, upTo: readUpTo) {
+            if let event = take(number, target, by: seat, on: connection.loop, upTo: readUpTo) {
                 seen.append(event)
             } else {
                 unread.append(event.id)
-                opened[connection, default: []].append(place)
+                opened[connection, default: []].append(Unread(number: number, target: target))
             }
         }
-        return (seen, unread)
+        opened[connection] = opened[connection]?.suffix(Self.unreadMax)
+        return (seen, unread.suffix(Self.unreadMax))
     }
 
     /// Takes the events that an app on the screen has read by now.
-    mutating func received(_ connection: ConnectionID, upTo cursor: UInt64) -> [Seen] {
+    /// - Parameter seats: the connection's present subscriptions. An event that went to a former one proves nothing.
+    mutating func received(_ connection: ConnectionID, seats: [Attendance.KnownSeat], upTo cursor: UInt64) -> [Seen] {
         guard let unread = opened[connection] else { return [] }
         var (seen, left): ([Seen], [Unread]) = ([], [])
-        for place in unread where events[place.number] != nil {
-            if let event = take(place, readBy: connection, upTo: cursor) {
+        for place in unread {
+            guard let event = events[place.number],
+                let seat = seats.first(where: { $0.channel == event.channel.name && $0.user == place.target.user }),
+                event.wasSent(place.number, to: seat, on: connection.loop)
+            else { continue }
+            if let event = take(place.number, place.target, by: seat, on: connection.loop, upTo: cursor) {
                 seen.append(event)
             } else {
                 left.append(place)
@@ -133,17 +138,18 @@ struct UnseenPushes: Sendable {
         return seen
     }
 
-    /// The connection has ended, or its app has left the screen again.
+    /// The connection has ended, or its app has left the screen.
     mutating func left(_ connection: ConnectionID) { opened[connection] = nil }
 
-    private mutating func take(_ place: Unread, readBy connection: ConnectionID, upTo cursor: UInt64) -> Seen? {
-        guard let event = events[place.number], connection.loop < event.cursors.count, let written = event.cursors[connection.loop],
-            cursor >= written, let recipient = event.recipients[place.target]
+    private mutating func take(
+        _ number: UInt64, _ target: Target, by seat: Attendance.KnownSeat, on loop: Int, upTo cursor: UInt64
+    ) -> Seen? {
+        guard let event = events[number], let written = event.cursors[loop], cursor >= written, let recipient = event.recipients[target]
         else { return nil }
-        events[place.number]?.recipients[place.target] = nil
+        events[number]?.recipients[target] = nil
         recipientCount -= 1
-        let item = Replay.Item(event: event.id, user: place.target.user, recipient: recipient)
-        return Seen(item: item, channel: event.channel.name, device: place.target.device, reader: place.reader)
+        let item = Replay.Item(event: event.id, user: target.user, recipient: recipient)
+        return Seen(item: item, channel: event.channel.name, device: target.device, reader: seat.device)
     }
 
     // MARK: Several nodes

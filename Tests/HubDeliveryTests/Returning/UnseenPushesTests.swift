@@ -85,6 +85,47 @@ struct UnseenPushesTests {
         #expect(stopped(receipt(other, upTo: 9, on: stage)).isEmpty, "it was not sent the event")
     }
 
+    @Test("an app that leaves the screen over HTTP, or leaves the channel before the event is written, keeps its push")
+    func gone() throws {
+        let leaving: [(ConnectionID) -> DeliveryBook.Item] = [
+            { _ in .deviceState(app: "1", user: "u", device: "phone", .background, keepsWorking: false) },
+            { .report(loop: 0, .detached($0, channel: DeliveryBookTests.channel)) },
+        ]
+        for leave in leaving {
+            let stage = try Stage()
+            let phone = stage.attach("phone", slot: 1)
+            _ = say(.background, phone, on: stage)
+            _ = try push(on: stage, cursor: 4)
+            _ = say(.foreground, phone, on: stage)
+            _ = stage.take(leave(phone))
+            #expect(stopped(receipt(phone, upTo: 4, on: stage)).isEmpty)
+        }
+    }
+
+    @Test("a replay that was read in the background counts as seen when the app comes to the screen")
+    func replayed() throws {
+        let stage = try Stage()
+        let phone = stage.attach("phone", slot: 1)
+        _ = say(.background, phone, on: stage)
+        let arrival = try #require(stage.turn().compactMap { if case .read(let arrival) = $0 { arrival } else { nil } }.first)
+        let missed = Replay(arrival: arrival, items: [.init(event: "missed", user: "u", recipient: 0)])
+        let tokens = stage.take(.replay(missed)).compactMap { if case .replay(let token, _) = $0 { token } else { nil } }
+        _ = stage.take(.report(loop: 0, .replayed(phone, tokens: tokens, cursor: 4)))
+        #expect(stopped(receipt(phone, upTo: 4, on: stage)).isEmpty, "nobody sees it")
+        #expect(stopped(say(.foreground, phone, on: stage)) == [.confirmed("missed", user: "u", device: "phone")])
+    }
+
+    @Test("one connection waits for the receipts of its newest events, and the pushes of the others go")
+    func many() throws {
+        let stage = try Stage()
+        let phone = stage.attach("phone", slot: 1)
+        _ = say(.background, phone, on: stage)
+        let events = try (1...70).map { try push(on: stage, cursor: UInt64($0)).event }
+        let words = say(.foreground, phone, on: stage).compactMap(word)
+        #expect(words == [.reads(events.suffix(64), user: "u")])
+        #expect(stopped(receipt(phone, upTo: 70, on: stage)).count == 64)
+    }
+
     @Test("all devices are spared together, and those that do not show the event are cleared")
     func together() throws {
         let stage = try Stage(yaml: Self.together)
