@@ -93,11 +93,16 @@ struct RosterCacheTests {
             _ = rosters.roster(app: "1", session: "0")
         }
         #expect(rosters.roster(app: "1", session: "0") != nil && rosters.roster(app: "1", session: "1") == nil)
+        // A stranger's long tokens count by their length.
         let ada = try await store.join(session, "ada@example.org")
-        let many = Array(repeating: RosterEntry(participant: ada, devices: []), count: RosterCache.peopleMax)
-        rosters.keep(RosterCache.Roster(entries: many), app: "1", session: "many", version: rosters.version)
-        #expect(rosters.roster(app: "1", session: "many")?.count == RosterCache.peopleMax)
-        rosters.keep(RosterCache.Roster(entries: many + many), app: "1", session: "too many", version: rosters.version)
-        #expect(rosters.roster(app: "1", session: "too many") == nil)
+        let device = Device.sample(user: ada.user, token: String(repeating: "t", count: 4096))
+        let half = RosterCache.Roster(
+            entries: Array(repeating: RosterEntry(participant: ada, devices: [device]), count: RosterCache.bytesMax / 2 / 5_000))
+        for name in ["a", "b", "c"] { rosters.keep(half, app: "1", session: name, version: rosters.version) }
+        #expect(rosters.roster(app: "1", session: "a") == nil && rosters.roster(app: "1", session: "0") == nil)
+        #expect(rosters.roster(app: "1", session: "b") != nil && rosters.roster(app: "1", session: "c") != nil)
+        let whole = RosterCache.Roster(entries: half.entries + half.entries + half.entries)
+        rosters.keep(whole, app: "1", session: "too large", version: rosters.version)
+        #expect(rosters.roster(app: "1", session: "too large") == nil)
     }
 }

@@ -22,6 +22,7 @@ final class RosterCache: TransactionObserver, Sendable {
         let entries: [RosterEntry]
         /// In their order.
         let devices: [Int64]
+        let bytes: Int
 
         func holds(participant number: Int64) -> Bool {
             RosterCache.contains(entries, number) { $0.participant.number }
@@ -31,24 +32,29 @@ final class RosterCache: TransactionObserver, Sendable {
     }
 
     /// Changes of one transaction.
-    private enum Changes {
-        case none
-        case rows(participants: Set<Int64>, devices: Set<Int64>)
+    private struct Changes {
+        var participants: Set<Int64> = []
+        var devices: Set<Int64> = []
         /// Rows came, or too many changed to be named.
-        case any
+        var isAny = false
+        var isNone: Bool { !isAny && participants.isEmpty && devices.isEmpty }
     }
 
     private struct State {
         /// The newest use last.
         var kept: [Kept] = []
-        var people = 0
         /// Grows with each commit that changed people or devices.
         var version: UInt64 = 0
-        var changes = Changes.none
+        var changes = Changes()
+
+        /// Adds up few rosters only.
+        var bytes: Int { kept.reduce(0) { $0 + $1.bytes } }
     }
 
-    /// People of all kept rosters, at some 600 bytes each. A longer roster is not kept.
-    static let peopleMax = 50_000
+    /// Estimated bytes of all kept rosters: some 30,000 people with a device each. A larger roster is not kept.
+    static let bytesMax = 32 << 20
+    /// Estimated bytes of a participant or a device without its texts.
+    private static let rowBytes = 400
     /// Kept rosters. If exceeded, the one used longest ago is dropped.
     static let rostersMax = 64
     private static let rowsMax = 100
@@ -70,15 +76,21 @@ final class RosterCache: TransactionObserver, Sendable {
     /// Keeps a roster, unless people or devices have changed since.
     /// - Parameter version: before the read.
     func keep(_ roster: Roster, app: String, session: String, version: UInt64) {
-        guard roster.entries.count <= Self.peopleMax else { return }
-        let kept = Kept(app: app, session: session, entries: roster.entries, devices: roster.devices.sorted())
+        let bytes = Self.bytes(of: roster)
+        guard bytes <= Self.bytesMax else { return }
+        let kept = Kept(app: app, session: session, entries: roster.entries, devices: roster.devices.sorted(), bytes: bytes)
         state.withLock { state in
             guard state.version == version, !state.kept.contains(where: { $0.app == app && $0.session == session }) else { return }
             state.kept.append(kept)
-            state.people += kept.entries.count
-            while state.people > Self.peopleMax || state.kept.count > Self.rostersMax {
-                state.people -= state.kept.removeFirst().entries.count
-            }
+            while state.bytes > Self.bytesMax || state.kept.count > Self.rostersMax { state.kept.removeFirst() }
+        }
+    }
+
+    /// Texts of strangers count by their length: names, addresses, tokens.
+    private static func bytes(of roster: Roster) -> Int {
+        roster.entries.reduce(0) { sum, entry in
+            let person = entry.participant.name.utf8.count + (entry.participant.email?.utf8.count ?? 0) + rowBytes
+            return sum + person + entry.devices.reduce(0) { $0 + ($1.token?.utf8.count ?? 0) + rowBytes }
         }
     }
 
@@ -99,41 +111,28 @@ final class RosterCache: TransactionObserver, Sendable {
 
     func databaseDidChange(with event: DatabaseEvent) {
         state.withLock { state in
-            var (participants, devices): (Set<Int64>, Set<Int64>) = ([], [])
-            switch state.changes {
-            case .any: return
-            case .none: break
-            case .rows(let earlier, let former): (participants, devices) = (earlier, former)
-            }
             switch (event.tableName, event.kind) {
             case ("session", .update), ("session", .insert): return
-            case ("participant", .update), ("participant", .delete): participants.insert(event.rowID)
-            case ("device", .update), ("device", .delete): devices.insert(event.rowID)
-            default:
-                state.changes = .any
-                return
+            case ("participant", .update), ("participant", .delete): state.changes.participants.insert(event.rowID)
+            case ("device", .update), ("device", .delete): state.changes.devices.insert(event.rowID)
+            default: state.changes.isAny = true
             }
-            let isMany = participants.count + devices.count > Self.rowsMax
-            state.changes = isMany ? .any : .rows(participants: participants, devices: devices)
+            if state.changes.participants.count + state.changes.devices.count > Self.rowsMax { state.changes = Changes(isAny: true) }
         }
     }
 
     func databaseDidCommit(_ db: Database) {
         state.withLock { state in
-            switch state.changes {
-            case .none: return
-            case .any:
-                state.kept = []
-            case .rows(let participants, let devices):
-                state.kept.removeAll { kept in
-                    participants.contains(where: kept.holds(participant:)) || devices.contains(where: kept.holds(device:))
-                }
+            let changes = state.changes
+            if changes.isNone { return }
+            state.kept.removeAll { kept in
+                changes.isAny || changes.participants.contains(where: kept.holds(participant:))
+                    || changes.devices.contains(where: kept.holds(device:))
             }
-            state.people = state.kept.reduce(0) { $0 + $1.entries.count }
             state.version += 1
-            state.changes = .none
+            state.changes = Changes()
         }
     }
 
-    func databaseDidRollback(_ db: Database) { state.withLock { $0.changes = .none } }
+    func databaseDidRollback(_ db: Database) { state.withLock { $0.changes = Changes() } }
 }
