@@ -8,13 +8,14 @@ import urllib.request
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 LOADTEST = os.path.join(os.path.dirname(os.path.dirname(HERE)), "loadtest")
-sys.path[1:1] = [LOADTEST, os.path.join(LOADTEST, "one-surface")]
+sys.path[1:1] = [os.path.join(HERE, "parts"), LOADTEST, os.path.join(LOADTEST, "one-surface")]
 
 import companion
 import decide
 import deeds
 import demo
 import doors
+import million
 import nodes
 import programs as surface
 import screens
@@ -26,12 +27,7 @@ from common.browser import Browser
 from common.site import serve
 from common.workspace import built, workspace
 
-PARTS = (screens, companion, doors, sights, deeds, tail, nodes, demo)
-
-
-class Hub(surface.Hub):
-    def start(self):
-        self.launch(stage.CONFIGURATION.replace("PORT", str(self.port)).replace("LOOPS", str(self.loops)), self.gateways.settings)
+PARTS = (screens, companion, doors, sights, deeds, tail, nodes, million, demo)
 
 
 class World:
@@ -40,7 +36,7 @@ class World:
     def __init__(self, folder, programs, binaries):
         self.folder, self.programs, self.binaries = folder, programs, binaries
         self.gateways = surface.Gateways(programs, binaries["tandem-gateways"], folder)
-        self.hub = Hub(programs, binaries["tandem"], folder, os.path.join(LOADTEST, "one-surface", "channels"), self.gateways)
+        self.hub = stage.Hub(programs, binaries["tandem"], folder, os.path.join(LOADTEST, "one-surface", "channels"), self.gateways)
         self.hub.start()
         self.started = time.monotonic()
         self.site = serve(os.path.join(HERE, "page.html"), wire.KEY, wire.SECRET)

@@ -38,6 +38,16 @@ HASHES = {"operator": password_hash(OPERATOR), "viewer": password_hash(VIEWER)}
 CONFIGURATION = surface.CONFIGURATION + 'cors: { origins: ["*"] }\n' + f"console: {{ operator_password_hash: {HASHES['operator']}, viewer_password_hash: {HASHES['viewer']} }}\n"
 
 
+class Hub(surface.Hub):
+    """A hub with a console; `shared` are settings besides those of the gateways."""
+
+    shared = {}
+
+    def start(self):
+        configuration = CONFIGURATION.replace("PORT", str(self.port)).replace("LOOPS", str(self.loops))
+        self.launch(configuration, {**self.gateways.settings, **self.shared})
+
+
 def cookie(role, seconds=3600):
     """Name and value of a session's cookie, which the hub's passwords sign."""
     key = hashlib.sha256("\n".join(["tandem console", HASHES["operator"], HASHES["viewer"], ""]).encode()).digest()

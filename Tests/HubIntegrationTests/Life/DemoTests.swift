@@ -2,7 +2,7 @@ import Foundation
 import HubCore
 import Testing
 
-/// `tandem demo` as a visitor's machine sees it: its sockets, its processes and its folder. Tests/BrowserTests/demo.py sees its page.
+/// `tandem demo` as a visitor's machine sees it: its sockets, its processes and its folder. Tests/BrowserTests/parts/demo.py sees its page.
 @Suite struct DemoTests {
     private struct Demo {
         let process: ChildProcess

@@ -7,7 +7,6 @@ import re
 import urllib.error
 import urllib.request
 
-import programs as surface
 import stage
 import wire
 from common.nodes import start_redis
@@ -16,17 +15,13 @@ CHANNEL = "presence-stage-nodes"
 PARTITIONS = 64
 
 
-class Node(surface.Hub):
+class Node(stage.Hub):
     """One node of three."""
 
     def __init__(self, world, place, redis):
         super().__init__(
             world.programs, world.binaries["tandem"], world.folder, world.hub.channels, world.gateways, loops=1, name=f"node-{place}")
         self.shared = {"TANDEM_STORE": os.environ["TANDEM_TEST_POSTGRES"], "TANDEM_BACKPLANE": f"redis://127.0.0.1:{redis}"}
-
-    def start(self):
-        configuration = stage.CONFIGURATION.replace("PORT", str(self.port)).replace("LOOPS", str(self.loops))
-        self.launch(configuration, {**self.gateways.settings, **self.shared})
 
     def partitions(self):
         with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/metrics", timeout=30) as answer:
