@@ -12,7 +12,7 @@ from common.workspace import ROOT, built
 
 APP, KEY, SECRET = "1", "nodes-key", "nodes-secret"
 CONFIGURATION = f"""\
-listen: {{ host: 127.0.0.1, port: 0, loops: 1 }}
+listen: {{ host: 127.0.0.1, port: 0, loops: LOOPS }}
 apps:
   - id: "{APP}"
     key: {KEY}
@@ -73,22 +73,32 @@ def psql(text):
 
 
 class World:
-    """One hub of one node on SQLite, one of several on PostgreSQL and Redis, both at once."""
+    """One hub of one node on SQLite, one of several on PostgreSQL and Redis, all at once.
+
+    `wide` is one node again, with as many loops as the several nodes have together: so many threads write there, too.
+    """
 
     def __init__(self, folder, programs):
         self.folder, tandem = folder, built("tandem", "build")
         self.tester = built("tandem-loadtest", "nodes")
-        configuration = os.path.join(folder, "tandem.yaml")
-        with open(configuration, "w") as file:
-            file.write(CONFIGURATION)
         channels = os.path.join(ROOT, "channels")
-        arguments = ["--config", configuration, "--channels", channels]
+
+        def arguments(loops):
+            configuration = os.path.join(folder, f"tandem-{loops}.yaml")
+            with open(configuration, "w") as file:
+                file.write(CONFIGURATION.replace("LOOPS", str(loops)))
+            return ["--config", configuration, "--channels", channels]
+
+        def alone(loops, name):
+            output = os.path.join(folder, f"one-{loops}.log")
+            process = programs.start(
+                [tandem, "serve", *arguments(loops), "--data", os.path.join(folder, f"one-{loops}")], output,
+                settings=environment(NO_PROXY="*"))
+            return Hub(name, [Node(process, output)])
+
         self.redis, redis_port = start_redis(programs, folder)
-        output = os.path.join(folder, "one.log")
-        alone = programs.start(
-            [tandem, "serve", *arguments, "--data", os.path.join(folder, "one")], output, settings=environment(NO_PROXY="*"))
-        started = [start_node(programs, tandem, folder, place, redis_port, arguments) for place in range(1, NODES + 1)]
-        self.one = Hub("one node", [Node(alone, output)])
+        self.one, self.wide = alone(1, "one node"), alone(NODES, f"one node, {NODES} loops")
+        started = [start_node(programs, tandem, folder, place, redis_port, arguments(1)) for place in range(1, NODES + 1)]
         self.many = Hub(f"{NODES} nodes", [Node(*entry) for entry in started])
         # Sessions of the nodes stay, and all are children of one process.
         session = psql("SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() LIMIT 1")
