@@ -48,6 +48,7 @@ def row(number):
     return {
         "user": name(number), "nid": f"{number:032x}", "known": "live", "decision": "await_receipt", "why": name(number), "state": state,
         "confirmed_at": stamp(BEGAN + 0.3) if state == "confirmed" else None, "receipt_ms": 300 if state == "confirmed" else None,
+        "outcome": name(number) if state == "undeliverable" else None, "outcome_ms": 2000 if state == "undeliverable" else None,
         "pushes": [push(number, {"pushed": "accepted", "failed": "failed"}[state])] if state in ("pushed", "failed") else []}
 
 

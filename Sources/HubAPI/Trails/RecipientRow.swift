@@ -5,6 +5,7 @@ internal import HubDelivery
 enum RecipientRow {
     static func make(_ recipient: EventTrail.Recipient, of trail: EventTrail) -> JSONValue {
         let committedAt = trail.event.committedAt
+        let (pushes, unsent) = (recipient.deliveries.filter(\.hasDevice), recipient.deliveries.first { !$0.hasDevice }?.record)
         return [
             "user": .string(recipient.user),
             "nid": .string(NotificationID.make(event: trail.event.id, app: trail.event.app, user: recipient.user)),
@@ -14,7 +15,9 @@ enum RecipientRow {
             "confirmed_at": recipient.confirmedAt.map { .string(Timestamp.iso8601(milliseconds: $0)) } ?? .null,
             "receipt_ms": recipient.confirmedAt.map { .int($0 - committedAt) } ?? .null,
             "state": .string(recipient.state(isOpen: trail.isOpen).rawValue),
-            "pushes": .array(recipient.deliveries.filter { !$0.record.device.isEmpty }.map { push($0, committedAt: committedAt) }),
+            "outcome": JSONValue(orNull: unsent?.reason),
+            "outcome_ms": unsent.map { .int($0.dueAt - committedAt) } ?? .null,
+            "pushes": .array(pushes.map { push($0, committedAt: committedAt) }),
         ]
     }
 
@@ -52,6 +55,11 @@ enum RecipientRow {
         members["channel"] = .string(event.channel)
         return .object(members)
     }
+}
+
+extension EventTrail.Delivery {
+    /// Without a device it says why nothing could be pushed when the wait ended.
+    fileprivate var hasDevice: Bool { !record.device.isEmpty }
 }
 
 extension EventTrail.Recipient {

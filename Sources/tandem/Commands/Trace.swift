@@ -97,7 +97,7 @@ struct TrailTable {
         }
         let own = [member("user"), member("state"), member("known"), member("decision"), receipt]
         let pushes = row["pushes"]?.arrayValue ?? []
-        if pushes.isEmpty { return [own + ["-", "-", "-", "-"]] }
+        if pushes.isEmpty { return [own + ["-", "-", "-", member("outcome")]] }
         return pushes.enumerated().map { index, push in
             func text(_ name: String) -> String { push[name]?.stringValue ?? "-" }
             let attempts = String(push["attempts"]?.intValue ?? 0)

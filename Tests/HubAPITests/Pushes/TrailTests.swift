@@ -38,6 +38,18 @@ struct TrailTests {
         #expect(push?["answers"]?.arrayValue?.first?["ended_at"] == "2026-01-09T01:00:01.500Z")
     }
 
+    @Test("says when the wait ended and why nothing could be pushed then")
+    func unreached() async throws {
+        let hub = try Hub()
+        var ended = hub.events.delivery("e1", "a", "", .undeliverable)
+        (ended.reason, ended.dueAt) = ("no device", hub.clock.wallMilliseconds + 2_000)
+        try await hub.events.commit("e1", to: ["a", "b"], deliveries: [ended])
+        let rows = try await hub.call("GET", "events/e1/deliveries")["deliveries"]?.arrayValue ?? []
+        #expect(rows.map { $0["state"] } == ["undeliverable", "awaited"] && rows.map { $0["pushes"] } == [[], []])
+        #expect(rows.map { $0["outcome"] } == ["no device", .null])
+        #expect(rows.map { $0["outcome_ms"] } == [2_000, .null])
+    }
+
     @Test("is fetched page by page, or of one user alone")
     func pages() async throws {
         let hub = try Hub()

@@ -36,6 +36,11 @@ const CAUSES = [
   [/payload|too.?large|413/i, "The notification is too long for the gateway."],
   [/50\d|unavailable|timeout|timed out|connect/i, "The gateway could not be reached or was down."],
 ];
+// The decision says it, or what was found when the wait ended.
+const FOUND = {
+  "no device": "no_device", "no token": "no_token", "permission denied": "permission_denied", "token stale": "token_too_old", "token expired": "token_too_old",
+};
+const unreached = (row) => UNREACHED[row.decision] ?? UNREACHED[FOUND[row.outcome]] ?? visible(row.outcome ?? row.why);
 export const remedy = (reason) => CAUSES.find(([pattern]) => pattern.test(reason ?? ""))?.[1] ?? "";
 
 const quote = (text) => `“${visible(text)}”`;
@@ -61,7 +66,7 @@ const firstDue = (event, push) =>
 // The reason for the push, as the hub saw it.
 function before(event, row) {
   if (row.decision === "push") return KNOWN[row.known] ? `${KNOWN[row.known]}, so the push went out at once` : "the push went out at once";
-  const due = Math.min(...notices(row).map((push) => firstDue(event, push)));
+  const due = Math.min(row.outcome_ms ?? Infinity, ...notices(row).map((push) => firstDue(event, push)));
   return `no receipt came${Number.isFinite(due) ? ` within ${span(due)}` : " in time"}`;
 }
 
@@ -90,9 +95,11 @@ export function story(user, event, row) {
         remedy(reasons[0])];
     }
     case "expired": return [`${who} did not get it: it expired before it could be told.`, failed.map(lastAnswer).filter(Boolean).map(quote).join(", ")];
-    case "undeliverable":
-      return [`${who} did not get it: ${KNOWN[row.known] ? `${KNOWN[row.known]}, and ` : ""}${UNREACHED[row.decision] ?? visible(row.why)}.`,
-        row.decision === "no_device" ? "Register a device for this person, or let the app do it." : ""];
+    case "undeliverable": {
+      const waited = row.decision === "await_receipt" ? `, ${before(event, row)}` : "";
+      return [`${who} did not get it: ${KNOWN[row.known] ? `${KNOWN[row.known]}${waited}, and ` : ""}${unreached(row)}.`,
+        [row.decision, row.outcome].some((one) => one === "no_device" || one === "no device") ? "Register a device for this person, or let the app do it." : ""];
+    }
     case "skipped_unconfigured":
       return [`${who} did not get it: ${before(event, row)}, and the hub has no credentials for that gateway.`, "Set up push.apns or push.fcm."];
     case "cancelled":
@@ -127,6 +134,7 @@ export function steps(event, row, changes = []) {
     const at = row.receipt_ms ?? offset(event, row.confirmed_at);
     found.push({ at, what: "receipt", detail: "the app said that it read everything up to this event", kind: "ok", lane: "socket" });
   }
+  if (row.state === "undeliverable" && row.outcome) found.push({ at: row.outcome_ms ?? 0, what: "no push", detail: unreached(row), kind: "bad", lane: "event" });
   for (const push of row.pushes ?? []) {
     const name = push.purpose === "clear" ? `clear on ${visible(push.device)}` : `push to ${visible(push.device)}`;
     const due = firstDue(event, push);

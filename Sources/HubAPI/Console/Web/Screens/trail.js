@@ -23,7 +23,7 @@ export function timeline(event, row, changes = []) {
   const ticks = TICKS.filter((tick) => tick < end * 0.97);
   const lines = () => ticks.slice(1).map((tick) => h("i", { class: "grid-line", style: { left: percent(tick) } }));
   const receipt = found.find((step) => step.what === "receipt");
-  const due = Math.min(...found.filter((step) => step.kind === "wait").map((step) => step.at));
+  const due = Math.min(row.outcome_ms ?? Infinity, ...found.filter((step) => step.kind === "wait").map((step) => step.at));
   const waits = row.decision === "await_receipt" ? Math.min(receipt?.at ?? Infinity, due, end) : 0;
   const connection = found.filter((step) => step.lane === "connection");
   const lanes = connection.length ? [["connection", [
@@ -32,7 +32,7 @@ export function timeline(event, row, changes = []) {
   ]]] : [];
   lanes.push(["event and socket", [
     waits > 0 && h("i", { class: "span", style: { left: "0", width: percent(waits) }, title: `waiting for a receipt: ${span(waits)}` }),
-    found.filter((step) => step.what === "published" || step.what === "receipt").map((step) => mark(step, step.at === 0 ? 0 : 1)),
+    found.filter((step) => ["published", "receipt", "no push"].includes(step.what)).map((step) => mark(step, step.at === 0 ? 0 : 1)),
   ]]);
   for (const name of new Set(found.filter((step) => /^(push|clear)/.test(step.lane)).map((step) => step.lane))) {
     lanes.push([name, found.filter((step) => step.lane === name).map((step, index) => [
