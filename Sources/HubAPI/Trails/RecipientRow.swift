@@ -15,7 +15,7 @@ enum RecipientRow {
             "confirmed_at": recipient.confirmedAt.map { .string(Timestamp.iso8601(milliseconds: $0)) } ?? .null,
             "receipt_ms": recipient.confirmedAt.map { .int($0 - committedAt) } ?? .null,
             "state": .string(recipient.state(isOpen: trail.isOpen).rawValue),
-            "outcome": JSONValue(orNull: unsent?.reason),
+            "outcome": JSONValue(orNull: unsent?.unsent),
             "outcome_ms": unsent.map { .int($0.dueAt - committedAt) } ?? .null,
             "pushes": .array(pushes.map { push($0, committedAt: committedAt) }),
         ]
@@ -60,6 +60,11 @@ enum RecipientRow {
 extension EventTrail.Delivery {
     /// Without a device it says why nothing could be pushed when the wait ended.
     fileprivate var hasDevice: Bool { !record.device.isEmpty }
+}
+
+extension PushRecord {
+    /// Why there was nothing to push to, of a row without a device. One that expired keeps the reason of its wait.
+    fileprivate var unsent: String { state == .expired ? state.rawValue : reason }
 }
 
 extension EventTrail.Recipient {

@@ -134,7 +134,7 @@ export function steps(event, row, changes = []) {
     const at = row.receipt_ms ?? offset(event, row.confirmed_at);
     found.push({ at, what: "receipt", detail: "the app said that it read everything up to this event", kind: "ok", lane: "socket" });
   }
-  if (row.state === "undeliverable" && row.outcome) found.push({ at: row.outcome_ms ?? 0, what: "no push", detail: unreached(row), kind: "bad", lane: "event" });
+  if (row.decision === "await_receipt" && row.outcome) found.push({ at: row.outcome_ms ?? 0, what: "no push", detail: unreached(row), kind: "bad", lane: "event" });
   for (const push of row.pushes ?? []) {
     const name = push.purpose === "clear" ? `clear on ${visible(push.device)}` : `push to ${visible(push.device)}`;
     const due = firstDue(event, push);
