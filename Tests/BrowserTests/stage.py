@@ -127,6 +127,19 @@ def status(page, method, path, body="{}"):
     return page.value(f"fetch({json.dumps(path)}, {json.dumps(options)}).then((answer) => answer.status)")
 
 
+def seconds_to_answer(world, page, name, answer):
+    """Did they get the last news? A name and Enter, a click on the event, and the answer's text is there."""
+    visit(world, page, "now")
+    began = time.monotonic()
+    page.press("/")
+    page.type(name)
+    page.wait(f"document.querySelector('#found [role=option]')?.textContent.includes({json.dumps(name)})")
+    page.press("Enter")
+    page.click("news", "[role=grid] a")
+    page.wait_text(answer)
+    return time.monotonic() - began
+
+
 class People:
     """A session with somebody on the screen, somebody away, somebody without a device, and somebody with a hostile name."""
 

@@ -5,7 +5,7 @@ internal import HubDelivery
 enum RecipientRow {
     static func make(_ recipient: EventTrail.Recipient, of trail: EventTrail) -> JSONValue {
         let committedAt = trail.event.committedAt
-        let (pushes, unsent) = (recipient.deliveries.filter(\.hasDevice), recipient.deliveries.first { !$0.hasDevice }?.record)
+        let (pushes, unreached) = (recipient.deliveries.filter(\.hasDevice), recipient.deliveries.first { !$0.hasDevice }?.record)
         return [
             "user": .string(recipient.user),
             "nid": .string(NotificationID.make(event: trail.event.id, app: trail.event.app, user: recipient.user)),
@@ -15,8 +15,8 @@ enum RecipientRow {
             "confirmed_at": recipient.confirmedAt.map { .string(Timestamp.iso8601(milliseconds: $0)) } ?? .null,
             "receipt_ms": recipient.confirmedAt.map { .int($0 - committedAt) } ?? .null,
             "state": .string(recipient.state(isOpen: trail.isOpen).rawValue),
-            "outcome": JSONValue(orNull: unsent?.unsent),
-            "outcome_ms": unsent.map { .int($0.dueAt - committedAt) } ?? .null,
+            "outcome": JSONValue(orNull: unreached?.unreachedBecause),
+            "outcome_ms": unreached.map { .int($0.dueAt - committedAt) } ?? .null,
             "pushes": .array(pushes.map { push($0, committedAt: committedAt) }),
         ]
     }
@@ -58,13 +58,13 @@ enum RecipientRow {
 }
 
 extension EventTrail.Delivery {
-    /// Without a device it says why nothing could be pushed when the wait ended.
+    /// False for a row that says why nothing could be pushed.
     fileprivate var hasDevice: Bool { !record.device.isEmpty }
 }
 
 extension PushRecord {
-    /// Why there was nothing to push to, of a row without a device. One that expired keeps the reason of its wait.
-    fileprivate var unsent: String { state == .expired ? state.rawValue : reason }
+    /// Reason of a row without a device. The reason of an expired one is that of its wait, and explains nothing.
+    fileprivate var unreachedBecause: String { state == .expired ? state.rawValue : reason }
 }
 
 extension EventTrail.Recipient {

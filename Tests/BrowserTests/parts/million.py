@@ -2,11 +2,9 @@
 
 import contextlib
 import copy
-import json
 import os
 import sqlite3
 import subprocess
-import time
 import uuid
 
 import stage
@@ -27,7 +25,8 @@ def try_all(world):
         print("  million: PostgreSQL is skipped: Tests/StoreTests/postgres.sh python3 -B Tests/BrowserTests million")
     for store, address in stores.items():
         large = copy.copy(world)
-        large.hub = stage.Hub(world.programs, world.binaries["tandem"], world.folder, world.hub.channels, world.gateways, name=f"million-{store}")
+        large.hub = stage.Hub(
+            world.programs, world.binaries["tandem"], world.folder, world.hub.channels, world.gateways, name=f"million-{store}")
         if address:
             large.hub.shared = {"TANDEM_STORE": address}
         restart(large)
@@ -35,14 +34,14 @@ def try_all(world):
             fill(large, session, people)
             event = stage.publish(large, channel=f"presence-stage-{session}")
             states = lambda: stage.call(large, "GET", f"/events/{event}/deliveries", info="summary")["summary"]["states"]
-            stage.eventually(lambda: not {"awaited", "pushing"} & states().keys(), 60)
+            large.expect(stage.eventually(lambda: not {"awaited", "pushing"} & states().keys(), 60), f"{session} of {store} is settled")
             large.programs.kill(large.hub.process)
             if address:
                 repeat_in_postgres(address, event, events - 1)
             else:
                 repeat_in_sqlite(os.path.join(large.hub.data, "tandem.db"), event, events - 1)
             restart(large)
-        ask(large, store)
+        ask(large, store, rows_of(large.hub, address))
         large.programs.kill(large.hub.process)
 
 
@@ -73,7 +72,7 @@ def repeat_in_sqlite(path, event, copies):
         for number in range(1, copies + 1):
             fresh = f"'{uuid.UUID(event[:24] + format(number, '012x'))}'"
             own = {"id": fresh, "event": fresh, "sequence": f"sequence + {number}", **{
-                time: f"{time} + {10 * number}" for time in ("committed_at", "expires_at")}}
+                moment: f"{moment} + {10 * number}" for moment in ("committed_at", "expires_at")}}
             for table, columns in names.items():
                 values = ", ".join(own.get(column, column) for column in columns)
                 key = "id" if table == "event" else "event"
@@ -87,8 +86,8 @@ def repeat_in_postgres(address, event, copies):
         SET search_path = tandem;
         CREATE TEMPORARY VIEW fresh AS SELECT number, left('{event}', 24) || lpad(to_hex(number), 12, '0') AS id, 10 * number AS later
           FROM generate_series(1, {copies}) AS number;
-        INSERT INTO event SELECT day, fresh.id, app, channel, sequence + fresh.number, name, data, policy, committed_at + later, expires_at + later
-          FROM event CROSS JOIN fresh WHERE event.id = '{event}';
+        INSERT INTO event SELECT day, fresh.id, app, channel, sequence + fresh.number, name, data, policy, committed_at + later,
+          expires_at + later FROM event CROSS JOIN fresh WHERE event.id = '{event}';
         INSERT INTO fanout (day, event, app, channel, committed_at, expires_at, snapshot, count, is_large, is_open, pushed, notes)
           SELECT day, fresh.id, app, channel, committed_at + later, expires_at + later, snapshot, count, is_large, is_open, pushed, notes
           FROM fanout CROSS JOIN fresh WHERE event = '{event}' ORDER BY fresh.number;
@@ -106,22 +105,25 @@ def repeat_in_postgres(address, event, copies):
 
 
 def psql(address, text):
-    subprocess.run(["psql", "--no-psqlrc", "--quiet", "--set", "ON_ERROR_STOP=1", "--dbname", address, "--command", text], check=True)
+    """What the statements print."""
+    command = ["psql", "--no-psqlrc", "--quiet", "--tuples-only", "--no-align", "--set", "ON_ERROR_STOP=1", "--dbname", address]
+    return subprocess.run([*command, "--command", text], check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
-def ask(large, store):
+def rows_of(hub, address):
+    """Recipients of all events of the sessions, as the store counts them."""
+    question = "SELECT sum(count) FROM {}fanout WHERE channel IN ('presence-stage-crowd', 'presence-stage-class')"
+    if address:
+        return int(psql(address, question.format("tandem.")))
+    with contextlib.closing(sqlite3.connect(os.path.join(hub.data, "tandem.db"))) as store:
+        return store.execute(question.format("")).fetchone()[0]
+
+
+def ask(large, store, rows):
+    large.expect(rows == 1_000_000, f"the trail of {store} has {rows:,} rows")
     page = stage.operator(large, "now")
-    rows = sum(people * events for _, people, events in SESSIONS)
     for user, answer in ASKED:
-        stage.visit(large, page, "now")
-        began = time.monotonic()
-        page.press("/")
-        page.type(user)
-        page.wait(f"document.querySelector('#found [role=option]')?.textContent.includes({json.dumps(user)})")
-        page.press("Enter")
-        page.click("news", "[role=grid] a")
-        page.wait_text(answer)
-        seconds = time.monotonic() - began
+        seconds = stage.seconds_to_answer(large, page, user, answer)
         # A time is a promise of a quiet machine: `GATES=1` holds it.
         isHeld = seconds <= SECONDS or not os.environ.get("GATES")
         large.expect(isHeld, f"\"did {user} get it\" over {rows:,} rows of {store} takes {seconds:.2f} s")

@@ -40,7 +40,8 @@ async function all(view, context) {
 }
 
 const PAGE = 1000;
-const OUTCOME = (row) => row.pushes?.filter((push) => push.purpose !== "clear").map((push) => push.outcome ?? push.state).filter(Boolean).join(", ") || row.outcome;
+const OUTCOME = (row) =>
+  row.pushes?.filter((push) => push.purpose !== "clear").map((push) => push.outcome ?? push.state).filter(Boolean).join(", ") || row.outcome;
 
 async function one(view, context) {
   const [event] = context.rest;

@@ -36,11 +36,9 @@ const CAUSES = [
   [/payload|too.?large|413/i, "The notification is too long for the gateway."],
   [/50\d|unavailable|timeout|timed out|connect/i, "The gateway could not be reached or was down."],
 ];
-// The decision says it, or what was found when the wait ended.
-const FOUND = {
-  "no device": "no_device", "no token": "no_token", "permission denied": "permission_denied", "token stale": "token_too_old", "token expired": "token_too_old",
-};
-const unreached = (row) => UNREACHED[row.decision] ?? UNREACHED[FOUND[row.outcome]] ?? visible(row.outcome ?? row.why);
+// The decision says it, or the outcome of the wait, as "no device" or "token stale".
+const unreached = (row) =>
+  UNREACHED[row.decision] ?? UNREACHED[row.outcome?.replace(/^token .*/, "token_too_old").replace(" ", "_")] ?? visible(row.outcome ?? row.why);
 export const remedy = (reason) => CAUSES.find(([pattern]) => pattern.test(reason ?? ""))?.[1] ?? "";
 
 const quote = (text) => `“${visible(text)}”`;
@@ -98,7 +96,7 @@ export function story(user, event, row) {
     case "undeliverable": {
       const waited = row.decision === "await_receipt" ? `, ${before(event, row)}` : "";
       return [`${who} did not get it: ${KNOWN[row.known] ? `${KNOWN[row.known]}${waited}, and ` : ""}${unreached(row)}.`,
-        [row.decision, row.outcome].some((one) => one === "no_device" || one === "no device") ? "Register a device for this person, or let the app do it." : ""];
+        row.outcome === "no device" ? "Register a device for this person, or let the app do it." : ""];
     }
     case "skipped_unconfigured":
       return [`${who} did not get it: ${before(event, row)}, and the hub has no credentials for that gateway.`, "Set up push.apns or push.fcm."];
@@ -134,7 +132,8 @@ export function steps(event, row, changes = []) {
     const at = row.receipt_ms ?? offset(event, row.confirmed_at);
     found.push({ at, what: "receipt", detail: "the app said that it read everything up to this event", kind: "ok", lane: "socket" });
   }
-  if (row.decision === "await_receipt" && row.outcome) found.push({ at: row.outcome_ms ?? 0, what: "no push", detail: unreached(row), kind: "bad", lane: "event" });
+  if (row.decision === "await_receipt" && row.outcome)
+    found.push({ at: row.outcome_ms ?? 0, what: "no push", detail: unreached(row), kind: "bad", lane: "event" });
   for (const push of row.pushes ?? []) {
     const name = push.purpose === "clear" ? `clear on ${visible(push.device)}` : `push to ${visible(push.device)}`;
     const due = firstDue(event, push);
