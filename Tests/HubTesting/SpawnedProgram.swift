@@ -28,7 +28,12 @@ package final class SpawnedProgram: Sendable {
     }
 
     package let pid: pid_t
-    private let ended = Mutex<End?>(nil)
+    private let ended = Ended()
+
+    /// How the program ended, which its two holders learn: the object and the thread that waits for the program.
+    private final class Ended: Sendable {
+        let end = Mutex<End?>(nil)
+    }
 
     /// - Parameters:
     ///   - path: of the executable; a name without a slash is looked up in PATH.
@@ -68,6 +73,20 @@ package final class SpawnedProgram: Sendable {
         let error = posix_spawnp(&pid, path, &actions, &attributes, words + [nil], settings + [nil])
         guard error == 0 else { throw NotStarted(description: "\(path) does not start: \(String(cString: strerror(error)))") }
         self.pid = pid
+        // At once, whatever its test does meanwhile: the testing library's thread, which waits for any child, spins on an ended one.
+        Thread.detachNewThread { [pid, ended] in Self.collect(pid, ended) }
+    }
+
+    private static func collect(_ pid: pid_t, _ ended: Ended) {
+        var facts = siginfo_t()
+        // The number stays the program's until the lock is held.
+        while waitid(P_PID, id_t(pid), &facts, WEXITED | WNOWAIT) != 0, errno == EINTR {}
+        ended.end.withLock { end in
+            var status: Int32 = 0
+            while waitpid(pid, &status, 0) != pid, errno == EINTR {}
+            let signal = status & 0x7F
+            end = End(code: signal == 0 ? status >> 8 & 0xFF : signal, wasSignalled: signal != 0)
+        }
     }
 
     private typealias Actions = UnsafeMutablePointer<posix_spawn_file_actions_t>
@@ -89,22 +108,13 @@ package final class SpawnedProgram: Sendable {
     }
 
     /// How it ended; nil: it runs.
-    package var end: End? {
-        ended.withLock { ended in
-            var status: Int32 = 0
-            if ended == nil, waitpid(pid, &status, WNOHANG) == pid {
-                let signal = status & 0x7F
-                ended = End(code: signal == 0 ? status >> 8 & 0xFF : signal, wasSignalled: signal != 0)
-            }
-            return ended
-        }
-    }
+    package var end: End? { ended.end.withLock { $0 } }
 
     package var isRunning: Bool { end == nil }
 
     package func send(_ signal: Int32) {
-        // Its number is not another's before it was waited for.
-        if isRunning { kill(pid, signal) }
+        // Its number is not another's before it was collected.
+        ended.end.withLock { if $0 == nil { kill(pid, signal) } }
     }
 
     /// Blocks the thread until it has ended.
