@@ -140,7 +140,8 @@ extension PushFlow {
                 lanes.refuse(route)
             case .deviceWait(let wait):
                 var push = round.pushes[place]
-                push.dueAt = time + max(1, wait.milliseconds + 1)
+                // It ends when its life does, not when its turn would have come.
+                push.dueAt = max(time + 1, min(time + wait.milliseconds + 1, push.timing?.expiresAt ?? .max))
                 queue.insert(push)
             }
         }

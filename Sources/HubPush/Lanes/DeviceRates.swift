@@ -36,6 +36,9 @@ struct DeviceRates {
 
     var count: Int { accounts.count }
 
+    /// Least time between two pushes to a device that has used its burst up; zero: no limit is known.
+    var pace: Duration { hasBuckets ? .nanoseconds(Int64(Self.everyNanoseconds)) : .zero }
+
     /// Counts a push.
     /// - Returns: nil if counted; else the device's wait.
     mutating func take(_ token: String, now: UInt64) -> Duration? {

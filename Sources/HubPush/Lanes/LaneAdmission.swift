@@ -56,6 +56,8 @@ struct LaneAdmission {
         var freeUnproven: Int
         /// A push of this batch is a trial, so the others wait for its end.
         var hasTrial = false
+        /// Pushes of this batch that wait for their device, by its token.
+        var waiting: [String: Int] = [:]
     }
 
     /// Takes rate tokens and trials for the pushes. `entered` takes their places among those in flight.
@@ -95,7 +97,12 @@ struct LaneAdmission {
             return .wait(again: rate.wait(now: now))
         }
         // 6. The device.
-        if candidate.target.form.isOfDevice, let wait = devices.take(candidate.target.token, now: now) { return .deviceWait(wait) }
+        if candidate.target.form.isOfDevice, let wait = devices.take(candidate.target.token, now: now) {
+            // One after the other: each of them would else ask whenever the first may go.
+            let ahead = places.waiting[candidate.target.token, default: 0]
+            places.waiting[candidate.target.token] = ahead + 1
+            return .deviceWait(wait + devices.pace * ahead)
+        }
         _ = rate.take(isUrgent: candidate.isUrgent, now: now)
         places.free -= 1
         if isUnproven { places.freeUnproven -= 1 }

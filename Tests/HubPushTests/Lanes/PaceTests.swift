@@ -321,6 +321,29 @@ struct LaneAdmissionTests {
         #expect(pace.breaker.wait(now: 0) == nil)
     }
 
+    @Test("pushes that wait for one device ask one after the other: the work for each does not grow with their number")
+    func crowdOfOneDevice() {
+        var pace = LaneAdmission(perMinute: nil, hasDeviceBuckets: true)
+        // Milliseconds at which each asks next.
+        var waiting = Array(repeating: UInt64(0), count: 600)
+        var (asked, sent, now) = (0, 0, UInt64(0))
+        while let soonest = waiting.min(), now < 600_000 {
+            now = max(now, soonest)
+            let due = waiting.count { $0 <= now }
+            waiting.removeAll { $0 <= now }
+            for admission in pace.admit(Array(repeating: fcm(1), count: due), window: 1000, now: now * 1_000_000) {
+                asked += 1
+                switch admission {
+                case .deviceWait(let wait): waiting.append(now + UInt64(wait.milliseconds + 1))
+                default: sent += 1
+                }
+            }
+        }
+        #expect(sent == 600 && asked < 3 * 600, "\(sent) sent, \(asked) asked")
+        // 20 at once, and the rest at three a second.
+        #expect(now > 192_000 && now < 200_000, "\(now) ms")
+    }
+
     @Test("a device that is throttled waits alone")
     func device() {
         var pace = LaneAdmission(perMinute: nil, hasDeviceBuckets: false)
