@@ -6,7 +6,7 @@ import Testing
 
 /// A router with a console, and a browser's cookie jar.
 final class ConsoleStage {
-    /// Of "the-boss-of-all" and "just-a-guest", at the least cost that a hash may have: each sign-in takes a sixth of the usual time.
+    /// Hashes of "the-boss-of-all" and "just-a-guest" at the least cost that is allowed: a sign-in takes a sixth of the usual time.
     static let boss = PasswordHash("scrypt.14.8.1.AAECAwQFBgcICQoLDA0ODw._N6tx_AKKMPaVAKRidodLfVwanoqP42rrIdJyaZpyws")!
     static let guest = PasswordHash("scrypt.14.8.1.EBESExQVFhcYGRobHB0eHw.NL-UPGuaG2xK1UlECCz2pqwOWnDjhy944Y7w_-uiZdA")!
 
