@@ -3,7 +3,7 @@
 #
 # VERSION: that of Sources/HubServer where the commit has the tag vVERSION, otherwise VERSION~gitTIME.COMMIT, which sorts before it.
 # FILE: an executable that is built already. FOLDER: .build/deb. LEVEL=1 in the environment compresses less, and in less time.
-# The same commit, with the same Swift, gives the same bytes: no time, no name and no order of the machine gets in.
+# The same commit, with the same Swift, gives the same bytes: no time, name, folder or order of the machine gets in.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 cd "$here/../../.."
@@ -39,6 +39,7 @@ symbol=$(python3 -B "$here/icu.py" "$static/lib_FoundationICU.a" "$work/icu.s" "
 
 if [ -z "$binary" ]; then
     "${SWIFT:-swift}" build -c release --product tandem --static-swift-stdlib --scratch-path "$work" \
+        -Xcc "-ffile-prefix-map=$PWD=." \
         -Xlinker "$work/icu.o" -Xlinker "--wrap=$symbol" -Xlinker -z -Xlinker relro -Xlinker -z -Xlinker now
     binary=$work/release/tandem
 fi
