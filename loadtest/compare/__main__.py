@@ -66,9 +66,10 @@ def commit():
 
 
 def summary(reports):
-    """One line while it runs: CPU per delivery of both fan-outs, and the last of the crowd."""
-    last, few, many = reports
-    return (f"{r.figure(few, 'server CPU per delivery'):6.2f} and {r.figure(many, 'server CPU per delivery'):5.2f} us/delivery, "
+    """One line while it runs: CPU per delivery of both fan-outs and per publish, and the last of the crowd."""
+    last, few, many, *nobody = reports
+    publish = f"{r.figure(nobody[0], 'server CPU per publish'):5.1f} us/publish, " if nobody else ""
+    return (f"{publish}{r.figure(few, 'server CPU per delivery'):6.2f} and {r.figure(many, 'server CPU per delivery'):5.2f} us/delivery, "
             f"last after {r.figure(last, 'last delivery'):6.1f} ms, {r.figure(last, 'let in per second'):7,.0f} let in/s, "
             f"other work {max(r.figure(one, 'machine busy with other things') for one in reports):.0f} %, "
             f"steal {r.stolen(reports):.1f} %")

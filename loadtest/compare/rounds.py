@@ -19,12 +19,15 @@ FIGURES = {
     "crowd": (
         "last delivery", "let in per second", "server CPU per connection", "server memory per connection", "machine stolen",
         "machine busy with other things"),
+    "publish": ("server CPU per publish", "publishes per second", "machine stolen", "machine busy with other things"),
 }
 NEEDED = {
     "fanout": ("server CPU per delivery", "machine stolen", "machine busy with other things"),
     "crowd": ("last delivery", "let in per second", "machine stolen", "machine busy with other things"),
+    "publish": ("server CPU per publish", "machine stolen", "machine busy with other things"),
 }
-LATENCIES = {"fanout": ("publish due to delivery",), "crowd": ("publish due to last delivery",)}
+LATENCIES = {
+    "fanout": ("publish due to delivery",), "crowd": ("publish due to last delivery",), "publish": ("publish due to answer",)}
 
 
 class Sizes:
@@ -42,6 +45,9 @@ class Sizes:
     def many(self):
         return f"{self.subscribers:,} subscribers, 16 outstanding"
 
+    def nobody(self):
+        return "no subscribers, publishes over 16 connections"
+
     def all(self):
         return f"{self.crowd:,} subscribers, one publish at a time"
 
@@ -52,6 +58,7 @@ class Sizes:
             (self.all(), "crowd", ["--connections", str(self.crowd), "--channel", "private-crowd", "--rate", "2"]),
             (self.few(), "fanout", [*fanout, "--outstanding", "1"]),
             (self.many(), "fanout", [*fanout, "--outstanding", "16"]),
+            (self.nobody(), "publish", ["--channel", "empty", "--outstanding", "16"]),
         ]
 
 
@@ -74,6 +81,9 @@ def targets(sizes, names):
         target(f"last of {sizes.crowd:,} deliveries / floor", sizes.all(), "last delivery", "floor", atMost=1.25),
         target("let in per second, private channel / floor without", sizes.all(), "let in per second", "floor", atLeast=0.5),
         target("CPU per connection let in / floor without", sizes.all(), "server CPU per connection", "floor"),
+        target("CPU per connection let in / uWebSockets", sizes.all(), "server CPU per connection", "socketify", atMost=1.2),
+        target("CPU per publish to nobody / nchan", sizes.nobody(), "server CPU per publish", "nchan", atMost=1.0),
+        target("CPU per publish to nobody / uWebSockets", sizes.nobody(), "server CPU per publish", "socketify"),
         target("memory per idle connection / uWebSockets", sizes.all(), "server memory per connection", "socketify"),
         target("memory per idle connection / nchan", sizes.all(), "server memory per connection", "nchan"),
     ]
@@ -106,7 +116,9 @@ class Measurer:
         self.started += 1
         server.start(self.programs, os.path.join(self.folder, f"{self.started}-{server.name}"), self.server_cores)
         try:
-            return [self._load(server, *scenario) for scenario in self.sizes.scenarios()]
+            return [
+                self._load(server, name, kind, arguments) for name, kind, arguments in self.sizes.scenarios()
+                if kind != "publish" or server.answers_publishes]
         finally:
             self.programs.stop(server.process)
 

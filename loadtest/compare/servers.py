@@ -34,6 +34,8 @@ class Server:
     dialect = ""
     # Its frames are the event's data and nothing else.
     sends_bare_data = False
+    # Publishes are HTTP requests, each with an answer.
+    answers_publishes = True
 
     def __init__(self, name, root, venv):
         self.name, self.root, self.venv = name, root, venv
@@ -182,6 +184,8 @@ class Nchan(Server):
 
 class NATS(Server):
     dialect = "nats"
+    # Publishes are messages that nobody answers.
+    answers_publishes = False
 
     def missing(self):
         if not shutil.which("nats-server"):
