@@ -3,7 +3,8 @@
 #
 # VERSION: that of Sources/HubServer where the commit has the tag vVERSION, otherwise VERSION~gitTIME.COMMIT, which sorts before it.
 # FILE: an executable that is built already. FOLDER: .build/deb. LEVEL=1 in the environment compresses less, and in less time.
-# The same commit, with the same Swift, gives the same bytes: no time, name, folder or order of the machine gets in.
+# The same commit, built with the same Swift in a folder of the same path, gives the same bytes: no time, no name and no order of the
+# machine gets in. In another folder a few of Swift's run-time checks hold another length of their file's path.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 cd "$here/../../.."
@@ -13,7 +14,7 @@ while [ $# -gt 0 ]; do
     --version) version=$2 ;;
     --binary) binary=$2 ;;
     --out) out=$2 ;;
-    *) sed -n '2,6s/^# \{0,1\}//p' "$0" >&2 && exit 64 ;;
+    *) sed -n '2,7s/^# \{0,1\}//p' "$0" >&2 && exit 64 ;;
     esac
     shift 2
 done
