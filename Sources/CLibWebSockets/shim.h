@@ -62,6 +62,18 @@ static inline long tandem_send(int descriptor, const void *bytes, size_t count) 
     return sent < 0 ? -(long)errno : sent;
 }
 
+// The same, for bytes that others follow at once: the kernel sends them together with these, or after 200 ms.
+static inline long tandem_send_first(int descriptor, const void *bytes, size_t count) {
+    long sent = syscall(SYS_sendto, descriptor, bytes, count, MSG_NOSIGNAL | MSG_DONTWAIT | MSG_MORE, NULL, 0);
+    return sent < 0 ? -(long)errno : sent;
+}
+
+// Sends what waits for bytes to follow. Setting the option does so, also where it is set already.
+static inline void tandem_send_now(int descriptor) {
+    int on = 1;
+    setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+}
+
 // LWS_TO_KILL_ASYNC is a macro of a negative number that the prototype wants as int.
 static inline void tandem_lws_kill(struct lws *wsi) {
     lws_set_timeout(wsi, PENDING_TIMEOUT_USER_OK, LWS_TO_KILL_ASYNC);

@@ -137,6 +137,13 @@ final class TestPeer {
         return peer
     }
 
+    /// Packets with data that have come (`tcpi_data_segs_in` of linux/tcp.h, which glibc's own structure does not have).
+    var packetsReceived: UInt32 {
+        var (facts, count) = ([UInt32](repeating: 0, count: 64), socklen_t(256))
+        getsockopt(stream.descriptor, Int32(IPPROTO_TCP), TCP_INFO, &facts, &count)
+        return facts[152 / 4]
+    }
+
     func upgrade(path: String = "/app/key", headers: [String] = []) throws -> HTTPAnswer {
         try send(text: Self.upgradeRequest(path: path, headers: headers))
         return try answer(isHead: true)

@@ -96,8 +96,7 @@ extension Loop {
             return refuseHead(index, connection, .error(503, "over capacity: try again in a moment"))
         }
         unsafe leave(session)
-        guard unsafe write(answer, to: wsi) else { return false }
-        announce(slot, head, key: key)
+        guard unsafe greet(slot, wsi, answer, head, key: key) else { return false }
         guard rest.count > 0, unsafe self.slot(of: session) == slot else { return true }
         let frames = UnsafeMutableRawBufferPointer.allocate(byteCount: rest.count, alignment: 8)
         defer { unsafe frames.deallocate() }

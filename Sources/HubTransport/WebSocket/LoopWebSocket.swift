@@ -17,7 +17,26 @@ extension Loop {
         return true
     }
 
-    func announce(_ slot: UInt32, _ head: RequestHead, key: String) {
+    /// Answers the handshake, and has the delegate greet the connection. Without TLS both leave in one packet. False: the socket is dead.
+    func greet(_ slot: UInt32, _ wsi: OpaquePointer, _ answer: [UInt8], _ head: RequestHead, key: String) -> Bool {
+        let state = unsafe table.base + Int(slot)
+        let (descriptor, generation, deliveries) = unsafe (state.pointee.descriptor, state.pointee.generation, tally.deliveries)
+        // Nothing of the library's may be overtaken.
+        guard descriptor >= 0, unsafe lws_partial_buffered(wsi) == 0 else {
+            guard unsafe write(answer, to: wsi) else { return false }
+            announce(slot, head, key: key)
+            return true
+        }
+        guard unsafe answer.withUnsafeBytes({ unsafe tandem_send_first(descriptor, $0.baseAddress, $0.count) }) == answer.count else {
+            return false
+        }
+        announce(slot, head, key: key)
+        let isGone = unsafe state.pointee.generation != generation || state.pointee.condition == .free
+        if !isGone, unsafe tally.deliveries == deliveries { tandem_send_now(descriptor) }
+        return true
+    }
+
+    private func announce(_ slot: UInt32, _ head: RequestHead, key: String) {
         let request = head.request
         delegate?.connectionOpened(
             id(slot),

@@ -144,4 +144,23 @@ struct UpgradeTests {
             #expect(try peer.frame().text == "room again")
         }
     }
+
+    @Test("answer and greeting reach the client in one packet, and an answer without a greeting waits for nothing")
+    func onePacket() throws {
+        var behaviour = Behaviour()
+        behaviour.opened = { loop, connection, query in
+            if !query.isEmpty { loop.send(Frame.text(Array("welcome".utf8)), to: connection) }
+        }
+        try withServer(behaviour) { server in
+            let greeted = try server.plain()
+            #expect(try greeted.upgrade(path: "/app/key?protocol=7").status == 101)
+            #expect(try greeted.frame().text == "welcome")
+            #expect(greeted.packetsReceived == 1)
+            func duration(_ path: String) throws -> Duration {
+                try ContinuousClock().measure { for _ in 0..<100 { _ = try TestPeer.upgraded(server.plain().stream, path: path) } }
+            }
+            // The kernel alone would wait 200 ms for each.
+            #expect(try duration("/app/key") < duration("/app/key?protocol=7") + .seconds(10))
+        }
+    }
 }
