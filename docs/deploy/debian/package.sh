@@ -40,7 +40,7 @@ symbol=$(python3 -B "$here/icu.py" "$static/lib_FoundationICU.a" "$work/icu.s" "
 
 if [ -z "$binary" ]; then
     "${SWIFT:-swift}" build -c release --product tandem --static-swift-stdlib --scratch-path "$work" \
-        -Xcc "-ffile-prefix-map=$PWD=." \
+        -Xcc "-ffile-prefix-map=$PWD=." -Xlinker --build-id=none \
         -Xlinker "$work/icu.o" -Xlinker "--wrap=$symbol" -Xlinker -z -Xlinker relro -Xlinker -z -Xlinker now
     binary=$work/release/tandem
 fi
@@ -52,7 +52,10 @@ put() { install -D -m "$1" "$2" "$root/$3"; }
 
 printf '%s\0' "$commit" >"$work/commit"
 put 755 "$binary" usr/bin/tandem
-objcopy --update-section tandem_commit="$work/commit" "$root/usr/bin/tandem"
+# The compiler's hashes of its own input, which nobody reads any more, differ from build to build.
+objcopy --dump-section .swift_modhash="$work/hashes" "$root/usr/bin/tandem"
+head -c "$(stat -c %s "$work/hashes")" /dev/zero >"$work/nothing"
+objcopy --update-section .swift_modhash="$work/nothing" --update-section tandem_commit="$work/commit" "$root/usr/bin/tandem"
 strip --strip-all --remove-section=.comment --remove-section=.note "$root/usr/bin/tandem"
 
 put 644 "$here/tandem.service" lib/systemd/system/tandem.service
