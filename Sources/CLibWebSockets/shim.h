@@ -57,15 +57,16 @@ static inline int tandem_lws_plain_descriptor(struct lws *wsi) {
 // Hands bytes to the kernel, past the library, and never waits. Returns the number of bytes taken, or a negative
 // errno. Calls the system directly: send() is a cancellation point, which takes 46 of its 59 instructions. A loop's
 // thread is never cancelled.
-static inline long tandem_send(int descriptor, const void *bytes, size_t count) {
-    long sent = syscall(SYS_sendto, descriptor, bytes, count, MSG_NOSIGNAL | MSG_DONTWAIT, NULL, 0);
+static inline long tandem_send_by(int descriptor, const void *bytes, size_t count, int flags) {
+    long sent = syscall(SYS_sendto, descriptor, bytes, count, MSG_NOSIGNAL | MSG_DONTWAIT | flags, NULL, 0);
     return sent < 0 ? -(long)errno : sent;
 }
 
-// The same, for bytes that others follow at once: the kernel sends them together with these, or after 200 ms.
+static inline long tandem_send(int descriptor, const void *bytes, size_t count) { return tandem_send_by(descriptor, bytes, count, 0); }
+
+// For bytes that others follow at once: the kernel sends both together, or the first ones after 200 ms.
 static inline long tandem_send_first(int descriptor, const void *bytes, size_t count) {
-    long sent = syscall(SYS_sendto, descriptor, bytes, count, MSG_NOSIGNAL | MSG_DONTWAIT | MSG_MORE, NULL, 0);
-    return sent < 0 ? -(long)errno : sent;
+    return tandem_send_by(descriptor, bytes, count, MSG_MORE);
 }
 
 // Sends what waits for bytes to follow. Setting the option does so, also where it is set already.

@@ -203,6 +203,21 @@ struct OutboxLanesTests {
         await outbox.close()
     }
 
+    @Test("a push ends with its life, also when its device's turn would come later")
+    func deviceWaitsTooLong() async throws {
+        let test = try TestStore()
+        try await device(test, user: "u", provider: .fcm)
+        let gateway = PacedGateway(throttled: ["token-of-u": .seconds(100)])
+        let outbox = test.outbox(gateway)
+        await outbox.enqueue([try await test.commitPush(lifeMilliseconds: 30_000)])
+        #expect(await eventually { gateway.asked > 0 })
+        test.clock.advance(seconds: 31)
+        await outbox.enqueue([])
+        let row = try #require(try await test.row { $0.state == .expired })
+        #expect(row.attempts == 0 && gateway.sent.isEmpty)
+        await outbox.close()
+    }
+
     @Test("what is cancelled while it waits for its lane does not go out")
     func cancelled() async throws {
         let test = try TestStore()

@@ -1,6 +1,6 @@
 import Foundation
 import Glibc
-import Synchronization
+import HubCore
 
 /// A program that runs beside the tests. Any thread.
 ///
@@ -28,12 +28,7 @@ package final class SpawnedProgram: Sendable {
     }
 
     package let pid: pid_t
-    private let ended = Ended()
-
-    /// How the program ended, which its two holders learn: the object and the thread that waits for the program.
-    private final class Ended: Sendable {
-        let end = Mutex<End?>(nil)
-    }
+    private let ended = Guarded<End?>(nil)
 
     /// - Parameters:
     ///   - path: of the executable; a name without a slash is looked up in PATH.
@@ -73,15 +68,15 @@ package final class SpawnedProgram: Sendable {
         let error = posix_spawnp(&pid, path, &actions, &attributes, words + [nil], settings + [nil])
         guard error == 0 else { throw NotStarted(description: "\(path) does not start: \(String(cString: strerror(error)))") }
         self.pid = pid
-        // At once, whatever its test does meanwhile: the testing library's thread, which waits for any child, spins on an ended one.
+        // The testing library waits for any child, and its thread spins while an ended one is not collected.
         Thread.detachNewThread { [pid, ended] in Self.collect(pid, ended) }
     }
 
-    private static func collect(_ pid: pid_t, _ ended: Ended) {
+    private static func collect(_ pid: pid_t, _ ended: Guarded<End?>) {
         var facts = siginfo_t()
         // The number stays the program's until the lock is held.
         while waitid(P_PID, id_t(pid), &facts, WEXITED | WNOWAIT) != 0, errno == EINTR {}
-        ended.end.withLock { end in
+        ended.withLock { end in
             var status: Int32 = 0
             while waitpid(pid, &status, 0) != pid, errno == EINTR {}
             let signal = status & 0x7F
@@ -108,13 +103,13 @@ package final class SpawnedProgram: Sendable {
     }
 
     /// How it ended; nil: it runs.
-    package var end: End? { ended.end.withLock { $0 } }
+    package var end: End? { ended.withLock { $0 } }
 
     package var isRunning: Bool { end == nil }
 
     package func send(_ signal: Int32) {
         // Its number is not another's before it was collected.
-        ended.end.withLock { if $0 == nil { kill(pid, signal) } }
+        ended.withLock { if $0 == nil { kill(pid, signal) } }
     }
 
     /// Blocks the thread until it has ended.

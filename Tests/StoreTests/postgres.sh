@@ -34,7 +34,12 @@ fi
 if [ -n "$folder" ]; then
     mkdir -p "$folder"
 else
-    folder=$(mktemp -d "${TMPDIR:-/tmp}/tandem-postgres.XXXXXX")
+    folder=$(mktemp -d --tmpdir tandem-postgres.XXXXXX)
+    if [ "${#folder}" -gt 80 ]; then
+        rmdir "$folder"
+        echo "postgres.sh: $folder is too long for a Unix socket: set TMPDIR to a folder with a shorter path" >&2
+        exit 1
+    fi
     if [ -n "$user" ]; then chown "$user:" "$folder"; fi
 fi
 chmod 700 "$folder"

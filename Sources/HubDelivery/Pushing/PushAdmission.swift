@@ -80,7 +80,7 @@ package enum PushAdmission: Sendable, Equatable {
     case go
     /// The lane has no room. Ask again after `again`; for nil, once a push under way has ended.
     case wait(again: Duration?)
-    /// The device has had enough for now; pushes to others may go.
+    /// The device has had enough for now; pushes to others may go. Each further one of a batch waits longer.
     case deviceWait(Duration)
 }
 

@@ -140,7 +140,7 @@ extension PushFlow {
                 lanes.refuse(route)
             case .deviceWait(let wait):
                 var push = round.pushes[place]
-                // It ends when its life does, not when its turn would have come.
+                // A push ends with its life, not when its turn would have come.
                 push.dueAt = max(time + 1, min(time + wait.milliseconds + 1, push.timing?.expiresAt ?? .max))
                 queue.insert(push)
             }

@@ -98,7 +98,7 @@ struct LaneAdmission {
         }
         // 6. The device.
         if candidate.target.form.isOfDevice, let wait = devices.take(candidate.target.token, now: now) {
-            // One after the other: each of them would else ask whenever the first may go.
+            // Each waits behind those before it. Otherwise all of them would ask whenever the first may go.
             let ahead = places.waiting[candidate.target.token, default: 0]
             places.waiting[candidate.target.token] = ahead + 1
             return .deviceWait(wait + devices.pace * ahead)

@@ -152,10 +152,14 @@ struct UpgradeTests {
             if !query.isEmpty { loop.send(Frame.text(Array("welcome".utf8)), to: connection) }
         }
         try withServer(behaviour) { server in
-            let greeted = try server.plain()
-            #expect(try greeted.upgrade(path: "/app/key?protocol=7").status == 101)
-            #expect(try greeted.frame().text == "welcome")
-            #expect(greeted.packetsReceived == 1)
+            let packets = try (1...5).map { _ in
+                let greeted = try server.plain()
+                #expect(try greeted.upgrade(path: "/app/key?protocol=7").status == 101)
+                #expect(try greeted.frame().text == "welcome")
+                return greeted.packetsReceived
+            }
+            // A loop that has to wait for a core in between is overtaken by the kernel's 200 ms.
+            #expect(packets.contains(1), "\(packets)")
             func duration(_ path: String) throws -> Duration {
                 try ContinuousClock().measure { for _ in 0..<100 { _ = try TestPeer.upgraded(server.plain().stream, path: path) } }
             }
