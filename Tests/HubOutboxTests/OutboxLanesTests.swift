@@ -214,7 +214,7 @@ struct OutboxLanesTests {
         test.clock.advance(seconds: 31)
         await outbox.enqueue([])
         let row = try #require(try await test.row { $0.state == .expired })
-        #expect(row.attempts == 0 && gateway.sent.isEmpty)
+        #expect(row.state == .expired && row.attempts == 0 && gateway.sent.isEmpty)
         await outbox.close()
     }
 
