@@ -27,6 +27,9 @@ extension Dialect {
     package var joinsEvents: Bool { false }
     package func towards(_ target: Target) -> any Dialect { self }
     package func publisherOpening(channel: String) -> [OpeningStep] { opening(channel: channel) }
+
+    /// Whether a publish is a request with an answer.
+    var answersPublishes: Bool { if case .http = publish(channel: "channel", data: "{}") { true } else { false } }
 }
 
 /// Waits for a message that contains `awaited` (nil: does not wait), then sends the result of `reply` (nil: nothing).

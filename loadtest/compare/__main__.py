@@ -1,6 +1,6 @@
 """Servers beside each other under the same load: see loadtest/README.md.
 
-Settings: SERVERS, ROUNDS, SUBSCRIBERS, CROWD, SECONDS, BYTES, ENVELOPE, SERVER_CORE, CLIENT_CORES. `--out FOLDER` keeps the report.
+Settings: SERVERS, LOADS, TLS, ROUNDS, SUBSCRIBERS, CROWD, SECONDS, BYTES, ENVELOPE, SERVER_CORE, CLIENT_CORES. `--out FOLDER` keeps the report.
 """
 
 import argparse
@@ -65,14 +65,21 @@ def commit():
     return done.stdout.strip() or "unknown"
 
 
+# What a line says while it runs: figure and its form.
+SAID = (
+    ("server CPU per publish", "{:.1f} us/publish"), ("server CPU per delivery", "{:.2f} us/delivery"),
+    ("last delivery", "last after {:.1f} ms"), ("let in per second", "{:,.0f} let in/s"), ("p99 of a delivery", "p99 {:,.0f} us"))
+
+
 def summary(reports):
-    """One line while it runs: CPU per delivery of both fan-outs and per publish, and the last of the crowd."""
-    last, few, many, *nobody = reports
-    publish = f"{r.figure(nobody[0], 'server CPU per publish'):5.1f} us/publish, " if nobody else ""
-    return (f"{publish}{r.figure(few, 'server CPU per delivery'):6.2f} and {r.figure(many, 'server CPU per delivery'):5.2f} us/delivery, "
-            f"last after {r.figure(last, 'last delivery'):6.1f} ms, {r.figure(last, 'let in per second'):7,.0f} let in/s, "
-            f"other work {max(r.figure(one, 'machine busy with other things') for one in reports):.0f} %, "
-            f"steal {r.stolen(reports):.1f} %")
+    """One line of a server's round."""
+    said = []
+    for name, form in SAID:
+        values = [value for value in (r.figure(report, name) for report in reports) if value is not None]
+        if values:
+            said.append(" and ".join(form.format(value) for value in values))
+    said.append(f"other work {max(r.figure(one, 'machine busy with other things') for one in reports):.0f} %")
+    return ", ".join([*said, f"steal {r.stolen(reports):.1f} %"])
 
 
 def measure_all(measurer, servers, count):
@@ -148,12 +155,15 @@ def main():
     out = parser.parse_args().out
     count = number("ROUNDS", 7)
     sizes = r.Sizes(number("SUBSCRIBERS", 1000), number("CROWD", 10_000), number("SECONDS", 2.5, float, 0.5), number("BYTES", 128, least=48),
-                    number("ENVELOPE", 0, least=0))
-    names = os.environ.get("SERVERS", "").split() or list(s.KINDS)
+                    number("ENVELOPE", 0, least=0), os.environ.get("LOADS", "").split() or r.LOADS)
+    if not set(sizes.loads) <= set(r.LOADS):
+        p.fail(f"LOADS knows {' '.join(r.LOADS)}, not {' '.join(sorted(set(sizes.loads) - set(r.LOADS)))}")
+    is_secure = number("TLS", 0, least=0) == 1
+    names = os.environ.get("SERVERS", "").split() or [name for name, kind in s.KINDS.items() if kind.speaks_tls or not is_secure]
     server_core, client_cores = cores()
     raise_descriptors(max(sizes.crowd, sizes.subscribers) + DESCRIPTORS_BESIDE)
     binary = built("tandem-loadtest", "compare")
-    servers = s.chosen(names, ROOT, os.path.join(ROOT, VENV))
+    servers = s.chosen(names, ROOT, os.path.join(ROOT, VENV), is_secure)
     started = time.monotonic()
     with workspace() as (folder, programs):
         for server in servers:
@@ -163,7 +173,7 @@ def main():
         measurer = r.Measurer(programs, binary, folder, sizes, {server_core}, set(client_cores))
         reports, warnings = measure_all(measurer, servers, count)
         warnings += annotate(reports, sizes, servers, count, server_core, client_cores)
-        data = {"title": "Servers beside each other", "warnings": warnings, "targets": r.targets(sizes, names), "reports": reports}
+        data = {"title": f"Servers beside each other{', through TLS' if is_secure else ''}", "warnings": warnings, "targets": r.targets(sizes, names, is_secure), "reports": reports}
         table, is_missed = write(out or os.path.join(folder, "report"), data, binary)
         say(f"\n{table}")
         say(f"{time.monotonic() - started:.0f} s" + (f"; written to {out}" if out else ""))

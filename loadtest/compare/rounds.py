@@ -20,18 +20,29 @@ FIGURES = {
         "last delivery", "let in per second", "server CPU per connection", "server memory per connection", "machine stolen",
         "machine busy with other things"),
     "publish": ("server CPU per publish", "publishes per second", "machine stolen", "machine busy with other things"),
+    "rooms": (
+        "p50 of a delivery", "p99 of a delivery", "p99.9 of a delivery", "server CPU", "server CPU per delivery", "deliveries per second",
+        "machine stolen", "machine busy with other things"),
 }
 NEEDED = {
     "fanout": ("server CPU per delivery", "machine stolen", "machine busy with other things"),
     "crowd": ("last delivery", "let in per second", "machine stolen", "machine busy with other things"),
     "publish": ("server CPU per publish", "machine stolen", "machine busy with other things"),
+    "rooms": ("p50 of a delivery", "machine stolen", "machine busy with other things"),
 }
 LATENCIES = {
-    "fanout": ("publish due to delivery",), "crowd": ("publish due to last delivery",), "publish": ("publish due to answer",)}
+    "fanout": ("publish due to delivery",), "crowd": ("publish due to last delivery",), "publish": ("publish due to answer",),
+    "rooms": ("publish due to delivery", "publish due to answer")}
+PERCENTS = (50, 99, 99.9)
+# Rooms, subscribers of each, and publishes a second to all of them: half of what one core of the hub carries.
+PACED = ((1, 1000, 100), (100, 10, 4000), (10_000, 1, 10_000))
+PUBLISHERS = 16
+LOADS = ("crowd", "few", "many", "nobody", "paced")
 
 
 class Sizes:
-    def __init__(self, subscribers, crowd, seconds, byte_count, envelope=0):
+    def __init__(self, subscribers, crowd, seconds, byte_count, envelope=0, loads=LOADS):
+        self.loads = loads
         self.subscribers, self.crowd, self.seconds, self.bytes = subscribers, crowd, seconds, byte_count
         # Bytes that the events of servers without an envelope of their own get in addition.
         self.envelope = envelope
@@ -51,18 +62,28 @@ class Sizes:
     def all(self):
         return f"{self.crowd:,} subscribers, one publish at a time"
 
+    @staticmethod
+    def paced(rooms, each, rate):
+        return f"{rooms:,} rooms of {each:,}, {rate:,} publishes a second"
+
     def scenarios(self):
         """Name, kind and the load tester's arguments; the crowd first, since a fresh server shows what its connections cost."""
         fanout = ["--connections", str(self.subscribers), "--channel", "load"]
-        return [
-            (self.all(), "crowd", ["--connections", str(self.crowd), "--channel", "private-crowd", "--rate", "2"]),
-            (self.few(), "fanout", [*fanout, "--outstanding", "1"]),
-            (self.many(), "fanout", [*fanout, "--outstanding", "16"]),
-            (self.nobody(), "publish", ["--channel", "empty", "--outstanding", "16"]),
-        ]
+        known = {
+            "crowd": [(self.all(), "crowd", ["--connections", str(self.crowd), "--channel", "private-crowd", "--rate", "2"])],
+            "few": [(self.few(), "fanout", [*fanout, "--outstanding", "1"])],
+            "many": [(self.many(), "fanout", [*fanout, "--outstanding", "16"])],
+            "nobody": [(self.nobody(), "publish", ["--channel", "empty", "--outstanding", "16"])],
+            "paced": [
+                (self.paced(rooms, each, rate), "rooms", [
+                    "--connections", str(rooms * each), "--channels", str(rooms), "--channel", f"room{rooms}", "--rate", str(rate),
+                    "--publishers", str(PUBLISHERS)])
+                for rooms, each, rate in PACED],
+        }
+        return [scenario for load in LOADS if load in self.loads for scenario in known[load]]
 
 
-def targets(sizes, names):
+def targets(sizes, names, is_secure=False):
     """As docs and issues set them; only those whose servers take part."""
 
     def target(name, scenario, figure, base, **bound):
@@ -87,7 +108,22 @@ def targets(sizes, names):
         target("memory per idle connection / uWebSockets", sizes.all(), "server memory per connection", "socketify"),
         target("memory per idle connection / nchan", sizes.all(), "server memory per connection", "nchan"),
     ]
-    return [one for one in wanted if one["server"] in names and one["base"] in names]
+    if is_secure:
+        rows = [
+            (f"CPU per delivery, {few}", size, cpu, 1.0)
+            for few, size in (("1 outstanding", sizes.few()), ("16 outstanding", sizes.many()))]
+        rows += [("CPU per connection let in", sizes.all(), "server CPU per connection", 1.5),
+                 ("CPU per publish to nobody", sizes.nobody(), "server CPU per publish", 1.5)]
+        peers = (("nchan", "nchan"), ("floor", "floor"), ("socketify", "uWebSockets"))
+        wanted = [
+            # The promises are about nchan, and about the floor for what is not a delivery.
+            target(f"{row} / {title}", size, figure, base, **({"atMost": bound} if base == "nchan" or base == "floor" and bound > 1 else {}))
+            for row, size, figure, bound in rows for base, title in peers]
+    wanted += [
+        target(f"p{percent} of a delivery, {rooms:,} rooms of {each:,} / {title}", sizes.paced(rooms, each, rate), f"p{percent} of a delivery", base, atMost=1.0)
+        for rooms, each, rate in PACED for base, title in (("socketify", "uWebSockets"), ("nchan", "nchan")) for percent in PERCENTS]
+    measured = {name for name, _, _ in sizes.scenarios()}
+    return [one for one in wanted if one["server"] in names and one["base"] in names and one["scenario"] in measured]
 
 
 def set_figure(report, name, value, unit):
@@ -128,7 +164,7 @@ class Measurer:
             os.remove(result)
         before = server.counts()
         process = self.programs.start(
-            [self.binary, kind, "--dialect", server.dialect, "--url", f"ws://127.0.0.1:{server.port}", *server.options(), "--json", result,
+            [self.binary, kind, "--dialect", server.dialect, "--url", server.url("ws"), *server.options(), "--json", result,
              "--server-pid", str(server.process.pid), "--bytes", str(self.sizes.bytes_for(server)), "--seconds", str(self.sizes.seconds),
              "--warmup", str(WARMUP_SECONDS), *arguments], output, cores=self.client_cores)
         deadline = time.monotonic() + RUN_SECONDS_MAX
@@ -142,6 +178,7 @@ class Measurer:
             report = json.load(file)
         report["scenario"], report["dialect"] = name, server.name
         self._count_writes(report, before, server.counts())
+        self._add_percentiles(report)
         report["figures"] = [one for wanted in FIGURES[kind] for one in report["figures"] if one["name"] == wanted]
         absent = [wanted for wanted in NEEDED[kind] if figure(report, wanted) is None]
         if absent:
@@ -158,6 +195,14 @@ class Measurer:
     def _count_writes(report, before, after):
         if before and after and after[0] > before[0]:
             set_figure(report, "writes per delivery", (after[1] - before[1]) / (after[0] - before[0]), "")
+
+    @staticmethod
+    def _add_percentiles(report):
+        for latency in report["latencies"]:
+            if latency["name"] == "publish due to delivery" and latency["count"]:
+                for percent in PERCENTS:
+                    value = next((one["microseconds"] for one in latency["percentiles"] if one["percent"] >= percent), latency["maximum"])
+                    set_figure(report, f"p{percent} of a delivery", value, "us")
 
     @staticmethod
     def _said(server):

@@ -6,9 +6,11 @@ import re
 import resource
 import shutil
 import socket
+import ssl
 import urllib.request
 
 from common import programs as p
+from common.certificate import make_certificate
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PEERS = os.path.join(HERE, "peers")
@@ -37,9 +39,14 @@ class Server:
     # Publishes are HTTP requests, each with an answer.
     answers_publishes = True
 
-    def __init__(self, name, root, venv):
-        self.name, self.root, self.venv = name, root, venv
+    # Whether it can serve TLS here.
+    speaks_tls = True
+
+    def __init__(self, name, root, venv, is_secure=False):
+        self.name, self.root, self.venv, self.is_secure = name, root, venv, is_secure
         self.process, self.port, self.output = None, 0, ""
+        # The paths of a certificate and of its key; empty: plain connections.
+        self.identity = ()
 
     def missing(self):
         """What has to be installed for it, as one line; None: nothing."""
@@ -64,6 +71,8 @@ class Server:
     def start(self, programs, folder, cores):
         os.makedirs(folder, exist_ok=True)
         self.output = os.path.join(folder, "output")
+        if self.is_secure:
+            self.identity = make_certificate(folder)
         command, settings = self.command(folder)
         self.process = programs.start(command, self.output, settings=p.environment(**settings), cores=cores)
         self.port = p.wait_until(lambda: self.ready(p.text(self.output)), self.process, START_SECONDS, self.name, self.output)
@@ -72,8 +81,14 @@ class Server:
         """The port, once it is served."""
         return p.port_in(output)
 
+    def url(self, scheme):
+        return f"{scheme}{'s' if self.is_secure else ''}://127.0.0.1:{self.port}"
+
     def fetch(self, path):
-        with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(f"http://127.0.0.1:{self.port}{path}", timeout=10) as answer:
+        # The certificate is of this run.
+        opener = urllib.request.build_opener(
+            urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=ssl._create_unverified_context()))
+        with opener.open(f"{self.url('http')}{path}", timeout=10) as answer:
             return answer.read().decode()
 
 
@@ -88,9 +103,10 @@ class Tandem(Server):
     def command(self, folder):
         os.makedirs(os.path.join(folder, "channels"), exist_ok=True)
         configuration = os.path.join(folder, "tandem.yaml")
+        tls = ", tls: {{ cert: {}, key: {} }}".format(*self.identity) if self.identity else ""
         with open(configuration, "w") as file:
             file.write(
-                "listen: { host: 127.0.0.1, port: 0, loops: 1 }\n"
+                f"listen: {{ host: 127.0.0.1, port: 0, loops: 1{tls} }}\n"
                 f'apps:\n  - {{ id: "{APP}", key: {KEY}, secret: {SECRET} }}\n'
                 # The same room for those who are behind as everybody else has here.
                 "limits: { send_queue_bytes_max: 64MiB }\n")
@@ -124,10 +140,10 @@ class Floor(Server):
     def build(self, folder):
         self.binary = os.path.join(folder, "floor")
         if not os.path.exists(self.binary):
-            p.run(["cc", "-O2", "-Wall", "-o", self.binary, os.path.join(PEERS, "floor.c"), "-lcrypto"], "compiling floor.c")
+            p.run(["cc", "-O2", "-Wall", "-o", self.binary, os.path.join(PEERS, "floor.c"), "-lssl", "-lcrypto"], "compiling floor.c")
 
     def command(self, folder):
-        return [self.binary, *self.arguments], {}
+        return [self.binary, *self.arguments, *(["--tls", *self.identity] if self.identity else [])], {}
 
     def counts(self):
         counted = json.loads(self.fetch("/counts"))
@@ -150,7 +166,7 @@ class Socketify(Server):
             return f"uWebSockets: python3 -m venv {self.venv} && {self.venv}/bin/pip install -r loadtest/compare/requirements.txt"
 
     def command(self, folder):
-        return [self.python(), os.path.join(PEERS, "socketify_server.py")], {}
+        return [self.python(), os.path.join(PEERS, "socketify_server.py"), *self.identity], {}
 
     def version(self):
         return p.run([self.python(), "-c", "import importlib.metadata as m; print('socketify', m.version('socketify'))"], "asking socketify").strip()
@@ -170,6 +186,8 @@ class Nchan(Server):
         descriptors = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
         with open(os.path.join(PEERS, "nginx.conf")) as file:
             settings = file.read().replace("FOLDER", folder).replace("PORT", str(self.chosen)).replace("CONNECTIONS", str(descriptors))
+        tls = "ssl_certificate {}; ssl_certificate_key {}; ssl_protocols TLSv1.3;".format(*self.identity) if self.identity else ""
+        settings = settings.replace("SECURE", "ssl" if tls else "").replace("TLS_LINES", tls)
         with open(configuration, "w") as file:
             # A worker of root gives its rights away, and then may not enter the folder.
             file.write(("user root;\n" if os.geteuid() == 0 else "") + settings)
@@ -186,6 +204,7 @@ class NATS(Server):
     dialect = "nats"
     # Publishes are messages that nobody answers.
     answers_publishes = False
+    speaks_tls = False
 
     def missing(self):
         if not shutil.which("nats-server"):
@@ -210,12 +229,15 @@ class NATS(Server):
 KINDS = {"tandem": Tandem, "floor": Floor, "floor-join": FloorJoin, "socketify": Socketify, "nchan": Nchan, "nats": NATS}
 
 
-def chosen(names, root, venv):
+def chosen(names, root, venv, is_secure=False):
     """The servers of these names; ends with what is missing, all of it at once."""
     unknown = [name for name in names if name not in KINDS]
     if unknown:
         p.fail(f"SERVERS knows {' '.join(KINDS)}, not {' '.join(unknown)}")
-    servers = [KINDS[name](name, root, venv) for name in names]
+    plain = [name for name in names if is_secure and not KINDS[name].speaks_tls]
+    if plain:
+        p.fail(f"TLS=1 leaves out {' '.join(plain)}: name the others in SERVERS")
+    servers = [KINDS[name](name, root, venv, is_secure) for name in names]
     missing = sorted({text for text in (server.missing() for server in servers) if text})
     if missing:
         p.fail("not everything is installed; `make compare` does it. Missing:\n  " + "\n  ".join(missing))

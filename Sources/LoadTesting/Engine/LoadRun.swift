@@ -31,7 +31,9 @@ final class LoadRun {
         self.kinds = kinds
         self.delivered = delivered
         self.shown = shown ?? delivered
-        let wanted = UInt64(options.connections + options.beside + options.publishers + options.channels + Self.descriptorsBeside)
+        // A publisher without answers has a subscriber of its own in each channel.
+        let witnesses = dialect.answersPublishes ? 0 : options.channels
+        let wanted = UInt64(options.connections + options.beside + options.publishers + witnesses + Self.descriptorsBeside)
         let limit = tandem_load_descriptors(wanted)
         guard limit >= wanted else {
             throw LoadError(

@@ -112,12 +112,8 @@ final class Publisher: LinkWatcher {
         self.plan = plan
         lines = Array(repeating: Line(), count: plan.connections)
         sequences = Array(repeating: Array(repeating: 0, count: plan.channels.count), count: plan.connections)
-        if hasNoAnswers, case .outstanding = plan.pace { listen() }
+        if !dialect.answersPublishes, case .outstanding = plan.pace { listen() }
         for line in lines.indices { connect(line) }
-    }
-
-    private var hasNoAnswers: Bool {
-        if case .webSocket = dialect.publish(channel: plan.channels[0], data: "{}") { true } else { false }
     }
 
     /// Subscribes to the published channels: without answers, an event's arrival shows that its publish went through.
@@ -224,7 +220,7 @@ final class Publisher: LinkWatcher {
 
     private func connect(_ line: Int) {
         let connection = ConnectionPlan()
-        if hasNoAnswers {
+        if !dialect.answersPublishes {
             connection.isCounted = false
             connection.path = dialect.path(channel: plan.channels[0])
             connection.subprotocol = dialect.subprotocol

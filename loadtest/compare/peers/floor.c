@@ -1,10 +1,10 @@
 /* The least that a WebSocket broadcaster costs: the floor of loadtest/compare.sh.
  *
- *   floor [--join]
+ *   floor [--join] [--tls CERTIFICATE KEY]
  *
  * One thread, one epoll, any port of 127.0.0.1, told on standard output. `GET /channel/NAME` with an upgrade subscribes,
  * `POST /publish/NAME` with a Content-Length is framed once and sent to every subscriber, `GET /counts` tells how many
- * deliveries, send calls and loop turns there were. Without --join every event is one send() per subscriber at once; with it the
+ * deliveries, send calls and loop turns there were. With --tls all of it goes through OpenSSL. Without --join every event is one send() per subscriber at once; with it the
  * events of one loop turn are joined, and each subscriber gets one send() at the end of the turn. It checks nothing that a server
  * has to check: no sub-protocols, no limits of rates, no UTF-8. */
 #define _GNU_SOURCE
@@ -13,6 +13,7 @@
 #include <netinet/tcp.h>
 #include <openssl/evp.h>
 #include <openssl/sha.h>
+#include <openssl/ssl.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,6 +44,7 @@ struct channel {
 };
 
 struct connection {
+  SSL *secure; /* with --tls */
   char *inbox, *outbox;
   size_t inbox_length, outbox_length;
   struct channel *channel;
@@ -54,6 +56,7 @@ static struct connection *connections;
 static size_t connection_room;
 static struct channel *channels, *dirty;
 static int epoll, is_joining;
+static SSL_CTX *tls; /* NULL: plain connections */
 static uint64_t deliveries, sends, turns;
 
 static void fail(const char *what) {
@@ -93,8 +96,27 @@ static void end(int fd) {
   }
   free(connection->inbox);
   free(connection->outbox);
+  SSL_free(connection->secure);
   memset(connection, 0, sizeof *connection);
   close(fd);
+}
+
+/* As recv() and send(), through OpenSSL with --tls. */
+static ssize_t outcome(SSL *secure, int got) {
+  if (got > 0) return got;
+  int why = SSL_get_error(secure, got);
+  errno = why == SSL_ERROR_WANT_READ || why == SSL_ERROR_WANT_WRITE ? EAGAIN : EIO;
+  return why == SSL_ERROR_ZERO_RETURN ? 0 : -1;
+}
+
+static ssize_t receive(int fd, char *bytes, size_t length) {
+  SSL *secure = connections[fd].secure;
+  return secure ? outcome(secure, SSL_read(secure, bytes, (int)length)) : recv(fd, bytes, length, MSG_DONTWAIT);
+}
+
+static ssize_t transmit(int fd, const char *bytes, size_t length) {
+  SSL *secure = connections[fd].secure;
+  return secure ? outcome(secure, SSL_write(secure, bytes, (int)length)) : send(fd, bytes, length, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
 /* False when the connection is no more. */
@@ -102,7 +124,7 @@ static int write_out(int fd, const char *bytes, size_t length) {
   struct connection *connection = &connections[fd];
   ssize_t sent = 0;
   if (connection->outbox_length == 0) {
-    sent = send(fd, bytes, length, MSG_NOSIGNAL | MSG_DONTWAIT);
+    sent = transmit(fd, bytes, length);
     sends++;
     if (sent == (ssize_t)length) return 1;
     if (sent < 0 && errno != EAGAIN) return 0;
@@ -119,7 +141,7 @@ static int write_out(int fd, const char *bytes, size_t length) {
 
 static int drain(int fd) {
   struct connection *connection = &connections[fd];
-  ssize_t sent = send(fd, connection->outbox, connection->outbox_length, MSG_NOSIGNAL | MSG_DONTWAIT);
+  ssize_t sent = transmit(fd, connection->outbox, connection->outbox_length);
   sends++;
   if (sent < 0) return errno == EAGAIN;
   connection->outbox_length -= (size_t)sent;
@@ -298,11 +320,15 @@ static int take(int fd, char *bytes, size_t length) {
 static int read_in(int fd) {
   static char bytes[inbox_bytes_max + read_bytes];
   struct connection *connection = &connections[fd];
-  size_t kept = connection->inbox_length;
-  if (kept > 0) memcpy(bytes, connection->inbox, kept);
-  ssize_t got = recv(fd, bytes + kept, read_bytes, MSG_DONTWAIT);
-  if (got < 0) return errno == EAGAIN;
-  return got > 0 && take(fd, bytes, kept + (size_t)got);
+  /* OpenSSL may hold bytes that epoll does not see any more. */
+  do {
+    size_t kept = connection->inbox_length;
+    if (kept > 0) memcpy(bytes, connection->inbox, kept);
+    ssize_t got = receive(fd, bytes + kept, read_bytes);
+    if (got < 0) return errno == EAGAIN;
+    if (got == 0 || !take(fd, bytes, kept + (size_t)got)) return 0;
+  } while (connection->secure && SSL_pending(connection->secure) > 0);
+  return 1;
 }
 
 static void accept_all(int listener) {
@@ -317,12 +343,27 @@ static void accept_all(int listener) {
       continue;
     }
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
+    if (tls) {
+      SSL *secure = connections[fd].secure = SSL_new(tls);
+      if (!secure || !SSL_set_fd(secure, fd)) fail("TLS");
+      SSL_set_accept_state(secure);
+    }
     watch(fd, EPOLL_CTL_ADD, EPOLLIN);
   }
 }
 
+static void secure_with(const char *certificate, const char *key) {
+  tls = SSL_CTX_new(TLS_server_method());
+  if (!tls || SSL_CTX_use_certificate_chain_file(tls, certificate) != 1 || SSL_CTX_use_PrivateKey_file(tls, key, SSL_FILETYPE_PEM) != 1)
+    fail("certificate or key");
+  SSL_CTX_set_mode(tls, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_RELEASE_BUFFERS);
+}
+
 int main(int count, char **arguments) {
-  is_joining = count > 1 && strcmp(arguments[1], "--join") == 0;
+  for (int index = 1; index < count; index++) {
+    if (strcmp(arguments[index], "--join") == 0) is_joining = 1;
+    if (strcmp(arguments[index], "--tls") == 0 && index + 2 < count) secure_with(arguments[index + 1], arguments[index + 2]);
+  }
   struct rlimit limit;
   if (getrlimit(RLIMIT_NOFILE, &limit)) fail("getrlimit");
   limit.rlim_cur = limit.rlim_max;
@@ -337,7 +378,7 @@ int main(int count, char **arguments) {
       getsockname(listener, (struct sockaddr *)&address, &size))
     fail("listen");
   watch(listener, EPOLL_CTL_ADD, EPOLLIN);
-  printf("ready at http://127.0.0.1:%d\n", ntohs(address.sin_port));
+  printf("ready at %s://127.0.0.1:%d\n", tls ? "https" : "http", ntohs(address.sin_port));
   fflush(stdout);
   static struct epoll_event events[events_max];
   for (;;) {
