@@ -10,7 +10,7 @@ import sys
 sys.path.insert(1, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 import goals
-from measures import accept, instructions, loops, memory, publish, rooms, stalled, storm, writes
+from measures import accept, decided, instructions, loops, memory, publish, rooms, stalled, storm, writes
 import report
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -18,6 +18,7 @@ MEASURES = {
     "instructions": instructions.measure,
     "rooms": rooms.measure,
     "publish": publish.measure,
+    "decided": decided.measure,
     "writes": writes.measure,
     "memory": memory.measure,
     "stalled": stalled.measure,
@@ -30,6 +31,7 @@ COUNTED = {
     "instructions": instructions.measure,
     "rooms": functools.partial(rooms.measure, is_timed=False),
     "publish": functools.partial(publish.measure, is_timed=False),
+    "decided": decided.measure,
     "writes": writes.measure,
 }
 # What `--profile` prints: of each phase a title, and where its tuple has the number of units.
@@ -46,6 +48,10 @@ PROFILES = {
     "publish": {
         "hub": ("instructions per publish to nobody, 1 outstanding", 1),
         "bare": ("instructions per request at the bare endpoint, 1 outstanding", 1),
+    },
+    "decided": {
+        "to_1": ("instructions per publish with a definition, one recipient", 1),
+        "to_100": ("the same with 100 recipients", 1),
     },
     "accept": {
         "few": ("instructions per client until it is subscribed", 1),
