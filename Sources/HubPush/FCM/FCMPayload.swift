@@ -34,6 +34,15 @@ struct FCMPayload: Equatable {
         body = JSONValue.object(["message": .object(sent)]).serialized()
     }
 
+    /// Whether the message with its whole text has room at FCM and at APNs, without a fault. Builds one message with the members of all
+    /// platforms, which none of them exceeds. False says nothing.
+    static func fitsEverywhere(_ message: PushMessage, now: Int64) -> Bool {
+        guard message.expiresAt > now, message.apnsHeaders["apns-topic"] == nil,
+            let parts = try? Parts(message, isApple: true, isWeb: true, now: now)
+        else { return false }
+        return parts.size(.none) <= min(bytesMax, APNsPayload.bytesMax)
+    }
+
     /// FCM's data is a map of strings: a number is refused with 400.
     static func stringified(_ data: [String: JSONValue]) throws(PayloadFault) -> [String: JSONValue] {
         var strings: [String: JSONValue] = [:]

@@ -14,6 +14,7 @@ package struct PayloadSizes: PayloadCheck {
         // Unknown before the event is stored.
         sample.sequence = max(sample.sequence, Int64(Int32.max))
         let now = sample.committedAt
+        if FCMPayload.fitsEverywhere(sample, now: now) { return nil }
         do throws(PayloadFault) {
             for platform in [DevicePlatform.ios, .android, .web] {
                 let target = PushTarget(device: "", provider: .fcm, platform: platform, token: "", environment: .production)

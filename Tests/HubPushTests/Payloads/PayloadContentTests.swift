@@ -223,6 +223,28 @@ import Testing
         #expect(try apns(message).root.at("aps", "alert", "body")?.stringValue?.hasSuffix("ä…") == true)
     }
 
+    /// The first check builds one message for all platforms. A message that it lets through has to pass each of them, and it must let through
+    /// short ones.
+    @Test("One message for all platforms tells what fits each of them", arguments: [0, 1, 2]) func everywhere(form: Int) throws {
+        var fits = 0
+        for count in stride(from: 0, to: 1_500, by: 13) {
+            let filler = String(repeating: "ä\"", count: count)
+            var tried = message(title: "T", body: form == 0 ? filler : "B")
+            if form == 1 { tried.data["nested"] = .object(["blob": .string(filler)]) }
+            if form == 2 { tried.apns["thread-id"] = .string(filler) }
+            guard FCMPayload.fitsEverywhere(tried, now: now) else { continue }
+            fits += 1
+            for platform in [DevicePlatform.ios, .android, .web] {
+                let sent = try FCMPayload(tried, target: target(platform: platform), now: now)
+                #expect(sent.body.count < FCMPayload.bytesMax + 200)
+            }
+            #expect(try APNsPayload(tried, topic: "org.example.quiz", device: "d", now: now).body.count <= APNsPayload.bytesMax)
+        }
+        #expect(fits > 5)
+        let fault = message(data: ["google.c": .string("x")])
+        #expect(!FCMPayload.fitsEverywhere(fault, now: now) && PayloadSizes().problem(fault)?.contains("which FCM reserves") == true)
+    }
+
     @Test("A notification that can never fit is refused before it is stored, with its size") func refused() throws {
         let check = PayloadSizes()
         #expect(check.problem(message(body: String(repeating: "b", count: 9000))) == nil)
@@ -235,7 +257,10 @@ import Testing
         for count in stride(from: 2500, to: 4096, by: 7) {
             tight.data = ["blob": .string(String(repeating: "x", count: count))]
             guard check.problem(tight) == nil else { continue }
-            _ = try FCMPayload(tight, target: target(platform: .ios), now: now)
+            for platform in [DevicePlatform.ios, .android, .web] {
+                _ = try FCMPayload(tight, target: target(platform: platform), now: now)
+            }
+            _ = try APNsPayload(tight, topic: "org.example.quiz", device: "d", now: now)
         }
         var topic = target(token: "news")
         topic.form = .topic
