@@ -49,7 +49,7 @@ internal import PusherProtocol
     // MARK: From the transport
 
     func connectionOpened(_ connection: ConnectionID, request: UpgradeRequest) {
-        relief.connectionChanged()
+        relief.connectionCame()
         let version = request.query.value("protocol")
         let client = request.query.value("client")
         engine?.open(connection, key: request.key, version: version, origin: request.origin, client: client) { [loop] in
@@ -80,8 +80,9 @@ internal import PusherProtocol
         unsafe engine?.receivedPong(payload, from: connection)
     }
 
+    func socketClosed() { relief.connectionLeft() }
+
     func connectionClosed(_ connection: ConnectionID, end: ConnectionEnd) {
-        relief.connectionChanged()
         // With 1000 or no code the app called its library's disconnect, as on its way to the background. A page that is left or loaded
         // again sends 1001.
         switch end {

@@ -250,6 +250,7 @@ package import HubCore
         handle.released(isRequest: unsafe tandem_lws_is_request(wsi))
         if !peers.isEmpty { peers[UInt(bitPattern: wsi)] = nil }
         unsafe uncountConnection(wsi)
+        delegate?.socketClosed()
         if isStopping, handle.load == 0 { native.leave() }
     }
 

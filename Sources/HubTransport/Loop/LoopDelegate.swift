@@ -54,6 +54,8 @@ package protocol LoopDelegate: AnyObject {
     func connection(_ connection: ConnectionID, receivedPong payload: UnsafeRawBufferPointer)
     /// The connection is gone; its id will never be valid again.
     func connectionClosed(_ connection: ConnectionID, end: ConnectionEnd)
+    /// A socket is closed, and its memory free. A crowd that leaves at once is told gone first, and closed then.
+    func socketClosed()
 
     /// The limit of the body that may follow this head. Asked before any part is kept of a body that does not arrive
     /// whole in one read.
@@ -77,6 +79,8 @@ package protocol LoopDelegate: AnyObject {
 }
 
 extension LoopDelegate {
+    /// Counts nothing.
+    package func socketClosed() {}
     /// Counts nothing.
     package func connectionReceivedFrame(_ connection: ConnectionID) {}
     /// Measures nothing.

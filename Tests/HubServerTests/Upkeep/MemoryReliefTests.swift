@@ -19,15 +19,27 @@ struct MemoryReliefTests {
     @Test("gives memory back once so many connections have come or gone as are worth it")
     func connections() async throws {
         try await prove { relief in
-            for _ in 0..<MemoryRelief.connectionsMin { relief.connectionChanged() }
+            for _ in 0..<MemoryRelief.connectionsMin { relief.connectionCame() }
         }
         let waits = Mutex(0)
         let relief = MemoryRelief(wait: { waits.withLock { $0 += 1 } }, trim: {})
-        for _ in 1..<MemoryRelief.connectionsMin { relief.connectionChanged() }
+        for _ in 1..<MemoryRelief.connectionsMin { relief.connectionCame() }
         await Task.yield()
         #expect(waits.withLock { $0 } == 0)
-        relief.connectionChanged()
+        relief.connectionCame()
         #expect(await eventually { waits.withLock { $0 } == 1 })
+    }
+
+    @Test("follows a crowd that leaves in small pieces, without waiting") func leaving() async throws {
+        let trims = Mutex(0)
+        let relief = MemoryRelief(trim: { trims.withLock { $0 += 1 } })
+        for piece in 1...3 {
+            for _ in 1..<MemoryRelief.leftMin { relief.connectionLeft() }
+            await Task.yield()
+            #expect(trims.withLock { $0 } == piece - 1)
+            relief.connectionLeft()
+            #expect(await eventually { trims.withLock { $0 } == piece })
+        }
     }
 
     /// Two rounds of load; each trims once.
