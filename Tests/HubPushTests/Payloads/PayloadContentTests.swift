@@ -223,8 +223,8 @@ import Testing
         #expect(try apns(message).root.at("aps", "alert", "body")?.stringValue?.hasSuffix("ä…") == true)
     }
 
-    /// The first check builds one message for all platforms. A message that it lets through has to pass each of them, and it must let through
-    /// short ones.
+    /// The first check builds one message for all platforms. A message that it lets through has to pass each of them, and it must let
+    /// short ones through.
     @Test("One message for all platforms tells what fits each of them", arguments: [0, 1, 2]) func everywhere(form: Int) throws {
         var fits = 0
         for count in stride(from: 0, to: 1_500, by: 13) {
