@@ -94,6 +94,19 @@ struct AppFactsTests {
         #expect(names(told.begin(after: WebhookMark(app: "1", told: id(3), settled: id(3)), now: 3 * second)) == ["+ada"])
     }
 
+    @Test("an owner that reads late tells nothing that the former one has told, and cancels what waited") func readsLate() throws {
+        let mark = WebhookMark(app: "1", told: id(4), settled: id(2))
+        var late = facts()
+        #expect(late.begin(after: mark, now: second).isEmpty)
+        let all = [
+            try added("ada", at: 1), try removed("ada", at: 2), try removed("bob", at: 3), try removed("cy", at: 4), try added("cy", at: 5),
+            try added("di", at: 6),
+        ]
+        #expect(names(all.flatMap { late.take($0, now: 2 * second) }) == ["+di"])
+        #expect(names(late.settle(now: 6 * second)) == ["-bob"])
+        #expect(late.mark == WebhookMark(app: "1", told: id(6), settled: id(3)))
+    }
+
     @Test("a cache miss of the former owner keeps the next one quiet")
     func misses() throws {
         var other = facts()

@@ -21,6 +21,8 @@ package struct AppFacts {
     private var recentBytes = 0
     private var told: StreamID?
     private var settled = StreamID.zero
+    /// Mark of the former owner. This node may read facts that it covers later than it begins.
+    private var former: WebhookMark?
     /// Whether this node tells the facts.
     package private(set) var isOwn: Bool
 
@@ -64,17 +66,9 @@ package struct AppFacts {
     package mutating func begin(after mark: WebhookMark?, now: UInt64) -> [ChannelFact] {
         assert(!isOwn, "the webhooks of app \(app) are taken over twice")
         isOwn = true
-        (told, settled) = (mark?.told, mark?.settled ?? .zero)
+        (told, settled, former) = (mark?.told, mark?.settled ?? .zero, mark)
         var facts: [ChannelFact] = []
-        for case let (fact, at, _)? in recent[head...] {
-            guard let mark, let position = fact.position, position <= mark.told else {
-                facts += tell(fact, now: at)
-                continue
-            }
-            // The former owner took it. A removal may have waited, and what followed may have cancelled it.
-            if fact.isRemoval, position <= mark.settled { continue }
-            if let fact = debounce.take(fact, now: at), fact.isRemoval { facts.append(fact) }
-        }
+        for case let (fact, at, _)? in recent[head...] { facts += tell(fact, now: at) }
         return facts + settle(now: now)
     }
 
@@ -85,6 +79,11 @@ package struct AppFacts {
     }
 
     private mutating func tell(_ fact: ChannelFact, now: UInt64) -> [ChannelFact] {
+        if let former, let position = fact.position, position <= former.told {
+            // The former owner took it. A removal may have waited, and what followed may have cancelled it.
+            if fact.isRemoval, position <= former.settled { return [] }
+            return debounce.take(fact, now: now).flatMap { $0.isRemoval ? [$0] : nil } ?? []
+        }
         var facts = settle(now: now)
         told = fact.position ?? told
         if let fact = debounce.take(fact, now: now) { facts.append(fact) }
