@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Puts a release build of the hub beside other servers under the same load: loadtest/compare.sh [--out FOLDER]. About ten minutes.
+# Puts a release build of the hub beside other servers under the same load: loadtest/compare.sh [--out FOLDER]. About fifteen minutes.
 # Settings: SERVERS="tandem floor floor-join socketify nchan nats", LOADS="crowd few many nobody paced", TLS=0 (1: all of it through TLS),
 # ROUNDS=7, SUBSCRIBERS=1000, CROWD=10000, SECONDS=2.5 (of each measurement), BYTES=128, ENVELOPE=0, SERVER_CORE=, CLIENT_CORES=.
 # Talks to 127.0.0.1 only, ends what it starts, exits 1 when a target is missed.

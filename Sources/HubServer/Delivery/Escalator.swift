@@ -20,8 +20,8 @@ final class Escalator: Sendable {
     private let time: any TimeSource
     private let logger: Logger
 
-    /// Confirmations are written together: at most this long after they came.
-    static let settleMilliseconds = 200
+    /// Confirmations gather for this time between two writes.
+    private static let gathering: Duration = .milliseconds(20)
     /// Nanoseconds that a roster counts as read now.
     private static let audienceAgeMax: UInt64 = 100_000_000
 
@@ -85,7 +85,7 @@ final class Escalator: Sendable {
 
     /// Lets confirmations gather.
     private func pause() async {
-        do { try await Task.sleep(for: .milliseconds(Self.settleMilliseconds / 10)) } catch { return }
+        do { try await Task.sleep(for: Self.gathering) } catch { return }
     }
 
     /// Read now, because roster, roles and tokens may have changed. Nil: the session is gone.

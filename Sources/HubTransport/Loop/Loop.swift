@@ -247,10 +247,11 @@ package import HubCore
     }
 
     func descriptorEnded(_ wsi: OpaquePointer) {
-        handle.released(isRequest: unsafe tandem_lws_is_request(wsi))
+        let isRequest = unsafe tandem_lws_is_request(wsi)
+        handle.released(isRequest: isRequest)
         if !peers.isEmpty { peers[UInt(bitPattern: wsi)] = nil }
         unsafe uncountConnection(wsi)
-        delegate?.socketClosed()
+        if !isRequest { delegate?.socketClosed() }
         if isStopping, handle.load == 0 { native.leave() }
     }
 
