@@ -54,7 +54,7 @@ package protocol LoopDelegate: AnyObject {
     func connection(_ connection: ConnectionID, receivedPong payload: UnsafeRawBufferPointer)
     /// The connection is gone; its id will never be valid again.
     func connectionClosed(_ connection: ConnectionID, end: ConnectionEnd)
-    /// A socket is closed, and its memory free; not those of HTTP requests. A crowd that leaves at once is told gone first, and closed then.
+    /// A socket is closed, and its memory free; not called for HTTP requests. A crowd that leaves at once is told gone first.
     func socketClosed()
 
     /// The limit of the body that may follow this head. Asked before any part is kept of a body that does not arrive
