@@ -10,7 +10,7 @@ import sys
 sys.path.insert(1, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 import goals
-from measures import accept, decided, instructions, loops, memory, publish, rooms, stalled, storm, writes
+from measures import accept, decided, instructions, loops, memory, publish, relief, rooms, stalled, storm, writes
 import report
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -21,6 +21,7 @@ MEASURES = {
     "decided": decided.measure,
     "writes": writes.measure,
     "memory": memory.measure,
+    "relief": relief.measure,
     "stalled": stalled.measure,
     "accept": accept.measure,
     "loops": loops.measure,

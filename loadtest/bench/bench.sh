@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Measures a release build of the hub: `loadtest/bench/bench.sh [counted | instructions|rooms|publish|writes|memory|stalled|accept|loops|storm …] [--profile N]`.
+# Measures a release build of the hub: `loadtest/bench/bench.sh [counted | instructions|rooms|publish|decided|writes|memory|relief|…] [--profile N]`.
 # Needs python3, valgrind, strace, strip and pkg-config. Talks to 127.0.0.1 only, and ends what it starts.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
