@@ -278,12 +278,12 @@ struct CurlMultiTests {
         defer { server.stop() }
         // The first call is silent for the whole test.
         let multi = try client { ($0.inFlightMax, $0.totalTimeout) = (1, .seconds(600)) }
-        let ends = Mutex<[HTTPClientError.Delivery]>([])
+        let ends = Mutex<[Int: HTTPClientError.Delivery]>([:])
         let call = HTTPCall(method: "POST", url: server.url)
-        for _ in 0..<3 { multi.submit(call) { outcome in ends.withLock { if let error = outcome.error { $0.append(error.delivery) } } } }
+        for number in 0..<3 { multi.submit(call) { outcome in ends.withLock { $0[number] = outcome.error?.delivery } } }
         #expect(await eventually { server.requests.count == 1 })
         multi.shutdown()
-        #expect(ends.withLock { $0 } == [.outcomeUnknown, .notSent, .notSent])
+        #expect(ends.withLock { $0 } == [0: .outcomeUnknown, 1: .notSent, 2: .notSent])
         multi.shutdown()
         let late = try #require(await multi.answer(call).error)
         #expect(late.reason == .shutDown)

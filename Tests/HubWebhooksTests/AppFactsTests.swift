@@ -105,6 +105,8 @@ struct AppFactsTests {
         #expect(names(all.flatMap { late.take($0, now: 2 * second) }) == ["+di"])
         #expect(names(late.settle(now: 6 * second)) == ["-bob"])
         #expect(late.mark == WebhookMark(app: "1", told: id(6), settled: id(3)))
+        // A memory that was lost begins to count anew.
+        #expect(names(late.take(try added("ed", at: 2), now: 7 * second)) == ["+ed"])
     }
 
     @Test("a cache miss of the former owner keeps the next one quiet")

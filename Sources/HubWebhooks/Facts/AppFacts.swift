@@ -21,7 +21,7 @@ package struct AppFacts {
     private var recentBytes = 0
     private var told: StreamID?
     private var settled = StreamID.zero
-    /// Mark of the former owner. This node may read facts that it covers later than it begins.
+    /// Mark of the former owner, until this node reads a fact behind it: it may begin while it is late.
     private var former: WebhookMark?
     /// Whether this node tells the facts.
     package private(set) var isOwn: Bool
@@ -85,7 +85,10 @@ package struct AppFacts {
             return debounce.take(fact, now: now).flatMap { $0.isRemoval ? [$0] : nil } ?? []
         }
         var facts = settle(now: now)
-        told = fact.position ?? told
+        if let position = fact.position {
+            // Facts come in their order, and a memory that was lost may count from below.
+            (told, former) = (position, nil)
+        }
         if let fact = debounce.take(fact, now: now) { facts.append(fact) }
         return facts
     }

@@ -77,18 +77,24 @@ struct SlowConsumerTests {
 
     /// Fills the sockets' buffers of these connections, so that whatever comes next waits; returns the frames each was sent.
     private static func stall(_ connections: [ConnectionID], on server: TestServer) throws -> Int {
-        let frame = Frame.text([UInt8](repeating: UInt8(ascii: "-"), count: 20_000))
         var count = 0
         let isStalled = try eventually {
             count += 1
             return try server.on { loop in
-                for connection in connections { loop.send(frame, to: connection) }
+                for connection in connections { loop.send(filler, to: connection) }
                 return connections.allSatisfy { (loop.queues[UInt32($0.slot)]?.queuedBytes ?? 0) > 0 }
             }
         }
         #expect(isStalled)
         return count
     }
+
+    /// Has something wait again. The kernel may have taken a little since `stall`, and takes nothing more within a turn.
+    private static func refill(_ connection: ConnectionID, on loop: Loop) {
+        for _ in 0..<1000 where loop.queues[UInt32(connection.slot)]?.isEmpty != false { loop.send(filler, to: connection) }
+    }
+
+    private static let filler = Frame.text([UInt8](repeating: UInt8(ascii: "-"), count: 20_000))
 
     @Test("past the bound of all together those furthest behind are closed, and nobody else")
     func total() throws {
@@ -161,12 +167,11 @@ struct SlowConsumerTests {
             }
             // Lists that wait count, too.
             for connection in opened { _ = try Self.stall([connection], on: server) }
-            let filler = Frame.text([UInt8](repeating: UInt8(ascii: "-"), count: 20_000))
             let huge = Frame.text([UInt8](repeating: UInt8(ascii: "h"), count: 700_000))
             let memory = try server.on { loop in
                 for connection in opened {
-                    // The kernel may have taken a little since; what it takes of one huge frame is not known.
-                    for _ in 0..<1000 where loop.queues[UInt32(connection.slot)]?.isEmpty != false { loop.send(filler, to: connection) }
+                    // How much the kernel takes of one huge frame is not known.
+                    Self.refill(connection, on: loop)
                     loop.send(huge, to: connection, isList: true)
                 }
                 return loop.queuedMemory.bytes
@@ -214,6 +219,7 @@ struct SlowConsumerTests {
             let ping: [UInt8] = [0x89, 2, UInt8(ascii: "r"), UInt8(ascii: "1")]
             // All in one turn: between turns the kernel may take more after all, and then nobody is behind.
             try server.on { loop in
+                Self.refill(opened[0], on: loop)
                 for number in 0..<500 {
                     // An event of the cache channel, one of another, and in the middle a PING behind both.
                     let event = Frame.text(Array("cache \(number)".utf8))
