@@ -38,7 +38,7 @@ actor WebhookDispatch {
 
     init(
         _ endpoints: [WebhookEndpoint], inbox: FactInbox, store: any WebhookStore, client: CurlMulti, time: any TimeSource,
-        logger: Logger, owns: (@Sendable (_ app: String) -> Bool)?
+        logger: Logger, attemptTimeout: Duration, owns: (@Sendable (_ app: String) -> Bool)?
     ) {
         self.inbox = inbox
         self.store = store
@@ -47,7 +47,7 @@ actor WebhookDispatch {
         self.logger = logger
         lanes = endpoints.map { EndpointLane($0, logger: logger) }
         lanesOfApp = Dictionary(grouping: endpoints.indices) { endpoints[$0].app }
-        owners = owns.map(WebhookOwners.init)
+        owners = owns.map { WebhookOwners(owns: $0, attemptsEnd: attemptTimeout + attemptTimeout / 8) }
         let appCount = lanesOfApp.count
         apps = lanesOfApp.mapValues { lanes in
             AppFacts(

@@ -17,8 +17,6 @@ package enum WebhookLimits {
     static let recentBytesMax = 32 << 20
     /// Time between two looks at who owns the webhooks of which app.
     static let ownersNanoseconds: UInt64 = 100_000_000
-    /// How long a new owner lets stored batches wait: the former one may have an attempt under way, and stores its end.
-    static let attemptsEnd = attemptTimeout + .milliseconds(500)
     /// Time for attempts under way, before a node hands its apps over.
     static let leaveNanoseconds: UInt64 = 1_000_000_000
 

@@ -13,6 +13,8 @@ struct WebhookOwners {
 
     /// Any thread.
     let owns: @Sendable (_ app: String) -> Bool
+    /// How long a new owner lets stored batches wait: the former one may have an attempt under way, and stores its end.
+    let attemptsEnd: Duration
     /// Keys are indexes of apps.
     var parts: [Int: Part] = [:]
     /// Grows with every change of an app's part.
@@ -21,8 +23,9 @@ struct WebhookOwners {
     /// Rows of batches that were in flight when their app went to another node, by the lane's index and the batch's number.
     private var orphans: [[Int]: Int64] = [:]
 
-    init(owns: @escaping @Sendable (_ app: String) -> Bool) {
+    init(owns: @escaping @Sendable (_ app: String) -> Bool, attemptsEnd: Duration) {
         self.owns = owns
+        self.attemptsEnd = attemptsEnd
     }
 
     mutating func set(_ app: Int, _ part: Part) {
@@ -61,8 +64,7 @@ extension WebhookDispatch {
                 try await endWriting()
                 var batches = try await openBatches { $0 == id }
                 if !batches.isEmpty {
-                    // The former owner may have attempts under way, and stores their ends.
-                    try await Task.sleep(for: WebhookLimits.attemptsEnd)
+                    try await Task.sleep(for: owners?.attemptsEnd ?? .zero)
                     batches = try await openBatches { $0 == id }
                 }
                 let mark = try await store.webhookMark(app: id)

@@ -28,7 +28,8 @@ package final class WebhookService: Sendable {
     ) throws {
         inbox = FactInbox(time: time, bytesMax: inboxBytesMax)
         let client = try CurlMulti(Self.options(endpointCount: endpoints.count, attemptTimeout: attemptTimeout))
-        dispatch = WebhookDispatch(endpoints, inbox: inbox, store: store, client: client, time: time, logger: logger, owns: owns)
+        dispatch = WebhookDispatch(
+            endpoints, inbox: inbox, store: store, client: client, time: time, logger: logger, attemptTimeout: attemptTimeout, owns: owns)
         self.time = time
         kinds = Dictionary(grouping: endpoints, by: \.app).mapValues { endpoints in
             endpoints.reduce(into: ChannelFact.Kinds()) { $0.formUnion($1.kinds) }.withCounterparts

@@ -15,7 +15,7 @@ import Testing
 @Suite("WebhookService")
 struct WebhookServiceTests {
     func service(
-        _ endpoints: [WebhookEndpoint], store: any WebhookStore = MemoryWebhookStore(), attemptTimeout: Duration = .seconds(4),
+        _ endpoints: [WebhookEndpoint], store: any WebhookStore = MemoryWebhookStore(), attemptTimeout: Duration = .seconds(4) * SlowBuild.factor,
         time: any TimeSource = ShiftedTime(), inboxBytesMax: Int = WebhookLimits.inboxBytesMax, logger: Logger = quiet,
         owns: (@Sendable (String) -> Bool)? = nil
     ) throws -> WebhookService {
