@@ -15,9 +15,9 @@ import Testing
 @Suite("WebhookService")
 struct WebhookServiceTests {
     func service(
-        _ endpoints: [WebhookEndpoint], store: any WebhookStore = MemoryWebhookStore(), attemptTimeout: Duration = .seconds(4) * SlowBuild.factor,
-        time: any TimeSource = ShiftedTime(), inboxBytesMax: Int = WebhookLimits.inboxBytesMax, logger: Logger = quiet,
-        owns: (@Sendable (String) -> Bool)? = nil
+        _ endpoints: [WebhookEndpoint], store: any WebhookStore = MemoryWebhookStore(),
+        attemptTimeout: Duration = .seconds(4) * SlowBuild.factor, time: any TimeSource = ShiftedTime(),
+        inboxBytesMax: Int = WebhookLimits.inboxBytesMax, logger: Logger = quiet, owns: (@Sendable (String) -> Bool)? = nil
     ) throws -> WebhookService {
         try WebhookService(
             endpoints: endpoints, store: store, time: time, logger: logger, inboxBytesMax: inboxBytesMax,
