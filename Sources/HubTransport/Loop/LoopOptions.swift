@@ -27,6 +27,8 @@ package struct LoopOptions: Sendable {
     package var requestTimeoutSeconds = 10
     /// Ticks for which a close frame may wait for a peer that does not read. A slow peer needs time to reach it.
     var closeTicksMax: UInt32 = 160
+    /// Ticks from an unanswered close frame to the socket's end: less than a second.
+    var closeAnswerTicks: UInt32 = 3
     /// Connections one loop has room for, HTTP included; the process's descriptor limit when nil.
     package var connectionsMax: Int?
 
@@ -50,8 +52,6 @@ package struct LoopOptions: Sendable {
     static let keepAliveSeconds = 75
     /// Ticks for which a peer may go on sending to an ending connection.
     static let lingerTicks: UInt32 = 8
-    /// Ticks from an unanswered close frame to the socket's end: less than a second.
-    static let closeAnswerTicks: UInt32 = 3
     /// New connections that a loop adopts per turn: some milliseconds of handshakes and subscriptions.
     static let adoptionsPerTurnMax = 32
     /// Ticks for which a stopping loop waits for its connections to end.

@@ -123,7 +123,7 @@ extension Loop {
         unsafe state.pointee.condition = .closing
         unsafe state.pointee.pingTick = tick
         unsafe writeLast(farewell + CloseFrame.bytes(code: code, reason: reason), slot, state)
-        unsafe wheel.arm(slot, in: LoopOptions.closeAnswerTicks, now: tick, table: table.base)
+        unsafe wheel.arm(slot, in: options.closeAnswerTicks, now: tick, table: table.base)
     }
 
     /// Answers the peer's close frame with the same code (RFC 6455, 5.5.1). The server then ends the socket.
@@ -157,7 +157,7 @@ extension Loop {
         unsafe state.pointee.isDeaf = true
         // The rest of a frame is sent first; `writable` calls this again.
         if queues[slot] != nil {
-            unsafe wheel.arm(slot, in: LoopOptions.closeAnswerTicks, now: tick, table: table.base)
+            unsafe wheel.arm(slot, in: options.closeAnswerTicks, now: tick, table: table.base)
             return
         }
         unsafe closed(session)
@@ -170,7 +170,7 @@ extension Loop {
         // A slow reader's last batch may lie with the library, which would drop it with the connection.
         let isLeftInLibrary = unsafe state.pointee.wsi.map { unsafe lws_partial_buffered($0) != 0 } ?? false
         if queues[slot] != nil || isLeftInLibrary, waited < options.closeTicksMax {
-            unsafe wheel.arm(slot, in: LoopOptions.closeAnswerTicks, now: tick, table: table.base)
+            unsafe wheel.arm(slot, in: options.closeAnswerTicks, now: tick, table: table.base)
         } else if queues[slot] != nil, let wsi = unsafe state.pointee.wsi {
             unsafe end(wsi)
         } else {

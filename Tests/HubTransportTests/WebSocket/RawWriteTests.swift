@@ -34,6 +34,8 @@ struct RawWriteTests {
     func mixed(seed: UInt64) throws {
         var options = LoopOptions()
         options.sendQueueBytesMax = 64 << 20
+        // Clients read all that the kernel holds, however long it takes them, before they answer a close frame.
+        options.closeAnswerTicks = 500
         try withServer(options: options) { server in
             let port = server.port
             let written = Recorder<[Int]>()
