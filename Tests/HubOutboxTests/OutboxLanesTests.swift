@@ -173,17 +173,9 @@ struct OutboxLanesTests {
 
     @Test("what expires while its lane has no room ends as expired, without an attempt")
     func expires() async throws {
-        let test = try TestStore()
-        try await device(test, user: "u", provider: .fcm)
         let gateway = PacedGateway([.fcm: 0], again: .seconds(600))
-        let outbox = test.outbox(gateway)
-        await outbox.enqueue([try await test.commitPush(lifeMilliseconds: 30_000)])
-        #expect(await eventually { gateway.asked > 0 })
-        test.clock.advance(seconds: 30)
-        await outbox.enqueue([])
-        let row = try #require(try await test.row { $0.state == .expired })
+        let row = try await lived(30, at: gateway)
         #expect(row.state == .expired && row.attempts == 0 && row.outcome == "expired" && gateway.sent.isEmpty)
-        await outbox.close()
     }
 
     @Test("a device that has had enough waits alone, and its row is as it was")
@@ -205,17 +197,23 @@ struct OutboxLanesTests {
 
     @Test("a push ends with its life, also when its device's turn would come later")
     func deviceWaitsTooLong() async throws {
+        let gateway = PacedGateway(throttled: ["token-of-u": .seconds(100)])
+        let row = try await lived(31, at: gateway)
+        #expect(row.state == .expired && row.attempts == 0 && gateway.sent.isEmpty)
+    }
+
+    /// A push with a life of 30 s, after so many seconds at a gateway that takes nothing.
+    private func lived(_ seconds: Int64, at gateway: PacedGateway) async throws -> PushRecord {
         let test = try TestStore()
         try await device(test, user: "u", provider: .fcm)
-        let gateway = PacedGateway(throttled: ["token-of-u": .seconds(100)])
         let outbox = test.outbox(gateway)
         await outbox.enqueue([try await test.commitPush(lifeMilliseconds: 30_000)])
         #expect(await eventually { gateway.asked > 0 })
-        test.clock.advance(seconds: 31)
+        test.clock.advance(seconds: seconds)
         await outbox.enqueue([])
         let row = try #require(try await test.row { $0.state == .expired })
-        #expect(row.state == .expired && row.attempts == 0 && gateway.sent.isEmpty)
         await outbox.close()
+        return row
     }
 
     @Test("what is cancelled while it waits for its lane does not go out")

@@ -173,7 +173,9 @@ def main():
         measurer = r.Measurer(programs, binary, folder, sizes, {server_core}, set(client_cores))
         reports, warnings = measure_all(measurer, servers, count)
         warnings += annotate(reports, sizes, servers, count, server_core, client_cores)
-        data = {"title": f"Servers beside each other{', through TLS' if is_secure else ''}", "warnings": warnings, "targets": r.targets(sizes, names, is_secure), "reports": reports}
+        data = {
+            "title": "Servers beside each other" + (", through TLS" if is_secure else ""), "warnings": warnings,
+            "targets": r.targets(sizes, names, is_secure), "reports": reports}
         table, is_missed = write(out or os.path.join(folder, "report"), data, binary)
         say(f"\n{table}")
         say(f"{time.monotonic() - started:.0f} s" + (f"; written to {out}" if out else ""))

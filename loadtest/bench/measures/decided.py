@@ -2,27 +2,24 @@
 
 import json
 import os
-import re
 import socket
 import time
 
+from callgrind import Counted
 from common.http import signed, take_answer
 from hub_process import APP, KEY, SECRET, Hub
-from callgrind import Counted
-from publisher import Publisher
+from publisher import Publisher, request
+from strace import Traced
 
 CROWDS = (1, 100)
 PUBLISHES_SHORT, PUBLISHES_LONG = 20, 120
-SYNCS = ("fsync", "fdatasync")
-SYNC = re.compile(rb"^\d+ +(?:%s)\(" % "|".join(SYNCS).encode(), re.MULTILINE)
-LOG_SECONDS = 10
 # Everybody is away and has no device: a decision and a row in the trail, and nothing for a gateway.
 DEFINITION = """\
 channel: private-crowd-{session}
 join: { identity: email }
 alerts: { burst: 1000, every: 1s }
 events:
-  started:
+  tick:
     to: all
     policy: critical
     ttl: 10m
@@ -64,12 +61,7 @@ class Decided:
         """One after the other."""
         publisher = Publisher(self.port)
         for number in range(count):
-            body = json.dumps(
-                {"name": "started", "channels": [f"private-crowd-s{crowd}"], "data": json.dumps({"n": number})}).encode()
-            path = signed("POST", f"/apps/{APP}/events", body, KEY, SECRET)
-            publisher.ask(
-                f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
-                f"Content-Length: {len(body)}\r\n\r\n".encode() + body)
+            publisher.ask(request(self.port, [f"private-crowd-s{crowd}"], number, json.dumps({"n": number})))
         publisher.close()
 
 
@@ -77,21 +69,10 @@ class CountedHub(Decided, Counted, Hub):
     """Every instruction is counted."""
 
 
-class SyncedHub(Decided, Hub):
-    """Every call that waits for the disk is a line of a log."""
+class SyncedHub(Decided, Traced, Hub):
+    """Calls that wait for the disk are logged."""
 
-    def __init__(self, binary, folder):
-        os.makedirs(folder, exist_ok=True)
-        self.log = os.path.join(folder, "syncs.txt")
-        super().__init__(binary, prefix=["strace", "-f", "-o", self.log, "-e", "signal=none", "-e", "trace=" + ",".join(SYNCS)])
-
-    def syncs(self):
-        """The calls so far, once the log has stopped growing."""
-        deadline, size = time.monotonic() + LOG_SECONDS, -1
-        while time.monotonic() < deadline and size != (size := os.path.getsize(self.log)):
-            time.sleep(0.5)
-        with open(self.log, "rb") as file:
-            return len(SYNC.findall(file.read()))
+    calls = ("fsync", "fdatasync")
 
 
 def measure(binary, folder):
@@ -114,7 +95,7 @@ def measure(binary, folder):
         hub.fill()
         for crowd in CROWDS:
             hub.publish(crowd, PUBLISHES_SHORT)
-            before = hub.syncs()
+            before = hub.call_count()
             hub.publish(crowd, PUBLISHES_LONG)
-            results[f"decided_syncs_{crowd}"] = (hub.syncs() - before) / PUBLISHES_LONG
+            results[f"decided_syncs_{crowd}"] = (hub.call_count() - before) / PUBLISHES_LONG
     return results, profiles

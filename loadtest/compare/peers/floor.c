@@ -4,9 +4,9 @@
  *
  * One thread, one epoll, any port of 127.0.0.1, told on standard output. `GET /channel/NAME` with an upgrade subscribes,
  * `POST /publish/NAME` with a Content-Length is framed once and sent to every subscriber, `GET /counts` tells how many
- * deliveries, send calls and loop turns there were. With --tls all of it goes through OpenSSL. Without --join every event is one send() per subscriber at once; with it the
- * events of one loop turn are joined, and each subscriber gets one send() at the end of the turn. It checks nothing that a server
- * has to check: no sub-protocols, no limits of rates, no UTF-8. */
+ * deliveries, send calls and loop turns there were. With --tls all of it goes through OpenSSL. Without --join every event is one
+ * send() per subscriber at once; with it the events of one loop turn are joined, and each subscriber gets one send() at the end of
+ * the turn. It checks nothing that a server has to check: no sub-protocols, no limits of rates, no UTF-8. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
