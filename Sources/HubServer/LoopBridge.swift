@@ -136,6 +136,8 @@ internal import PusherProtocol
         }
     }
 
+    var isWorthSharing: Bool { engine?.isWorthSharing ?? false }
+
     func loopTurnEnds() {
         guard let engine else { return }
         // Events that other loops took meanwhile share this write. Otherwise publishers that are busy on two loops would cost every

@@ -36,6 +36,8 @@ struct FanOut: ~Copyable {
     /// Connections written to before the loop serves other sockets: 1 to 2 ms. Serving them costs a few thousand instructions.
     /// Publishers answered in between have their next events joined.
     static let writesPerPieceMax = 250
+    /// Connections with frames that wait, from which on it pays to let further publications share the writes.
+    static let writesWorthSharingMin = 8
 
     /// The publications of one turn.
     private struct Turn: ~Copyable {
@@ -44,6 +46,8 @@ struct FanOut: ~Copyable {
         var channels = HeldChannels()
         /// First frame of each channel.
         var firsts = Scratch<UInt32>()
+        /// Subscribers of these channels; who is in several counts for each.
+        var writes = 0
         var hasExclusions = false
 
         var isEmpty: Bool { channels.count == 0 }
@@ -53,6 +57,7 @@ struct FanOut: ~Copyable {
             firsts.count = 0
             frames.count = 0
             bytes.count = 0
+            writes = 0
             hasExclusions = false
         }
     }
@@ -60,6 +65,8 @@ struct FanOut: ~Copyable {
     /// A turn is partly written.
     var isGoingOut: Bool { !outgoing.isEmpty }
     var isEmpty: Bool { waiting.isEmpty && outgoing.isEmpty }
+    /// So many connections are still to be written to that further publications should share the writes.
+    var isWorthSharing: Bool { isGoingOut || waiting.writes >= Self.writesWorthSharingMin }
 
     /// Prepares the slot of a future subscriber.
     mutating func makeRoom(forSlot slot: Int) { gathering.makeRoom(forSlot: slot) }
@@ -81,6 +88,7 @@ struct FanOut: ~Copyable {
             place = Channel.Waiting(place: waiting.channels.count, last: index, byteCount: 0)
             waiting.channels.append(channel)
             waiting.firsts.append(index)
+            waiting.writes += channel.count
         } else {
             unsafe waiting.frames.base[Int(place.last)].next = index
             place.last = index

@@ -193,7 +193,7 @@ package import HubCore
         resumeRequests()
         // Answers come before the fan-out. If answers were written after it, busy publishers would split into two
         // alternating halves, and only half of the frames could share a write.
-        if hasAnswersWaiting, turnsPutOff < Self.turnsPutOffMax {
+        if hasAnswersWaiting, turnsPutOff < Self.turnsPutOffMax, delegate?.isWorthSharing == true {
             hasAnswersWaiting = false
             turnsPutOff += 1
             native.hurry()

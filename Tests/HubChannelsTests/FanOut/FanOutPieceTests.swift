@@ -44,6 +44,28 @@ struct FanOutPieceTests {
         #expect(!hub.engines[0].hasMoreToWrite && got(clients) == [[String]](repeating: ["e"], count: count))
     }
 
+    @Test("only a turn with several connections to write to waits for further publications")
+    func sharing() {
+        let (hub, clients) = hub(FanOut.writesWorthSharingMin, writesPerPieceMax: 5)
+        for client in clients { hub.subscribe(client, "b") }
+        hub.subscribe(clients[0], "c")
+        hub.settle()
+        #expect(!hub.engines[0].isWorthSharing, "nothing waits")
+        hub.publish("e", on: ["c"])
+        #expect(!hub.engines[0].isWorthSharing, "one connection waits")
+        hub.publish("e", on: ["a"])
+        #expect(hub.engines[0].isWorthSharing)
+        hub.engines[0].flush()
+        #expect(hub.engines[0].isGoingOut && hub.engines[0].isWorthSharing, "some have nothing yet")
+        hub.settle()
+        #expect(!hub.engines[0].isWorthSharing, "everything is written")
+        hub.unsubscribe(clients[7], "b")
+        hub.publish("e", on: ["b"])
+        #expect(!hub.engines[0].isWorthSharing, "seven connections wait")
+        hub.publish("e", on: ["c"])
+        #expect(hub.engines[0].isWorthSharing)
+    }
+
     @Test("what is published meanwhile goes out behind it, joined")
     func meanwhile() {
         let (hub, clients) = hub(25)
