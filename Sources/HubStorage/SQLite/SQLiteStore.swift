@@ -47,11 +47,12 @@ package final class SQLiteStore: HubStore, Sendable {
         self.checkpoints = checkpoints
         writes = GroupCommit(limits: writeLimits, tidyUp: { await checkpoints.runIfDue() }) { [commits] calls in
             try await commits.watch {
-                try await pool.write { db in
+                try await pool.writeWithoutTransaction { db in
                     let before = db.totalChangesCount
                     defer { checkpoints.noteChanges(total: db.totalChangesCount) }
-                    let results = try calls.map { try Self.perform($0, in: db) }
-                    return (results, db.totalChangesCount > before)
+                    let results = try Self.perform(calls, in: db)
+                    let isAnyKept = results.contains { if case .success = $0 { true } else { false } }
+                    return (results, isAnyKept && db.totalChangesCount > before)
                 }
             }
         }
@@ -86,12 +87,31 @@ package final class SQLiteStore: HubStore, Sendable {
         do { try pool.close() } catch let error as DatabaseError { throw StorageError(error) }
     }
 
-    /// Runs one call of a shared transaction in a savepoint, so that its failure stays its own.
-    private static func perform(_ call: GroupCommit<Database>.Call, in db: Database) throws -> Result<Void, any Error> {
+    /// Runs the calls in one transaction.
+    private static func perform(_ calls: [GroupCommit<Database>.Call], in db: Database) throws -> [Result<Void, any Error>] {
+        var results: [Result<Void, any Error>] = []
+        try db.inTransaction {
+            // A call that has the transaction to itself needs no savepoint.
+            let isShared = calls.count > 1
+            for call in calls { results.append(try perform(call, isShared: isShared, in: db)) }
+            if !isShared, case .failure? = results.first { return .rollback }
+            return .commit
+        }
+        return results
+    }
+
+    /// Runs one call, in a savepoint where others share the transaction, so that its failure stays its own.
+    private static func perform(
+        _ call: GroupCommit<Database>.Call, isShared: Bool, in db: Database
+    ) throws -> Result<Void, any Error> {
         do {
-            try db.inSavepoint {
+            if isShared {
+                try db.inSavepoint {
+                    try call.perform(db)
+                    return .commit
+                }
+            } else {
                 try call.perform(db)
-                return .commit
             }
             return .success(())
         } catch {

@@ -57,6 +57,27 @@ struct RosterCacheTests {
         #expect(try await store.roster(app: "1", session: other.id).isEmpty)
     }
 
+    @Test("a session is read with its roster, and again after a change of its own")
+    func sessions() async throws {
+        let session = try await store.makeSession()
+        _ = try await store.join(session, "ada@example.org")
+        #expect(store.rosters.session(app: "1", id: session.id) == nil)
+        _ = try await store.roster(app: "1", session: session.id)
+        #expect(store.rosters.session(app: "1", id: session.id) == session)
+        _ = try await store.putSession(app: "1", id: session.id, definition: "other", joinCode: nil, attributes: ["level": 2])
+        #expect(store.rosters.session(app: "1", id: session.id) == nil)
+        let changed = try await store.session(app: "1", id: session.id)
+        #expect(changed?.definition == "other" && changed?.attributes == ["level": 2] && changed?.number == session.number)
+        _ = try await store.roster(app: "1", session: session.id)
+        #expect(try await store.session(app: "1", id: session.id) == changed)
+        _ = try await store.deleteSession(app: "1", id: session.id)
+        #expect(try await store.session(app: "1", id: session.id) == nil)
+        // A session that comes where none was is found at once, also when its empty roster was asked for before.
+        _ = try await store.roster(app: "1", session: "late")
+        let late = try await store.makeSession("late")
+        #expect(try await store.session(app: "1", id: late.id) == late)
+    }
+
     @Test("devices and people of other sessions leave a roster where it is, and so does a write that fails")
     func others() async throws {
         let session = try await store.makeSession()

@@ -3,13 +3,15 @@ internal import HubDefinitions
 internal import HubDelivery
 internal import Synchronization
 
-/// Rosters that were read lately, until one of their rows changes.
+/// Sessions and their rosters that were read lately, until one of their rows changes.
 ///
 /// Most publishes of a session meet the roster of the publish before, and reading 10,000 people takes longer than deciding for them. SQLite
 /// tells of each changed row in the writer's thread, whatever statement changed it. Nobody else writes to the file.
 final class RosterCache: TransactionObserver, Sendable {
     /// A roster as it was read.
     struct Roster: Sendable {
+        /// Nil: there is no such session.
+        var session: Session?
         /// In the order of `Participant.number`.
         var entries: [RosterEntry] = []
         /// Row ids of the devices, in no particular order.
@@ -19,6 +21,7 @@ final class RosterCache: TransactionObserver, Sendable {
     private struct Kept {
         let app: String
         let session: String
+        let row: Session?
         let entries: [RosterEntry]
         /// In their order.
         let devices: [Int64]
@@ -33,17 +36,19 @@ final class RosterCache: TransactionObserver, Sendable {
 
     /// Changes of one transaction.
     private struct Changes {
+        var sessions: Set<Int64> = []
         var participants: Set<Int64> = []
         var devices: Set<Int64> = []
         /// Rows came, or too many changed to be named.
         var isAny = false
-        var isNone: Bool { !isAny && participants.isEmpty && devices.isEmpty }
+        var isNone: Bool { !isAny && count == 0 }
+        var count: Int { sessions.count + participants.count + devices.count }
     }
 
     private struct State {
         /// The newest use last.
         var kept: [Kept] = []
-        /// Grows with each commit that changed people or devices.
+        /// Grows with each commit that changed sessions, people or devices.
         var version: UInt64 = 0
         var changes = Changes()
 
@@ -61,24 +66,31 @@ final class RosterCache: TransactionObserver, Sendable {
     private let state = Mutex(State())
 
     /// The roster as the last commit left it; nil: it has to be read.
-    func roster(app: String, session: String) -> [RosterEntry]? {
+    func roster(app: String, session: String) -> [RosterEntry]? { kept(app: app, session: session)?.entries }
+
+    /// The session as the last commit left it; nil: it has to be read.
+    func session(app: String, id: String) -> Session? { kept(app: app, session: id)?.row }
+
+    private func kept(app: String, session: String) -> Kept? {
         state.withLock { state in
-            guard let place = state.kept.lastIndex(where: { $0.app == app && $0.session == session }) else { return nil }
+            guard let place = state.kept.lastIndex(where: { $0.session == session && $0.app == app }) else { return nil }
+            if place == state.kept.indices.last { return state.kept[place] }
             let kept = state.kept.remove(at: place)
             state.kept.append(kept)
-            return kept.entries
+            return kept
         }
     }
 
     /// Names the state before a read.
     var version: UInt64 { state.withLock { $0.version } }
 
-    /// Keeps a roster, unless people or devices have changed since.
+    /// Keeps a roster, unless a session, people or devices have changed since.
     /// - Parameter version: before the read.
     func keep(_ roster: Roster, app: String, session: String, version: UInt64) {
         let bytes = Self.bytes(of: roster)
         guard bytes <= Self.bytesMax else { return }
-        let kept = Kept(app: app, session: session, entries: roster.entries, devices: roster.devices.sorted(), bytes: bytes)
+        let kept = Kept(
+            app: app, session: session, row: roster.session, entries: roster.entries, devices: roster.devices.sorted(), bytes: bytes)
         state.withLock { state in
             guard state.version == version, !state.kept.contains(where: { $0.app == app && $0.session == session }) else { return }
             state.kept.append(kept)
@@ -112,12 +124,14 @@ final class RosterCache: TransactionObserver, Sendable {
     func databaseDidChange(with event: DatabaseEvent) {
         state.withLock { state in
             switch (event.tableName, event.kind) {
-            case ("session", .update), ("session", .insert): return
+            // No roster of a session that comes is kept: that of a missing session is empty, and its people come behind it.
+            case ("session", .insert): return
+            case ("session", .update): state.changes.sessions.insert(event.rowID)
             case ("participant", .update), ("participant", .delete): state.changes.participants.insert(event.rowID)
             case ("device", .update), ("device", .delete): state.changes.devices.insert(event.rowID)
             default: state.changes.isAny = true
             }
-            if state.changes.participants.count + state.changes.devices.count > Self.rowsMax { state.changes = Changes(isAny: true) }
+            if state.changes.count > Self.rowsMax { state.changes = Changes(isAny: true) }
         }
     }
 
@@ -126,7 +140,8 @@ final class RosterCache: TransactionObserver, Sendable {
             let changes = state.changes
             if changes.isNone { return }
             state.kept.removeAll { kept in
-                changes.isAny || changes.participants.contains(where: kept.holds(participant:))
+                changes.isAny || kept.row.map { changes.sessions.contains($0.number) } ?? false
+                    || changes.participants.contains(where: kept.holds(participant:))
                     || changes.devices.contains(where: kept.holds(device:))
             }
             state.version += 1

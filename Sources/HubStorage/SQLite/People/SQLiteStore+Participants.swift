@@ -122,7 +122,7 @@ extension SQLiteStore {
     private static func readRoster(_ db: Database, app: String, session: String) throws -> RosterCache.Roster {
         // Joined from left to right, so that the app's other devices are not read. Entries are sorted below: ORDER BY would sort the rows.
         let rows = try Row.fetchCursor(db.cachedStatement(sql: rosterSQL), arguments: [app, session])
-        var roster = RosterCache.Roster()
+        var roster = RosterCache.Roster(session: try Self.session(db, app: app, id: session))
         while let row = try rows.next() {
             let first = row.count - participantColumnCount - 1
             let device = row.hasNull(atIndex: deviceIDColumn) ? nil : try device(row: row)

@@ -34,9 +34,10 @@ extension SQLiteStore {
         }
     }
 
-    /// `Directory.session`: one look-up by key.
+    /// `Directory.session`: from memory, or one look-up by key.
     package func session(app: String, id: String) async throws -> Session? {
-        try await read { db in try Self.session(db, app: app, id: id) }
+        if let known = rosters.session(app: app, id: id) { return known }
+        return try await read { db in try Self.session(db, app: app, id: id) }
     }
 
     /// `Directory.sessions`: one look-up in the index of join codes.
@@ -57,7 +58,7 @@ extension SQLiteStore {
         }
     }
 
-    private static func session(_ db: Database, app: String, id: String) throws -> Session? {
+    static func session(_ db: Database, app: String, id: String) throws -> Session? {
         try Row.fetchOne(db.cachedStatement(sql: "SELECT * FROM session WHERE app = ? AND id = ?"), arguments: [app, id])
             .map(session(row:))
     }
