@@ -15,8 +15,8 @@ enum RecipientRow {
             "confirmed_at": recipient.confirmedAt.map { .string(Timestamp.iso8601(milliseconds: $0)) } ?? .null,
             "receipt_ms": recipient.confirmedAt.map { .int($0 - committedAt) } ?? .null,
             "state": .string(recipient.state(isOpen: trail.isOpen).rawValue),
-            "outcome": JSONValue(orNull: unreached?.unreachedBecause),
-            "outcome_ms": unreached.map { .int($0.dueAt - committedAt) } ?? .null,
+            "outcome": JSONValue(orNull: unreached?.unreachedBecause ?? recipient.noted),
+            "outcome_ms": unreached.map { .int($0.dueAt - committedAt) } ?? (recipient.noted == nil ? .null : 0),
             "pushes": .array(pushes.map { push($0, committedAt: committedAt) }),
         ]
     }
@@ -68,6 +68,9 @@ extension PushRecord {
 }
 
 extension EventTrail.Recipient {
+    /// Why nothing was pushed, where the decision at the commit was the end. Earlier versions wrote a row for it.
+    fileprivate var noted: String? { deliveries.isEmpty ? note?.choice.reason : nil }
+
     /// Reason of the decision, as a sentence.
     var why: String { note?.why ?? deliveries.first?.record.reason ?? "not known any more" }
 }

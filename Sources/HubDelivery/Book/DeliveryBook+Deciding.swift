@@ -82,7 +82,8 @@ extension DeliveryBook {
                 }))
         let recipient = decided.recipients.count
         decided.recipients.append(entry.user)
-        decided.notes.append(RecipientNote(state: decision.state, choice: choice(decision, policy: variant.policy, devices: entry.devices)))
+        let choice = choice(decision, policy: variant.policy, devices: entry.devices)
+        decided.notes.append(RecipientNote(state: decision.state, choice: choice))
         if isActor || variant.policy == .realtimeOnly { return }
         for awaited in decision.awaited {
             decided.targets.append(
@@ -90,8 +91,8 @@ extension DeliveryBook {
                     user: entry.user, device: awaited.device, policy: variant.policy, wait: awaited.wait.milliseconds,
                     lifetime: variant.ttlMilliseconds, recipient: recipient, reason: awaited.reason))
         }
-        // Only for rows: the digest is a good part of deciding.
-        if decision.pushes.isEmpty && decision.end == nil { return }
+        // Only for rows: the digest is a good part of deciding. An end that the note tells needs none.
+        if decision.pushes.isEmpty && (decision.end == nil || choice.reason != nil) { return }
         let nid = NotificationID.make(event: event.id, app: event.app, user: entry.user)
         if !decision.pushes.isEmpty {
             for push in decision.pushes {

@@ -74,7 +74,8 @@ package struct Decision: Sendable, Equatable {
     /// Reason for the trail: a device state, the policy's name, `no device`, `no token`, `permission denied`, `token stale`, `token
     /// expired`, `actor`, `expired`.
     package var reason: String
-    /// An end to store at once, in one row without a device: `undeliverable`, `expired`, `cancelled`. Nil for none.
+    /// An end at the commit: `undeliverable`, `expired`, `cancelled`. Nil for none. The recipient's note tells it, or one row without a
+    /// device.
     package var end: PushState?
 
     /// Most devices of one participant that get a push of one event.

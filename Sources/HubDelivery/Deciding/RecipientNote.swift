@@ -62,6 +62,17 @@ package struct RecipientNote: Sendable, Hashable {
 }
 
 extension RecipientNote.Choice {
+    /// Why nothing can be pushed, in the words of `Decision.reason`, where the note alone tells it: no row does. Nil for other choices.
+    package var reason: String? {
+        switch self {
+        case .expired: "expired"
+        case .noDevice: "no device"
+        case .noToken: "no token"
+        case .permissionDenied: "permission denied"
+        default: nil
+        }
+    }
+
     /// Reason why none of a participant's devices can be pushed to.
     /// - Parameter devices: all of the participant's devices.
     package static func unreachable(_ devices: [Device]) -> RecipientNote.Choice {

@@ -52,6 +52,22 @@ struct TrailTests {
         #expect(rows.prefix(2).map { $0["outcome_ms"] } == [2_000, .null])
     }
 
+    @Test("says why nothing could be pushed at the commit, from the note alone")
+    func noted() async throws {
+        let hub = try Hub()
+        let ends: [(RecipientNote.Choice, String, JSONValue)] = [
+            (.noDevice, "undeliverable", "no device"), (.noToken, "undeliverable", "no token"),
+            (.permissionDenied, "undeliverable", "permission denied"), (.expired, "expired", "expired"), (.actor, "cancelled", .null),
+            (.seen, "socket", .null),
+        ]
+        for (number, (choice, state, outcome)) in ends.enumerated() {
+            try await hub.events.commit("e\(number)", to: ["a"], note: RecipientNote(state: .absent, choice: choice))
+            let row = try await hub.call("GET", "events/e\(number)/deliveries")["deliveries"]?.arrayValue?.first
+            #expect(row?["state"]?.stringValue == state && row?["outcome"] == outcome && row?["pushes"] == [], "\(choice)")
+            #expect(row?["outcome_ms"] == (outcome == .null ? .null : 0), "\(choice)")
+        }
+    }
+
     @Test("is fetched page by page, or of one user alone")
     func pages() async throws {
         let hub = try Hub()

@@ -136,6 +136,19 @@ struct DeliveryBookTests {
         #expect(due.map(\.device).sorted() == ["pad", "phone"])
     }
 
+    @Test("an end that a recipient's note tells has no row of its own")
+    func noted() throws {
+        let stage = try Stage()
+        stage.people = ["nobody": [], "u": ["phone"], "void": []]
+        #expect(stage.publish().isEmpty)
+        guard case .commit(let batch)? = stage.book.commit(at: stage.now).first, let record = batch.records.first else {
+            Issue.record("nothing was committed")
+            return
+        }
+        #expect(record.recipients?.notes.map(\.choice) == [.noDevice, .pushed, .noDevice])
+        #expect(record.deliveries.map(\.user) == ["u"] && record.deliveries.first?.state == .due)
+    }
+
     @Test("a device's late receipt does not settle its person while another device is awaited")
     func answered() throws {
         let stage = try Stage()

@@ -102,6 +102,7 @@ struct DecisionTests {
                     #expect(decision.end == nil && decision.awaited.isEmpty)
                 } else {
                     #expect(decision.end == .undeliverable && decision.reason == reason && decision.awaited.isEmpty)
+                    #expect(RecipientNote.Choice.unreachable(devices).reason == reason, "the note tells it in the same words")
                 }
             }
         }

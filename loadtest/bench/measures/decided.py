@@ -13,7 +13,7 @@ from strace import Traced
 
 CROWDS = (1, 100)
 PUBLISHES_SHORT, PUBLISHES_LONG = 20, 120
-# Everybody is away and has no device: a decision and a row in the trail, and nothing for a gateway.
+# Everybody is away and has no device: a decision that the trail tells, and nothing for a gateway.
 DEFINITION = """\
 channel: private-crowd-{session}
 join: { identity: email }
