@@ -192,8 +192,8 @@ package import HubCore
         assert(isOnThread, "a turn of loop \(index) ends on another thread")
         resumeRequests()
         // Answers come before the fan-out. If answers were written after it, busy publishers would split into two
-        // alternating halves, and only half of the frames could share a write.
-        if hasAnswersWaiting, turnsPutOff < Self.turnsPutOffMax, delegate?.isWorthSharing == true {
+        // alternating halves, and only half of the frames could share a write. They come before more newcomers, too.
+        if hasAnswersWaiting, turnsPutOff < Self.turnsPutOffMax, !newcomers.isEmpty || delegate?.isWorthSharing == true {
             hasAnswersWaiting = false
             turnsPutOff += 1
             native.hurry()
