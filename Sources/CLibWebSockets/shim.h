@@ -113,20 +113,25 @@ static inline struct lws *tandem_lws_wake_up(uv_loop_t *loop) {
     return found;
 }
 
-// Works around a double close; called between lws_context_destroy() and the next turn of the loop.
-// lws_context_destroy() closes the wake-up's descriptor (lws_destroy_event_pipe). libwebsockets 4.1.6 closes the same
-// number again after libuv has closed the handle (lws_libuv_closewsi). The number may then belong to another thread's
-// socket or another loop's epoll, and libuv aborts when a loop loses its epoll. The library has no setter, so the
-// number is searched in the connection's memory; the library's getter proves the hit.
-static inline void tandem_lws_forget_descriptor(struct lws *wsi) {
+// Makes the library take a descriptor for closed. Called between a connection's last callback and the closing callbacks of
+// libuv in the same turn. False: the library still knows the descriptor.
+//
+// libwebsockets 4.1.6 closes a descriptor in such a callback (lws_libuv_closewsi). Two things are wrong with that:
+// - The wake-up's descriptor was closed before, by lws_context_destroy() (lws_destroy_event_pipe). The number may belong to
+//   another thread's socket or another loop's epoll by then, and libuv aborts when a loop loses its epoll.
+// - Debian's build then asserts that no trace of the descriptor is left. It looks at every descriptor that the process may have.
+//
+// The library has no setter, so the number is searched in the connection's memory; the library's getter proves the hit.
+static inline bool tandem_lws_forget_descriptor(struct lws *wsi) {
     int descriptor = lws_get_socket_fd(wsi);
     int *words = (int *)wsi;
     for (size_t index = 0; index < malloc_usable_size(wsi) / sizeof *words; index++) {
         if (words[index] != descriptor) continue;
         words[index] = -1;
-        if (lws_get_socket_fd(wsi) == -1) return;
+        if (lws_get_socket_fd(wsi) == -1) return true;
         words[index] = descriptor;
     }
+    return false;
 }
 
 // Stores whether the acceptor saw a plain HTTP request, for the connection's life.

@@ -32,6 +32,8 @@ package import HubCore
     var resuming: [Int] = []
     /// Ending connections and their deadlines, by the library's pointer to each.
     var endings: [UInt: Ending] = [:]
+    /// Plain connections whose last callback was in this turn; see `closeDescriptors`.
+    var closing: [OpaquePointer] = unsafe []
     /// Shared by all loops.
     let bodies: BodyBudget
     /// Peers named by proxies, by the library's pointer to each connection.

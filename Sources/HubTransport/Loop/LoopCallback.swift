@@ -72,6 +72,7 @@ extension Loop {
         assert(unsafe session.pointee.isEnding == (ending != nil), "a connection ends with and without a deadline")
         unsafe leave(session)
         unsafe closed(session)
+        if unsafe tandem_lws_plain_descriptor(wsi) >= 0 { unsafe closing.append(wsi) }
     }
 
     func slot(of session: UnsafeMutablePointer<LoopSession>) -> UInt32? {

@@ -41,6 +41,20 @@ extension Loop {
         }
     }
 
+    /// Closes the descriptors of plain connections that the library has taken off its tables in this turn, and frees after it.
+    ///
+    /// Otherwise the library would close each, and assert that no trace of it is left. It would look at every descriptor that the
+    /// process may have: 0.4 ms for half a million.
+    func closeDescriptors() {
+        while let wsi = unsafe closing.popLast() {
+            let descriptor = unsafe tandem_lws_plain_descriptor(wsi)
+            assert(descriptor >= 0, "a connection that ends has no descriptor")
+            let isForgotten = unsafe tandem_lws_forget_descriptor(wsi)
+            assert(isForgotten, "the library keeps descriptor \(descriptor), and would close it")
+            if isForgotten { Descriptor.close(descriptor) }
+        }
+    }
+
     /// Ends a connection without sending anything more.
     func end(_ wsi: OpaquePointer) {
         unsafe tandem_lws_kill(wsi)

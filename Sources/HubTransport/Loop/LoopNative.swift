@@ -10,6 +10,8 @@ internal import Synchronization
     private let loop: UnsafeMutablePointer<uv_loop_t>
     let async: UnsafeMutablePointer<uv_async_t>
     private let prepare: UnsafeMutablePointer<uv_prepare_t>
+    /// Runs after the sockets were looked at, and before libuv's closing callbacks.
+    private let check: UnsafeMutablePointer<uv_check_t>
     private let timer: UnsafeMutablePointer<uv_timer_t>
     /// While this handle runs, the loop does not sleep before its next turn.
     private let idle: UnsafeMutablePointer<uv_idle_t>
@@ -31,6 +33,7 @@ internal import Synchronization
         unsafe loop = .allocate(capacity: 1)
         unsafe async = .allocate(capacity: 1)
         unsafe prepare = .allocate(capacity: 1)
+        unsafe check = .allocate(capacity: 1)
         unsafe timer = .allocate(capacity: 1)
         unsafe idle = .allocate(capacity: 1)
         unsafe protocols = .allocate(capacity: 2)
@@ -42,6 +45,7 @@ internal import Synchronization
             unsafe Unmanaged<Loop>.fromOpaque(data).takeUnretainedValue().woken()
         }
         unsafe uv_prepare_init(loop, prepare)
+        unsafe uv_check_init(loop, check)
         unsafe uv_timer_init(loop, timer)
         unsafe uv_idle_init(loop, idle)
     }
@@ -51,10 +55,15 @@ internal import Synchronization
         let user = unsafe Unmanaged.passUnretained(owner).toOpaque()
         unsafe async.pointee.data = unsafe user
         unsafe prepare.pointee.data = unsafe user
+        unsafe check.pointee.data = unsafe user
         unsafe timer.pointee.data = unsafe user
         unsafe uv_prepare_start(prepare) { handle in
             guard let data = unsafe handle?.pointee.data else { return }
             unsafe Unmanaged<Loop>.fromOpaque(data).takeUnretainedValue().turnEnds()
+        }
+        unsafe uv_check_start(check) { handle in
+            guard let data = unsafe handle?.pointee.data else { return }
+            unsafe Unmanaged<Loop>.fromOpaque(data).takeUnretainedValue().closeDescriptors()
         }
         unsafe uv_timer_start(
             timer,
@@ -166,10 +175,11 @@ internal import Synchronization
         assert(isOnThread, "a loop is closed on another thread")
         if let context = unsafe context {
             unsafe lws_context_destroy(context)
-            if let wakeUp = unsafe wakeUp { unsafe tandem_lws_forget_descriptor(wakeUp) }
+            if let wakeUp = unsafe wakeUp { _ = unsafe tandem_lws_forget_descriptor(wakeUp) }
         }
         let handles = unsafe [
-            UnsafeMutableRawPointer(async), UnsafeMutableRawPointer(prepare), UnsafeMutableRawPointer(timer), UnsafeMutableRawPointer(idle),
+            UnsafeMutableRawPointer(async), UnsafeMutableRawPointer(prepare), UnsafeMutableRawPointer(check),
+            UnsafeMutableRawPointer(timer), UnsafeMutableRawPointer(idle),
         ]
         for unsafe handle in unsafe handles {
             unsafe uv_close(handle.assumingMemoryBound(to: uv_handle_t.self), nil)
@@ -185,6 +195,7 @@ internal import Synchronization
         for unsafe name in unsafe names { unsafe free(name) }
         unsafe async.deallocate()
         unsafe prepare.deallocate()
+        unsafe check.deallocate()
         unsafe timer.deallocate()
         unsafe idle.deallocate()
         unsafe protocols.deallocate()

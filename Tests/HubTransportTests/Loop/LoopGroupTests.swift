@@ -178,6 +178,36 @@ struct LoopGroupTests {
         }
     }
 
+    @Test("connections give their descriptors back, whoever ends them, and others may have the numbers at once")
+    func endedDescriptors() async throws {
+        await #expect(processExitsWith: .success) {
+            var behaviour = Behaviour()
+            behaviour.text = { loop, connection, _ in loop.close(connection, code: 4000, reason: "bye") }
+            try withServer(loops: 2, behaviour) { server in
+                func load() -> Int { server.group.handles.reduce(0) { $0 + $1.load } }
+                func openDescriptors() throws -> Int { try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count }
+                func round() throws {
+                    var peers: [TestPeer] = []
+                    for number in 0..<30 {
+                        let peer = number % 3 == 0 ? try server.plain() : try server.client()
+                        if number % 3 == 0 { try peer.send(text: "GET /x HTTP/1.1\r\nHost: h\r\n\r\n") }
+                        if number % 3 == 1 { try peer.sendText("end me") }
+                        // Some leave while others come.
+                        if number % 4 == 0 { peers.popLast()?.stream.close() }
+                        peers.append(peer)
+                    }
+                    for peer in peers { peer.stream.close() }
+                    precondition(eventually { load() == 0 }, "\(load()) connections are left")
+                }
+                try round()
+                let before = try openDescriptors()
+                for _ in 0..<10 { try round() }
+                let after = try openDescriptors()
+                precondition(after <= before, "\(before) descriptors before, \(after) after")
+            }
+        }
+    }
+
     /// A descriptor that is closed once too often belongs to somebody else by then, and libuv ends a program whose loop has lost its own.
     @Test("servers that come and go at the same time take nothing from each other")
     func comingAndGoing() throws {
