@@ -72,7 +72,9 @@ extension Loop {
         assert(unsafe session.pointee.isEnding == (ending != nil), "a connection ends with and without a deadline")
         unsafe leave(session)
         unsafe closed(session)
-        if unsafe tandem_lws_plain_descriptor(wsi) >= 0 { unsafe closing.append(wsi) }
+        guard unsafe tandem_lws_plain_descriptor(wsi) >= 0 else { return }
+        if unsafe closing.isEmpty { native.closeDescriptorsSoon() }
+        unsafe closing.append(wsi)
     }
 
     func slot(of session: UnsafeMutablePointer<LoopSession>) -> UInt32? {

@@ -86,17 +86,21 @@ package final class LoopGroup: Sendable {
         for thread in ended { thread.join() }
     }
 
-    /// The process's descriptor limit, after raising the soft limit to the hard one.
-    package static func descriptorLimit() -> Int {
+    /// Most descriptors of the process: libwebsockets makes a table of as many per context.
+    static let descriptorsMax: rlim_t = 1 << 20
+
+    /// The process's descriptor limit, after setting the soft limit to the hard one, or to `most` if that is less.
+    ///
+    /// The soft limit may not exceed the library's tables. Otherwise the library would search them at every event of a connection.
+    package static func descriptorLimit() -> Int { descriptorLimit(most: descriptorsMax) }
+
+    static func descriptorLimit(most: rlim_t) -> Int {
         var limit = rlimit()
         guard unsafe getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return 1024 }
-        if limit.rlim_cur < limit.rlim_max {
-            var raised = limit
-            raised.rlim_cur = limit.rlim_max
-            if unsafe setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &raised) == 0 { limit = raised }
-        }
-        // libwebsockets makes a table of this size per context, so an unlimited process still gets a bound.
-        return Int(clamping: min(limit.rlim_cur, 1 << 20))
+        var wanted = limit
+        wanted.rlim_cur = min(limit.rlim_max, most)
+        if wanted.rlim_cur != limit.rlim_cur, unsafe setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &wanted) == 0 { limit = wanted }
+        return Int(clamping: min(limit.rlim_cur, most))
     }
 }
 

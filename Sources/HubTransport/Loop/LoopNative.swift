@@ -10,7 +10,7 @@ internal import Synchronization
     private let loop: UnsafeMutablePointer<uv_loop_t>
     let async: UnsafeMutablePointer<uv_async_t>
     private let prepare: UnsafeMutablePointer<uv_prepare_t>
-    /// Runs after the sockets were looked at, and before libuv's closing callbacks.
+    /// Runs once in turns in which connections end.
     private let check: UnsafeMutablePointer<uv_check_t>
     private let timer: UnsafeMutablePointer<uv_timer_t>
     /// While this handle runs, the loop does not sleep before its next turn.
@@ -60,10 +60,6 @@ internal import Synchronization
         unsafe uv_prepare_start(prepare) { handle in
             guard let data = unsafe handle?.pointee.data else { return }
             unsafe Unmanaged<Loop>.fromOpaque(data).takeUnretainedValue().turnEnds()
-        }
-        unsafe uv_check_start(check) { handle in
-            guard let data = unsafe handle?.pointee.data else { return }
-            unsafe Unmanaged<Loop>.fromOpaque(data).takeUnretainedValue().closeDescriptors()
         }
         unsafe uv_timer_start(
             timer,
@@ -154,6 +150,17 @@ internal import Synchronization
     func hurry() {
         assert(isOnThread, "a loop is hurried on another thread")
         unsafe uv_idle_start(idle) { handle in unsafe _ = uv_idle_stop(handle) }
+    }
+
+    /// Has the loop call `Loop.closeDescriptors` once in this turn, after the sockets were looked at and before libuv's closing
+    /// callbacks. Called while the sockets are looked at.
+    func closeDescriptorsSoon() {
+        assert(isOnThread, "descriptors are closed on another thread")
+        unsafe uv_check_start(check) { handle in
+            guard let handle = unsafe handle, let data = unsafe handle.pointee.data else { return }
+            unsafe uv_check_stop(handle)
+            unsafe Unmanaged<Loop>.fromOpaque(data).takeUnretainedValue().closeDescriptors()
+        }
     }
 
     func run() {

@@ -152,6 +152,22 @@ struct LoopGroupTests {
         }
     }
 
+    @Test("the soft limit is raised to the hard one, and lowered to what the library's tables hold")
+    func descriptorLimit() async throws {
+        await #expect(processExitsWith: .success) {
+            func soft() -> rlim_t {
+                var limit = rlimit()
+                precondition(getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 && limit.rlim_max == 300)
+                return limit.rlim_cur
+            }
+            var limit = rlimit(rlim_cur: 100, rlim_max: 300)
+            precondition(setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0)
+            precondition(LoopGroup.descriptorLimit() == 300 && soft() == 300)
+            precondition(LoopGroup.descriptorLimit(most: 200) == 200 && soft() == 200)
+            precondition(LoopGroup.descriptorLimit() == 300 && soft() == 300)
+        }
+    }
+
     @Test("starting and stopping leaves no descriptor behind")
     func descriptors() async throws {
         // In a process of its own: other tests open sockets all the time.
