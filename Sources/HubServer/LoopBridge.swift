@@ -136,7 +136,7 @@ internal import PusherProtocol
         }
     }
 
-    var isWorthSharing: Bool { engine?.isWorthSharing ?? false }
+    var hasFewWrites: Bool { engine?.hasFewWrites ?? false }
 
     func loopTurnEnds() {
         guard let engine else { return }

@@ -354,8 +354,8 @@ package final class ChannelEngine {
 
     /// Part of the subscribers have been written to in this turn, others not yet.
     package var isGoingOut: Bool { unsafe fanOut.isGoingOut }
-    /// `flush` has so many connections to write to that it should wait for further publications, for some turns.
-    package var isWorthSharing: Bool { unsafe fanOut.isWorthSharing }
+    /// `flush` has so few connections to write to that it need not wait for further publications.
+    package var hasFewWrites: Bool { unsafe fanOut.hasFewWrites }
     /// `isGoingOut`, or something may have been collected since that turn began to go out.
     package var hasMoreToWrite: Bool { unsafe isBehind || !fanOut.isEmpty || !dismissed.isEmpty }
 

@@ -65,8 +65,8 @@ struct FanOut: ~Copyable {
     /// A turn is partly written.
     var isGoingOut: Bool { !outgoing.isEmpty }
     var isEmpty: Bool { waiting.isEmpty && outgoing.isEmpty }
-    /// So many connections are still to be written to that further publications should share the writes.
-    var isWorthSharing: Bool { isGoingOut || waiting.writes >= Self.writesWorthSharingMin }
+    /// So few connections are to be written to that further publications need not share the writes.
+    var hasFewWrites: Bool { !isGoingOut && waiting.writes > 0 && waiting.writes < Self.writesWorthSharingMin }
 
     /// Prepares the slot of a future subscriber.
     mutating func makeRoom(forSlot slot: Int) { gathering.makeRoom(forSlot: slot) }

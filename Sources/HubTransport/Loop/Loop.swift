@@ -195,7 +195,7 @@ package import HubCore
         resumeRequests()
         // Answers come before the fan-out. If answers were written after it, busy publishers would split into two
         // alternating halves, and only half of the frames could share a write. They come before more newcomers, too.
-        if hasAnswersWaiting, turnsPutOff < Self.turnsPutOffMax, !newcomers.isEmpty || delegate?.isWorthSharing == true {
+        if hasAnswersWaiting, turnsPutOff < Self.turnsPutOffMax, !newcomers.isEmpty || delegate?.hasFewWrites != true {
             hasAnswersWaiting = false
             turnsPutOff += 1
             native.hurry()

@@ -71,9 +71,9 @@ package protocol LoopDelegate: AnyObject {
 
     /// Another thread woke the loop: drain the mailboxes.
     func loopWoken()
-    /// Asked at the end of a turn that answered requests. True puts `loopTurnEnds` off, for some turns at most: further publishes share its
-    /// writes.
-    var isWorthSharing: Bool { get }
+    /// Asked at the end of a turn that answered requests. False puts `loopTurnEnds` off, for some turns at most: further publishes share
+    /// its writes.
+    var hasFewWrites: Bool { get }
     /// All ready events are handled, and the loop is about to wait. The delegate flushes the turn's output here.
     func loopTurnEnds()
     /// Follows `loopTurnEnds`, after this turn's writes.
@@ -86,8 +86,8 @@ extension LoopDelegate {
     package func socketClosed() {}
     /// Counts nothing.
     package func connectionReceivedFrame(_ connection: ConnectionID) {}
-    /// Writes at the end of every turn.
-    package var isWorthSharing: Bool { false }
+    /// Puts the writes off behind answers.
+    package var hasFewWrites: Bool { false }
     /// Measures nothing.
     package func loopTurnWritten(at now: UInt64) {}
     /// Allows every body within the transport's own bound.
