@@ -30,6 +30,8 @@ struct Behaviour: Sendable {
     var silent: @Sendable (Loop, ConnectionID) -> Void = { $0.close($1, code: 4201, reason: "no pong") }
     var closed: @Sendable (Loop, ConnectionID) -> Void = { _, _ in }
     var request: @Sendable (Loop, HTTPRequest, HTTPReply) -> HTTPResponse? = { _, request, _ in .describing(request) }
+    var woken: @Sendable () -> Void = {}
+    var hasFewWrites: @Sendable (Loop) -> Bool = { _ in false }
     var turnEnded: @Sendable (Loop) -> Void = { _ in }
     var bodyLimit: @Sendable (HTTPRequest) -> BodyLimit = { _ in .bytes(.max) }
     var admits: @Sendable (String) -> Bool = { _ in true }
@@ -113,8 +115,10 @@ private final class TestDelegate: LoopDelegate {
     func loopWoken() {
         commands.drain(into: &taken)
         for command in taken { command(loop) }
+        behaviour.woken()
     }
 
+    var hasFewWrites: Bool { behaviour.hasFewWrites(loop) }
     func loopTurnEnds() { behaviour.turnEnded(loop) }
     func bodyLimit(of head: HTTPRequest) -> BodyLimit { behaviour.bodyLimit(head) }
     func admitsConnection(from address: String) -> Bool { behaviour.admits(address) }

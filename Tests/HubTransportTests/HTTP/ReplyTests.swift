@@ -45,6 +45,26 @@ struct ReplyTests {
         }
     }
 
+    @Test("a turn that answered has its writes behind one more look at the sockets, unless they are few", arguments: [true, false])
+    func putOff(hasFewWrites: Bool) throws {
+        let steps = Recorder<String>()
+        var behaviour = Behaviour()
+        behaviour.hasFewWrites = { loop in
+            steps.append("asked")
+            loop.handle.waker.wake()
+            return hasFewWrites
+        }
+        behaviour.woken = { steps.append("looked") }
+        behaviour.turnEnded = { _ in steps.append("written") }
+        try withServer(behaviour) { server in
+            let peer = try server.plain()
+            try peer.send(text: Self.get)
+            _ = try peer.answer()
+            #expect(steps.wait { ($0.firstIndex(of: "asked") ?? $0.count) < $0.count - 1 })
+            #expect(steps.all.drop { $0 != "asked" }.dropFirst().first == (hasFewWrites ? "written" : "looked"))
+        }
+    }
+
     @Test("the first answer counts, also one within the call")
     func within() throws {
         var behaviour = Behaviour()

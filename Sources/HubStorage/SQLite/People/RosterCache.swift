@@ -124,7 +124,7 @@ final class RosterCache: TransactionObserver, Sendable {
     func databaseDidChange(with event: DatabaseEvent) {
         state.withLock { state in
             switch (event.tableName, event.kind) {
-            // No roster of a session that comes is kept: that of a missing session is empty, and its people come behind it.
+            // Only an empty roster can be kept of a session that comes. Its first person drops it.
             case ("session", .insert): return
             case ("session", .update): state.changes.sessions.insert(event.rowID)
             case ("participant", .update), ("participant", .delete): state.changes.participants.insert(event.rowID)
