@@ -242,7 +242,8 @@ struct JoinTests {
             let answer = index % 2 == 0 ? try await hub.join() : try await hub.join(code: "WRONG")
             #expect(answer.status == (index % 2 == 0 ? 200 : 404))
         }
-        #expect(hub.pauses.nanoseconds == (1...10).map { UInt64($0) * 1_000_000_000 })
+        let seconds: ClosedRange<UInt64> = 1...10
+        #expect(hub.pauses.nanoseconds == seconds.map { $0 * 1_000_000_000 })
         let lookUps = hub.directory.lookUps
         for code in ["WRONG", "ABC123"] {
             let refused = try await hub.join(code: code)

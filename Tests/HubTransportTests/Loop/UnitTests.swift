@@ -79,7 +79,8 @@ struct TableTests {
         var due: [UInt32] = []
         for tick in UInt32(1)...3000 {
             wheel.takeDue(at: tick, into: &due, table: table.base)
-            #expect(Set(due) == Set((0..<50).filter { dueAt[Int($0)] == tick }.map(UInt32.init)), "seed \(seed), tick \(tick)")
+            let expected = Set((UInt32(0)..<50).filter { (slot: UInt32) -> Bool in dueAt[Int(slot)] == tick })
+            #expect(Set(due) == expected, "seed \(seed), tick \(tick)")
             for slot in due { dueAt[Int(slot)] = nil }
             for _ in 0..<next(4) {
                 let slot = UInt32(next(50))

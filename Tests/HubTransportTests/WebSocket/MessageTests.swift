@@ -16,7 +16,8 @@ struct MessageTests {
         try withServer(options: Self.options()) { server in
             let peer = try server.client()
             let buffer = 256
-            let counts = [0, 1, 2, 125, 126, 127, 4095, 4096] + [1, 2, 4].flatMap { [$0 * buffer - 1, $0 * buffer, $0 * buffer + 1] }
+            let full: [Int] = [buffer, 2 * buffer, 4 * buffer]
+            let counts: [Int] = [0, 1, 2, 125, 126, 127, 4095, 4096] + full.map { $0 - 1 } + full + full.map { $0 + 1 }
             for count in counts {
                 let text = (0..<count).map { UInt8(ascii: "a") + UInt8($0 % 26) }
                 try peer.sendFrame(1, text)

@@ -3,7 +3,7 @@ import HubDelivery
 import Testing
 
 extension StoreContract {
-    static let answers = [
+    static let answers: [StoreContract] = [
         StoreContract("an answer is read as it was committed, by app and key") { store in
             var answer = AnswerRecord.sample("k", body: Array("{\"a\":\"\u{0}ä\"}".utf8) + [0xFF])
             answer.status = 202

@@ -4,7 +4,7 @@ import Testing
 
 extension StoreContract {
     /// Clearing rows next to their notifications, in every store.
-    static let clears = [
+    static let clears: [StoreContract] = [
         StoreContract("a device's clear stands beside its notification, is inserted once, and reads back as what it is") { store in
             let alert = PushRecord.sample(event: "e", device: "phone", state: .accepted, message: .sample(event: "e"))
             let other = PushRecord.sample(event: "e", user: "u2", device: "phone", state: .accepted)

@@ -3,7 +3,7 @@ import HubDelivery
 import Testing
 
 extension StoreContract {
-    static let deadLetters = [
+    static let deadLetters: [StoreContract] = [
         StoreContract("a replay gives those that say the same more time one by one, and expired ones stand in nobody's way") { store in
             let rows = ["a", "b", "c"].map {
                 PushRecord.sample(event: "e1", user: $0, state: .due, message: .sample(event: "e1", user: $0))

@@ -4,7 +4,7 @@ import HubDelivery
 import Testing
 
 extension StoreContract {
-    static let deliveries = [
+    static let deliveries: [StoreContract] = [
         StoreContract("an event and its deliveries are read as they were committed") { store in
             var event = EventRecord.sample("e1")
             event.data = "{\"nul\":\"\u{0}\",\"text\":\"äöü 🎯\\u0000\"}"
@@ -187,7 +187,7 @@ extension StoreContract {
         },
     ]
 
-    static let concurrency = [
+    static let concurrency: [StoreContract] = [
         StoreContract("a hundred joins of one e-mail at once make one participant") { store in
             let session = try await store.makeSession()
             let numbers = try await withThrowingTaskGroup(of: Int64.self) { group in

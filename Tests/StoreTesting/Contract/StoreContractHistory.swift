@@ -3,7 +3,7 @@ import HubDelivery
 import Testing
 
 extension StoreContract {
-    static let history = [
+    static let history: [StoreContract] = [
         StoreContract("who comes back missed the unexpired events that name them and that they did not confirm, in order") { store in
             let both = RecipientOpening(snapshot: RecipientSnapshot(users: ["a", "b"]), note: .awaited)
             let other = RecipientOpening(snapshot: RecipientSnapshot(users: ["b"]), note: .awaited)
@@ -110,7 +110,7 @@ extension StoreContract {
         },
     ]
 
-    static let trails = [
+    static let trails: [StoreContract] = [
         StoreContract("a trail tells of each recipient what was known, decided, confirmed and attempted") { store in
             let notes = [
                 RecipientNote(state: .live, choice: .awaited), RecipientNote(state: .absent, choice: .pushed),

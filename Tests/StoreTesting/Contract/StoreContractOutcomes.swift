@@ -3,7 +3,7 @@ import HubDelivery
 import Testing
 
 extension StoreContract {
-    static let outcomes = [
+    static let outcomes: [StoreContract] = [
         StoreContract("an event's outcomes tell of everybody the state, and when receipt, push and acceptance came") { store in
             let choices: [RecipientNote.Choice] = [.awaited, .pushed, .pushed, .pushed, .noDevice, .awaited, .awaited]
             let users = ["read", "accepted", "waiting", "failed", "without", "late", "cleared"]

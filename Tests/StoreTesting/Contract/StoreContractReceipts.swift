@@ -3,7 +3,7 @@ import Testing
 
 extension StoreContract {
     /// Subjects of receipts that apps send themselves, in every store.
-    static let receipts = [
+    static let receipts: [StoreContract] = [
         StoreContract("a receipt's recipient is found by the event, for recipients of the app only") { store in
             let opening = RecipientOpening(
                 snapshot: RecipientSnapshot(users: ["a", "b"]), note: RecipientNote(state: .live, choice: .awaited))

@@ -3,7 +3,7 @@ import HubDelivery
 import Testing
 
 extension StoreContract {
-    static let fanouts = [
+    static let fanouts: [StoreContract] = [
         StoreContract("recipients are read as they were committed, in their order, whatever their ids are") { store in
             let users = ["zoe", "adam", "", "ü🎯\u{1}\n", String(repeating: "x", count: 300)]
             let notes = [

@@ -3,7 +3,7 @@ import HubDelivery
 import Testing
 
 extension StoreContract {
-    static let scheduled = [
+    static let scheduled: [StoreContract] = [
         StoreContract("scheduled publishes are read as they were written, when they are due, the earliest first") { store in
             #expect(try await store.nextScheduledAt() == nil)
             let late = ScheduledPublish.sample("late", deliverAt: 300)

@@ -3,7 +3,7 @@ import HubDelivery
 import Testing
 
 extension StoreContract {
-    static let search = [
+    static let search: [StoreContract] = [
         StoreContract("people are found by the beginning of their id, then of their name, each once with their newest place") { store in
             for session in ["s1", "s2"] { _ = try await store.makeSession(session) }
             _ = try await store.makeSession("s1", app: "2")

@@ -2,7 +2,7 @@ import HubDelivery
 import Testing
 
 extension StoreContract {
-    static let webhooks = [
+    static let webhooks: [StoreContract] = [
         StoreContract("webhooks are read as they were added, byte for byte, in order and page by page") { store in
             #expect(try await store.webhooks(after: 0, limit: 10) == [])
             let batches = [WebhookBatch.sample([0, 255, 10, 34]), .sample([]), .sample(Array("{\"ä\":1}".utf8), app: "2")]

@@ -3,7 +3,7 @@ import HubDelivery
 import Testing
 
 extension StoreContract {
-    static let apps = [
+    static let apps: [StoreContract] = [
         StoreContract("an app is read as it was put, and a change needs the revision that it was made from") { store in
             let key = AppRecord.Key(key: "k", secret: "s\"ü", expiresAt: nil)
             let put = try #require(

@@ -3,7 +3,7 @@ import HubDelivery
 import Testing
 
 extension StoreContract {
-    static let devices = [
+    static let devices: [StoreContract] = [
         StoreContract("a device is read as it was put") { store in
             var device = Device.sample(user: "ada")
             let put = try await store.putDevice(device)

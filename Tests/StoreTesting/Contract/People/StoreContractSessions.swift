@@ -3,7 +3,7 @@ import HubDelivery
 import Testing
 
 extension StoreContract {
-    static let sessions = [
+    static let sessions: [StoreContract] = [
         StoreContract("a session is read as it was put, by id and by join code in any case") { store in
             let attributes: [String: JSONValue] = [
                 "radius": 3, "teams": ["a", "ü"], "ratio": .double(2.5), "open": true, "note": .null,
@@ -55,7 +55,7 @@ extension StoreContract {
         },
     ]
 
-    static let participants = [
+    static let participants: [StoreContract] = [
         StoreContract("a participant is created, then replaced with the same number and joining time") { store in
             _ = try await store.makeSession()
             let first = try await store.putParticipant(
@@ -105,7 +105,7 @@ extension StoreContract {
         },
     ]
 
-    static let joins = [
+    static let joins: [StoreContract] = [
         StoreContract("a new participant's user id is its number; the same e-mail is the same participant") { store in
             let session = try await store.makeSession()
             let ada = try await store.join(
