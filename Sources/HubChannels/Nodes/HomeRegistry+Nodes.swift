@@ -31,20 +31,19 @@ extension HomeRegistry {
         shareSubscribers(key, channel.total)
         guard var nodes else { return }
         let ticket = nodes.ticket()
-        var shared = channel.shared ?? SharedPresence()
-        channel.shared = nil
+        let shared = channel.shared ?? SharedPresence()
+        channel.shared = shared
         if shared.join(membership, member, ticket: ticket) {
             nodes.backplane.join(place, user: member.userID, info: member.userInfo, membersMax: membersMax, ticket: ticket)
         }
-        if shared.isUnlisted, !nodes.isRebuilding(place.app) { ask(&shared, place, &nodes) }
-        channel.shared = shared
+        if shared.isUnlisted, !nodes.isRebuilding(place.app) { ask(shared, place, &nodes) }
         nodes.waiting.insert(key)
         self.nodes = nodes
         // Where the members are known, and the user is one of them, the next turn may be long away.
         noteUnsettled(channel, key)
     }
 
-    private func ask(_ shared: inout SharedPresence, _ place: MemberPlace, _ nodes: inout HomeOfNodes) {
+    private func ask(_ shared: SharedPresence, _ place: MemberPlace, _ nodes: inout HomeOfNodes) {
         let ticket = nodes.ticket()
         shared.ask(ticket: ticket)
         nodes.backplane.list(place, ticket: ticket)
@@ -105,10 +104,7 @@ extension HomeRegistry {
         if rebuilt.isEmpty { return [] }
         for (key, channel) in channels where isOf(rebuilt, key.app) {
             noteCount(key)
-            guard var shared = channel.shared else { continue }
-            channel.shared = nil
-            ask(&shared, place(key), &nodes)
-            channel.shared = shared
+            if let shared = channel.shared { ask(shared, place(key), &nodes) }
         }
         self.nodes = nodes
         return rebuilt
@@ -163,9 +159,8 @@ extension HomeRegistry {
         switch answer {
         case .admitted(_, let user, let ticket, let id): channel.shared?.admitted(user: user, ticket: ticket, at: id)
         case .list(let place, let ticket, let id, let members):
-            guard channel.shared?.listed(members, ticket: ticket, at: id) == true, var nodes, var shared = channel.shared else { break }
-            ask(&shared, place, &nodes)
-            channel.shared = shared
+            guard channel.shared?.listed(members, ticket: ticket, at: id) == true, var nodes, let shared = channel.shared else { break }
+            ask(shared, place, &nodes)
             self.nodes = nodes
         case .online: return []
         case .full(let place, let user, let ticket):

@@ -6,7 +6,7 @@ internal import PusherProtocol
 ///
 /// The way answers two questions: whether a user may join (`admitted`), and who is there (`listed`). Changes after the list are announced.
 /// A newcomer is acknowledged once the list is known and everything up to the admission has been heard.
-struct SharedPresence {
+final class SharedPresence {
     /// The node's connections of one user.
     private struct Own {
         var info: [UInt8]?
@@ -53,7 +53,7 @@ struct SharedPresence {
     /// Adds a connection that waits for its acknowledgement.
     /// - Parameter ticket: of the question that follows from it.
     /// - Returns: whether the way has to be asked: the user is new on this node, or has another info.
-    mutating func join(_ membership: EngineMessage.Membership, _ member: PresenceMember, ticket: UInt64) -> Bool {
+    func join(_ membership: EngineMessage.Membership, _ member: PresenceMember, ticket: UInt64) -> Bool {
         let id = ExactText(member.userID)
         newcomers.append((membership, id))
         guard let known = own[id] else {
@@ -69,7 +69,7 @@ struct SharedPresence {
         return true
     }
 
-    mutating func leave(_ connection: ConnectionID, user: String) -> Presence.Leave {
+    func leave(_ connection: ConnectionID, user: String) -> Presence.Leave {
         let id = ExactText(user)
         guard own[id]?.connections.remove(connection) != nil else { return .unknown }
         newcomers.removeAll { $0.membership.connection == connection }
@@ -80,14 +80,14 @@ struct SharedPresence {
 
     // MARK: What the way tells
 
-    mutating func admitted(user: String, ticket: UInt64, at id: StreamID) {
+    func admitted(user: String, ticket: UInt64, at id: StreamID) {
         let user = ExactText(user)
         if own[user]?.ticket == ticket { own[user]?.admittedAt = id }
     }
 
     /// The channel has its maximum of members.
     /// - Returns: the connections that are refused by this.
-    mutating func full(user: String, ticket: UInt64) -> [EngineMessage.Membership] {
+    func full(user: String, ticket: UInt64) -> [EngineMessage.Membership] {
         let user = ExactText(user)
         guard own[user]?.ticket == ticket else { return [] }
         own[user] = nil
@@ -97,11 +97,11 @@ struct SharedPresence {
     }
 
     /// Notes that the list was asked for.
-    mutating func ask(ticket: UInt64) { listing = .asked(ticket: ticket, []) }
+    func ask(ticket: UInt64) { listing = .asked(ticket: ticket, []) }
 
     /// Takes the list over. Whom it adds and leaves out is a change.
     /// - Returns: whether it is outdated already, and another one has to be asked for.
-    mutating func listed(_ list: [Member], ticket: UInt64, at id: StreamID) -> Bool {
+    func listed(_ list: [Member], ticket: UInt64, at id: StreamID) -> Bool {
         guard case .asked(let asked, let kept) = listing, asked == ticket else { return false }
         guard let kept else { return true }
         let former = members
@@ -113,7 +113,7 @@ struct SharedPresence {
         return false
     }
 
-    mutating func take(_ announcement: Announcement) {
+    func take(_ announcement: Announcement) {
         switch listing {
         case .unknown: return
         case .asked(let ticket, var kept):
@@ -126,7 +126,7 @@ struct SharedPresence {
         }
     }
 
-    private mutating func apply(_ event: Announcement.Event) {
+    private func apply(_ event: Announcement.Event) {
         switch event {
         case .added(let user, let info):
             let id = ExactText(user)
@@ -144,7 +144,7 @@ struct SharedPresence {
     }
 
     /// The way lost its memory. Everything told stands until another list comes. Every admission is asked for again under its ticket.
-    mutating func restart() {
+    func restart() {
         listing = .unknown
         for id in own.keys { own[id]?.admittedAt = nil }
     }
@@ -152,14 +152,14 @@ struct SharedPresence {
     // MARK: The end of a turn
 
     /// Net changes since the last call, for those who were acknowledged before.
-    mutating func takeEdges() -> Presence.Edges {
+    func takeEdges() -> Presence.Edges {
         let edges = changes.take { id in (members[id] != nil, members[id]?.info) }
         return isHeard ? edges : Presence.Edges()
     }
 
     /// Newcomers to acknowledge now, with the members as they are.
     /// - Parameter position: up to where this node has heard.
-    mutating func takeReady(position: StreamID) -> [EngineMessage.Membership] {
+    func takeReady(position: StreamID) -> [EngineMessage.Membership] {
         guard !newcomers.isEmpty, case .known(let at) = listing else { return [] }
         let known = max(position, at)
         let isReady = { [own, members] (newcomer: Newcomer) -> Bool in

@@ -32,8 +32,9 @@ package final class HomeRegistry {
         }
 
         func presence(adding connection: ConnectionID, as member: PresenceMember, membersMax: Int) -> Presence.Join {
-            if presence == nil { presence = Presence() }
-            return presence?.join(connection, as: member, membersMax: membersMax) ?? .full
+            let presence = presence ?? Presence()
+            self.presence = presence
+            return presence.join(connection, as: member, membersMax: membersMax)
         }
 
         /// Whether the members' connections are the subscribers of all loops. Adds up the members of small channels only.

@@ -4,7 +4,8 @@ internal import PusherProtocol
 /// Members of one presence channel, counted by user over all connections and loops. Kept on the channel's home loop.
 ///
 /// Changes of a turn are announced at its end (`takeEdges`). A member that leaves and returns within a turn causes no announcement.
-struct Presence {
+/// A class, because most channels have no members, and each of them would hold room for some.
+final class Presence {
     private struct Member {
         var info: [UInt8]?
         /// Empty while the member lingers: gone, but not announced.
@@ -51,7 +52,7 @@ struct Presence {
 
     /// Adds a connection. Another connection of a member is accepted even at the limit, and its `user_info` replaces the old one
     /// for future members.
-    mutating func join(_ connection: ConnectionID, as member: PresenceMember, membersMax: Int) -> Join {
+    func join(_ connection: ConnectionID, as member: PresenceMember, membersMax: Int) -> Join {
         let id = ExactText(member.userID)
         let isPresent = members[id]?.connections.isEmpty == false
         guard isPresent || count < membersMax else { return .full }
@@ -78,7 +79,7 @@ struct Presence {
     }
 
     /// - Parameter lingersUntil: time of the announcement in a large channel, on the monotonic clock; 0: at once.
-    mutating func leave(_ connection: ConnectionID, user: String, lingersUntil: UInt64) -> Leave {
+    func leave(_ connection: ConnectionID, user: String, lingersUntil: UInt64) -> Leave {
         let id = ExactText(user)
         let count = self.count
         guard members[id]?.connections.remove(connection) != nil else { return .unknown }
@@ -105,7 +106,7 @@ struct Presence {
     }
 
     /// Net changes since the last call.
-    mutating func takeEdges(now: UInt64) -> Edges {
+    func takeEdges(now: UInt64) -> Edges {
         endLingering(now: now)
         return changes.take { id in (members[id] != nil, members[id]?.info) }
     }
@@ -113,7 +114,7 @@ struct Presence {
     /// Members that left may still have to be announced.
     var hasLingering: Bool { !lingering.isEmpty }
 
-    private mutating func endLingering(now: UInt64) {
+    private func endLingering(now: UInt64) {
         guard let first = lingering.first, first.until <= now else { return }
         let end = lingering.firstIndex { $0.until > now } ?? lingering.count
         for (id, until) in lingering[..<end] {
@@ -127,7 +128,7 @@ struct Presence {
         assert(isConsistent, "\(members.count) members, \(lingeringCount) of them gone")
     }
 
-    private mutating func touch(_ id: ExactText) { changes.touch(id, isTold: members[id] != nil) }
+    private func touch(_ id: ExactText) { changes.touch(id, isTold: members[id] != nil) }
 
     /// Members for an acknowledgement, including lingering ones, because their removal is still to be announced.
     func snapshot() -> [(id: String, info: [UInt8]?)] {

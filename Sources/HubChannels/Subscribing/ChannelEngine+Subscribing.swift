@@ -5,9 +5,11 @@ internal import PusherProtocol
 /// where another loop has to be asked.
 extension ChannelEngine {
     func subscribe(_ connection: Connection, to text: String, auth: String?, channelData: String?) {
-        guard let name = ChannelName(allowingServerToUser: text) else {
+        guard let written = ChannelName(allowingServerToUser: text) else {
             return deny(connection, channel: text, type: "InvalidChannel", ChannelName.rule, status: 400)
         }
+        // One text for all subscribers of a channel.
+        let name = channels[connection.app.index, written]?.name ?? written
         // A repeated subscribe changes nothing and gets no answer. A second acknowledgement would double the member list of PusherSwift,
         // and an error fails every pending call of .NET.
         guard connection.subscriptions[name] == nil else { return }
