@@ -1,11 +1,14 @@
-"""Resident bytes of the hub per idle connection with one subscription, plain and TLS, and what the kernel holds for it."""
+"""Resident bytes of the hub per idle connection and per further subscription, and what the kernel holds for a connection."""
 
+import json
 import re
 import time
 
+from common.frames import TEXT, client_frame, take_frames
 from common.programs import raise_descriptor_limit
 from crowd import WAVE, Crowd, SecureHub, TwoLoops, build_crowd
 from hub_process import Hub
+from subscribers import Subscribers
 from workload import Workload, wait_until_steady
 
 CONNECTIONS = 5000
@@ -17,6 +20,8 @@ STEADY_KILOBYTES = 64
 STEADY_SECONDS = 30
 # By then the hub has given back what the handshakes of a crowd took (MemoryRelief).
 RELIEF_SECONDS = 3
+SUBSCRIBERS, FURTHER = 2000, 20
+NAME_BYTES = 30
 
 
 def plain(binary):
@@ -28,6 +33,34 @@ def plain(binary):
             # They are really subscribed: one event reaches all of them.
             load.rounds(1, 1)
     return (after - before) * 1024 / CONNECTIONS
+
+
+def subscribe(connection, channels):
+    """Returns when the hub has acknowledged all of them."""
+    for channel in channels:
+        message = {"event": "pusher:subscribe", "data": {"channel": channel}}
+        connection.sendall(client_frame(TEXT, json.dumps(message).encode()))
+    buffer, left = bytearray(), len(channels)
+    while left > 0:
+        buffer += connection.recv(1 << 16)
+        left -= sum(json.loads(payload)["event"] == "pusher_internal:subscription_succeeded" for _, payload in take_frames(buffer))
+
+
+def further(binary, are_shared):
+    """Bytes of each further subscription of a connection, without the name's: to channels that all share, or to ones of its own."""
+    with Hub(binary) as hub, Workload(hub, WARM_UP, channel="warm-up") as warm_up:
+        warm_up.rounds(10, 1)
+        subscribers = Subscribers(hub.port, SUBSCRIBERS, "bench")
+        try:
+            before = wait_until_steady(hub.resident_kilobytes, STEADY_KILOBYTES, STEADY_SECONDS)
+            for index, subscriber in enumerate(subscribers.by_descriptor.values()):
+                subscriber.socket.setblocking(True)
+                whose = 0 if are_shared else index
+                subscribe(subscriber.socket, [f"room-{whose}-{place}-".ljust(NAME_BYTES, "x") for place in range(FURTHER)])
+            after = wait_until_steady(hub.resident_kilobytes, STEADY_KILOBYTES, STEADY_SECONDS)
+        finally:
+            subscribers.close()
+    return (after - before) * 1024 / (SUBSCRIBERS * FURTHER) - NAME_BYTES
 
 
 def slab_bytes():
@@ -53,7 +86,11 @@ def crowded(kind, binary, crowd_binary, count, wave, *options):
 def measure(binary, folder):
     raise_descriptor_limit(CONNECTIONS + SPARE_DESCRIPTORS)
     crowd_binary = build_crowd(folder)
-    results = {"bytes_per_idle_connection": plain(binary)}
+    results = {
+        "bytes_per_idle_connection": plain(binary),
+        "bytes_per_further_subscription": further(binary, are_shared=True),
+        "bytes_per_channel_of_one": further(binary, are_shared=False),
+    }
     results["bytes_per_idle_tls_connection"], _ = crowded(SecureHub, binary, crowd_binary, CONNECTIONS, WAVE, "tls")
     results["bytes_per_idle_tls_connection_at_once"], _ = crowded(SecureHub, binary, crowd_binary, CONNECTIONS, None, "tls")
     raise_descriptor_limit(MANY + SPARE_DESCRIPTORS)
