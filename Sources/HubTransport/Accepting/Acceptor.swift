@@ -174,8 +174,17 @@ package final class Acceptor: Sendable {
             return Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000
         }
 
+        /// Accepts before it looks for first bytes: peers send them meanwhile, and need not wait in the lobby.
         private mutating func accept() {
+            var arrived: [Int32] = []
+            let isExhausted = acceptWaiting(into: &arrived)
             let now = Self.now
+            for descriptor in arrived { greet(descriptor, now: now) }
+            if isExhausted { refuse() }
+        }
+
+        /// Returns whether the process has no room for another descriptor.
+        private mutating func acceptWaiting(into arrived: inout [Int32]) -> Bool {
             for _ in 0..<acceptedAtOnceMax {
                 let descriptor = tandem_accept(listener)
                 // The system returns the lowest free number, so no lower one is free.
@@ -186,18 +195,17 @@ package final class Acceptor: Sendable {
                 }
                 if descriptor >= 0 {
                     assert(!vestibule.contains(descriptor), "descriptor \(descriptor) waits, but the kernel has given it away again")
-                    var on: Int32 = 1
-                    unsafe setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &on, socklen_t(MemoryLayout<Int32>.size))
                     counts.accepted.add(1, ordering: .relaxed)
-                    greet(descriptor, now: now)
+                    arrived.append(descriptor)
                     continue
                 }
                 switch errno {
-                case EMFILE, ENFILE, ENOBUFS, ENOMEM: return refuse()
+                case EMFILE, ENFILE, ENOBUFS, ENOMEM: return true
                 case EINTR, ECONNABORTED: continue
-                default: return
+                default: return false
                 }
             }
+            return false
         }
 
         private mutating func greet(_ descriptor: Int32, now: Int64) {

@@ -22,6 +22,7 @@ package final class ListeningSocket: Sendable {
     ///   - port: 0 for any free port.
     package init(host: String, port: Int) throws(TransportError) {
         (descriptor, self.port) = try Self.listen(host: host, port: port)
+        sendAtOnce()
     }
 
     /// Takes over a socket that another process bound. It belongs to this object from now on, unless this throws.
@@ -42,6 +43,13 @@ package final class ListeningSocket: Sendable {
         else { throw TransportError(system: "cannot set up the socket that the service manager passes") }
         self.descriptor = descriptor
         port = Self.boundPort(descriptor)
+        sendAtOnce()
+    }
+
+    /// Has connections send at once, without waiting for further bytes. They inherit it from here (Linux, tcp(7)).
+    private func sendAtOnce() {
+        var on: Int32 = 1
+        unsafe setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &on, socklen_t(MemoryLayout<Int32>.size))
     }
 
     deinit { close() }

@@ -91,6 +91,27 @@ struct LoopGroupTests {
         #expect(throws: StreamError.self, "the socket was closed with the acceptor") { _ = try RawSocket(port: socket.port) }
     }
 
+    @Test("accepted connections send at once, also those of a socket that somebody else bound")
+    func sendsAtOnce() throws {
+        let own = try ListeningSocket(host: "127.0.0.1", port: 0)
+        let other = try ListeningSocket(host: "127.0.0.1", port: 0)
+        var off: Int32 = 0
+        setsockopt(other.descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &off, 4)
+        for socket in [own, try ListeningSocket(inherited: dup(other.descriptor))] {
+            let peer = try RawSocket(port: socket.port)
+            var accepted: Int32 = -1
+            let hasArrived = eventually {
+                accepted = Glibc.accept(socket.descriptor, nil, nil)
+                return accepted >= 0
+            }
+            #expect(hasArrived)
+            var (isOn, length) = (Int32(0), socklen_t(4))
+            #expect(getsockopt(accepted, Int32(IPPROTO_TCP), TCP_NODELAY, &isOn, &length) == 0 && isOn != 0)
+            close(accepted)
+            peer.close()
+        }
+    }
+
     @Test("a socket that somebody else bound is served, and anything else is no listening socket")
     func inherited() throws {
         let other = try ListeningSocket(host: "127.0.0.1", port: 0)
