@@ -117,7 +117,7 @@ package final class Acceptor: Sendable {
         let loops: [LoopHandle]
         let proxy: ProxyDoor?
         let counts: Counts
-        var vestibule: Lobby
+        var lobby: Lobby
         // Balanced separately, because a hundred publishers are more work than a hundred idle sockets.
         var requests = Placement()
         var others = Placement()
@@ -136,7 +136,7 @@ package final class Acceptor: Sendable {
             self.loops = loops
             self.proxy = proxy
             self.counts = counts
-            vestibule = Lobby(epoll: epoll, quietMilliseconds: quietMilliseconds)
+            lobby = Lobby(epoll: epoll, quietMilliseconds: quietMilliseconds)
             let limit = LoopGroup.descriptorLimit()
             descriptorsEnd = Int32(clamping: limit - min(descriptorsKeptMax, limit / 4))
             unsafe spare = open("/dev/null", O_RDONLY | O_CLOEXEC)
@@ -146,15 +146,15 @@ package final class Acceptor: Sendable {
             let events = UnsafeMutableBufferPointer<epoll_event>.allocate(capacity: eventsMax)
             defer { unsafe events.deallocate() }
             while true {
-                let deadline = vestibule.closeQuiet(now: Self.now)
-                counts.waiting.store(vestibule.count, ordering: .relaxed)
+                let deadline = lobby.closeQuiet(now: Self.now)
+                counts.waiting.store(lobby.count, ordering: .relaxed)
                 let pause = deadline.map { Int32(clamping: max(0, $0 - Self.now)) } ?? -1
                 let found = unsafe epoll_wait(epoll, events.baseAddress, Int32(eventsMax), pause)
                 var isListenerReady = false
                 for index in 0..<max(0, Int(found)) {
                     let descriptor = unsafe events[index].data.fd
                     if descriptor == wake {
-                        vestibule.closeAll()
+                        lobby.closeAll()
                         if spare >= 0 { Descriptor.close(spare) }
                         return
                     }
@@ -194,7 +194,7 @@ package final class Acceptor: Sendable {
                     continue
                 }
                 if descriptor >= 0 {
-                    assert(!vestibule.contains(descriptor), "descriptor \(descriptor) waits, but the kernel has given it away again")
+                    assert(!lobby.contains(descriptor), "descriptor \(descriptor) waits, but the kernel has given it away again")
                     counts.accepted.add(1, ordering: .relaxed)
                     arrived.append(descriptor)
                     continue
@@ -212,7 +212,7 @@ package final class Acceptor: Sendable {
             var address: IPAddress?
             if let proxy {
                 switch proxy.admits(peerAddress(descriptor)) ? ProxyHeader.take(descriptor) : .invalid {
-                case .incomplete where vestibule.admit(descriptor, now: now, needsHeader: true): return
+                case .incomplete where lobby.admit(descriptor, now: now, needsHeader: true): return
                 case .incomplete, .invalid:
                     Descriptor.close(descriptor)
                     return
@@ -220,28 +220,28 @@ package final class Acceptor: Sendable {
                 }
             }
             let words = FirstWords.peek(descriptor)
-            if words != .none || !vestibule.admit(descriptor, now: now, address: address) { place(descriptor, words, address) }
+            if words != .none || !lobby.admit(descriptor, now: now, address: address) { place(descriptor, words, address) }
         }
 
         /// - Parameter isEnd: the peer has finished sending.
         private mutating func spoke(_ descriptor: Int32, isEnd: Bool) {
-            guard vestibule.contains(descriptor) else { return }
-            if vestibule.needsHeader(descriptor) {
+            guard lobby.contains(descriptor) else { return }
+            if lobby.needsHeader(descriptor) {
                 switch ProxyHeader.take(descriptor) {
                 case .incomplete where !isEnd: return
                 case .incomplete, .invalid:
-                    _ = vestibule.release(descriptor)
+                    _ = lobby.release(descriptor)
                     Descriptor.close(descriptor)
                     return
-                case .complete(_, let address): vestibule.tookHeader(descriptor, address)
+                case .complete(_, let address): lobby.tookHeader(descriptor, address)
                 }
             }
             let words = FirstWords.peek(descriptor)
-            if words != .none { place(descriptor, words, vestibule.release(descriptor)) }
+            if words != .none { place(descriptor, words, lobby.release(descriptor)) }
         }
 
         private mutating func place(_ descriptor: Int32, _ words: FirstWords, _ address: IPAddress?) {
-            assert(!vestibule.contains(descriptor), "descriptor \(descriptor) is placed and waits still")
+            assert(!lobby.contains(descriptor), "descriptor \(descriptor) is placed and waits still")
             switch words {
             case .ended: Descriptor.close(descriptor)
             case .request: loops[requests.next(loads: loops.map(\.requestLoad))].hand(over: descriptor, isRequest: true, address: address)
