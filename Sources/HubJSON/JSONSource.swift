@@ -41,7 +41,7 @@ import HubCore
     package func member(_ name: String) -> JSONSource? {
         var result: JSONSource?
         forEachMember { key, value in
-            if key.isString(name) { result = value }
+            if key.equals(name) { result = value }
             return result == nil
         }
         return result
