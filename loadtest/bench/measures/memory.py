@@ -8,7 +8,7 @@ from common.frames import TEXT, client_frame, take_frames
 from common.programs import raise_descriptor_limit
 from crowd import WAVE, Crowd, SecureHub, TwoLoops, build_crowd
 from hub_process import Hub
-from subscribers import Subscribers
+from subscribers import DeliveryError, Subscribers
 from workload import Workload, wait_until_steady
 
 CONNECTIONS = 5000
@@ -36,13 +36,17 @@ def plain(binary):
 
 
 def subscribe(connection, channels):
-    """Returns when the hub has acknowledged all of them."""
+    """Returns when the hub has acknowledged all of them; an error when it does not."""
+    connection.settimeout(STEADY_SECONDS)
     for channel in channels:
         message = {"event": "pusher:subscribe", "data": {"channel": channel}}
         connection.sendall(client_frame(TEXT, json.dumps(message).encode()))
     buffer, left = bytearray(), len(channels)
     while left > 0:
-        buffer += connection.recv(1 << 16)
+        chunk = connection.recv(1 << 16)
+        if not chunk:
+            raise DeliveryError("the hub closed a subscriber")
+        buffer += chunk
         left -= sum(json.loads(payload)["event"] == "pusher_internal:subscription_succeeded" for _, payload in take_frames(buffer))
 
 
@@ -54,7 +58,6 @@ def further(binary, are_shared):
         try:
             before = wait_until_steady(hub.resident_kilobytes, STEADY_KILOBYTES, STEADY_SECONDS)
             for index, subscriber in enumerate(subscribers.by_descriptor.values()):
-                subscriber.socket.setblocking(True)
                 whose = 0 if are_shared else index
                 subscribe(subscriber.socket, [f"room-{whose}-{place}-".ljust(NAME_BYTES, "x") for place in range(FURTHER)])
             after = wait_until_steady(hub.resident_kilobytes, STEADY_KILOBYTES, STEADY_SECONDS)
