@@ -6,6 +6,7 @@ internal import PusherProtocol
 ///
 /// The way answers two questions: whether a user may join (`admitted`), and who is there (`listed`). Changes after the list are announced.
 /// A newcomer is acknowledged once the list is known and everything up to the admission has been heard.
+/// A class, as `Presence` is: most channels have no members.
 final class SharedPresence {
     /// The node's connections of one user.
     private struct Own {

@@ -17,10 +17,11 @@ package struct StoreContract: Sendable, CustomTestStringConvertible {
 
     package var testDescription: String { name }
 
-    package static let all: [StoreContract] = [
-        apps, sessions, participants, joins, devices, deliveries, clears, fanouts, history, trails, outcomes, search, scheduled,
-        receipts, answers, deadLetters, webhooks, concurrency,
-    ].flatMap { (rules: [StoreContract]) -> [StoreContract] in rules }
+    package static let all = Array(
+        [
+            apps, sessions, participants, joins, devices, deliveries, clears, fanouts, history, trails, outcomes, search, scheduled,
+            receipts, answers, deadLetters, webhooks, concurrency,
+        ].joined())
 
     /// Milliseconds of a day. A store may remove whole days only, so what is pruned and what stays lie at least three days apart.
     static let day: Int64 = 86_400_000
