@@ -35,6 +35,23 @@ import Testing
         }
     }
 
+    @Test("a wait for notifications ends in time, also while the server answers others")
+    func waits() async throws {
+        try await TestDatabase.direct?.withTurn { address in
+            let (pulse, end) = (PostgresPulse(), ContinuousClock.now + .seconds(1))
+            let connection = try PostgresConnection(address: address, name: "tandem tests", deadline: end + .seconds(30), pulse: pulse)
+            let answers = Task {
+                while !Task.isCancelled {
+                    pulse.beat()
+                    try await Task.sleep(for: .milliseconds(10))
+                }
+            }
+            #expect(try connection.waitForNotification(until: end).isEmpty)
+            #expect(ContinuousClock.now < end + PostgresPulse.patienceMax)
+            answers.cancel()
+        }
+    }
+
     @Test("a key is published once in a day")
     func keys() async throws {
         try await TestDatabase.direct?.withTurn { address in

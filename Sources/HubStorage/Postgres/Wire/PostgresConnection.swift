@@ -79,7 +79,7 @@ import Foundation
                 unsafe PQfreemem(notification)
             }
             if !names.isEmpty || ContinuousClock.now >= end { return names }
-            do { try wait(reading: true, writing: false, end) } catch { return names }
+            do { try wait(reading: true, writing: false, end, isPatient: false) } catch { return names }
         }
     }
 
@@ -150,13 +150,16 @@ import Foundation
         return unsafe result
     }
 
-    private func wait(reading: Bool, writing: Bool, _ deadline: ContinuousClock.Instant) throws(PostgresFailure) {
+    /// - Parameter isPatient: an answer is due, so the deadline may be extended.
+    private func wait(
+        reading: Bool, writing: Bool, _ deadline: ContinuousClock.Instant, isPatient: Bool = true
+    ) throws(PostgresFailure) {
         var entry = pollfd(fd: unsafe PQsocket(handle), events: Int16((reading ? POLLIN : 0) | (writing ? POLLOUT : 0)), revents: 0)
         guard entry.fd >= 0 else { throw failure }
         while true {
             let (seconds, attoseconds) = (deadline - .now).components
             var left = seconds * 1000 + attoseconds / 1_000_000_000_000_000
-            if left <= 0, let pulse, pulse.isFresh, .now < deadline + PostgresPulse.patienceMax { left = PostgresPulse.lookEvery }
+            if left <= 0, isPatient, pulse?.isFresh == true, .now < deadline + PostgresPulse.patienceMax { left = PostgresPulse.lookEvery }
             guard left > 0 else { throw .lost("it answered nothing in time") }
             let count = unsafe poll(&entry, 1, CInt(clamping: left))
             if count > 0 { return }
