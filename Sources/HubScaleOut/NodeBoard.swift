@@ -26,6 +26,14 @@ package struct NodeBoard: Sendable {
 
     init(_ link: RedisLink<NodeGreeting>) { self.link = link }
 
+    /// Whether somebody listens, looks at numbers or was signed out, as far as the nodes have told.
+    package func hasAnything() async throws(RedisFailure) -> Bool {
+        let replies = try await link.run { greeting in
+            [RedisCommand("EXISTS", texts: ["live", "numbers-wanted", "signed-out"].map { greeting.keys.base + $0 })]
+        }
+        return replies.first?.integer != 0
+    }
+
     // MARK: Live tails
 
     /// Tells who listens here, and who listens no more.

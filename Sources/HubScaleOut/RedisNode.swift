@@ -219,7 +219,7 @@ package final class RedisNode: Sendable {
     private func keepTime() async {
         var probeAt = ContinuousClock.now
         while !isOver {
-            do { try await Task.sleep(for: Self.beatEvery / 2) } catch { return }
+            do { try await Tick.wait(Self.beatEvery / 2) } catch { return }
             events.tick()
             members.flush()
             quotas.tick()
@@ -233,7 +233,7 @@ package final class RedisNode: Sendable {
     private func beatOn() async {
         var beatAt = ContinuousClock.now + Self.beatEvery
         while !isOver {
-            do { try await Task.sleep(for: Self.beatEvery / 2) } catch { return }
+            do { try await Tick.wait(Self.beatEvery / 2) } catch { return }
             do throws(RedisFailure) {
                 if ContinuousClock.now >= beatAt {
                     beatAt = max(beatAt + Self.beatEvery, .now)

@@ -164,7 +164,7 @@ extension Server {
         private func leaveWhileCutOff() async {
             var wasCutOff = false
             while !Task.isCancelled {
-                do { try await Task.sleep(for: .milliseconds(500)) } catch { return }
+                do { try await Tick.wait(.milliseconds(500)) } catch { return }
                 let isCutOff = isCutOff()
                 if isCutOff { sendAway(wasCutOff ? nil : "this node hears nothing through Redis (\(name)), while another node does") }
                 wasCutOff = isCutOff

@@ -105,6 +105,30 @@ struct LiveRelayTests {
         }
     }
 
+    @Test("a board is empty until somebody listens, looks at numbers or is signed out")
+    func empty() async throws {
+        try await with(2) { stage in
+            let boards = stage.backplanes.map(\.board)
+            #expect(try await boards[1].hasAnything() == false)
+            #expect(!stage.relays[0].isBusy)
+            _ = stage.streams[0].page(LiveFilter(app: "1"), after: nil)
+            #expect(stage.relays[0].isBusy)
+            try await stage.pass(500, of: [0, 1])
+            #expect(try await boards[1].hasAnything())
+            #expect(stage.relays[1].isBusy)
+            for _ in 0..<3 { try await stage.pass(LiveStream.silenceMax / 2 + 1, of: [0, 1]) }
+            #expect(try await boards[1].hasAnything() == false)
+            _ = try await boards[0].numbers(of: "node", nil, isWanted: false)
+            #expect(try await boards[1].hasAnything() == false)
+            _ = try await boards[0].numbers(of: "node", nil, isWanted: true)
+            #expect(try await boards[1].hasAnything())
+        }
+        try await with(2) { stage in
+            _ = try await stage.backplanes[0].board.signedOut(["viewer.200.a": 200], now: 100)
+            #expect(try await stage.backplanes[1].board.hasAnything())
+        }
+    }
+
     @Test("a session that was signed out at one node is known to all, until it would have expired")
     func signedOut() async throws {
         try await with(2) { stage in

@@ -27,6 +27,7 @@ struct NumbersRelayTests {
         }
         for _ in 0..<3 { try await pass(1_000) }
         #expect(reads.withLock { $0 } == [0, 0, 0], "nobody looks")
+        #expect(!relays[0].isBusy)
         #expect(relays[0].others().isEmpty)
         for _ in 0..<3 { try await pass(1_000) }
         #expect(relays[0].others() == [names[1]: "tandem_connections 1\n"])
@@ -34,6 +35,12 @@ struct NumbersRelayTests {
         try await pass(500)
         #expect(reads.withLock { $0 } == before, "once a second")
         #expect(relays[1].others().isEmpty, "its first question")
+        #expect(relays[0].isBusy && relays[1].isBusy)
+        // Redis forgets the wish after six seconds of its own clock.
+        let keys = try await server.run("KEYS", ["test:*:numbers*"]).array?.compactMap(\.text) ?? []
+        _ = try await server.run("DEL", keys)
+        for _ in 0..<2 { try await pass(NumbersRelay.looksFor) }
+        #expect(!relays[0].isBusy, "what it had read is gone")
         for node in nodes { await node.close() }
     }
 }

@@ -2,7 +2,8 @@ internal import HubAPI
 internal import HubCore
 internal import HubScaleOut
 
-/// Looks at the board of the nodes again and again, for live tails, for numbers and for sessions of the console. One task.
+/// Looks at the board of the nodes again and again, for live tails, for numbers and for sessions of the console. While nobody has left
+/// anything, a look is one question. One task.
 struct BoardTask: Sendable {
     let relay: LiveRelay
     let numbers: NumbersRelay
@@ -14,15 +15,18 @@ struct BoardTask: Sendable {
     /// Time between two looks while somebody listens to a live tail, and otherwise.
     private static let busyEvery: Duration = .milliseconds(100)
     private static let idleEvery: Duration = .milliseconds(500)
+    /// Time between two exchanges of numbers and sessions while somebody listens: half a second, less what a wake may be early.
+    private static let exchangeEvery: Duration = .milliseconds(450)
 
     /// Runs until its task is cancelled. While Redis does not answer, nothing is told or learnt.
     func run() async {
         var exchangedAt: ContinuousClock.Instant?
         while !Task.isCancelled {
-            var isBusy = false
             do throws(RedisFailure) {
-                isBusy = try await relay.turn()
-                if exchangedAt.map({ ContinuousClock.now - $0 >= Self.idleEvery }) ?? true {
+                let hasOwn = hasOwn
+                let isNeeded = if hasOwn { true } else { try await board().hasAnything() }
+                if isNeeded { try await relay.turn() }
+                if isNeeded, exchangedAt.map({ ContinuousClock.now - $0 >= Self.exchangeEvery }) ?? true {
                     exchangedAt = .now
                     try await numbers.turn(board())
                     try await exchangeSignOuts()
@@ -30,9 +34,12 @@ struct BoardTask: Sendable {
             } catch {
                 // Said by the metrics of the backplane, and by the answers of live tails.
             }
-            do { try await Task.sleep(for: isBusy ? Self.busyEvery : Self.idleEvery) } catch { return }
+            do { try await Tick.wait(relay.isBusy ? Self.busyEvery : Self.idleEvery) } catch { return }
         }
     }
+
+    /// Whether this node has something for the others, or something of theirs that may be over.
+    private var hasOwn: Bool { relay.isBusy || numbers.isBusy || console?.signedOut(now: time.wallSeconds).isEmpty == false }
 
     /// Every node tells its own sign-outs each time, so a Redis that has lost its memory knows them again.
     private func exchangeSignOuts() async throws(RedisFailure) {

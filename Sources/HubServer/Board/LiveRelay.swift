@@ -29,8 +29,8 @@ final class LiveRelay: Sendable {
         var lookedAt: Int64 = .min / 2
     }
 
-    /// Milliseconds between two looks at the board while nobody listens.
-    static let lookEvery: Int64 = 500
+    /// Milliseconds between two looks at the board while nobody listens: half a second, less what a wake may be early.
+    static let lookEvery: Int64 = 450
     /// Milliseconds between two words of a node for a listener, also without a fact.
     static let wordEvery: Int64 = 1_000
     /// Milliseconds without a word after which a node counts as missing, and a listener whose node does not count on as gone.
@@ -69,14 +69,18 @@ final class LiveRelay: Sendable {
         }
     }
 
+    /// Whether somebody listens here, or listened anywhere at the last look.
+    var isBusy: Bool { !stream.listeners.isEmpty || state.withLock { !$0.own.isEmpty || !$0.guests.isEmpty } }
+
     /// One look at the board. Call again and again.
     /// - Returns: whether somebody listens, here or elsewhere.
+    @discardableResult
     func turn() async throws(RedisFailure) -> Bool {
         let board = board()
         try await look(at: board)
         try await serve(board)
         try await fetch(board)
-        return state.withLock { !$0.own.isEmpty || !$0.guests.isEmpty }
+        return isBusy
     }
 
     private var now: Int64 { Int64(time.monotonicNanoseconds / 1_000_000) }

@@ -15,8 +15,8 @@ final class NumbersRelay: Sendable {
         var others: [String: String] = [:]
     }
 
-    /// Milliseconds between two turns.
-    static let turnEvery: Int64 = 1_000
+    /// Milliseconds between two turns: a second, less what a wake may be early.
+    static let turnEvery: Int64 = 900
     /// Milliseconds after a question for which somebody counts as looking.
     static let looksFor: Int64 = 6_000
 
@@ -47,6 +47,9 @@ final class NumbersRelay: Sendable {
             return state.others
         }
     }
+
+    /// Whether somebody looks here, or numbers of the last look are there.
+    var isBusy: Bool { state.withLock { [now] in now - $0.askedAt < Self.looksFor || $0.own != nil || !$0.others.isEmpty } }
 
     /// One look at the board, at most once a second. Call again and again.
     func turn(_ board: NodeBoard) async throws(RedisFailure) {

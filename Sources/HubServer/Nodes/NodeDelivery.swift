@@ -45,7 +45,7 @@ final class NodeDelivery: NodeDeliveryPort {
     /// Time for the other nodes to carry an order out. A node that needs longer is as good as dead.
     private static let orderMax: Duration = .seconds(5)
     private static let questionMax: Duration = .seconds(3)
-    private static let tickEvery: Duration = .milliseconds(100)
+    private static let tickEvery: Duration = .milliseconds(125)
 
     private let tag: (UInt64, UInt64)
     private let process: ProcessTag
@@ -112,7 +112,7 @@ final class NodeDelivery: NodeDeliveryPort {
                 post(.owned(owned) { [hasLeft] in if owned.isEmpty { hasLeft.set() } })
             }
             publishes.tick()
-            do { try await Task.sleep(for: Self.tickEvery) } catch { return }
+            do { try await Tick.wait(Self.tickEvery) } catch { return }
         }
     }
 

@@ -19,7 +19,7 @@ struct AttendanceMarker: Sendable {
         var last: Int64?
         while true {
             last = await mark(after: last)
-            do { try await Task.sleep(for: Self.lookPeriod) } catch { return }
+            do { try await Tick.wait(Self.lookPeriod) } catch { return }
         }
     }
 

@@ -1,3 +1,4 @@
+internal import HubCore
 internal import HubStorage
 internal import Logging
 
@@ -17,7 +18,7 @@ struct StoreProbe: Sendable {
     func run() async {
         var wasFailing = false
         while true {
-            do { try await Task.sleep(for: Self.period) } catch { return }
+            do { try await Tick.wait(Self.period) } catch { return }
             wasFailing = await look(wasFailing: wasFailing)
         }
     }

@@ -1,0 +1,35 @@
+import Testing
+
+@testable import HubCore
+
+@Suite("Ticks")
+struct TickTests {
+    private let began = ContinuousClock.now
+
+    private func next(_ period: Duration, after passed: Duration) -> Duration {
+        Tick.next(period, at: began + passed, since: began) - began
+    }
+
+    @Test("a task waits for the next period, also where it was late")
+    func next() {
+        let quarter = Duration.milliseconds(250)
+        #expect(next(quarter, after: .zero) == quarter)
+        #expect(next(quarter, after: .milliseconds(249)) == quarter)
+        #expect(next(quarter, after: quarter) == quarter * 2)
+        #expect(next(quarter, after: .milliseconds(870)) == .seconds(1))
+    }
+
+    @Test("periods that divide another one begin with it")
+    func together() {
+        for period in [125, 250, 500].map({ Duration.milliseconds($0) }) {
+            #expect(next(period, after: .milliseconds(59_990)) == .seconds(60))
+        }
+    }
+
+    @Test("a cancelled wait ends at once")
+    func cancelled() async {
+        let wait = Task { try await Tick.wait(.seconds(3_600)) }
+        wait.cancel()
+        await #expect(throws: CancellationError.self) { try await wait.value }
+    }
+}
