@@ -166,8 +166,22 @@ import Testing
 
     @Test("what a stopped node may still do ends before a successor begins")
     func deadline() {
-        let successionMin = Int64(LeaseBook.stillMax) * LeaseBook.lookEvery
+        let successionMin = Int64(LeaseBook.stillMax) * (LeaseBook.lookEvery - LeaseBook.soonerMax)
         #expect(LeaseBook.actsFor < successionMin)
+    }
+
+    @Test("looks of common ticks count although some begin sooner, and looks between them do not")
+    func sooner() {
+        var world = World()
+        world.isDirect = false
+        for node: Int64 in 1...2 { world.start(node) }
+        for _ in 0..<12 { world.turn() }
+        world.stopped = [1]
+        let sooner = LeaseBook.lookEvery - LeaseBook.soonerMax
+        for _ in 1..<LeaseBook.stillMax { for after in [sooner / 2, sooner - sooner / 2] { world.turn(after: after) } }
+        #expect(world.count(2) == 32)
+        world.turn(after: sooner)
+        #expect(world.count(2) == 64)
     }
 
     @Test("a node sees another whose beat moves, and not one that stands still")

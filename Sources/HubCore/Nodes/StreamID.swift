@@ -10,8 +10,9 @@ package struct StreamID: Sendable, Hashable, Comparable, CustomStringConvertible
 
     /// - Parameter text: as Redis writes it: `1700000000000-0`. Nil for any other text.
     package init?(_ text: String) {
-        let parts = text.split(separator: "-", omittingEmptySubsequences: false)
-        guard parts.count == 2, let milliseconds = UInt64(parts[0]), let number = UInt64(parts[1]) else { return nil }
+        guard let dash = text.utf8.firstIndex(of: UInt8(ascii: "-")), let milliseconds = UInt64(text[..<dash]),
+            let number = UInt64(text[text.utf8.index(after: dash)...])
+        else { return nil }
         self.init(milliseconds: milliseconds, number: number)
     }
 

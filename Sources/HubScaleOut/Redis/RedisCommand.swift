@@ -7,7 +7,8 @@ package struct RedisCommand: Sendable, Equatable {
 
     /// - Parameter name: the command, with further words split at spaces.
     package init(_ name: StaticString, _ words: [[UInt8]] = []) {
-        self.words = "\(name)".split(separator: " ").map { Array($0.utf8) } + words
+        let bytes = unsafe Array(UnsafeBufferPointer(start: name.utf8Start, count: name.utf8CodeUnitCount))
+        self.words = bytes.split(separator: UInt8(ascii: " ")).map { Array($0) } + words
     }
 
     /// - Parameter name: the command, with further words split at spaces.

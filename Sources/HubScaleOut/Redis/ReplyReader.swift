@@ -76,7 +76,7 @@ package struct ReplyReader {
             switch kind {
             case UInt8(ascii: "+"):
                 try take(through: next)
-                return .bytes(line)
+                return .bytes(Array(line))
             case UInt8(ascii: "-"):
                 try take(through: next)
                 return .error(Self.refusal(line))
@@ -114,7 +114,7 @@ package struct ReplyReader {
     }
 
     /// The kind of the next value, its line, and the place behind it; nil: more bytes have to come.
-    private mutating func header() throws(RedisFailure) -> (kind: UInt8, line: [UInt8], next: Int)? {
+    private mutating func header() throws(RedisFailure) -> (kind: UInt8, line: ArraySlice<UInt8>, next: Int)? {
         guard position < bytes.count else { return nil }
         // Another server's first bytes fail at once, not after its line.
         guard "+-:$*".utf8.contains(bytes[position]) else { throw .notRedis("a reply begins with the byte \(bytes[position])") }
@@ -126,7 +126,7 @@ package struct ReplyReader {
             return nil
         }
         guard index >= position + 2, bytes[index - 1] == UInt8(ascii: "\r") else { throw .notRedis("a line ends without a return") }
-        return (bytes[position], Array(bytes[(position + 1)..<(index - 1)]), index + 1)
+        return (bytes[position], bytes[(position + 1)..<(index - 1)], index + 1)
     }
 
     private mutating func take(through end: Int) throws(RedisFailure) {
@@ -135,15 +135,23 @@ package struct ReplyReader {
         guard replyBytes <= limits.bytesMax else { throw .notRedis("a reply has more than \(limits.bytesMax) bytes") }
     }
 
-    private static func number(_ line: [UInt8]) throws(RedisFailure) -> Int64 {
-        guard let first = line.first, first != UInt8(ascii: "+"), let number = Int64(String(decoding: line, as: UTF8.self)) else {
-            throw .notRedis("a number is none")
+    private static func number(_ line: ArraySlice<UInt8>) throws(RedisFailure) -> Int64 {
+        let isNegative = line.first == UInt8(ascii: "-")
+        let digits = isNegative ? line.dropFirst() : line
+        var (number, isNone) = (Int64(0), digits.isEmpty)
+        for digit in digits {
+            let value = Int64(digit) - Int64(UInt8(ascii: "0"))
+            let (shifted, isLong) = number.multipliedReportingOverflow(by: 10)
+            let (sum, isLarge) = shifted.addingReportingOverflow(isNegative ? -value : value)
+            isNone = isNone || isLong || isLarge || !(0...9).contains(value)
+            number = sum
         }
+        if isNone { throw .notRedis("a number is none") }
         return number
     }
 
     /// Redis names the kind of an error in its first word.
-    private static func refusal(_ line: [UInt8]) -> RedisFailure {
+    private static func refusal(_ line: ArraySlice<UInt8>) -> RedisFailure {
         let parts = line.split(separator: UInt8(ascii: " "), maxSplits: 1, omittingEmptySubsequences: false)
         let texts = parts.map { String(decoding: $0, as: UTF8.self) }
         return .refused(code: texts.first ?? "", message: texts.count > 1 ? texts[1] : "")

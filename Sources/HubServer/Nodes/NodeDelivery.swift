@@ -45,7 +45,7 @@ final class NodeDelivery: NodeDeliveryPort {
     /// Time for the other nodes to carry an order out. A node that needs longer is as good as dead.
     private static let orderMax: Duration = .seconds(5)
     private static let questionMax: Duration = .seconds(3)
-    private static let tickEvery: Duration = .milliseconds(125)
+    private static let tickEvery: Duration = .milliseconds(250)
 
     private let tag: (UInt64, UInt64)
     private let process: ProcessTag

@@ -21,8 +21,10 @@ package struct SocketID: Hashable, Sendable, CustomStringConvertible {
 
     /// Nil when the text is not `^\d+\.\d+$` or a number is not below `numberEnd`.
     package init?(_ text: some StringProtocol) {
-        let parts = text.utf8.split(separator: UInt8(ascii: "."), maxSplits: 1, omittingEmptySubsequences: false)
-        guard parts.count == 2, let first = Self.number(parts[0]), let second = Self.number(parts[1]) else { return nil }
+        let bytes = text.utf8
+        guard let dot = bytes.firstIndex(of: UInt8(ascii: ".")), let first = Self.number(bytes[..<dot]),
+            let second = Self.number(bytes[bytes.index(after: dot)...])
+        else { return nil }
         self.first = first
         self.second = second
     }

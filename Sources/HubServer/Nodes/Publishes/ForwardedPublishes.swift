@@ -124,7 +124,7 @@ final class ForwardedPublishes: Sendable {
         finish(waiting.command, waiting.events, publishes: [])
     }
 
-    /// Leaves to the store what waits for too long. Call it every 125 ms.
+    /// Leaves to the store what waits for too long. Call it every 250 ms.
     func tick() {
         let late = state.withLock { state -> [UInt64] in
             let now = ContinuousClock.now

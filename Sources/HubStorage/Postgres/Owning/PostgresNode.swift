@@ -1,3 +1,4 @@
+import HubCore
 import Synchronization
 
 /// This process among those that use the database: beats, looks at the others, and takes and gives partitions.
@@ -147,7 +148,7 @@ final class PostgresNode: Sendable {
                 defer { state.isNudged = false }
                 if state.isNudged { return nil }
                 // A nudge ends it early.
-                state.sleep = Task { try? await Task.sleep(for: .milliseconds(LeaseBook.lookEvery)) }
+                state.sleep = Task { try? await Tick.wait(.milliseconds(LeaseBook.lookEvery)) }
                 return state.sleep
             }
             await sleep?.value
