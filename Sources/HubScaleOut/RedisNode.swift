@@ -236,7 +236,7 @@ package final class RedisNode: Sendable {
             do { try await Tick.wait(Self.beatEvery / 2) } catch { return }
             do throws(RedisFailure) {
                 if ContinuousClock.now >= beatAt {
-                    beatAt = max(beatAt + Self.beatEvery, .now)
+                    beatAt = Self.nextBeat(after: beatAt, at: .now)
                     try await beat()
                 }
                 if state.withLock({ $0.lingering }) > 0 { try await settle() }
@@ -244,6 +244,12 @@ package final class RedisNode: Sendable {
                 missed(error)
             }
         }
+    }
+
+    /// When to beat again. Each beat is a look at the others, who are dead after seven: so a late one moves the next one away.
+    /// - Parameter due: when the beat of now was due.
+    static func nextBeat(after due: ContinuousClock.Instant, at now: ContinuousClock.Instant) -> ContinuousClock.Instant {
+        max(due + beatEvery, now + beatEvery / 2)
     }
 
     /// Ends all connections. Members of this node linger until the other nodes declare it dead.

@@ -166,7 +166,7 @@ import Testing
 
     @Test("what a stopped node may still do ends before a successor begins")
     func deadline() {
-        let successionMin = Int64(LeaseBook.stillMax) * (LeaseBook.lookEvery - LeaseBook.soonerMax)
+        let successionMin = Int64(LeaseBook.stillMax) * LeaseBook.countEvery
         #expect(LeaseBook.actsFor < successionMin)
     }
 
@@ -177,10 +177,10 @@ import Testing
         for node: Int64 in 1...2 { world.start(node) }
         for _ in 0..<12 { world.turn() }
         world.stopped = [1]
-        let sooner = LeaseBook.lookEvery - LeaseBook.soonerMax
-        for _ in 1..<LeaseBook.stillMax { for after in [sooner / 2, sooner - sooner / 2] { world.turn(after: after) } }
+        let every = LeaseBook.countEvery
+        for _ in 1..<LeaseBook.stillMax { for after in [every / 2, every - every / 2] { world.turn(after: after) } }
         #expect(world.count(2) == 32)
-        world.turn(after: sooner)
+        world.turn(after: every)
         #expect(world.count(2) == 64)
     }
 

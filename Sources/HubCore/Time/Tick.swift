@@ -2,6 +2,8 @@
 /// looks.
 package enum Tick {
     private static let began = ContinuousClock.now
+    /// Milliseconds that two looks of neighbouring ticks may be closer than a period: the first of them began late.
+    package static let lateMax: Int64 = 50
 
     /// Waits until the next period of this length, in whole milliseconds, begins. A task that was late waits for less.
     /// - Throws: `CancellationError`.
@@ -11,7 +13,7 @@ package enum Tick {
     }
 
     /// The beginning of the period after the one that `now` is in.
-    static func next(
+    package static func next(
         _ period: Duration, at now: ContinuousClock.Instant, since began: ContinuousClock.Instant
     ) -> ContinuousClock.Instant {
         let length = period.milliseconds

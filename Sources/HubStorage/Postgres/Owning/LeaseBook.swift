@@ -46,8 +46,8 @@ struct LeaseBook {
     static let partitionCount = Partition.count
     /// Time between two looks, in milliseconds.
     static let lookEvery: Int64 = 500
-    /// How much sooner than that a look may come and count, in milliseconds: the one before it began late in its tick.
-    static let soonerMax: Int64 = 50
+    /// Time from one look that counts to the next, in milliseconds.
+    static let countEvery = lookEvery - Tick.lateMax
     /// A look that takes longer counts as failed, in milliseconds.
     static let lookMax: Int64 = 1_000
     /// Looks without a move after which a node is dead; with the hint that its connections are gone.
@@ -128,7 +128,7 @@ struct LeaseBook {
     }
 
     private mutating func note(_ look: Look) {
-        let counts = countedAt.map { look.sentAt - $0 >= Self.lookEvery - Self.soonerMax } ?? true
+        let counts = countedAt.map { look.sentAt - $0 >= Self.countEvery } ?? true
         if counts {
             countedAt = look.sentAt
             seesAnother = false
