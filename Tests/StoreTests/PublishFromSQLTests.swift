@@ -46,9 +46,9 @@ import Testing
                     try await Task.sleep(for: .milliseconds(10))
                 }
             }
+            defer { answers.cancel() }
             #expect(try connection.waitForNotification(until: end).isEmpty)
             #expect(ContinuousClock.now < end + PostgresPulse.patienceMax)
-            answers.cancel()
         }
     }
 

@@ -136,17 +136,9 @@ package struct ReplyReader {
     }
 
     private static func number(_ line: ArraySlice<UInt8>) throws(RedisFailure) -> Int64 {
-        let isNegative = line.first == UInt8(ascii: "-")
-        let digits = isNegative ? line.dropFirst() : line
-        var (number, isNone) = (Int64(0), digits.isEmpty)
-        for digit in digits {
-            let value = Int64(digit) - Int64(UInt8(ascii: "0"))
-            let (shifted, isLong) = number.multipliedReportingOverflow(by: 10)
-            let (sum, isLarge) = shifted.addingReportingOverflow(isNegative ? -value : value)
-            isNone = isNone || isLong || isLarge || !(0...9).contains(value)
-            number = sum
+        guard let first = line.first, first != UInt8(ascii: "+"), let number = Int64(String(decoding: line, as: UTF8.self)) else {
+            throw .notRedis("a number is none")
         }
-        if isNone { throw .notRedis("a number is none") }
         return number
     }
 

@@ -15,21 +15,21 @@ struct BoardTask: Sendable {
     /// Time between two looks while somebody listens to a live tail, and otherwise.
     private static let busyEvery: Duration = .milliseconds(100)
     private static let idleEvery: Duration = .milliseconds(500)
-    /// Time between two exchanges of numbers and sessions while somebody listens: half a second, less what a wake may be early.
-    private static let exchangeEvery: Duration = .milliseconds(450)
+    /// Time between two exchanges of numbers and sessions while somebody listens.
+    private static let exchangeEvery = idleEvery - .milliseconds(Tick.lateMax)
 
     /// Runs until its task is cancelled. While Redis does not answer, nothing is told or learnt.
     func run() async {
         var exchangedAt: ContinuousClock.Instant?
         while !Task.isCancelled {
             do throws(RedisFailure) {
-                let hasOwn = hasOwn
-                let isNeeded = if hasOwn { true } else { try await board().hasAnything() }
-                if isNeeded { try await relay.turn() }
-                if isNeeded, exchangedAt.map({ ContinuousClock.now - $0 >= Self.exchangeEvery }) ?? true {
-                    exchangedAt = .now
-                    try await numbers.turn(board())
-                    try await exchangeSignOuts()
+                if try await isNeeded() {
+                    try await relay.turn()
+                    if exchangedAt.map({ ContinuousClock.now - $0 >= Self.exchangeEvery }) ?? true {
+                        exchangedAt = .now
+                        try await numbers.turn(board())
+                        try await exchangeSignOuts()
+                    }
                 }
             } catch {
                 // Said by the metrics of the backplane, and by the answers of live tails.
@@ -38,8 +38,11 @@ struct BoardTask: Sendable {
         }
     }
 
-    /// Whether this node has something for the others, or something of theirs that may be over.
-    private var hasOwn: Bool { relay.isBusy || numbers.isBusy || console?.signedOut(now: time.wallSeconds).isEmpty == false }
+    /// Whether this node has something for the others, or something of theirs that may be over, or the others have left something.
+    private func isNeeded() async throws(RedisFailure) -> Bool {
+        if relay.isBusy || numbers.isBusy || console?.signedOut(now: time.wallSeconds).isEmpty == false { return true }
+        return try await board().hasAnything()
+    }
 
     /// Every node tells its own sign-outs each time, so a Redis that has lost its memory knows them again.
     private func exchangeSignOuts() async throws(RedisFailure) {

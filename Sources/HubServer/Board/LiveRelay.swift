@@ -29,8 +29,8 @@ final class LiveRelay: Sendable {
         var lookedAt: Int64 = .min / 2
     }
 
-    /// Milliseconds between two looks at the board while nobody listens: half a second, less what a wake may be early.
-    static let lookEvery: Int64 = 450
+    /// Milliseconds between two looks at the board while nobody listens.
+    static let lookEvery: Int64 = 500 - Tick.lateMax
     /// Milliseconds between two words of a node for a listener, also without a fact.
     static let wordEvery: Int64 = 1_000
     /// Milliseconds without a word after which a node counts as missing, and a listener whose node does not count on as gone.

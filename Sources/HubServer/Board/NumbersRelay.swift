@@ -15,8 +15,8 @@ final class NumbersRelay: Sendable {
         var others: [String: String] = [:]
     }
 
-    /// Milliseconds between two turns: a second, less what a wake may be early.
-    static let turnEvery: Int64 = 900
+    /// Milliseconds between two turns.
+    static let turnEvery: Int64 = 1_000 - Tick.lateMax
     /// Milliseconds after a question for which somebody counts as looking.
     static let looksFor: Int64 = 6_000
 
