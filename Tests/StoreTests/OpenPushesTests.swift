@@ -27,9 +27,9 @@ import Testing
 
             try await round(store, clock)
             #expect(try ranges(address) == "{}", "numbers of the first look may be taken by a transaction that goes on")
-            try await round(store, clock)
             // The last number of all is not yet sure.
-            #expect(try ranges(address) == "{[1024,\(Self.count))}")
+            let some = "{[1024,\(Self.count))}"
+            #expect(try await marked(store, clock, address, after: "{}") == some)
             #expect(try await store.openDeliveries(limit: 10).map(\.user) == [open.user])
 
             let replayed = pushes[1_500]
@@ -37,8 +37,7 @@ import Testing
             #expect(Set(try await store.openDeliveries(limit: 10).map(\.user)) == [open.user, replayed.user])
             try await store.update([ended(open, .accepted), ended(replayed, .accepted)])
             #expect(try await store.openDeliveries(limit: 10) == [])
-            try await round(store, clock)
-            #expect(try ranges(address) == "{[1,\(Self.count))}")
+            #expect(try await marked(store, clock, address, after: some) == "{[1,\(Self.count))}")
 
             _ = try await store.commit([EventCommit(.sample("f"), [.sample(event: "f", state: .due)])])
             #expect(try await store.openDeliveries(limit: 10).map(\.event) == ["f"])
@@ -75,6 +74,17 @@ import Testing
     private func round(_ store: PostgresStore, _ clock: TestClock) async throws {
         clock.advance(milliseconds: 10_000)
         _ = try await store.prune(before: 0, limit: 50)
+    }
+
+    /// Looks until the marks differ from `known`: a transaction of any database on the server holds them back until it ends.
+    private func marked(_ store: PostgresStore, _ clock: TestClock, _ address: String, after known: String) async throws -> String? {
+        for _ in 0..<1_200 {
+            try await round(store, clock)
+            let marks = try ranges(address)
+            if marks != known { return marks }
+            try await Task.sleep(for: .milliseconds(50))
+        }
+        return known
     }
 
     private func ended(_ push: PushRecord, _ state: PushState) -> PushRecord {
