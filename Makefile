@@ -23,7 +23,7 @@ SANITIZER :=
 FUZZ_SANITIZER = $(if $(SANITIZER),--sanitize=$(SANITIZER))
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
-.PHONY: help deps test-deps test-python bench-deps build run demo cluster style check test test-stores test-cluster test-browser \
+.PHONY: help deps test-deps test-python bench-deps build debug run demo cluster style check test test-stores test-cluster test-browser \
 	test-companions test-libraries test-alarms test-sanitizers test-package package release fuzz \
 	simulate bench bench-counted soak loadtest one-surface chaos nodes frozen-tab push-bench compare gateways pictures clean
 
@@ -42,11 +42,14 @@ bench-deps: deps
 build: deps ## build the hub, optimised
 	$(SWIFT) build -c release --product tandem
 
-run: build ## run the hub on 127.0.0.1:6001 with the defaults
-	.build/release/tandem serve
+debug: deps ## build the hub as the tests do, in half the time
+	$(SWIFT) build --product tandem
 
-demo: build ## show a hub on a page with four phones; Ctrl-C ends everything
-	@.build/release/tandem demo
+run: debug ## run the hub on 127.0.0.1:6001 with the defaults
+	.build/debug/tandem serve
+
+demo: debug ## show a hub on a page with four phones; Ctrl-C ends everything
+	@.build/debug/tandem demo
 
 cluster: build ## run three nodes as one hub on 127.0.0.1:6001, with Redis and PostgreSQL; Ctrl-C ends everything
 	@$(call install,$(CLUSTER_DEPS) $(STORE_DEPS) python3)

@@ -1,5 +1,6 @@
 import HubConfiguration
 import HubDefinitions
+import HubServer
 
 /// The hub's message when ready: its addresses, credentials, restrictions and a command to try.
 enum Banner {
@@ -32,6 +33,9 @@ enum Banner {
         ]
         for (name, isConfigured) in push where !isConfigured {
             lines.append("  \(name) is not configured: its notifications are logged and counted, not sent")
+        }
+        if BuildInfo.configuration != "release" {
+            lines.append("  build: \(BuildInfo.configuration), to try and to test; for load: make build, .build/release/tandem serve")
         }
         for key in configuration.notYetInForce { lines.append("  not yet in force: \(key)") }
         for name in configuration.unknownEnvironment {

@@ -60,6 +60,7 @@ import Testing
             }
             let port = try #require(process.output.split(separator: "\n").first)
             #expect(process.output.contains("Tandem is ready at http://127.0.0.1:\(port)\n"))
+            #expect(process.output.contains("  build: debug"), "a build that is slow to publish says so")
             let health = try stage.start(Place.tandem, ["health", "--ready", "--url", "http://127.0.0.1:\(port)"])
             #expect(try await health.waitForEnd().code == 0, "\(health.errors)")
         }
