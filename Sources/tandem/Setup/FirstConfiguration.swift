@@ -6,8 +6,8 @@ struct FirstConfiguration {
     var port: Int
     /// Folder for what the hub stores.
     var data: String
-    /// Folder of the channel definitions.
-    var channels: String
+    /// Folder of the channel definitions. Nil where there is none yet: its line is a comment.
+    var channels: String?
 
     private static let keyBytes = 10
     private static let secretBytes = 16
@@ -38,7 +38,7 @@ struct FirstConfiguration {
         store: \(Self.quoted("sqlite:\(data)/tandem.db"))
         # backplane: redis://HOST
         data: \(Self.quoted(data))
-        channels: \(Self.quoted(channels))     # a file for each kind of channel: who gets which event, and on which surface
+        \(definitions)     # a file for each kind of channel: who gets which event, and on which surface
 
         # The console at /console/ needs a password: tandem console password prints its hash.
         # console: { operator_password_hash: scrypt.… }
@@ -53,6 +53,8 @@ struct FirstConfiguration {
 
         """
     }
+
+    private var definitions: String { channels.map { "channels: \(Self.quoted($0))" } ?? "# channels: ./channels" }
 
     private static func random(_ bytes: Int) -> String { Hex.encode(SecureRandom.bytes(bytes)) }
 

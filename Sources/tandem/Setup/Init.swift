@@ -28,7 +28,7 @@ struct Init: ParsableCommand {
 
     func run() throws {
         do throws(ServerError) {
-            let folder = channels ?? DefinitionFiles.folder(configured: nil) ?? "./channels"
+            let folder = DefinitionFiles.folder(configured: channels)
             let text = FirstConfiguration(host: host, port: port, data: data, channels: folder).text
             // Options such as a port of 99999 are mistakes of the file, too.
             do {

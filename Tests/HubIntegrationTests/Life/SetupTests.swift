@@ -33,6 +33,9 @@ import Testing
             let again = try await tandem(stage, ["init", "--config", first])
             #expect(again.code == 1 && again.errors.contains("exists and stays as it is"))
             #expect(try Data(contentsOf: URL(fileURLWithPath: first)) == before)
+            #expect(try await tandem(stage, ["init", "--config", "bare.yaml"]).code == 0)
+            let checked = try await tandem(stage, ["check", "--config", "bare.yaml"])
+            #expect(checked.code == 0, "without a folder of definitions: \(checked.errors)")
             for wrong in [["--port", "99999"], ["--host", "two words"]] {
                 #expect(try await tandem(stage, ["init", "--config", "c.yaml"] + wrong).code == 64)
             }
