@@ -10,8 +10,8 @@ let strict: [SwiftSetting] = [
     .strictMemorySafety(),
     .treatAllWarnings(as: .error),
 ]
-/// Optimised in debug builds as well, with its assertions: the way of an event to sockets and gateways, where tests spend their time.
-/// Optimising takes three quarters of a target's build.
+/// Optimised in debug builds as well, with its assertions: tests, and the hub of `make run`, spend their time in these targets.
+/// The optimiser takes three quarters of such a target's build, so few have it.
 let optimised: [SwiftSetting] = [.unsafeFlags(["-O", "-assert-config", "Debug"], .when(configuration: .debug))]
 /// Test code calls the same unsafe borders all the time; marking each call there would only hide the assertions.
 let strictTests: [SwiftSetting] = [

@@ -54,6 +54,7 @@ struct FirstConfiguration {
         """
     }
 
+    /// The setting of the channel definitions' folder. Its line as a comment has the hub look in its usual places.
     private var definitions: String { channels.map { "channels: \(Self.quoted($0))" } ?? "# channels: ./channels" }
 
     private static func random(_ bytes: Int) -> String { Hex.encode(SecureRandom.bytes(bytes)) }
