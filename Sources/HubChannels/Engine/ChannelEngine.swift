@@ -68,9 +68,16 @@ package final class ChannelEngine {
         didSet { assert(lastTicket > oldValue, "ticket \(lastTicket) follows \(oldValue)") }
     }
     /// Totals of this loop. Read on the loop's thread.
-    package internal(set) var counters = Counters()
+    package var counters: Counters { unsafe tally }
+    // Guard: the loop's thread. Unchecked: each count is one access that calls nobody.
+    @exclusivity(unchecked) var tally = Counters()
     /// Arrival of the request or message being handled, in nanoseconds of the monotonic clock; 0: unknown. Set by the engine's caller.
-    package var arrivedAt: UInt64 = 0
+    package var arrivedAt: UInt64 {
+        get { arrival }
+        set { arrival = newValue }
+    }
+    // A property that other modules could change is checked for overlaps at run time, at each access.
+    private var arrival: UInt64 = 0
     var latency = PublishLatency()
 
     /// Bytes of a client's frame.
@@ -179,8 +186,8 @@ package final class ChannelEngine {
 
     /// Sends a fatal error and closes with the same code. Old clients read the error, new clients the close frame.
     package func refuse(_ connection: ConnectionID, _ code: CloseCode) {
-        counters.refusals += 1
-        counters.closes[code.code, default: 0] += 1
+        unsafe tally.refusals += 1
+        unsafe tally.closes[code.code, default: 0] += 1
         send(ServerEvent.error(code), to: connection)
         sink.close(connection, code: code.code, reason: code.reason)
         // Nothing more is written to the connection, and its peer may be long gone. So its user is absent from now on,
@@ -255,7 +262,7 @@ package final class ChannelEngine {
 
     /// An error that does not end the connection. Its code is null: clients act on numbers (docs/protocol.md, 1.7).
     func complain(to id: ConnectionID, code: Int? = nil, _ message: String) {
-        counters.refusals += 1
+        unsafe tally.refusals += 1
         send(ServerEvent.error(code: code, message: message), to: id)
     }
 
@@ -267,7 +274,7 @@ package final class ChannelEngine {
 
     /// Hands an event to every loop, this one included.
     package func publish(_ publication: Publication) {
-        counters.published += 1
+        unsafe tally.published += 1
         for other in 0..<loopCount where other != loop { post(other, .publish(publication)) }
         fanOut(publication)
     }
@@ -303,7 +310,7 @@ package final class ChannelEngine {
             }
             if let receipt = publication.receipt { wantReceipt(receipt, on: channel) }
         }
-        counters.fannedOut(deliveries)
+        unsafe tally.fannedOut(deliveries)
         if isReached, publication.arrivedAt != 0 { latency.begin(publication) }
     }
 
@@ -422,11 +429,11 @@ package final class ChannelEngine {
     }
 
     func countStrayReceipt() {
-        counters.strayReceipts += 1
+        unsafe tally.strayReceipts += 1
     }
 
     func countClientEvent() {
-        counters.clientEvents += 1
+        unsafe tally.clientEvents += 1
     }
 }
 

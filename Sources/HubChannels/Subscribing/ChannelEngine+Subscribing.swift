@@ -93,7 +93,7 @@ extension ChannelEngine {
         if channel.isWatched { reportAttached(subscription, of: connection) }
         unsafe fanOut.makeRoom(forSlot: subscription.connection.slot)
         channel.add(subscription, isPage: connection.isBrowser)
-        counters.subscriptions += 1
+        unsafe tally.subscriptions += 1
         if subscription.user != nil { joiningCount -= 1 }
         subscription.phase = .active(channel)
         // A member's home has counted it already. The report precedes the acknowledgement, because an acknowledged client may
@@ -167,8 +167,8 @@ extension ChannelEngine {
             unsafe fanOut.flush(channel, sink: sink)
             connection.leaveBehind(subscription, of: channel)
             channel.remove(subscription)
-            counters.subscriptions -= 1
-            assert(counters.subscriptions >= 0, "\(counters.subscriptions) subscriptions are in force")
+            unsafe tally.subscriptions -= 1
+            assert(unsafe tally.subscriptions >= 0, "\(unsafe tally.subscriptions) subscriptions are in force")
             channels.removeIfEmpty(channel)
         } else {
             joiningCount -= 1

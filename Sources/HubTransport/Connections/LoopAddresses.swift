@@ -8,7 +8,7 @@ extension Loop {
     package func remoteAddress(of reply: HTTPReply) -> String {
         assertOnThread()
         guard let connection = http.connection(of: reply), let exchange = connection.exchange else { return "" }
-        return unsafe remoteAddress(of: connection.wsi, exchange.request)
+        return unsafe remoteAddress(of: connection.wsi, forwardedFor: exchange.forwardedFor)
     }
 
     /// As above, of a WebSocket connection.
@@ -51,8 +51,8 @@ extension Loop {
     }
 
     /// Ends the count of a forwarded request.
-    func uncountForwarded(_ wsi: OpaquePointer, _ request: HTTPRequest) {
-        guard options.countsConnections, request.headers[Self.forwardedFor] != nil else { return }
+    func uncountForwarded(_ wsi: OpaquePointer, _ exchange: HTTPExchange) {
+        guard options.countsConnections, exchange.forwardedFor != nil else { return }
         unsafe uncountConnection(wsi)
     }
 }

@@ -1,12 +1,14 @@
 internal import HubCore
 internal import HubWire
 
-/// One HTTP connection: the unread bytes, and the current request.
+/// One HTTP connection: the unread bytes, and the current request. Confined to the loop's thread.
+///
+/// Its properties are read or set at once. One that changes in place would be checked for overlaps at run time, at each access.
 @safe final class HTTPConnection {
     let wsi: OpaquePointer
     let session: UnsafeMutablePointer<LoopSession>
     /// Bytes of an incomplete request, or of one received during another.
-    var input: [UInt8] = []
+    private(set) var input: [UInt8] = []
     /// Bytes of `input` that are known to hold no end of a head.
     var scanned = 0
     /// The current request. Requests are served one after the other.
@@ -21,24 +23,40 @@ internal import HubWire
         unsafe self.session = unsafe session
         self.deadline = deadline
     }
+
+    /// Keeps bytes behind those that are kept.
+    func keep(_ bytes: UnsafeRawBufferPointer) {
+        if unsafe bytes.isEmpty { return }
+        var kept = takeInput()
+        unsafe kept.append(contentsOf: bytes)
+        input = kept
+    }
+
+    /// Hands out all bytes that are kept.
+    func takeInput() -> [UInt8] {
+        let taken = input
+        input = []
+        return taken
+    }
 }
 
 /// The HTTP connections of one loop, by index; serial numbers tell the requests of one index apart.
 ///
 /// A class, because each access to a value in `Loop` is checked for overlaps with others at run time.
 final class HTTPConnections {
-    private var entries: [HTTPConnection?] = []
+    // Guard: the loop's thread. Unchecked: an entry is read or set at once, and a check costs as much as finding one.
+    @exclusivity(unchecked) private var entries: [HTTPConnection?] = []
     private var free: [Int] = []
     private var nextSerial: UInt64 = 1
 
     func insert(_ connection: HTTPConnection) -> Int {
         if let index = free.popLast() {
-            assert(entries[index] == nil, "index \(index) is free and in use")
-            entries[index] = connection
+            assert(unsafe entries[index] == nil, "index \(index) is free and in use")
+            unsafe entries[index] = connection
             return index
         }
-        entries.append(connection)
-        return entries.count - 1
+        unsafe entries.append(connection)
+        return unsafe entries.count - 1
     }
 
     func takeSerial() -> UInt64 {
@@ -48,7 +66,7 @@ final class HTTPConnections {
 
     /// All requests with a lower number are answered.
     var answeredUpTo: UInt64 {
-        entries.reduce(nextSerial) { least, entry in
+        unsafe entries.reduce(nextSerial) { least, entry in
             guard let exchange = entry?.exchange, !exchange.isAnswered else { return least }
             return min(least, exchange.serial)
         }
@@ -57,23 +75,23 @@ final class HTTPConnections {
     /// The number of the next request.
     var nextNumber: UInt64 { nextSerial }
 
-    var isEmpty: Bool { entries.count == free.count }
-    var indices: Range<Int> { entries.indices }
+    var isEmpty: Bool { unsafe entries.count == free.count }
+    var indices: Range<Int> { unsafe entries.indices }
 
-    subscript(index: Int) -> HTTPConnection? { entries[index] }
+    subscript(index: Int) -> HTTPConnection? { unsafe entries[index] }
 
     /// Frees the index. Stops the program when it is free already: two connections would share it from then on, and one would get the
     /// other's answers.
     func remove(_ index: Int) {
-        precondition(entries[index] != nil, "HTTP connection \(index) was removed already")
-        entries[index] = nil
+        precondition(unsafe entries[index] != nil, "HTTP connection \(index) was removed already")
+        unsafe entries[index] = nil
         free.append(index)
-        assert(free.count <= entries.count, "\(free.count) of \(entries.count) indices are free")
+        assert(unsafe free.count <= entries.count, "\(free.count) of \(unsafe entries.count) indices are free")
     }
 
     /// The connection whose request awaits this reply.
     func connection(of reply: HTTPReply) -> HTTPConnection? {
-        guard entries.indices.contains(reply.exchange), let entry = entries[reply.exchange] else { return nil }
+        guard unsafe entries.indices.contains(reply.exchange), let entry = unsafe entries[reply.exchange] else { return nil }
         assert(reply.serial < nextSerial, "request \(reply.serial) is answered, and \(nextSerial) has not come yet")
         return entry.exchange?.serial == reply.serial ? entry : nil
     }

@@ -1,7 +1,7 @@
 internal import HubCore
 internal import HubWire
 
-/// One HTTP request and its answer: the head is read, and the body grows under its bound.
+/// One HTTP request and its answer: the head is read, and the body grows under its bound. Confined to the loop's thread.
 final class HTTPExchange {
     /// The result of one piece of body.
     enum Progress: Equatable {
@@ -11,7 +11,14 @@ final class HTTPExchange {
     }
 
     let serial: UInt64
-    var request: HTTPRequest
+    /// The answer has no body.
+    let isHead: Bool
+    /// Addresses that proxies have named; nil: none.
+    let forwardedFor: String?
+    /// Its request is empty once the delegate has it.
+    private var head: RequestHead
+    /// The body's bytes so far.
+    private var body: [UInt8] = []
     let framing: BodyFraming
     /// The connection's state after the answer.
     var persistence: HTTPResponseBytes.Persistence
@@ -30,16 +37,39 @@ final class HTTPExchange {
     /// The tick of the loop's clock by which the body must be complete.
     let deadline: UInt32
 
-    init(serial: UInt64, _ head: RequestHead, bodyBytesMax: Int, deadline: UInt32) {
+    init(serial: UInt64, _ head: consuming RequestHead, bodyBytesMax: Int, deadline: UInt32) {
         if case .length(let length) = head.framing {
             assert(length > 0 && length <= bodyBytesMax, "a body of \(length) bytes was let in, of \(bodyBytesMax)")
         }
         self.serial = serial
         self.deadline = deadline
         self.bodyBytesMax = bodyBytesMax
-        request = head.request
         framing = head.framing
         persistence = !head.isPersistent ? .ends : head.isOld ? .goesOnAsSaid : .goesOn
+        isHead = head.request.method == "HEAD"
+        forwardedFor = head.request.headers.isEmpty ? nil : head.request.headers[Loop.forwardedFor]
+        self.head = head
+    }
+
+    /// The request without its body.
+    var request: HTTPRequest { head.request }
+
+    /// Bytes of the body so far.
+    var bodyBytes: Int { body.count }
+
+    /// Hands the request out, for the delegate.
+    func takeRequest() -> HTTPRequest {
+        var taken = HTTPRequest(method: "", path: "", query: HTTPQuery())
+        swap(&taken, &head.request)
+        taken.body = takeBody()
+        return taken
+    }
+
+    // One that changed in place would be checked for overlaps at run time, at each access.
+    private func takeBody() -> [UInt8] {
+        let taken = body
+        body = []
+        return taken
     }
 
     static func tooLong(_ bytesMax: Int) -> String { "the request body may have at most \(bytesMax) bytes" }
@@ -50,15 +80,23 @@ final class HTTPExchange {
         switch framing {
         case .none: return .complete
         case .length(let length):
-            assert(request.body.count < length, "request \(serial) has \(request.body.count) of \(length) bytes and is incomplete")
-            let count = min(length - request.body.count, bytes.count)
+            assert(body.count < length, "request \(serial) has \(body.count) of \(length) bytes and is incomplete")
+            let count = min(length - body.count, bytes.count)
             let piece = unsafe UnsafeRawBufferPointer(rebasing: bytes[..<count])
             // Nearly every body arrives whole.
-            if request.body.isEmpty { request.body = unsafe Array(piece) } else { unsafe request.body.append(contentsOf: piece) }
+            if body.isEmpty {
+                body = unsafe Array(piece)
+            } else {
+                var whole = takeBody()
+                unsafe whole.append(contentsOf: piece)
+                body = whole
+            }
             unsafe bytes = unsafe UnsafeRawBufferPointer(rebasing: bytes[count...])
-            return request.body.count == length ? .complete : .incomplete
+            return body.count == length ? .complete : .incomplete
         case .chunked:
-            switch unsafe chunks.receive(&bytes, into: &request.body, bodyBytesMax: bodyBytesMax) {
+            var whole = takeBody()
+            defer { body = whole }
+            switch unsafe chunks.receive(&bytes, into: &whole, bodyBytesMax: bodyBytesMax) {
             case .incomplete: return .incomplete
             case .complete: return .complete
             case .malformed: return .refused(status: 400, sentence: "the chunked body is malformed")

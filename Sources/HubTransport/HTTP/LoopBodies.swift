@@ -30,11 +30,11 @@ extension Loop {
 
     /// Keeps a piece of an incomplete body. False: the connection ends.
     func keepBody(_ index: Int, _ connection: HTTPConnection, _ exchange: HTTPExchange) -> Bool {
-        guard !exchange.request.body.isEmpty else { return true }
+        guard exchange.bodyBytes > 0 else { return true }
         if let refusal = judge(exchange) { return refuse(index, connection, refusal) }
         let charge = unsafe exchange.charge ?? BodyCharge(bodies, address: remoteAddress(of: connection.wsi, exchange.request))
         exchange.charge = charge
-        return charge.grow(to: exchange.request.body.count) || refuse(index, connection, .overloaded)
+        return charge.grow(to: exchange.bodyBytes) || refuse(index, connection, .overloaded)
     }
 
     /// Judges requests whose bodies are incomplete. Once per tick.

@@ -22,7 +22,7 @@ extension Loop {
         assert(connection.scanned <= connection.input.count, "\(connection.scanned) of \(connection.input.count) bytes were scanned")
         if connection.input.isEmpty, connection.exchange == nil { connection.deadline = bodyDeadline }
         guard connection.input.isEmpty else {
-            unsafe connection.input.append(contentsOf: bytes)
+            unsafe connection.keep(bytes)
             return serveInput(index, connection)
         }
         var rest = unsafe bytes
@@ -31,9 +31,7 @@ extension Loop {
 
     /// Serves the bytes received already.
     func serveInput(_ index: Int, _ connection: HTTPConnection) -> Bool {
-        let input = connection.input
-        connection.input = []
-        return unsafe input.withUnsafeBytes { bytes in
+        unsafe connection.takeInput().withUnsafeBytes { bytes in
             var rest = unsafe bytes
             return unsafe serve(index, connection, &rest)
         }
@@ -42,15 +40,15 @@ extension Loop {
     /// Reads and serves requests until bytes are missing or an answer is pending; unused bytes are kept. False: the
     /// connection ends at once.
     private func serve(_ index: Int, _ connection: HTTPConnection, _ rest: inout UnsafeRawBufferPointer) -> Bool {
-        while http[index] === connection {
+        while http[index] === connection, rest.count > 0 {
             if let exchange = connection.exchange {
-                if exchange.isDispatched || rest.count == 0 { break }
+                if exchange.isDispatched { break }
                 guard unsafe readBody(index, connection, exchange, &rest) else { return false }
             } else {
-                switch unsafe RequestHead.read(rest, scanned: connection.scanned) {
+                switch unsafe RequestHead.read(rest, scanned: connection.scanned, memory: &heads) {
                 case .incomplete(let scanned):
                     connection.scanned = scanned
-                    unsafe connection.input.append(contentsOf: rest)
+                    unsafe connection.keep(rest)
                     readOn(connection, true)
                     return true
                 case .refused(let refusal): return refuseHead(index, connection, refusal.response)
@@ -66,7 +64,7 @@ extension Loop {
             }
         }
         guard http[index] === connection else { return true }
-        unsafe connection.input.append(contentsOf: rest)
+        unsafe connection.keep(rest)
         readOn(connection, connection.input.isEmpty)
         return true
     }
@@ -107,7 +105,7 @@ extension Loop {
     // MARK: Requests
 
     /// Begins a request whose head is complete.
-    private func begin(_ index: Int, _ connection: HTTPConnection, _ head: RequestHead, hasBody: Bool) -> Bool {
+    private func begin(_ index: Int, _ connection: HTTPConnection, _ head: consuming RequestHead, hasBody: Bool) -> Bool {
         guard unsafe countConnection(connection.wsi, head.request) else { return refuseHead(index, connection, .tooManyConnections) }
         let limit: Int
         switch judgeHead(head) {
@@ -115,11 +113,12 @@ extension Loop {
         case .refused(let response): return refuseHead(index, connection, response)
         }
         assert(connection.exchange == nil, "HTTP connection \(index) serves two requests at once")
+        let (isJudged, waits) = (Self.isAskedAtOnce(head), head.expectsContinue && !hasBody)
         let exchange = HTTPExchange(serial: http.takeSerial(), head, bodyBytesMax: limit, deadline: bodyDeadline)
-        exchange.isJudged = Self.isAskedAtOnce(head)
+        exchange.isJudged = isJudged
         connection.exchange = exchange
-        if head.framing == .none { return dispatch(index, connection, exchange) }
-        return unsafe !head.expectsContinue || hasBody || write(HTTPResponseBytes.goOn, to: connection.wsi)
+        if exchange.framing == .none { return dispatch(index, connection, exchange) }
+        return unsafe !waits || write(HTTPResponseBytes.goOn, to: connection.wsi)
     }
 
     private func readBody(
@@ -139,7 +138,7 @@ extension Loop {
         guard let delegate else { return false }
         let reply = HTTPReply(loop: self.index, exchange: index, serial: exchange.serial)
         // The delegate may have answered within the call.
-        guard let response = delegate.request(exchange.request, reply: reply), !exchange.isAnswered else { return true }
+        guard let response = delegate.request(exchange.takeRequest(), reply: reply), !exchange.isAnswered else { return true }
         return answer(index, connection, exchange, response)
     }
 
@@ -167,8 +166,8 @@ extension Loop {
         exchange.isAnswered = true
         hasAnswersWaiting = true
         count(response)
-        let isHead = exchange.request.method == "HEAD"
-        return begin(HTTPResponseBytes.encode(response, isHead: isHead, behind: exchange.persistence), index, connection, exchange)
+        let bytes = HTTPResponseBytes.encode(response, isHead: exchange.isHead, behind: exchange.persistence)
+        return begin(bytes, index, connection, exchange)
     }
 
     func count(_ response: HTTPResponse) {
@@ -213,7 +212,7 @@ extension Loop {
     func endExchange(_ connection: HTTPConnection) {
         guard let exchange = connection.exchange else { return }
         queuedMemory.bytes -= exchange.pending?.bytes.count ?? 0
-        unsafe uncountForwarded(connection.wsi, exchange.request)
+        unsafe uncountForwarded(connection.wsi, exchange)
         connection.exchange = nil
     }
 }

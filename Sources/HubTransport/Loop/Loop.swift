@@ -1,6 +1,7 @@
 internal import CLibWebSockets
 internal import Glibc
 package import HubCore
+internal import HubWire
 
 /// One service thread: a libwebsockets context on a libuv loop, its connections, and the writes to them.
 ///
@@ -14,7 +15,7 @@ package import HubCore
     /// The way in for other threads.
     package let handle: LoopHandle
     /// Set right after the loop is made, before anything can call it.
-    package var delegate: (any LoopDelegate)?
+    var delegate: (any LoopDelegate)?
 
     let thread = pthread_self()
     let native: LoopNative
@@ -28,6 +29,9 @@ package import HubCore
     let queuedMemory = QueuedMemory()
     var assemblies = Assemblies()
     let http = HTTPConnections()
+    // Guard: the loop's thread. Unchecked: reading a head calls nobody back.
+    /// Header fields that came lately on any connection.
+    @exclusivity(unchecked) var heads = HeadMemory()
     /// Indices of HTTP connections whose next request has arrived already.
     var resuming: [Int] = []
     /// Ending connections and their deadlines, by the library's pointer to each.
@@ -41,7 +45,7 @@ package import HubCore
     /// The addresses that HTTP connections count for, by the same pointers.
     var counted: [UInt: String] = [:]
     /// Quarter seconds since the loop began (`LoopOptions.tickMilliseconds`).
-    package private(set) var tick: UInt32 = 0
+    private(set) var tick: UInt32 = 0
     /// A copy of the counters. On the loop's thread.
     package var counters: Counters {
         assertOnThread()
@@ -53,9 +57,9 @@ package import HubCore
     var turns = Histogram()
     /// The start of the current turn, in nanoseconds of the monotonic clock; 0 between two turns.
     ///
-    /// Read at every call from the library. Accesses never overlap, and the exclusivity check would cost more than all
-    /// counting.
-    @exclusivity(unchecked) package private(set) var turnBeganAt: UInt64 = 0
+    package var turnBeganAt: UInt64 { turnStart }
+    // A property that other modules could read itself is checked for overlaps at run time, at each access.
+    private var turnStart: UInt64 = 0
     private var due: [UInt32] = []
     var newcomers = Newcomers()
     private var isStopping = false
@@ -169,7 +173,7 @@ package import HubCore
     /// so it leaves out bytes that the library read and decrypted before.
     @inline(__always) func turnBegins() {
         assert(isOnThread, "a turn of loop \(index) begins on another thread")
-        if unsafe turnBeganAt == 0 { unsafe turnBeganAt = uv_hrtime() }
+        if turnStart == 0 { turnStart = uv_hrtime() }
     }
 
     func woken() {
@@ -209,11 +213,11 @@ package import HubCore
             native.noticeTimeouts()
         }
         recallNewcomers()
-        guard unsafe turnBeganAt != 0 else { return }
+        guard turnStart != 0 else { return }
         let now = uv_hrtime()
-        assert(unsafe now >= turnBeganAt, "the clock went back to \(now) ns")
-        turns.note(nanoseconds: unsafe now - turnBeganAt)
-        unsafe turnBeganAt = 0
+        assert(now >= turnStart, "the clock went back to \(now) ns")
+        turns.note(nanoseconds: now - turnStart)
+        turnStart = 0
         delegate?.loopTurnWritten(at: now)
     }
 

@@ -139,7 +139,7 @@ internal import HubCore
     private static let passedOn: [Field] = [.authorization, .origin, .forwardedFor, .clientID]
     /// Headers that the console reads as well; all other requests are spared them.
     private static let passedToConsole: [Field] = [.host, .cookie, .ifNoneMatch, .fetchSite, .consoleMark]
-    private static let consolePath: StaticString = "/console"
+    static let consolePath: StaticString = "/console"
 
     func head(method: String, target: RequestTarget, isOld: Bool) throws(HeadRefusal) -> RequestHead {
         guard isOld || has(.host) else { throw HeadRefusal(400, "HTTP/1.1 asks for the header Host") }
@@ -154,6 +154,12 @@ internal import HubCore
             isPersistent: isOld ? lists(.connection, "keep-alive") : !lists(.connection, "close"),
             isOld: isOld,
             expectsContinue: expectsContinue && !isOld && framing != .none, upgrade: isOld ? nil : offer())
+    }
+
+    /// Meaning of these fields behind every request line of HTTP/1.1; nil: that depends on the line, or the fields are not to be kept.
+    func meaning(in head: RequestHead) -> HeadMemory.Meaning? {
+        let isPlain = head.request.headers.isEmpty && head.framing != .chunked && !has(.expect) && !has(.upgrade) && !has(.cookie)
+        return isPlain ? HeadMemory.Meaning(framing: head.framing, isPersistent: head.isPersistent) : nil
     }
 
     private func headers(_ path: String) -> [String: String] {

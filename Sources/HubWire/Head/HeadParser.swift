@@ -18,14 +18,32 @@ internal import HubCore
         fields = unsafe HeadFields(bytes)
     }
 
-    consuming func read() throws(HeadRefusal) -> RequestHead {
+    consuming func read(_ memory: inout HeadMemory) throws(HeadRefusal) -> RequestHead {
         let (method, target, isOld) = try readRequestLine()
+        let lineBytes = position
         // The first empty line is the last two bytes.
         let end = unsafe bytes.count - 2
         while position < end { try readField() }
         assert(position == end, "the fields in front of byte \(end) end at \(position)")
         let place = try unsafe RequestTarget(UnsafeRawBufferPointer(rebasing: bytes[target]))
-        return try fields.head(method: method, target: place, isOld: isOld)
+        let head = try fields.head(method: method, target: place, isOld: isOld)
+        if !isOld, let meaning = fields.meaning(in: head) {
+            unsafe memory.keep(UnsafeRawBufferPointer(rebasing: bytes[lineBytes...]), meaning)
+        }
+        return head
+    }
+
+    /// Reads a head whose fields are known.
+    /// - Parameter lineBytes: length of the first line.
+    /// - Returns: nil: the fields mean something else behind this line.
+    consuming func read(_ meaning: HeadMemory.Meaning, lineBytes: Int) throws(HeadRefusal) -> RequestHead? {
+        let (method, target, isOld) = try readRequestLine()
+        guard position == lineBytes, !isOld else { return nil }
+        let place = try unsafe RequestTarget(UnsafeRawBufferPointer(rebasing: bytes[target]))
+        guard !HeadFields.consolePath.begins(place.path) else { return nil }
+        return RequestHead(
+            request: HTTPRequest(method: method, path: place.path, query: place.query),
+            framing: meaning.framing, isPersistent: meaning.isPersistent, isOld: false, expectsContinue: false, upgrade: nil)
     }
 
     // MARK: Request line

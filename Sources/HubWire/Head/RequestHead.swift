@@ -32,6 +32,13 @@ package struct RequestHead: Sendable {
     ///   - bytes: the bytes received, from the request's first byte on.
     ///   - scanned: how many of these an earlier call has scanned.
     package static func read(_ bytes: UnsafeRawBufferPointer, scanned: Int = 0) -> Progress {
+        var memory = HeadMemory()
+        return unsafe read(bytes, scanned: scanned, memory: &memory)
+    }
+
+    /// As above.
+    /// - Parameter memory: fields of heads before this one. The result is the same with any.
+    package static func read(_ bytes: UnsafeRawBufferPointer, scanned: Int, memory: inout HeadMemory) -> Progress {
         assert(scanned >= 0 && scanned <= bytes.count, "\(scanned) of \(bytes.count) bytes were scanned")
         guard let first = unsafe bytes.first else { return .incomplete(scanned: 0) }
         guard isToken(first) || first == carriageReturn || first == lineFeedByte else {
@@ -40,6 +47,7 @@ package struct RequestHead: Sendable {
                     ? HeadRefusal(400, "this port speaks HTTP without TLS: use http:// or ws://")
                     : HeadRefusal(400, "a request begins with its method"))
         }
+        if scanned == 0, let known = unsafe readKnown(bytes, memory) { return known }
         // Empty lines before a request are skipped (RFC 9112, 2.2).
         let begin = unsafe bytes.firstIndex { $0 != carriageReturn && $0 != lineFeedByte } ?? bytes.count
         let hasEmptyLines = (0..<begin).allSatisfy { unsafe bytes[$0] == ($0 % 2 == 0 ? carriageReturn : lineFeedByte) }
@@ -54,7 +62,7 @@ package struct RequestHead: Sendable {
             if lineFeed > begin, unsafe bytes[lineFeed - 2] == lineFeedByte {
                 guard lineFeed < bytesMax else { break }
                 do throws(HeadRefusal) {
-                    let head = try unsafe HeadParser(UnsafeRawBufferPointer(rebasing: bytes[begin...lineFeed])).read()
+                    let head = try unsafe HeadParser(UnsafeRawBufferPointer(rebasing: bytes[begin...lineFeed])).read(&memory)
                     return .complete(head, bytes: lineFeed + 1)
                 } catch {
                     return .refused(error)
@@ -65,6 +73,16 @@ package struct RequestHead: Sendable {
         if bytes.count >= bytesMax { return .refused(HeadRefusal(431, "the request's head may have at most \(bytesMax) bytes")) }
         assert(scan >= scanned && scan <= bytes.count, "the scan went from byte \(scanned) to \(scan) of \(bytes.count)")
         return .incomplete(scanned: scan)
+    }
+
+    /// Reads a head whose fields are known. Nil: they are not, or something about the head needs all of its lines.
+    private static func readKnown(_ bytes: UnsafeRawBufferPointer, _ memory: HeadMemory) -> Progress? {
+        guard let lineFeed = unsafe bytes.place(of: lineFeedByte), let (meaning, count) = unsafe memory.recall(bytes, at: lineFeed + 1),
+            lineFeed + count < bytesMax
+        else { return nil }
+        let whole = unsafe UnsafeRawBufferPointer(rebasing: bytes[..<(lineFeed + 1 + count)])
+        guard let head = try? unsafe HeadParser(whole).read(meaning, lineBytes: lineFeed + 1) else { return nil }
+        return .complete(head, bytes: whole.count)
     }
 
     static let carriageReturn = UInt8(ascii: "\r")

@@ -42,6 +42,7 @@ enum HeadTarget {
         guard bytes.count > 2 else { return nil }
         let input = Array(bytes.dropFirst(2))
         let whole = input.withUnsafeBytes { RequestHead.read($0) }
+        if let difference = compareWithMemory(input, whole) { return difference }
         var random = SeededRandom(state: UInt64(bytes[0]))
         let most = 1 + Int(bytes[1])
         var (end, scanned) = (0, 0)
@@ -63,6 +64,23 @@ enum HeadTarget {
             }
             return judge(one, Array(input.prefix(count)))
         default: return "in pieces it is \(pieces), at once \(whole)"
+        }
+    }
+
+    /// Reads the head once more behind others with the same fields, one of them the same head.
+    private static func compareWithMemory(_ input: [UInt8], _ alone: RequestHead.Progress) -> String? {
+        guard let end = input.firstIndex(of: UInt8(ascii: "\n")) else { return nil }
+        var memory = HeadMemory()
+        let fields = input[(end + 1)...]
+        for head in [Array("POST /x?a=b HTTP/1.1\r\n".utf8) + fields, Array("GET /console HTTP/1.1\r\n".utf8) + fields, input] {
+            _ = head.withUnsafeBytes { RequestHead.read($0, scanned: 0, memory: &memory) }
+        }
+        let again = input.withUnsafeBytes { RequestHead.read($0, scanned: 0, memory: &memory) }
+        switch (alone, again) {
+        case (.complete(let one, let count), .complete(let other, let bytes)) where count == bytes && isSame(one, other): return nil
+        case (.refused(let one), .refused(let other)) where one.sentence == other.sentence: return nil
+        case (.incomplete(let one), .incomplete(let other)) where one == other: return nil
+        default: return "behind others it is \(again), alone \(alone)"
         }
     }
 
