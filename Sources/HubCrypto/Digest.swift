@@ -70,8 +70,13 @@ package struct HMACKey: Sendable {
 
     /// Whether `digits` are the message's code in lower-case hexadecimal. Allocates no array.
     package func isCode(_ digits: ArraySlice<UInt8>, of message: [UInt8]) -> Bool {
+        unsafe message.withUnsafeBytes { unsafe isCode(digits, of: $0) }
+    }
+
+    /// As above.
+    package func isCode(_ digits: ArraySlice<UInt8>, of message: UnsafeRawBufferPointer) -> Bool {
         unsafe withUnsafeTemporaryAllocation(of: UInt8.self, capacity: Int(SHA256_DIGEST_LENGTH)) { output in
-            unsafe withUnsafePointer(to: key) { unsafe tandem_openssl_hmac($0, message, message.count, output.baseAddress) }
+            unsafe withUnsafePointer(to: key) { unsafe tandem_openssl_hmac($0, message.baseAddress, message.count, output.baseAddress) }
             return unsafe Hex.isWritten(UnsafeBufferPointer(output), as: digits)
         }
     }

@@ -1,5 +1,3 @@
-import COpenSSL
-
 /// Lower-case hexadecimal, as every Pusher signature is written.
 package enum Hex {
     /// Takes arrays only: an unspecialized loop over another sequence costs more than the digest itself.
@@ -18,8 +16,18 @@ package enum Hex {
         return unsafe withUnsafeTemporaryAllocation(of: UInt8.self, capacity: digits.count) { output in
             let count = unsafe write(bytes, to: output)
             assert(count == digits.count, "\(count) digits are compared with \(digits.count)")
-            return unsafe digits.withUnsafeBytes { unsafe CRYPTO_memcmp($0.baseAddress, output.baseAddress, count) } == 0
+            return unsafe digits.withUnsafeBytes { unsafe isSame($0, UnsafeRawBufferPointer(output)) }
         }
+    }
+
+    /// Whether two texts of one length, a multiple of eight, are the same. All words are compared, whatever the first ones say.
+    private static func isSame(_ a: UnsafeRawBufferPointer, _ b: UnsafeRawBufferPointer) -> Bool {
+        var difference: UInt64 = 0
+        for index in stride(from: 0, to: a.count, by: 8) {
+            let own = unsafe a.loadUnaligned(fromByteOffset: index, as: UInt64.self)
+            difference |= unsafe own ^ b.loadUnaligned(fromByteOffset: index, as: UInt64.self)
+        }
+        return difference == 0
     }
 
     private static func write(_ bytes: [UInt8], to output: UnsafeMutableBufferPointer<UInt8>) -> Int {
@@ -28,9 +36,17 @@ package enum Hex {
 
     private static func write(_ bytes: UnsafeBufferPointer<UInt8>, to output: UnsafeMutableBufferPointer<UInt8>) -> Int {
         assert(output.count >= bytes.count * 2, "\(bytes.count) bytes need twice as many digits, and there is room for \(output.count)")
-        for unsafe (index, byte) in unsafe bytes.enumerated() {
-            unsafe output[2 * index] = digit(byte >> 4)
-            unsafe output[2 * index + 1] = digit(byte & 15)
+        let (input, raw) = (UnsafeRawBufferPointer(bytes), UnsafeMutableRawBufferPointer(output))
+        var index = 0
+        while index + 4 <= bytes.count {
+            let word = unsafe input.loadUnaligned(fromByteOffset: index, as: UInt32.self)
+            unsafe raw.storeBytes(of: digits(UInt32(littleEndian: word)).littleEndian, toByteOffset: index * 2, as: UInt64.self)
+            index += 4
+        }
+        while index < bytes.count {
+            unsafe output[2 * index] = digit(bytes[index] >> 4)
+            unsafe output[2 * index + 1] = digit(bytes[index] & 15)
+            index += 1
         }
         return bytes.count * 2
     }
@@ -50,6 +66,18 @@ package enum Hex {
             }
         }
         return high == nil ? output : nil
+    }
+
+    /// The digits of four bytes, the first byte and its first digit lowest, all eight at once.
+    private static func digits(_ bytes: UInt32) -> UInt64 {
+        let ones: UInt64 = 0x0101_0101_0101_0101
+        var halves = UInt64(bytes)
+        halves = (halves | halves << 16) & 0x0000_FFFF_0000_FFFF
+        halves = (halves | halves << 8) & 0x00FF_00FF_00FF_00FF
+        halves = (halves >> 4 | halves << 8) & (ones * 0x0F)
+        // 1 in each half from ten on: such a digit is a letter.
+        let letters = (halves + ones * 6) >> 4 & ones
+        return halves + ones * UInt64(UInt8(ascii: "0")) + letters * UInt64(UInt8(ascii: "a") - UInt8(ascii: "0") - 10)
     }
 
     private static func digit(_ value: UInt8) -> UInt8 {

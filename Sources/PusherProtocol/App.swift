@@ -1,5 +1,3 @@
-package import HubCrypto
-
 /// Keys and limits of one application. A value, the same on every loop.
 package struct App: Sendable {
     /// Position among the configured apps; key of the engine's tables.
@@ -9,7 +7,7 @@ package struct App: Sendable {
     /// Key to secret; several while keys are being rotated.
     package let secrets: [String: String]
     /// The same secrets, prepared for signatures.
-    package let signers: [String: HMACKey]
+    package let signers: Signers
     /// Key that signs the hub's own tokens and subscriptions; the first one in the configuration. Nil: the alphabetically first.
     package var signingKey: String?
     /// A disabled app refuses requests and connections.
@@ -47,6 +45,6 @@ package struct App: Sendable {
         self.index = index
         self.id = id
         self.secrets = secrets
-        signers = secrets.mapValues { HMACKey($0) }
+        signers = Signers(secrets)
     }
 }

@@ -10,9 +10,9 @@ struct HTTPQueryTests {
     }
 
     private func pairs(_ query: HTTPQuery, without name: StaticString = "") -> String {
-        var text: [UInt8] = []
-        query.appendPairs(without: name, to: &text)
-        return String(decoding: text, as: UTF8.self)
+        withUnsafeTemporaryAllocation(byteCount: query.bytes.count + 1, alignment: 1) { room in
+            String(decoding: room[..<query.writePairs(without: name, to: room)], as: UTF8.self)
+        }
     }
 
     @Test("gives back what was put in, whatever stands in names and values")
@@ -23,6 +23,35 @@ struct HTTPQueryTests {
         #expect(query.count == 6 && !query.isEmpty && HTTPQuery().isEmpty)
         #expect(query.value("a") == "1" && query.value("d=e") == "ü" && query.value("f") == "" && query.value("g") == nil)
         #expect(query.bytes("b&c").map(Array.init) == Array("x=y&z".utf8))
+    }
+
+    @Test(
+        "takes a whole query as its parameters one by one",
+        arguments: ["a=1&b=2", "a=", "=", "=&=", "a=b=c&&", "a=1&b=2&c=3&d=4&e=5&f=6&g=7"])
+    func whole(text: String) {
+        var (taken, single) = (HTTPQuery(), HTTPQuery())
+        let isWhole = text.split(separator: "&", omittingEmptySubsequences: false).allSatisfy { $0.contains("=") }
+        #expect(Array(text.utf8).withUnsafeBytes { taken.take($0) } == isWhole)
+        for parameter in text.split(separator: "&") where isWhole { Array(parameter.utf8).withUnsafeBytes { single.append($0) } }
+        #expect(taken.map { "\($0)" } == single.map { "\($0)" } && taken.bytes == single.bytes)
+        for name in ["a", "c", "g", ""] as [StaticString] { #expect(pairs(taken, without: name) == pairs(single, without: name)) }
+    }
+
+    @Test("takes nothing where a parameter is empty or has no =", arguments: ["", "a", "a&b=1", "a=1&", "&a=1", "a=1&&b=2"])
+    func notWhole(text: String) {
+        var query = HTTPQuery()
+        #expect(!Array(text.utf8).withUnsafeBytes { query.take($0) })
+        #expect(query.isEmpty && query.bytes.isEmpty)
+    }
+
+    @Test("knows its names in their order, and a parameter's value")
+    func names() {
+        let query = written("a=1", "bc=2", "a=3")
+        #expect(query.areNamed(["a", "bc", "a"]))
+        for other in [["a", "bc"], ["a", "bc", "a", "a"], ["bc", "a", "a"], ["a", "bd", "a"], ["a", "b", "a"]] as [[StaticString]] {
+            #expect(!query.areNamed(other))
+        }
+        #expect(query.has("a", "1") && !query.has("a", "3") && query.has("bc", "2") && !query.has("b", "2") && !query.has("a", ""))
     }
 
     @Test("splits a parameter at its first =, and gives one without any an empty value")

@@ -23,6 +23,18 @@ struct DigestTests {
         #expect(Hex.encode(Digest.sha256(message.utf8)) == digest)
     }
 
+    @Test("every byte has its two digits, at every place of a text")
+    func digits() {
+        let known = Array("0123456789abcdef")
+        let bytes = (0...255).map { UInt8($0) }
+        for start in 0..<256 {
+            for count in [0, 1, 3, 4, 5, 8, 11] {
+                let piece = Array((bytes + bytes)[start..<(start + count)])
+                #expect(Hex.encode(piece) == String(piece.flatMap { [known[Int($0 >> 4)], known[Int($0 & 15)]] }))
+            }
+        }
+    }
+
     @Test("HMAC-SHA-256 gives the values of RFC 4231 and of empty keys and messages")
     func hmac() {
         let hmac = { (key: [UInt8], message: [UInt8]) in Hex.encode(HMAC.sha256(key: key, message: message)) }

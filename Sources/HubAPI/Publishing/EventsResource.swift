@@ -18,6 +18,19 @@ struct EventsResource {
     let live: LiveStream?
     let laterPublishes: LaterPublishes
 
+    /// Wishes of a publish's events. They are looked at in place, because a closure would get a copy of each event.
+    private struct Extras {
+        var (dryRun, deliverAt, attributes) = (false, false, false)
+
+        init(of requests: [PublishRequest]) {
+            for index in requests.indices {
+                if requests[index].isDryRun { dryRun = true }
+                if requests[index].deliverAt != nil { deliverAt = true }
+                if !requests[index].attributes.isEmpty { attributes = true }
+            }
+        }
+    }
+
     /// Form of the answer.
     private enum Form {
         case event, batch, deprecated
@@ -61,10 +74,11 @@ struct EventsResource {
             key = IdempotencyKey(text, app: app.id)
             guard key != nil else { return .error(400, IdempotencyKey.rule) }
         }
-        if let request = requests.first(where: { $0.isDryRun }) {
+        let extras = Extras(of: requests)
+        if extras.dryRun, let request = requests.first(where: { $0.isDryRun }) {
             return DryRun(delivery: delivery).respond(to: request, app: app, later: later)
         }
-        if requests.contains(where: { $0.deliverAt != nil }) {
+        if extras.deliverAt {
             do {
                 if let times = try laterPublishes.deliveryTimes(requests) {
                     let digest = key.map { _ in IdempotencyKey.digest(of: request) }
@@ -79,7 +93,7 @@ struct EventsResource {
             publishOnce(requests, key, digest: IdempotencyKey.digest(of: request), app: app, form, later: later)
             return nil
         }
-        if requests.contains(where: { $0.channels.contains(where: delivery.isDefined) }) {
+        if requests.indices.contains(where: { requests[$0].channels.contains { delivery.isDefined($0) } }) {
             return submit(requests, app: app, form, later: later)
         }
         if let live, live.isWatched { Self.note(requests, app: app, live) }
@@ -91,7 +105,7 @@ struct EventsResource {
             return nil
         }
         for request in requests { engine.publish(Self.publication(request, app: app, engine: engine)) }
-        if requests.allSatisfy({ $0.attributes.isEmpty }) { return Self.plain(form) }
+        if !extras.attributes { return Self.plain(form) }
         Self.answer(requests, app: app, survey: survey, form, later: later)
         return nil
     }

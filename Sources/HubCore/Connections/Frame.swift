@@ -88,9 +88,12 @@ package enum Frame {
         }
     }
 
+    /// Bytes of the header of a frame with a payload of `count` bytes.
+    package static func headerBytes(payloadByteCount count: Int) -> Int { count < 126 ? 2 : count <= 0xFFFF ? 4 : headerBytesMax }
+
     /// Writes the header into room for `headerBytesMax` bytes.
     /// - Returns: the header's length in bytes.
-    private static func writeHeader(payloadByteCount count: Int, to output: UnsafeMutableRawBufferPointer) -> Int {
+    package static func writeHeader(payloadByteCount count: Int, to output: UnsafeMutableRawBufferPointer) -> Int {
         assert(count >= 0 && output.count >= headerBytesMax, "a header for \(count) bytes in \(output.count) bytes")
         unsafe output[0] = 0x81
         if count < 126 {

@@ -1,3 +1,5 @@
+internal import Glibc
+
 /// A request's decoded parameters in the order received: all bytes in one array, and offsets into it.
 ///
 /// A publish has five parameters, which are only compared and signed. A parameter therefore becomes a `String` only on
@@ -14,6 +16,9 @@ package struct HTTPQuery: Sendable {
         var end: Int
     }
 
+    /// Enough for a publish, so that its places are found without growing an array.
+    private static let countUsual = 6
+
     /// No parameters.
     package init() {}
 
@@ -23,10 +28,7 @@ package struct HTTPQuery: Sendable {
     }
 
     /// Reserves room, so that appending does not reallocate.
-    package mutating func reserve(parameters: Int, bytes count: Int) {
-        places.reserveCapacity(parameters)
-        bytes.reserveCapacity(count)
-    }
+    package mutating func reserve(bytes count: Int) { bytes.reserveCapacity(count) }
 
     /// Appends one decoded parameter.
     package mutating func append(name: some Collection<UInt8>, value: some Collection<UInt8>) {
@@ -51,6 +53,30 @@ package struct HTTPQuery: Sendable {
             bytes.append(UInt8(ascii: "="))
         }
         assert(isConsistent, "\(places.count) parameters do not end with byte \(bytes.count)")
+    }
+
+    /// Takes the first parameters, which are written as they are meant.
+    /// - Returns: false: some are empty or have no `=`, and none was taken.
+    package mutating func take(_ written: UnsafeRawBufferPointer) -> Bool {
+        places.reserveCapacity(Self.countUsual)
+        var start = 0
+        while start <= written.count {
+            let end = unsafe Self.place(of: UInt8(ascii: "&"), in: written, from: start, to: written.count) ?? written.count
+            guard let equals = unsafe Self.place(of: UInt8(ascii: "="), in: written, from: start, to: end) else {
+                places.removeAll()
+                return false
+            }
+            places.append(Place(start: start, equals: equals, end: end))
+            start = end + 1
+        }
+        bytes = unsafe Array(written)
+        assert(isConsistent, "\(places.count) parameters do not end with byte \(bytes.count)")
+        return true
+    }
+
+    private static func place(of byte: UInt8, in bytes: UnsafeRawBufferPointer, from start: Int, to end: Int) -> Int? {
+        guard let base = bytes.baseAddress, start < end else { return nil }
+        return unsafe memchr(base + start, Int32(byte), end - start).map { unsafe UnsafeRawPointer($0) - base }
     }
 
     /// Extends the last parameter's value. At least one parameter must exist.
@@ -83,21 +109,23 @@ package struct HTTPQuery: Sendable {
         return nil
     }
 
-    /// Appends all parameters except those called `name`, in order.
-    package func appendPairs(without name: StaticString, to text: inout [UInt8]) {
+    /// Writes all parameters except those called `name`, in order, as `name=value&name=value`.
+    /// - Parameter room: as long as `bytes`, at least.
+    /// - Returns: the number of bytes written.
+    package func writePairs(without name: StaticString, to room: UnsafeMutableRawBufferPointer) -> Int {
         unsafe bytes.withUnsafeBufferPointer { bytes in
-            let before = text.count
+            var text = unsafe ByteRoom(room)
             var start = 0
             for place in places where unsafe Self.isName(name, at: place, in: bytes) {
-                unsafe text.append(contentsOf: UnsafeBufferPointer(rebasing: bytes[start..<place.start]))
+                unsafe text.write(UnsafeRawBufferPointer(UnsafeBufferPointer(rebasing: bytes[start..<place.start])))
                 start = place.end + 1
             }
             if start <= bytes.count {
-                unsafe text.append(contentsOf: UnsafeBufferPointer(rebasing: bytes[start...]))
-            } else if text.count > before {
-                // The `&` in front of a last parameter that is left out.
-                text.removeLast()
+                unsafe text.write(UnsafeRawBufferPointer(UnsafeBufferPointer(rebasing: bytes[start...])))
+                return text.count
             }
+            // Without the `&` in front of a last parameter that is left out.
+            return text.count == 0 ? 0 : text.count - 1
         }
     }
 
@@ -111,6 +139,23 @@ package struct HTTPQuery: Sendable {
                 unsafe last = unsafe own
             }
             return true
+        }
+    }
+
+    /// Whether these are the parameters' names, in this order.
+    package func areNamed(_ names: [StaticString]) -> Bool {
+        guard names.count == places.count else { return false }
+        return unsafe bytes.withUnsafeBufferPointer { bytes in
+            for index in names.indices where unsafe !Self.isName(names[index], at: places[index], in: bytes) { return false }
+            return true
+        }
+    }
+
+    /// Whether the first parameter of that name has this value.
+    package func has(_ name: StaticString, _ value: StaticString) -> Bool {
+        unsafe bytes.withUnsafeBufferPointer { bytes in
+            guard let place = unsafe place(name, in: bytes) else { return false }
+            return unsafe value.isEqual(to: UnsafeBufferPointer(rebasing: bytes[place.equals + 1..<place.end]))
         }
     }
 

@@ -8,8 +8,9 @@ extension Array<UInt8> {
 
     /// Appends the text's UTF-8.
     package mutating func append(text: String) {
-        var text = text
-        text.withUTF8 { unsafe append(contentsOf: $0) }
+        // Every string has such storage here. A copy that might be changed would be counted twice.
+        let isAppended: Void? = unsafe text.utf8.withContiguousStorageIfAvailable { unsafe append(contentsOf: $0) }
+        if isAppended == nil { append(contentsOf: text.utf8) }
     }
 
     /// Appends a number in decimal digits.

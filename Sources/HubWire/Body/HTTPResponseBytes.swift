@@ -5,6 +5,15 @@ package enum HTTPResponseBytes {
     /// Encodes one answer.
     /// - Parameter isHead: the request was a HEAD, whose answer has no body.
     package static func encode(_ response: HTTPResponse, isHead: Bool, behind: Persistence) -> [UInt8] {
+        if response.isEmptyObject, response.headers.isEmpty, behind == .goesOn, !isHead { return emptyObject }
+        return written(response, isHead: isHead, behind: behind)
+    }
+
+    /// The answer to nearly every publish.
+    private static let emptyObject = written(
+        HTTPResponse(status: 200, body: Array("{}".utf8)), isHead: false, behind: .goesOn)
+
+    private static func written(_ response: HTTPResponse, isHead: Bool, behind: Persistence) -> [UInt8] {
         assert(!response.contentType.utf8.contains { $0 < 0x20 }, "\(response.contentType) is no content type")
         var output: [UInt8] = []
         output.reserveCapacity(160 + response.body.count)
@@ -45,7 +54,7 @@ package enum HTTPResponseBytes {
     /// Asks a waiting peer for its body.
     package static let goOn = Array("HTTP/1.1 100 Continue\r\n\r\n".utf8)
 
-    private static let json = "application/json"
+    fileprivate static let json = "application/json"
 
     private static func reason(_ status: Int) -> String {
         switch status {
@@ -78,5 +87,13 @@ package enum HTTPResponseBytes {
         // A status line may do without (RFC 9112, 4).
         default: ""
         }
+    }
+}
+
+extension HTTPResponse {
+    /// Whether this is a 200 with the body `{}`.
+    fileprivate var isEmptyObject: Bool {
+        status == 200 && body.count == 2 && body[0] == UInt8(ascii: "{") && body[1] == UInt8(ascii: "}")
+            && contentType == HTTPResponseBytes.json
     }
 }

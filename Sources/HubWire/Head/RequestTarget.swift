@@ -7,7 +7,7 @@ package struct RequestTarget: Sendable {
     /// The parameters in order; a plus sign is a blank.
     package private(set) var query = HTTPQuery()
 
-    /// Enough for a signed request, so that its parameters are read without growing an array.
+    /// Room for the `=` of so many parameters without one.
     private static let parametersUsual = 8
     private static let slash = UInt8(ascii: "/")
 
@@ -74,8 +74,9 @@ package struct RequestTarget: Sendable {
     }
 
     private mutating func readQuery(_ raw: UnsafeRawBufferPointer) throws(HeadRefusal) {
-        query.reserve(parameters: Self.parametersUsual, bytes: raw.count + Self.parametersUsual)
         let isEscaped = unsafe raw.place(of: UInt8(ascii: "%")) != nil || raw.place(of: UInt8(ascii: "+")) != nil
+        if !isEscaped, unsafe query.take(raw) { return }
+        query.reserve(bytes: raw.count + Self.parametersUsual)
         if !isEscaped { return unsafe copyQuery(raw) }
         var failure: HeadRefusal?
         unsafe withUnsafeTemporaryAllocation(of: UInt8.self, capacity: raw.count) { room in
@@ -92,7 +93,7 @@ package struct RequestTarget: Sendable {
         if let failure { throw failure }
     }
 
-    /// Takes a query that is written as it is meant.
+    /// Takes a query that is written as it is meant, with parameters that are empty or have no `=`.
     private mutating func copyQuery(_ raw: UnsafeRawBufferPointer) {
         var start = 0
         while start < raw.count {

@@ -181,13 +181,21 @@ package enum ServerEvent {
     private static func eventFrame(name: String, channel: ChannelName, data: DataLiteral) -> [UInt8] {
         guard isPlain(name) else { return Frame.text(event(name: name, channel: channel, data: data)) }
         let count = eventBytes + name.utf8.count + channel.text.utf8.count + data.bytes.count
-        var output: [UInt8] = []
-        output.reserveCapacity(Frame.headerBytesMax + count - eventBytes + eventBytesMax)
-        Frame.appendHeader(payloadByteCount: count, to: &output)
-        let start = output.count
-        appendEvent(name: name, channel: channel, dataLiteral: data.bytes, to: &output)
-        precondition(output.count - start == count, "an event of \(output.count - start) bytes in a frame of \(count)")
-        return output
+        var frame = [UInt8](repeating: 0, count: Frame.headerBytes(payloadByteCount: count) + count)
+        unsafe frame.withUnsafeMutableBytes { room in
+            var frame = unsafe ByteRoom(room)
+            unsafe frame.write { unsafe Frame.writeHeader(payloadByteCount: count, to: $0) }
+            frame.write(literal: #"{"event":""#)
+            frame.write(text: name)
+            frame.write(literal: #"","channel":""#)
+            frame.write(text: channel.text)
+            frame.write(literal: #"","data":"#)
+            frame.write(data.bytes)
+            frame.write(literal: "}")
+            precondition(frame.count == room.count, "an event of \(frame.count) bytes in a frame of \(room.count)")
+        }
+        assert(frame == Frame.text(event(name: name, channel: channel, data: data)), "the frame of \(name) is not the event's")
+        return frame
     }
 
     /// Bytes around name, channel and data of an event without user and id.
@@ -255,10 +263,8 @@ package enum ServerEvent {
     }
 
     private static func isPlain(_ text: String) -> Bool {
-        var text = text
-        return text.withUTF8 { bytes in
-            for unsafe byte in unsafe bytes where byte < 0x20 || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") { return false }
-            return true
-        }
+        unsafe text.utf8.withContiguousStorageIfAvailable { bytes in
+            unsafe bytes.allSatisfy { $0 >= 0x20 && $0 != UInt8(ascii: "\"") && $0 != UInt8(ascii: "\\") }
+        } ?? false
     }
 }

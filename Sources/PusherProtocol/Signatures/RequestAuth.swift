@@ -26,13 +26,13 @@ package enum RequestAuth {
     package static func verify(
         _ request: HTTPRequest, nowSeconds: Int64, key: (String) -> HMACKey?
     ) throws(Refusal) -> String {
-        let query = lowerCased(request.query)
+        let isUsual = request.query.areNamed(usualNames)
+        let query = isUsual ? request.query : lowerCased(request.query)
         let (name, key) = try signer(query, nowSeconds: nowSeconds, key: key)
         let sent = query.bytes("auth_signature") ?? []
         // Nearly every request is signed as it arrives; only the others pay for the candidates.
         let isAccepted =
-            query.isSorted(without: "auth_signature")
-            && key.isCode(sent, of: text(method: request.method, path: request.path, query: query))
+            (isUsual || query.isSorted(without: "auth_signature")) && isSignedAsSent(request, query, as: sent, key: key)
             || isSignedOtherwise(request, query, as: sent, key: key)
         guard isAccepted else {
             throw invalidSignature(request, query, sent)
@@ -40,6 +40,9 @@ package enum RequestAuth {
         try checkBody(request.body, md5: query.bytes("body_md5"))
         return name
     }
+
+    /// Names of nearly every request's parameters, as libraries write them: sorted, with the signature last.
+    private static let usualNames: [StaticString] = ["auth_key", "auth_timestamp", "auth_version", "body_md5", "auth_signature"]
 
     /// Refuses a request that `verify` would refuse with any body. For a request whose body has not arrived yet.
     package static func checkHead(_ request: HTTPRequest, nowSeconds: Int64, key: (String) -> HMACKey?) throws(Refusal) {
@@ -58,8 +61,9 @@ package enum RequestAuth {
     ) throws(Refusal) -> (name: String, key: HMACKey) {
         guard let name = query.value("auth_key") else { throw Refusal(message: "Missing parameter: auth_key") }
         guard let key = key(name) else { throw Refusal(message: "Unknown auth_key") }
-        guard let version = query.bytes("auth_version") else { throw Refusal(message: "Version required") }
-        guard version.elementsEqual("1.0".utf8) else { throw Refusal(message: "Version not supported") }
+        guard query.has("auth_version", "1.0") else {
+            throw Refusal(message: query.value("auth_version") == nil ? "Version required" : "Version not supported")
+        }
         try checkTimestamp(query.value("auth_timestamp"), nowSeconds: nowSeconds)
         return (name, key)
     }
@@ -86,6 +90,22 @@ package enum RequestAuth {
 
     private static func withoutSignature(_ query: HTTPQuery) -> [(name: String, value: String)] {
         query.filter { $0.name != "auth_signature" }
+    }
+
+    /// Whether the request was signed as it arrived, with its parameters in their order. A publish's text stays on the stack.
+    private static func isSignedAsSent(_ request: HTTPRequest, _ query: HTTPQuery, as sent: ArraySlice<UInt8>, key: HMACKey) -> Bool {
+        // Both apart: a closure that takes them from the request gets a copy of all of it.
+        let (method, path) = (request.method, request.path)
+        let bytesMax = method.utf8.count + path.utf8.count + query.bytes.count + 2
+        return unsafe withUnsafeTemporaryAllocation(byteCount: bytesMax, alignment: 1) { room in
+            var text = unsafe ByteRoom(room)
+            text.write(text: method)
+            text.write(literal: "\n")
+            text.write(text: path)
+            text.write(literal: "\n")
+            unsafe text.write { unsafe query.writePairs(without: "auth_signature", to: $0) }
+            return unsafe key.isCode(sent, of: UnsafeRawBufferPointer(rebasing: room[..<text.count]))
+        }
     }
 
     /// Whether some other spelling of the request's path or parameters was signed.
@@ -166,13 +186,6 @@ package enum RequestAuth {
             text.append(UInt8(ascii: "="))
             text.append(text: parameter.value)
         }
-        return text
-    }
-
-    /// As above, with all parameters but the signature, in the order received.
-    private static func text(method: String, path: String, query: HTTPQuery) -> [UInt8] {
-        var text = text(method: method, path: path)
-        query.appendPairs(without: "auth_signature", to: &text)
         return text
     }
 

@@ -24,4 +24,28 @@ struct TextBytesTests {
         for text in ["/app", "/apps/1/events/and/more"] { #expect(front.begins(text)) }
         for text in ["/ap", "", "/aPp", "app/"] { #expect(!front.begins(text)) }
     }
+
+    @Test("pieces stand behind each other in their room, and none goes beyond its end")
+    func room() async {
+        let text = withUnsafeTemporaryAllocation(byteCount: 12, alignment: 1) { bytes in
+            var room = ByteRoom(bytes)
+            room.write(literal: "a")
+            room.write(text: "")
+            room.write(text: "bü")
+            room.write([1, 2])
+            room.write { rest in
+                rest[0] = UInt8(rest.count)
+                return 1
+            }
+            room.write(text: "lange")
+            return Array(bytes[..<room.count])
+        }
+        #expect(text == Array("abü".utf8) + [1, 2, 6] + Array("lange".utf8))
+        await #expect(processExitsWith: .failure) {
+            withUnsafeTemporaryAllocation(byteCount: 4, alignment: 1) { bytes in
+                var room = ByteRoom(bytes)
+                room.write(text: "fünf")
+            }
+        }
+    }
 }
