@@ -5,29 +5,30 @@ package enum Frame {
     package static let headerBytesMax = 10
 
     /// One text frame around `payload`.
-    package static func text(_ payload: [UInt8]) -> [UInt8] {
-        var output: [UInt8] = []
-        output.reserveCapacity(payload.count + headerBytesMax)
-        appendHeader(payloadByteCount: payload.count, to: &output)
-        output += payload
-        assert(areWhole(output), "a payload of \(payload.count) bytes made \(output.count) bytes that are no frame")
-        return output
-    }
+    package static func text(_ payload: [UInt8]) -> [UInt8] { text(payloadBytes: payload.count) { $0.write(payload) } }
 
     /// One text frame around three pieces of a payload.
     package static func text(_ head: UnsafeRawBufferPointer, _ middle: String, _ tail: UnsafeRawBufferPointer) -> [UInt8] {
-        var middle = middle
-        return middle.withUTF8 { middle in
-            let count = head.count + middle.count + tail.count
-            var output: [UInt8] = []
-            output.reserveCapacity(count + headerBytesMax)
-            appendHeader(payloadByteCount: count, to: &output)
-            unsafe output.append(contentsOf: head)
-            unsafe output.append(contentsOf: middle)
-            unsafe output.append(contentsOf: tail)
-            assert(areWhole(output), "a payload of \(count) bytes made \(output.count) bytes that are no frame")
-            return output
+        text(payloadBytes: head.count + middle.utf8.count + tail.count) { frame in
+            unsafe frame.write(head)
+            frame.write(text: middle)
+            unsafe frame.write(tail)
         }
+    }
+
+    /// One text frame around a payload of known length. Another length stops the program.
+    package static func text(payloadBytes count: Int, _ write: (inout ByteRoom) -> Void) -> [UInt8] {
+        let bytes = headerBytes(payloadByteCount: count) + count
+        // Copied from the stack: an array of zeros looks its type up at run time, and one that grows does so for each piece.
+        let output = unsafe withUnsafeTemporaryAllocation(byteCount: bytes, alignment: 1) { room in
+            var frame = unsafe ByteRoom(room)
+            unsafe frame.write { unsafe writeHeader(payloadByteCount: count, to: $0) }
+            write(&frame)
+            precondition(frame.count == bytes, "\(frame.count) of the \(bytes) bytes of a frame were written")
+            return unsafe Array(room)
+        }
+        assert(areWhole(output), "a payload of \(count) bytes made \(output.count) bytes that are no frame")
+        return output
     }
 
     /// The payload of a frame that `text` made.
@@ -80,21 +81,13 @@ package enum Frame {
         return length >= 0 && length <= bytes.count - headerByteCount ? headerByteCount + length : nil
     }
 
-    /// Appends the header of a frame with a payload of `count` bytes.
-    package static func appendHeader(payloadByteCount count: Int, to output: inout [UInt8]) {
-        unsafe withUnsafeTemporaryAllocation(byteCount: headerBytesMax, alignment: 1) { header in
-            let written = unsafe writeHeader(payloadByteCount: count, to: header)
-            unsafe output.append(contentsOf: header[..<written])
-        }
-    }
-
     /// Bytes of the header of a frame with a payload of `count` bytes.
-    package static func headerBytes(payloadByteCount count: Int) -> Int { count < 126 ? 2 : count <= 0xFFFF ? 4 : headerBytesMax }
+    private static func headerBytes(payloadByteCount count: Int) -> Int { count < 126 ? 2 : count <= 0xFFFF ? 4 : headerBytesMax }
 
-    /// Writes the header into room for `headerBytesMax` bytes.
+    /// Writes the header.
     /// - Returns: the header's length in bytes.
-    package static func writeHeader(payloadByteCount count: Int, to output: UnsafeMutableRawBufferPointer) -> Int {
-        assert(count >= 0 && output.count >= headerBytesMax, "a header for \(count) bytes in \(output.count) bytes")
+    private static func writeHeader(payloadByteCount count: Int, to output: UnsafeMutableRawBufferPointer) -> Int {
+        assert(count >= 0 && output.count >= headerBytes(payloadByteCount: count), "a header for \(count) bytes in \(output.count) bytes")
         unsafe output[0] = 0x81
         if count < 126 {
             unsafe output[1] = UInt8(count)

@@ -181,10 +181,7 @@ package enum ServerEvent {
     private static func eventFrame(name: String, channel: ChannelName, data: DataLiteral) -> [UInt8] {
         guard isPlain(name) else { return Frame.text(event(name: name, channel: channel, data: data)) }
         let count = eventBytes + name.utf8.count + channel.text.utf8.count + data.bytes.count
-        var frame = [UInt8](repeating: 0, count: Frame.headerBytes(payloadByteCount: count) + count)
-        unsafe frame.withUnsafeMutableBytes { room in
-            var frame = unsafe ByteRoom(room)
-            unsafe frame.write { unsafe Frame.writeHeader(payloadByteCount: count, to: $0) }
+        let frame = Frame.text(payloadBytes: count) { frame in
             frame.write(literal: #"{"event":""#)
             frame.write(text: name)
             frame.write(literal: #"","channel":""#)
@@ -192,7 +189,6 @@ package enum ServerEvent {
             frame.write(literal: #"","data":"#)
             frame.write(data.bytes)
             frame.write(literal: "}")
-            precondition(frame.count == room.count, "an event of \(frame.count) bytes in a frame of \(room.count)")
         }
         assert(frame == Frame.text(event(name: name, channel: channel, data: data)), "the frame of \(name) is not the event's")
         return frame
