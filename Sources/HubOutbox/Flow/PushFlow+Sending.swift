@@ -152,12 +152,10 @@ extension PushFlow {
 
     private mutating func lease(at now: Moment) -> Step {
         (round.pushes, round.found, round.asked, round.candidates) = ([], [], [], [])
+        // A node may have told of a push while an earlier round asked about it. Then it came into the queue once more.
+        round.ready.removeAll { !sending.insert(PushName($0.push)).inserted }
         if round.ready.isEmpty { return .pause }
         let time = clock.time(at: now)
-        for addressed in round.ready {
-            let isNew = sending.insert(PushName(addressed.push)).inserted
-            assert(isNew, "\(addressed.push.nid) on \(addressed.push.device) is sent twice at a time")
-        }
         return .lease(
             round.ready.map { addressed in
                 var push = addressed.push

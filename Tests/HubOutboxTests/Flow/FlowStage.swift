@@ -18,6 +18,8 @@ final class FlowStage {
     var ended: Set<String> = []
     /// Open pushes that the store gives when it is read again.
     var stored: [PushRecord] = []
+    /// Pushes that a node tells of while the next lanes are asked.
+    var toldAtAdmission: [PushRecord] = []
     /// The steps in their order, by name.
     private(set) var steps: [String] = []
     private(set) var sent: [PushFlow.Attempt] = []
@@ -93,6 +95,8 @@ final class FlowStage {
         case .redirect(let redirections, _):
             return flow.redirected(redirect(redirections), at: now)
         case .admit(let candidates):
+            flow.enqueue(toldAtAdmission, at: now)
+            toldAtAdmission = []
             return flow.admitted(candidates.map { stopped[$0.target.provider].map { .wait(again: $0) } ?? .go }, at: now)
         case .pause: return flow.paused(at: now)
         case .lease(let pushes): return flow.leased(isStoreDown ? nil : pushes.filter { !ended.contains($0.nid) }, at: now)

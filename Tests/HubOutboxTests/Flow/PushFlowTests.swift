@@ -110,6 +110,17 @@ struct PushFlowTests {
         #expect(stage.sent.count == 2 && stage.flow.inFlight == 1)
     }
 
+    @Test("a push that a node tells of while its lane is asked is sent once, also when both were asked about")
+    func toldMeanwhile() {
+        let stage = FlowStage()
+        let (push, other) = (stage.push(), stage.push("other"))
+        stage.toldAtAdmission = [push, other]
+        stage.enqueue(push)
+        #expect(stage.sent.map(\.push.nid) == ["n", "other"] && stage.flow.inFlight == 2 && stage.flow.queue.count == 0)
+        stage.answer(.accepted(providerID: "p"))
+        #expect(stage.written.filter { $0.nid == "n" }.count == 1 && stage.flow.inFlight == 0 && stage.flow.unanswered == 0)
+    }
+
     @Test("a push that waits for its next attempt keeps its time, whatever an earlier look at the store has found")
     func takenUpLate() {
         let stage = FlowStage()
