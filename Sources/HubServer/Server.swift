@@ -295,6 +295,7 @@ package final class Server: Sendable {
         await webhooks?.leave()
         do {
             try await store.handOver()
+            await nodes.delivery.tellNextOwners()
             logger.info("the other nodes have the partitions", metadata: ["milliseconds": "\((ContinuousClock.now - began).milliseconds)"])
         } catch {
             logger.error("the partitions could not be handed over", metadata: ["error": "\(error)"])

@@ -36,12 +36,16 @@ final class NodeDelivery: NodeDeliveryPort {
         var lastTicket: UInt64 = 0
         /// Run of the node that the others know.
         var greetedAs: UInt64?
+        /// Partitions that this node gives up, whose next owners have not been told who is present here.
+        var untold = PartitionSet()
     }
 
     /// Milliseconds for which events that went out are remembered: longer than a successor takes to hand them out again.
     static let rememberedMilliseconds: Int64 = 60_000
     /// Reports of one message, which stay far below its bound.
     private static let reportsMax = 2_000
+    /// Time for the next owners of this node's partitions to ask who is present.
+    private static let askedWithin: Duration = .seconds(1)
     /// Time for the other nodes to carry an order out. A node that needs longer is as good as dead.
     private static let orderMax: Duration = .seconds(5)
     private static let questionMax: Duration = .seconds(3)
@@ -122,8 +126,15 @@ final class NodeDelivery: NodeDeliveryPort {
     /// after a second.
     func leave() async {
         hasLeft.set(false)
+        state.withLock { $0.untold = owned() }
         isLeaving.set()
         if !owned().isEmpty { await waitUntil(within: .seconds(1)) { [hasLeft] in hasLeft.isSet } }
+    }
+
+    /// Returns when the next owners of this node's partitions have been told who is present here, or after a second. A takeover waits two
+    /// seconds for a node that is gone.
+    func tellNextOwners() async {
+        await waitUntil(within: Self.askedWithin) { [self] in state.withLock { $0.untold.isEmpty } }
     }
 
     // MARK: Sending
@@ -179,7 +190,10 @@ final class NodeDelivery: NodeDeliveryPort {
         }
         guard let complete else { return }
         if complete.asker == me { return post(.attended(node: me, round: complete.round)) }
-        send(.attended(asker: complete.asker, round: complete.round))
+        if !isLeaving.isSet { return send(.attended(asker: complete.asker, round: complete.round)) }
+        send(.attended(asker: complete.asker, round: complete.round)) { [weak self] isOnItsWay in
+            if isOnItsWay { self?.state.withLock { $0.untold = $0.untold.subtracting(complete.partitions) } }
+        }
     }
 
     private func word(_ report: LoopReport, _ table: AppTable) -> NodeLoopReport? {

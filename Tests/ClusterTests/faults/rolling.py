@@ -138,6 +138,8 @@ async def rolling(world, judge):
 
 # Publishers at the nodes that stay, each to a channel of its own that has a definition: its owner decides about every event.
 OWNED, OWNER_WAIT_SECONDS = 12, 1.0
+# A takeover that waits for a node that is gone ends 2 s after it began.
+LEFT_SECONDS, LATE_SECONDS = 1.3, 0.7
 
 
 async def leave(world, judge):
@@ -154,6 +156,9 @@ async def leave(world, judge):
     judge.fact(set(statuses) == {200}, f"all {len(statuses)} publishes are answered 200", f"{set(statuses)}")
     waits = [sum(took >= OWNER_WAIT_SECONDS for start, took in one.took.values() if start >= began - OWNER_WAIT_SECONDS) for one in news]
     judge.fact(max(waits) <= 1, f"{sum(map(bool, waits))} of {OWNED} publishers wait a second for an owner, each once", f"{waits}")
+    # The next owners have asked the node who is present there, and do not wait for it once it is gone.
+    late = [round(took, 2) for one in news for start, took in one.took.values() if start >= began + LEFT_SECONDS and took >= LATE_SECONDS]
+    judge.fact(not late, f"no publish {LEFT_SECONDS} s behind the signal or later takes {LATE_SECONDS} s", f"{late}")
     judge.note(f"the slowest publish takes {max(one.slowest(began - OWNER_WAIT_SECONDS) for one in news):.2f} s")
 
 
