@@ -108,6 +108,7 @@ final class NodeDelivery: NodeDeliveryPort {
             }
             if isNew {
                 send(.hello(hello(isQuestion: true)))
+                tellWhoIsPresent()
                 if node != nil { post(.restarted) }
             }
             let owned = ownedNow
@@ -119,6 +120,10 @@ final class NodeDelivery: NodeDeliveryPort {
             do { try await Tick.wait(Self.tickEvery) } catch { return }
         }
     }
+
+    /// Tells the others of clients that came before they knew this run of the node. A node that has stood still lets in who waited for it,
+    /// before it hears that it is dead.
+    private func tellWhoIsPresent() { attend(0, PartitionSet(bits: .max), asker: me) }
 
     func close() { isClosed.set() }
 

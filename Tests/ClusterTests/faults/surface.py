@@ -18,12 +18,13 @@ from client import Client
 from hub import PATIENCE, _die_with_parent, expect, signed_target
 from link import Link
 from people import GONE, Person
+from websockets.exceptions import ConnectionClosed
 from world import NODES
 
 DEFINITIONS = pathlib.Path(__file__).parents[3] / "loadtest" / "one-surface" / "channels"
 EVENTS = ("alarm", "news")
 # Participants of each node that stay connected, and others who never come.
-THERE, ABSENT = 8, 12
+THERE, ABSENT, LATE = 8, 12, 60
 # What a push may wait: a provisional receipt of `notify`, and the time in which people come back after a crash.
 DRAIN_SECONDS_MAX = 75
 
@@ -158,7 +159,8 @@ async def judged(world, judge, fault):
     expect(created.status in (200, 201), "no session", created.text)
     there = [Participant(world, f"there{index}") for index in range(THERE * NODES)]
     absent = [Participant(world, f"absent{index}") for index in range(ABSENT)]
-    for index, person in enumerate(there + absent):
+    world.late = [Participant(world, f"late{index}") for index in range(LATE if fault is stop_and_come else 0)]
+    for index, person in enumerate(there + absent + world.late):
         await person.join(world.nodes[index % NODES])
     for index, person in enumerate(there):
         await person.come(world.nodes[index % NODES])
@@ -171,7 +173,7 @@ async def judged(world, judge, fault):
     publishing.cancel()
     await asyncio.gather(publishing, return_exceptions=True)
     await asyncio.wait_for(asyncio.gather(*publisher.pending), 60)
-    everybody = there + absent
+    everybody = there + absent + world.late
 
     def count():
         pushed = gateways.told()
@@ -208,7 +210,7 @@ async def judged(world, judge, fault):
     doubles = sum(len(connection_read) - len(set(connection_read)) for person in there for connection_read in [person.read()])
     again = sum(times - 1 for times in gateways.told().values())
     judge.note(f"read again on a socket {doubles}, sent to a gateway again {again}, publishes asked {publisher.tries} times, the slowest took {publisher.slowest:.1f} s")
-    for person in there:
+    for person in there + (world.came if world.late else []):
         await person.leave()
     gateways.end()
     return [publisher.asked_at[number] for number in counts["twice"]]
@@ -228,6 +230,29 @@ async def stop(world, judge):
     world.signal(0, signal.SIGSTOP)
     await asyncio.sleep(10)
     world.signal(0, signal.SIGCONT)
+
+
+async def stop_and_come(world, judge):
+    """Clients come to the node as it goes on, before and while it hears that it is dead."""
+    world.signal(0, signal.SIGSTOP)
+    await asyncio.sleep(9.8)
+
+    async def come(person, after):
+        await asyncio.sleep(after)
+        try:
+            async with asyncio.timeout(5):
+                await person.come(world.nodes[0])
+        except (*GONE, ConnectionClosed):
+            return
+        world.came.append(person.stay(1))
+
+    world.came = []
+    coming = [asyncio.ensure_future(come(person, 2.0 * index / LATE)) for index, person in enumerate(world.late)]
+    await asyncio.sleep(0.2)
+    world.signal(0, signal.SIGCONT)
+    await asyncio.gather(*coming)
+    world.settled_at = time.monotonic() + 3
+    judge.note(f"{len(world.came)} of {LATE} came to the node")
 
 
 async def redis_empty(world, judge):
@@ -290,6 +315,7 @@ FAULTS = {
     "calm": (nothing, "nothing goes wrong"),
     "kill": (kill, "kill -9 of a node, which comes back after 6 s"),
     "stop": (stop, "SIGSTOP of a node for 10 s"),
+    "stop-and-come": (stop_and_come, "SIGSTOP of a node for 10 s, to which clients come as it goes on"),
     "redis-empty": (redis_empty, "Redis is killed, and started empty 3 s later"),
     "postgres": (postgres, "PostgreSQL crashes, and is away for some seconds"),
     "cut": (cut, "the link of a node to Redis is cut for 9 s"),
@@ -309,7 +335,10 @@ async def start_gateways(case, folder):
 def surface(fault, words):
     async def case(world, judge):
         world.gateways = case.gateways
-        await judged(world, judge, fault)
+        twice = await judged(world, judge, fault)
+        if fault is stop_and_come:
+            late = [at for at in twice if at >= world.settled_at]
+            judge.fact(not late, "3 s after the last one came nobody is told twice", f"{len(late)} pairs")
 
     case.__doc__ = f"Events with a policy, while {words}: nobody is lost."
     case.prepare = lambda folder: start_gateways(case, folder)
