@@ -164,7 +164,7 @@ final class NodeDelivery: NodeDeliveryPort {
         var words: [NodeLoopReport] = []
         for report in reports {
             guard case .presentRead(let mark, let ticket) = report else {
-                if let word = word(report, table), isWanted(word) { words.append(word) }
+                if let word = NodeLoopReport.named(report, table), isWanted(word) { words.append(word) }
                 continue
             }
             words.append(.presentUpTo(ticket: ticket))
@@ -198,27 +198,6 @@ final class NodeDelivery: NodeDeliveryPort {
         if !isLeaving.isSet { return send(.attended(asker: complete.asker, round: complete.round)) }
         send(.attended(asker: complete.asker, round: complete.round)) { [weak self] isOnItsWay in
             if isOnItsWay { self?.state.withLock { $0.untold = $0.untold.subtracting(complete.partitions) } }
-        }
-    }
-
-    private func word(_ report: LoopReport, _ table: AppTable) -> NodeLoopReport? {
-        switch report {
-        case .attached(let connection, _, let app, let channel, let user, let isBrowser, let ticket):
-            .attached(connection, app: table.apps[app].id, channel: channel.text, user: user, isBrowser: isBrowser, ticket: ticket)
-        case .stillAttached(let connection, _, let app, let channel, let user):
-            .attached(connection, app: table.apps[app].id, channel: channel.text, user: user, isBrowser: false, ticket: nil)
-        case .present(let connection, _, let app, let channel, let user, let isBrowser, let ticket, let state, let keepsWorking):
-            .present(
-                connection, app: table.apps[app].id, channel: channel.text, user: user, isBrowser: isBrowser, ticket: ticket,
-                state: AppState(state), keepsWorking: keepsWorking)
-        case .detached(let connection, let channel): .detached(connection, channel: channel.text)
-        case .state(let connection, let state, let keepsWorking): .state(connection, AppState(state), keepsWorking: keepsWorking)
-        case .disconnected(let connection, let departure): .disconnected(connection, mayReturn: departure.mayReturn)
-        case .pinged(let events, let cursor): .pinged(events: events, cursor: cursor)
-        case .proving(let event, let cursor): .proving(event: event, cursor: cursor)
-        case .replayed(let connection, let tokens, let cursor): .replayed(connection, tokens: tokens, cursor: cursor)
-        case .receipt(let connection, let cursor, _): .receipt(connection, cursor: cursor)
-        case .definitionsRead, .presentRead: nil
         }
     }
 
