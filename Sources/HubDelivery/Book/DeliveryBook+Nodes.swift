@@ -59,6 +59,7 @@ extension DeliveryBook {
         // The next owner notes what follows, so these would lack it after a return.
         changes.keep(isServed)
         unseenPushes.keep(isServed)
+        replays.keep(isServed, now: begunAt)
         return escalation.keep(isServed).map { .plan(.abandoned(event: $0)) }
     }
 

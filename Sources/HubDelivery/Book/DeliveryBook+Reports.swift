@@ -183,7 +183,7 @@ extension DeliveryBook {
         let token = replay.items.isEmpty ? nil : replays.announce(replay)
         let written = token == nil ? [] : replay.items.map(\.event)
         let word = Effect.comeback(.replays(written, app: arrival.app, user: arrival.user))
-        if replay.items.isEmpty { replays.finished(arrival.connection, now: now.monotonic) }
+        if replay.items.isEmpty { replays.finished(arrival, now: now.monotonic) }
         return token.map { [word, .replay(token: $0, replay)] } ?? [word]
     }
 

@@ -66,7 +66,7 @@ package struct Replays: Sendable {
     /// The replays of one connection.
     private struct Line: Sendable {
         /// Being read, or on its way to the loop, and then with its token.
-        var current: (channel: String, token: UInt64?)?
+        var current: (arrival: Arrival, token: UInt64?)?
         /// The newest arrival of each channel that waits after it.
         var waiting: [Arrival] = []
         var written: [(cursor: UInt64, replay: Replay)] = []
@@ -82,8 +82,15 @@ package struct Replays: Sendable {
             let unanswered = Set(written.map(\.replay.arrival.channel))
             guard let index = waiting.firstIndex(where: { !unanswered.contains($0.channel) }) else { return nil }
             paidAt = max(paidAt, now) + Replays.everyMilliseconds
-            current = (waiting[index].channel, nil)
-            return waiting.remove(at: index)
+            let arrival = waiting.remove(at: index)
+            current = (arrival, nil)
+            return arrival
+        }
+
+        /// Whether the arrival's missed events are being read.
+        func isReading(_ arrival: Arrival) -> Bool {
+            guard let current, current.token == nil else { return false }
+            return current.arrival.channel == arrival.channel && current.arrival.at == arrival.at
         }
     }
 
@@ -125,17 +132,19 @@ package struct Replays: Sendable {
     }
 
     /// Nothing was missed, or it could not be read.
-    mutating func finished(_ connection: ConnectionID, now: Int64) {
-        lines[connection]?.current = nil
-        begin(connection, now: now)
+    mutating func finished(_ arrival: Arrival, now: Int64) {
+        guard lines[arrival.connection]?.isReading(arrival) == true else { return }
+        lines[arrival.connection]?.current = nil
+        begin(arrival.connection, now: now)
     }
 
-    /// A replay is on its way to its loop, where the token names it; nil: its connection is gone.
+    /// A replay is on its way to its loop, where the token names it; nil: its connection or its channel is gone.
     mutating func announce(_ replay: Replay) -> UInt64? {
-        guard lines[replay.arrival.connection] != nil else { return nil }
+        let arrival = replay.arrival
+        guard lines[arrival.connection]?.isReading(arrival) == true else { return nil }
         lastToken += 1
         announced[lastToken] = replay
-        lines[replay.arrival.connection]?.current = (replay.arrival.channel, lastToken)
+        lines[arrival.connection]?.current = (arrival, lastToken)
         return lastToken
     }
 
@@ -168,6 +177,25 @@ package struct Replays: Sendable {
     mutating func takeUnseen(_ connection: ConnectionID) -> [Replay] {
         defer { lines[connection]?.unseen = [] }
         return lines[connection]?.unseen ?? []
+    }
+
+    /// Gives up the replays in all other channels: their receipts say nothing once another node has awaited the events in between. Costs
+    /// O(n) in the connections with replays.
+    mutating func keep(_ isKept: (_ app: String, _ channel: String) -> Bool, now: Int64) {
+        func isOver(_ arrival: Arrival) -> Bool { !isKept(arrival.app, arrival.channel) }
+        ready.removeAll(where: isOver)
+        for (connection, known) in lines {
+            var line = known
+            line.waiting.removeAll(where: isOver)
+            line.written.removeAll { isOver($0.replay.arrival) }
+            line.unseen.removeAll { isOver($0.arrival) }
+            if let (arrival, token) = line.current, isOver(arrival) {
+                line.current = nil
+                if let token { announced[token] = nil }
+            }
+            lines[connection] = line
+            begin(connection, now: now)
+        }
     }
 
     mutating func disconnected(_ connection: ConnectionID) {

@@ -84,7 +84,9 @@ extension DeliveryTask {
             done()
         case .taken(let round):
             guard let place = takeovers.firstIndex(where: { $0.round == round }) else { break }
-            for held in takeovers.remove(at: place).held {
+            let takeover = takeovers.remove(at: place)
+            for arrival in takeover.arrivals { await read(arrival) }
+            for held in takeover.held {
                 switch held {
                 case .forwarded(let publish, let node): await take(publish, of: node)
                 case .command(let command): await take(command)
@@ -310,6 +312,19 @@ extension DeliveryTask {
         guard let place else { return false }
         // The sender leaves a publish without an answer to the store.
         if takeovers[place].held.count < DeliveryBook.waitingMax { takeovers[place].held.append(held) }
+        return true
+    }
+
+    /// - Returns: whether the replay waits for a takeover. A replay beyond the bound is not sent.
+    func hold(_ arrival: Arrival) async -> Bool {
+        guard let place = takeovers.firstIndex(where: { $0.partitions.contains(app: arrival.app, channel: arrival.channel) }) else {
+            return false
+        }
+        if takeovers[place].arrivals.count < Replayer.waitingMax {
+            takeovers[place].arrivals.append(arrival)
+        } else {
+            await give(.replay(.nothing(arrival)))
+        }
         return true
     }
 

@@ -231,6 +231,12 @@ final class DeliveryTask {
         }
     }
 
+    /// Has read what somebody missed.
+    func read(_ arrival: Arrival) async {
+        if await hold(arrival) { return }
+        if !service.replayer.post(arrival) { await give(.replay(.nothing(arrival))) }
+    }
+
     private func logStoreFailure(_ error: any Error) {
         service.logger.error("a publish could not be stored", metadata: ["error": "\(error)"])
     }
@@ -268,7 +274,7 @@ final class DeliveryTask {
                 ports.post(.prove(event: event, connections), to: loop)
             }
             if several != nil { prove(event, connections) }
-        case .read(let arrival): if !service.replayer.post(arrival) { await give(.replay(.nothing(arrival))) }
+        case .read(let arrival): await read(arrival)
         case .replay(let token, let replay):
             service.counters.withLock { $0.replayed(events: replay.items.count) }
             guard let channel = ChannelName(replay.arrival.channel) else { return }

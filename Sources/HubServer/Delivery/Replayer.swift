@@ -21,6 +21,9 @@ final class Replayer: Sendable {
         self.logger = logger
     }
 
+    /// For tests: arrivals that wait.
+    var waitingCount: Int { inbox.count }
+
     /// - Returns: false: too many wait; it is not read.
     @discardableResult
     func post(_ arrival: Arrival) -> Bool {

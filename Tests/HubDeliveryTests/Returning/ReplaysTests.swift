@@ -34,7 +34,7 @@ import Testing
         let read = replays.received(connection, cursor: 5, now: 0)
         ready = replays.takeReady()
         #expect(read.count == 1 && ready.count == 1)
-        replays.finished(connection, now: 0)
+        replays.finished(ready[0], now: 0)
         ready = replays.takeReady()
         #expect(ready.isEmpty)
     }
@@ -51,7 +51,7 @@ import Testing
         while let next = ready.first(where: { $0.connection == connection }) {
             count += 1
             #expect(next.channel == "private-\(count - 1)")
-            replays.finished(connection, now: 0)
+            replays.finished(next, now: 0)
             ready = replays.takeReady()
         }
         #expect(count == 500)
@@ -78,14 +78,56 @@ import Testing
         #expect(late == nil)
     }
 
+    @Test("replays of a channel that goes to another owner are given up wherever they are, and others go on")
+    func givenUp() throws {
+        func isKept(_ app: String, _ channel: String) -> Bool { channel != "private-a" }
+        // Being read.
+        var replays = Replays()
+        replays.arrived(arrival("private-a"), now: 0)
+        replays.arrived(arrival("private-b"), now: 0)
+        let first = replays.takeReady()
+        replays.keep(isKept, now: 0)
+        var ready = replays.takeReady()
+        #expect(ready.map(\.channel) == ["private-b"], "the next one begins")
+        var announced = replays.announce(replay(first[0], events: 1))
+        #expect(announced == nil)
+        replays.finished(first[0], now: 0)
+        announced = replays.announce(replay(ready[0], events: 1))
+        #expect(announced != nil, "the end of what is given up ends no other")
+        // On its way, and written.
+        for isWritten in [false, true] {
+            var replays = Replays()
+            replays.arrived(arrival("private-a"), now: 0)
+            let ready = replays.takeReady()
+            let announced = replays.announce(replay(ready[0], events: 1))
+            let token = try #require(announced)
+            if isWritten { _ = replays.wrote(token, cursor: 1, now: 0) }
+            replays.keep(isKept, now: 0)
+            _ = replays.wrote(token, cursor: 1, now: 0)
+            let read = replays.received(connection, cursor: 1, now: 0)
+            #expect(read.isEmpty)
+        }
+        // Not begun, and read unseen.
+        replays = Replays()
+        replays.arrived(arrival("private-a"), now: 0)
+        replays.keep(isKept, now: 0)
+        ready = replays.takeReady()
+        #expect(ready.isEmpty)
+        replays.keepUnseen(replay(arrival("private-a"), events: 1))
+        replays.keepUnseen(replay(arrival("private-b"), events: 1))
+        replays.keep(isKept, now: 0)
+        let unseen = replays.takeUnseen(connection)
+        #expect(unseen.map(\.arrival.channel) == ["private-b"])
+    }
+
     @Test("replays of one connection are paced beyond a thousand")
     func pace() throws {
         var replays = Replays()
         func cycle(_ now: Int64) -> Bool {
             replays.arrived(arrival("private-a"), now: now)
-            let isBegun = !replays.takeReady().isEmpty
-            if isBegun { replays.finished(connection, now: now) }
-            return isBegun
+            guard let next = replays.takeReady().first else { return false }
+            replays.finished(next, now: now)
+            return true
         }
         var begun = 0
         for _ in 0..<2000 where cycle(0) { begun += 1 }

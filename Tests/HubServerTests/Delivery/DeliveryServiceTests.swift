@@ -360,4 +360,13 @@ extension DeliveryStage {
         }
         return found
     }
+
+    @Test("whoever comes beyond the bound is not sent what they missed")
+    func replaysMax() throws {
+        let test = try TestStore()
+        let replayer = Replayer(store: test.store, time: test.clock, logger: Logger(label: "test"))
+        let arrival = Arrival(connection: ConnectionID(loop: 0, slot: 1, generation: 1), app: "1", channel: "private-a", user: "u")
+        let taken = (0...Replayer.waitingMax).count { _ in replayer.post(arrival) }
+        #expect(taken == Replayer.waitingMax)
+    }
 }

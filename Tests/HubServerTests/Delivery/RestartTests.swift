@@ -17,6 +17,7 @@ import Testing
 /// One process over a store that outlives it: delivery's parts as they are wired, with the test in the place of the loops.
 private final class Life {
     static let channel = "presence-game-7"
+    private static let everything = PartitionSet(bits: .max)
     static let yaml = """
         channel: presence-game-{session}
         replay: true
@@ -33,8 +34,11 @@ private final class Life {
     let app = App(index: 0, id: "1", secrets: ["k": "s"])
     private let replays = ReplayList()
     private let tasks: [Task<Void, Never>]
+    private let recovery: Recovery
     private let task: DeliveryTask
     private let loop = Mailbox<LoopMessage> {}
+    /// Whether the open events of a takeover may be read.
+    private let mayRead = Flag()
     private var cursor: UInt64 = 0
     private var lastTicket: UInt64 = 0
     private var arrived = 0
@@ -54,7 +58,8 @@ private final class Life {
         }
     }
 
-    init(_ test: TestStore, _ gateway: ScriptedGateway) throws {
+    /// - Parameter isNode: one of several nodes.
+    init(_ test: TestStore, _ gateway: ScriptedGateway, isNode: Bool = false) throws {
         self.test = test
         definitions = try DefinitionSet.load([("game.yaml", Self.yaml)])
         let logger = Logger(label: "test")
@@ -62,10 +67,22 @@ private final class Life {
         escalator = Escalator(
             reader: AudienceReader(directory: test.store), store: test.store, outbox: outbox, time: test.clock, logger: logger)
         replayer = Replayer(store: test.store, time: test.clock, logger: logger)
+        recovery = Recovery(
+            reader: AudienceReader(directory: test.store), store: test.store, definitions: definitions, loopCount: 1, tokenAge: .standard,
+            time: test.clock)
+        let (apps, ports) = (AppDirectory([app]), EnginePorts([loop]))
+        var several: DeliveryService.Several?
+        if isNode {
+            let nodes = NodeDelivery(tag: (7, 0), ports: ports, apps: apps, store: test.store, time: test.clock) { Self.everything }
+            let pushes = NodePushQueue(outbox: outbox, store: test.store, nodes: nil, logger: logger)
+            several = DeliveryService.Several(nodes: nodes, pushes: pushes, firstNumber: 0) { [recovery, mayRead] _ in
+                #expect(await eventually { mayRead.isSet })
+                return try await recovery.events()
+            }
+        }
         delivery = DeliveryService(
-            definitions: definitions, directory: test.store, store: test.store, apps: AppDirectory([app]), outbox: outbox,
-            escalator: escalator, replayer: replayer, ports: EnginePorts([loop]), process: ProcessTag(random: 7), time: test.clock,
-            logger: logger)
+            definitions: definitions, directory: test.store, store: test.store, apps: apps, outbox: outbox, escalator: escalator,
+            replayer: replayer, ports: ports, process: ProcessTag(random: 7), time: test.clock, several: several, logger: logger)
         task = DeliveryTask(delivery)
         tasks = [
             Task { [escalator] in await escalator.run() },
@@ -76,18 +93,32 @@ private final class Life {
     /// As after a crash: takes up what is open, and counts everybody as on the way back.
     /// - Returns: targets that are waited for again.
     func recover() async throws -> Int {
-        let recovered = try await Recovery(
-            reader: AudienceReader(directory: test.store), store: test.store, definitions: definitions, loopCount: 1, tokenAge: .standard,
-            time: test.clock
-        ).events()
+        let recovered = try await recovery.events()
         task.book.wasAway(at: test.clock.moment)
         for event in recovered { await turn([.book(.recovered(event))]) }
         try await outbox.resume()
         return recovered.map(\.opening.targets.count).reduce(0, +)
     }
 
-    /// Subscribed, and the app says that it is on the screen.
-    func attach(_ index: Int) async throws {
+    /// Begins to take all channels over; nobody was present. The open events are read by `readOpen`.
+    func takeOver() async {
+        await turn([.node(.owned(Self.everything))])
+        await turn([.node(.attended(node: 0, round: 1))])
+    }
+
+    /// Ends the takeover.
+    func readOpen() async throws {
+        mayRead.set()
+        var isTaken = false
+        while !isTaken {
+            let items = try #require(await delivery.inbox.next())
+            isTaken = items.contains { if case .node(.taken) = $0 { true } else { false } }
+            await turn(items)
+        }
+    }
+
+    /// Subscribed, and the app says where it is.
+    func attach(_ index: Int, says state: DeclaredAppState = .foreground) async throws {
         let connection = Self.connection(index)
         let channel = try #require(ChannelName(Self.channel))
         lastTicket += 1
@@ -95,7 +126,7 @@ private final class Life {
         let report = LoopReport.attached(
             connection, SocketID(first: UInt64(index), second: 1), app: 0, channel: channel, user: Self.user(index), isBrowser: false,
             ticket: lastTicket)
-        await turn([.reports(loop: 0, [report, .state(connection, .foreground)])])
+        await turn([.reports(loop: 0, [report, .state(connection, state)])])
     }
 
     /// Commits the event, and puts a PING behind it.
@@ -111,6 +142,9 @@ private final class Life {
     func confirm(_ index: Int) async {
         await turn([.reports(loop: 0, [.receipt(Self.connection(index), cursor: cursor, byApplication: false)])])
     }
+
+    /// Replays that have come, or are about to, and are not read.
+    var replaysBegun: Int { replayer.waitingCount + replays.count }
 
     /// Whoever came since the last call is sent what they missed, and reads it.
     /// - Returns: how many were sent something.
@@ -202,6 +236,30 @@ struct RestartTests {
             }
             try await group.waitForAll()
         }
+    }
+
+    @Test("who comes back during a takeover is replayed what they missed, and pushed to if they read it unseen", arguments: [false, true])
+    func unseenDuringTakeover(isOnScreen: Bool) async throws {
+        let test = try TestStore()
+        try await session(of: 1, in: test)
+        let former = try Life(test, ScriptedGateway())
+        try await former.attach(0)
+        _ = try await former.publish("missed")
+        await former.end()
+
+        test.clock.advance(seconds: 1)
+        let gateway = ScriptedGateway()
+        let owner = try Life(test, gateway, isNode: true)
+        await owner.takeOver()
+        try await owner.attach(0, says: isOnScreen ? .foreground : .background)
+        #expect(owner.replaysBegun == 0, "the event is not awaited yet")
+        try await owner.readOpen()
+        #expect(await owner.replay() == 1)
+        var due = 0
+        for _ in 0..<DeviceState.bootGraceSeconds + 6 { due += await owner.second() }
+        #expect(due == (isOnScreen ? 0 : 1))
+        await owner.end()
+        #expect(try await test.store.openFanouts(limit: 9).isEmpty)
     }
 
     @Test("after a restart with 10,000 attached devices only those who stay away beyond the grace are pushed to")
