@@ -61,8 +61,8 @@ def trails(port, lost):
                 say(f"  trail of event {event['n']}: {status} {answer}")
 
 
-def report(judge, faults, departures, facts, oddities, plan, given_up, outcome):
-    counts, pairs = judge.counts, judge.counts["pairs"]
+def report(judge, nodes, departures, facts, oddities, plan, given_up, outcome):
+    faults, counts, pairs = nodes.faults, judge.counts, judge.counts["pairs"]
 
     def is_near(sent, alert):
         return any(begin - MARGIN <= alert and sent <= end + MARGIN for begin, end, _, _ in faults)
@@ -93,6 +93,7 @@ def report(judge, faults, departures, facts, oddities, plan, given_up, outcome):
     say("\nFaults")
     for name in sorted({name for _, _, name, _ in faults}):
         outcome.line(name, str(sum(one == name for _, _, one, _ in faults)))
+    outcome.line("faults that went wrong themselves", f"{len(nodes.mistakes)}", "0", not nodes.mistakes)
     waits = [event["answered"] - event["sent"] for event in plan.events if "answered" in event]
     outcome.line("publishes, and those asked again", f"{len(waits)} / {sum(event['tries'] > 1 for event in plan.events)}")
     outcome.line("publishes without an answer within 60 s", f"{len(given_up)}", "0", not given_up)
@@ -173,7 +174,7 @@ def main():
                     file.write("\t".join([f"{at - run.start:.3f}", *map(str, what), f"{made - run.start:.3f}"]) + "\n")
             departures = Departures(known, webhooks, nodes.faults, stage, run.start, run.end)
             trails(nodes.port, judge.lost)
-            report(judge, nodes.faults, departures, facts, oddities, plan, list(run.given_up.values()), outcome)
+            report(judge, nodes, departures, facts, oddities, plan, list(run.given_up.values()), outcome)
         finally:
             nodes.end()
         say(f"\n{'A target was missed' if outcome.is_missed else 'All targets are met'} (SEED={seed})")

@@ -15,7 +15,8 @@ from hub import App
 from link import DOWN, UP
 from world import NODES, World
 
-FAULTS = {name: fault for name, (fault, _) in surface.FAULTS.items() if name not in ("calm", "rolling")}
+# Without those that have clients of their own.
+FAULTS = {name: fault for name, (fault, _) in surface.FAULTS.items() if name not in ("calm", "rolling", "stop-and-come")}
 # Longer than any of them takes.
 FAULT_SECONDS_MAX = 60
 
@@ -81,6 +82,8 @@ class Nodes:
         self._settings, self._draw, self._names = gateways.settings, random.Random(seed), names
         # (begin, end, name, port of the node that it happened to), and user seconds of processes that have ended.
         self.faults, self._ended_cpu = [], 0.0
+        # What is wrong with the faults themselves.
+        self.mistakes = []
 
     def _wait(self, work, seconds):
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(seconds)
@@ -127,5 +130,6 @@ class Nodes:
             outcome = ""
         except Exception as error:
             outcome = f", and went wrong itself: {error!r}"
+            self.mistakes.append(f"{name} of node {place}: {error!r}")
         self.faults.append((began, time.time(), name, port))
         say(f"  {began - start:5.0f} s: {name} of node {place}, for {time.time() - began:.1f} s{outcome}")
