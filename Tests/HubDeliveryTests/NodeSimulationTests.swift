@@ -38,7 +38,7 @@ import Testing
     func alone() {
         let (world, node, event) = world()
         let release = DeliveryBook.Release(publish: 1, request: 0, channel: 0, eventID: event.record.id)
-        node.isCut = true
+        node.isUnheard = true
         world.swept.insert(node.run)
         world.letOut(release, isAgain: false, node)
         #expect(world.report.violationCount == 0 && node.alone.count == 1 && node.letOut[event.record.id] != nil)

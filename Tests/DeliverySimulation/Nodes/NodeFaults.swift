@@ -1,3 +1,4 @@
+import HubCore
 import HubDelivery
 
 /// Faults of nodes, of Redis and of the ways to it; and the signs of life.
@@ -19,14 +20,17 @@ extension NodeSimulation {
             kill(node)
             schedule(lasts, .boot(node.index))
         case 1:
-            lasts = chance(30) ? between(200, 3000) : between(8000, 10_000)
-            count("nodes stopped")
-            node.isStopped = true
-            schedule(lasts, .resume(node.index))
+            if chance(50) {
+                node.stopsAtCommit = true
+            } else {
+                stop(node)
+            }
+            return
         case 2:
             lasts = between(500, 10_000)
-            count("nodes cut off from Redis")
-            node.isCut = true
+            let way = between(0, 2)
+            count(["nodes cut off from Redis", "nodes that Redis does not hear", "nodes that do not hear Redis"][Int(way)])
+            (node.isUnheard, node.isDeaf) = (way != 2, way != 1)
             schedule(lasts, .heal(node.index))
         default:
             guard isRedisUp else { return }
@@ -41,7 +45,17 @@ extension NodeSimulation {
             }
             schedule(lasts, .redisBack)
         }
-        faults.append((now - 500, now + lasts + Self.aftermath))
+        note(lasts)
+    }
+
+    private func note(_ lasts: Int64) { faults.append((now - 500, now + lasts + Self.aftermath)) }
+
+    func stop(_ node: SimNode) {
+        count(node.stopsAtCommit ? "nodes stopped in a commit" : "nodes stopped")
+        let lasts = chance(30) ? between(200, 3000) : between(8000, 10_000)
+        (node.isStopped, node.stopsAtCommit) = (true, false)
+        schedule(lasts, .resume(node.index))
+        note(lasts)
     }
 
     private func count(_ fault: String) { report.changes[fault, default: 0] += 1 }
@@ -82,14 +96,14 @@ extension NodeSimulation {
 
     func heal(_ node: SimNode) {
         guard node.isCut else { return }
-        node.isCut = false
+        (node.isUnheard, node.isDeaf) = (false, false)
         catchUp(node)
     }
 
     func redisBack() {
         isRedisUp = true
         redisSince = now
-        for node in nodes where node.isUp && !node.isCut { catchUp(node) }
+        for node in nodes where node.isUp { catchUp(node) }
     }
 
     private func catchUp(_ node: SimNode) {
@@ -101,22 +115,34 @@ extension NodeSimulation {
 
     func beat(_ node: SimNode) {
         schedule(500, .beat(node.index, life: node.life))
-        guard !node.isCut, isRedisUp else { return }
-        if swept.contains(node.run) { return beginAnew(node) }
-        members[node.run] = now
+        guard !node.isUnheard, isRedisUp else { return }
+        // A beat of the dead changes nothing.
+        if !swept.contains(node.run) { members[node.run] = now }
+        if node.isDeaf { return }
+        if swept.contains(node.run) { return drain(node) }
         node.beatAt = now
     }
 
-    /// The others have declared the node dead: its people get 4200, and it takes part as a new one.
-    private func beginAnew(_ node: SimNode) {
+    /// The others have declared the node dead: its people get 4200. Others may come before it joins anew.
+    private func drain(_ node: SimNode) {
+        if node.isJoining { return }
+        node.isJoining = true
         dropSockets(of: node)
         for number in node.subscribers.flatMap({ $0 }) { disconnect(number, mayReturn: true) }
+        schedule(between(0, 250), .greet(node.index, life: node.life))
+    }
+
+    /// The node takes part as a new one, and says who has come to it meanwhile.
+    func joinAnew(_ node: SimNode) {
         lastRun += 1
         node.run = lastRun
+        node.isJoining = false
+        for number in node.subscribers.flatMap({ $0 }) { sockets[number].run = node.run }
         node.kept = []
         node.lastNumber = 0
         node.position = stream.count
         begin(node)
+        if settings.broken != .silentGreeting { attend(node, 0, Set(0..<Partition.count), asker: node.run) }
         post(.restarted, node)
     }
 

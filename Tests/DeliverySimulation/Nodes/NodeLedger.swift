@@ -46,9 +46,23 @@ extension NodeSimulation {
 
     private func judgeDuplicate(_ event: NodeEvent, _ cell: NodeEvent.Cell, _ who: Int, seenAt: Int64) {
         let decidedAt = cell.pushDecidedAt ?? 0
+        func looked(_ from: Int64, _ until: Int64) -> Bool { people[who].looks.contains { $0 >= from && $0 <= until } }
         // Long enough for a question to all nodes and their answers.
         if let answeredAt = cell.answeredAt, answeredAt < decidedAt - 300 {
+            // Its receipt counts for the time being only: a former connection of the phone is not given up yet.
+            if looked(seenAt, decidedAt - 4000) {
+                report.duplicates["read, and gone to the background before the receipt counted", default: 0] += 1
+                return
+            }
             return explain(event, "receipt between two owners when the push fell due", from: answeredAt, until: decidedAt, who: who)
+        }
+        if cell.isSeenAgain, seenAt >= decidedAt {
+            report.duplicates["seen later, in a replay or back on the screen: same event id", default: 0] += 1
+            return
+        }
+        if cell.atCommit, looked(event.committedAt - 1000, seenAt) {
+            report.duplicates["came to the screen as the event came", default: 0] += 1
+            return
         }
         if cell.atCommit {
             return explain(

@@ -10,16 +10,39 @@ extension NodeSimulation {
             return
         }
         switch Int.random(in: 0..<100, using: &random) {
-        case 0..<40:
+        case 0..<30:
             hangUp(index, isCut: false)
-            next(index, 3000, 60_000)
-        case 40..<60:
+            opensAnew(index)
+        case 30..<45:
             hangUp(index, isCut: true)
-            next(index, 3000, 60_000)
+            opensAnew(index)
+        case 45..<70:
+            look(index)
+            next(index, 5000, 60_000)
         default:
             hangUp(index, isCut: true)
             schedule(between(1000, 4000), .connect(index, step: people[index].step))
         }
+    }
+
+    /// The app ends, and begins again later.
+    private func opensAnew(_ index: Int) {
+        (people[index].isHidden, people[index].unseen) = (false, [])
+        next(index, 3000, 60_000)
+    }
+
+    /// The app goes to the background, or comes back to the screen, and tells so.
+    private func look(_ index: Int) {
+        people[index].isHidden.toggle()
+        people[index].looks = people[index].looks.suffix(31) + [now]
+        if !people[index].isHidden {
+            for event in people[index].unseen.sorted() { seen(event, by: index, isAgain: true) }
+            people[index].unseen = []
+        }
+        guard let number = people[index].connection else { return }
+        sockets[number].upAt = max(sockets[number].upAt, now + between(10, 150))
+        let state: AppState = people[index].isHidden ? .background : .foreground
+        schedule(sockets[number].upAt - now, .says(number, state))
     }
 
     private func next(_ index: Int, _ least: Int64, _ most: Int64) {
@@ -31,13 +54,13 @@ extension NodeSimulation {
         if isEnding { return }
         let node = nodes[Int.random(in: nodes.indices, using: &random)]
         people[index].step += 1
-        // A balancer finds no node that answers.
-        guard node.isUp, !node.isStopped, !swept.contains(node.run) else {
+        // A balancer finds no node that answers, or one that will let them in when it goes on.
+        guard node.isUp, !node.isStopped && !swept.contains(node.run) || chance(30) else {
             return schedule(between(200, 1000), .connect(index, step: people[index].step))
         }
         let number = sockets.count
         let socket = NodeSocket(
-            id: ConnectionID(loop: 0, slot: number & 0xFF_FFFF, generation: 1), person: index, node: node.index, run: node.run)
+            id: ConnectionID(loop: 0, slot: number & 0xFF_FFFF, generation: 1), person: index, node: node)
         sockets.append(socket)
         people[index].connection = number
         socket.upAt = now + between(20, 300)
@@ -63,16 +86,26 @@ extension NodeSimulation {
 
     // MARK: What the program reads
 
-    func arrived(_ socket: NodeSocket, _ index: Int) {
+    func arrived(_ socket: NodeSocket, _ index: Int, isReplay: Bool) {
         guard socket.isOpenAtClient else { return }
-        socket.read.append(index)
-        let event = events[index]
-        let place = people[socket.person].place
+        let (event, person) = (events[index], people[socket.person])
+        socket.read.append((index, !person.isHidden))
         guard now <= event.committedAt + event.lifetime else { return }
-        if event.cells[place].seenAt != nil {
+        if !isReplay, event.cells[person.place].seenAt != nil || person.unseen.contains(index) {
             explain(event, "written again: same event id", from: event.committedAt, until: now, who: socket.person)
         }
-        event.cells[place].seenAt = event.cells[place].seenAt ?? now
+        if person.isHidden {
+            people[socket.person].unseen.insert(index)
+        } else {
+            seen(index, by: socket.person, isAgain: isReplay)
+        }
+    }
+
+    private func seen(_ index: Int, by person: Int, isAgain: Bool) {
+        let (event, place) = (events[index], people[person].place)
+        guard now <= event.committedAt + event.lifetime, event.cells[place].seenAt == nil else { return }
+        event.cells[place].seenAt = now
+        event.cells[place].isSeenAgain = isAgain
     }
 
     func pinged(_ socket: NodeSocket, _ number: Int, _ cursor: UInt64) {
@@ -86,7 +119,9 @@ extension NodeSimulation {
     /// - Parameter cursor: nil: a subscription; 0: a goodbye.
     func received(_ socket: NodeSocket, _ number: Int, _ cursor: UInt64?, _ read: Int) {
         let node = nodes[socket.node]
-        guard node.isUp, node.run == socket.run, socket.isOpenAtServer, !socket.isCut else { return }
+        guard node.isUp, node.life == socket.life, socket.isOpenAtServer, !socket.isCut else { return }
+        if cursor == nil { socket.run = node.run }
+        guard node.run == socket.run else { return }
         let channel = people[socket.person].channel
         switch cursor {
         case nil:
@@ -97,18 +132,28 @@ extension NodeSimulation {
                 .attached(
                     socket.id, socket: "s\(number)", app: "1", channel: channels[channel].name, user: people[socket.person].name,
                     isBrowser: false, ticket: socket.ticket, silenceMax: .seconds(25)), node)
-            report(.state(socket.id, .foreground, keepsWorking: false), node)
+            says(number, people[socket.person].isHidden ? .background : .foreground)
         case 0: disconnect(number, mayReturn: false)
         case let cursor?:
             let place = people[socket.person].place
-            for index in socket.read.prefix(max(0, read - socket.readBefore)) where events[index].cells[place].answeredAt == nil {
+            for (index, isSeen) in socket.read.prefix(max(0, read - socket.readBefore))
+            where isSeen && events[index].cells[place].answeredAt == nil {
                 events[index].cells[place].answeredAt = now
             }
-            let old = socket.read.prefix { now > events[$0].committedAt + 5000 }.count
+            let old = socket.read.prefix { now > events[$0.event].committedAt + 5000 }.count
             socket.read.removeFirst(old)
             socket.readBefore += old
             report(.receipt(socket.id, cursor: cursor), node)
         }
+    }
+
+    /// The app tells where it is.
+    func says(_ number: Int, _ state: AppState) {
+        let socket = sockets[number]
+        let node = nodes[socket.node]
+        guard node.isUp, node.run == socket.run, socket.isOpenAtServer, !socket.isCut else { return }
+        socket.state = state
+        report(.state(socket.id, state, keepsWorking: false), node)
     }
 
     func disconnect(_ number: Int, mayReturn: Bool) {

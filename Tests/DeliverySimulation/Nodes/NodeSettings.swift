@@ -32,4 +32,10 @@ package enum NodeRule: String, CaseIterable, Sendable {
     case unknownStays = "unknown-stays"
     /// A new owner does not look at what the former one left open.
     case noTakeover = "no-takeover"
+    /// A new owner sends replays before it awaits the open events.
+    case replayAtOnce = "replay-at-once"
+    /// A node that joins anew does not tell who is present on it.
+    case silentGreeting = "silent-greeting"
+    /// A former owner commits on.
+    case noFence = "no-fence"
 }

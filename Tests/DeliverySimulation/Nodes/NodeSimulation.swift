@@ -6,8 +6,8 @@ import HubTesting
 /// Several nodes with the delivery books that ship, between a Redis, a PostgreSQL, a network and people that go wrong.
 ///
 /// Simulated: one stream with lost memory, leases, fences, aborted and unknown commits, nodes that are killed, stopped, cut off or
-/// restarted. Every person has one phone and every event the policy `notify`. Replays, roles, changes of definitions, limits of
-/// pushes and members in Redis are not simulated here.
+/// restarted. Every person has one phone, whose app is on the screen or in the background, and every event the policy `notify`. Every
+/// other channel replays. Roles, changes of definitions, limits of pushes and members in Redis are not simulated here.
 package final class NodeSimulation {
     enum Action {
         case publish
@@ -23,11 +23,14 @@ package final class NodeSimulation {
         case read(Int, life: Int)
         case beat(Int, life: Int)
         case poll(Int, life: Int)
+        case greet(Int, life: Int)
         case word(NodeWord, Int, life: Int)
         case readOpen(Int, life: Int, round: UInt64)
         case up(Int, cursor: UInt64?, read: Int)
         case lost(Int)
-        case frame(Int, event: Int)
+        case frame(Int, event: Int, isReplay: Bool)
+        case says(Int, AppState)
+        case missed(Int, life: Int, Arrival)
         case ping(Int, cursor: UInt64)
         case person(Int, step: Int)
         case connect(Int, step: Int)
@@ -48,7 +51,7 @@ package final class NodeSimulation {
     package internal(set) var report: SimulationReport
 
     // The world.
-    let kind = SimKind(scope: .participant)
+    private static let kinds = [SimKind(scope: .participant), SimKind(scope: .participant, replays: true)]
     let definitions: DefinitionSet
     var channels: [(name: String, partition: Int32, people: [Int])] = []
     var people: [NodePerson] = []
@@ -77,6 +80,8 @@ package final class NodeSimulation {
     var events: [NodeEvent] = []
     var eventIndex: [String: Int] = [:]
     var openEvents: Set<Int> = []
+    /// Stored events in the order of their commits, by channel.
+    var told: [Int: [Int]] = [:]
     var waitingRows: Set<Int> = []
     var pushes: [NodePush] = []
     var openPushes: Set<Int> = []
@@ -86,9 +91,9 @@ package final class NodeSimulation {
         self.settings = settings
         random = SeededRandom(state: settings.seed)
         report = SimulationReport(seed: settings.seed)
-        definitions = SimKind.definitions([kind], isReversed: false)
+        definitions = SimKind.definitions(Set(Self.kinds), isReversed: false)
         for number in 0..<settings.channels {
-            let name = kind.channel("\(number)")
+            let name = Self.kinds[number % 2].channel("\(number)")
             let first = people.count
             for place in 0..<settings.participantsPerChannel {
                 let user = "u\(people.count)"
@@ -154,11 +159,14 @@ package final class NodeSimulation {
         case .read(let node, let life): if lives(node, life) { readStream(nodes[node]) }
         case .beat(let node, let life): if lives(node, life) { beat(nodes[node]) }
         case .poll(let node, let life): if lives(node, life) { poll(nodes[node]) }
+        case .greet(let node, let life): if lives(node, life) { joinAnew(nodes[node]) }
         case .word(let word, let node, let life): if lives(node, life) { post(word, nodes[node]) }
         case .readOpen(let node, let life, let round): if lives(node, life) { readOpen(nodes[node], round) }
         case .up(let socket, let cursor, let read): received(sockets[socket], socket, cursor, read)
         case .lost(let socket): disconnect(socket, mayReturn: true)
-        case .frame(let socket, let event): arrived(sockets[socket], event)
+        case .frame(let socket, let event, let isReplay): arrived(sockets[socket], event, isReplay: isReplay)
+        case .says(let socket, let state): says(socket, state)
+        case .missed(let node, let life, let arrival): if lives(node, life) { missed(arrival, nodes[node]) }
         case .ping(let socket, let cursor): pinged(sockets[socket], socket, cursor)
         case .person(let person, let step): if people[person].step == step { live(person) }
         case .connect(let person, let step): if people[person].step == step { connect(person) }
@@ -180,10 +188,10 @@ package final class NodeSimulation {
         switch action {
         case .late(_, let node, _), .turn(let node, _), .wake(let node, _), .committed(let node, _), .plan(let node, _),
             .planned(let node, _), .append(let node, _), .read(let node, _), .beat(let node, _), .poll(let node, _),
-            .word(_, let node, _), .readOpen(let node, _, _):
+            .greet(let node, _), .word(_, let node, _), .readOpen(let node, _, _), .missed(let node, _, _):
             node
         case .rowStored(_, let node, let life): lives(node, life) ? node : nil
-        case .up(let socket, _, _), .lost(let socket): nodes[sockets[socket].node].isUp ? sockets[socket].node : nil
+        case .up(let socket, _, _), .lost(let socket), .says(let socket, _): nodes[sockets[socket].node].isUp ? sockets[socket].node : nil
         default: nil
         }
     }

@@ -5,7 +5,7 @@ import HubTesting
 /// PostgreSQL: events, pushes and leases; each function is one transaction. And the gateways, which take every push.
 extension NodeSimulation {
     private func passes(_ node: SimNode, _ channel: Int) -> Bool {
-        owners[channels[channel].partition] == node.run
+        settings.broken == .noFence || owners[channels[channel].partition] == node.run
     }
 
     /// Commits events, behind the fence.
@@ -34,6 +34,7 @@ extension NodeSimulation {
                     notes: recipients.notes)
                 eventIndex[commit.event.id] = events.count
                 publish.events.append(events.count)
+                told[publish.channel, default: []].append(events.count)
                 if event.isOpen { openEvents.insert(events.count) }
                 events.append(event)
                 for record in commit.deliveries { insert(record, isAtCommit: true) }
@@ -50,6 +51,7 @@ extension NodeSimulation {
                 let event = events[index]
                 eventIndex[event.record.id] = nil
                 publishes[event.publish].events.removeAll { $0 == index }
+                told[publishes[event.publish].channel]?.removeAll { $0 == index }
                 openEvents.remove(index)
                 for push in pushes.indices where pushes[push].event == index {
                     openPushes.remove(push)
@@ -80,6 +82,7 @@ extension NodeSimulation {
 
     private func insert(_ record: PushRecord, isAtCommit: Bool) {
         guard let index = eventIndex[record.event], let place = events[index].users.firstIndex(of: record.user) else { return }
+        guard place < events[index].cells.count else { return violation("a push of \(record.event), which is judged already") }
         let key = RowKey(record)
         guard pushIndex[key] == nil else { return }
         guard record.state == .due else {

@@ -42,6 +42,7 @@ extension NodeSimulation {
                 switch step {
                 case .effect(.commit(let batch)):
                     node.committing = batch
+                    if node.stopsAtCommit { stop(node) }
                     return schedule(between(2, 15), .committed(node.index, life: node.life))
                 case .effect(let effect): carryOut(effect, node)
                 case .word(let word): first(give(word, node), node)
@@ -134,7 +135,9 @@ extension NodeSimulation {
         case .owns(let partitions): return own(partitions, node)
         case .taken(let round):
             guard let place = node.takeovers.firstIndex(where: { $0.round == round }) else { break }
-            node.steps.first(node.takeovers.remove(at: place).held.map { .word($0) })
+            let takeover = node.takeovers.remove(at: place)
+            for arrival in takeover.arrivals { read(arrival, node) }
+            node.steps.first(takeover.held.map { .word($0) })
         }
         return []
     }
@@ -178,7 +181,7 @@ extension NodeSimulation {
             preconditionFailure("the channel has a definition")
         }
         let session = Session(
-            app: "1", id: "\(channel)", number: Int64(channel), definition: kind.name, joinCode: nil, attributes: [:], createdAt: 0)
+            app: "1", id: "\(channel)", number: Int64(channel), definition: definition.name, joinCode: nil, attributes: [:], createdAt: 0)
         let entries = channels[channel].people.map { person in
             EventAudience.Entry(
                 user: people[person].name,
@@ -316,7 +319,9 @@ extension NodeSimulation {
             schedule(1, .word(.item(.heard(round: round, source: 0, newcomers: 0)), node.index, life: node.life))
             if !node.table.isEmpty { send(.ask(round: round), node) }
         case .commit: preconditionFailure("a commit is waited for")
-        case .again, .done, .read, .replay, .expel, .readmit, .definitions: assertionFailure("nothing of it is simulated")
+        case .read(let arrival): read(arrival, node)
+        case .replay(let token, let replay): send(replay, token, node)
+        case .again, .done, .expel, .readmit, .definitions: assertionFailure("nothing of it is simulated")
         case .push, .comeback, .roles, .signed: break
         }
     }

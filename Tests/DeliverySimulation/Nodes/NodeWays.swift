@@ -15,13 +15,13 @@ extension NodeSimulation {
     func send(_ message: NodeMessage, _ node: SimNode) -> Bool {
         node.lastNumber += 1
         node.kept.append((node.lastNumber, message, false, nil))
-        guard !node.isCut, isRedisUp else { return false }
+        guard !node.isUnheard, isRedisUp else { return false }
         schedule(1, .append(node.index, life: node.life))
         return true
     }
 
     func append(_ node: SimNode) {
-        guard !node.isCut, isRedisUp, !swept.contains(node.run) else { return }
+        guard !node.isUnheard, isRedisUp, !swept.contains(node.run) else { return }
         node.kept.removeAll { $0.readAt.map { now - $0 > Self.keptMilliseconds } ?? false }
         var isNew = false
         for place in node.kept.indices where !node.kept[place].isAppended {
@@ -43,7 +43,7 @@ extension NodeSimulation {
 
     func readStream(_ node: SimNode) {
         node.isReadPlanned = false
-        guard !node.isCut, isRedisUp, node.position < stream.count else { return }
+        guard !node.isDeaf, isRedisUp, node.position < stream.count else { return }
         if settings.broken != .noDeadline, now - node.beatAt > Self.certainMilliseconds { return scheduleRead(node, after: 50) }
         while node.position < stream.count {
             let entry = stream[node.position]
@@ -85,6 +85,7 @@ extension NodeSimulation {
             if !isOwn || !node.alone.contains(event.serial) { letOut(event, node) }
         case .wasLetOut(let number, let ticket): post(.wasLetOut(origin, number: number, ticket: ticket), node)
         case .prove(let run, let event, let ids): if run == node.run { prove(event, ids, node) }
+        case .replay(let run, let id, let token, let events): if run == node.run { replay(id, token, events, node) }
         case .ask(let round): if !isOwn { send(.heard(asker: origin, round: round), node) }
         case .heard(let asker, let round): if asker == node.run { post(.heard(origin, round: round), node) }
         case .attend(let round, let partitions): attend(node, round, partitions, asker: origin)
@@ -106,7 +107,7 @@ extension NodeSimulation {
                     .present(
                         sockets[socket].id, socket: "s\(socket)", app: "1", channel: channels[channel].name,
                         user: people[sockets[socket].person].name, isBrowser: false, ticket: sockets[socket].ticket,
-                        silenceMax: .seconds(25), state: .foreground, keepsWorking: false), node)
+                        silenceMax: .seconds(25), state: sockets[socket].state, keepsWorking: false), node)
             }
         }
         report(.presentUpTo(ticket: node.lastTicket), node)
@@ -131,7 +132,7 @@ extension NodeSimulation {
         } else {
             node.letOut.set(upTo, for: event.record.id, now: now)
             for socket in node.subscribers[channel] where sockets[socket].ticket <= upTo {
-                write(.frame(socket, event: release.event), to: socket)
+                write(.frame(socket, event: release.event, isReplay: false), to: socket)
             }
         }
         guard let number = release.receipt else { return }

@@ -11,6 +11,7 @@ enum NodeMessage {
     case event(NodeRelease)
     case wasLetOut(number: UInt64, ticket: UInt64)
     case prove(node: UInt64, event: UInt64, [ConnectionID])
+    case replay(node: UInt64, ConnectionID, token: UInt64, [Int])
     case ask(round: UInt64)
     case heard(asker: UInt64, round: UInt64)
     case attend(round: UInt64, partitions: Set<Int32>)
@@ -57,6 +58,7 @@ struct NodeTakeover {
     var partitions: Set<Int32>
     var awaited: Set<UInt64>
     var held: [NodeWord] = []
+    var arrivals: [Arrival] = []
     var isReading = false
 }
 
@@ -83,6 +85,8 @@ final class NodePublish {
 final class NodeEvent {
     struct Cell {
         var seenAt: Int64?
+        /// It was a replay, or was read in the background before: also after a push it surprises nobody.
+        var isSeenAgain = false
         /// A receipt came to some node.
         var answeredAt: Int64?
         /// A receipt came to the owner of that time.
@@ -125,6 +129,12 @@ struct NodePerson {
     var connection: Int?
     /// Changes whenever the person comes or goes.
     var step = 0
+    /// The app is in the background, and reads unseen.
+    var isHidden = false
+    /// Events that were read so.
+    var unseen: Set<Int> = []
+    /// The newest times at which the app came to the screen or left it.
+    var looks: [Int64] = []
 }
 
 /// A socket to one run of a node.
@@ -132,19 +142,23 @@ final class NodeSocket {
     let id: ConnectionID
     let person: Int
     let node: Int
-    let run: UInt64
+    /// The process, and the run of the node that has let it in or took it along.
+    let life: Int
+    var run: UInt64
     var ticket: UInt64 = 0
+    /// As the app told its node.
+    var state = AppState.unknown
     var isOpenAtServer = true
     var isOpenAtClient = true
     var isCut = false
     var downAt: Int64 = 0
     var upAt: Int64 = 0
-    /// Events that the program has read lately, and how many it had read before them.
-    var read: [Int] = []
+    /// Events that the program has read lately, in sight or not, and how many it had read before them.
+    var read: [(event: Int, isSeen: Bool)] = []
     var readBefore = 0
 
-    init(id: ConnectionID, person: Int, node: Int, run: UInt64) {
-        (self.id, self.person, self.node, self.run) = (id, person, node, run)
+    init(id: ConnectionID, person: Int, node: SimNode) {
+        (self.id, self.person, self.node, life, run) = (id, person, node.index, node.life, node.run)
     }
 }
 

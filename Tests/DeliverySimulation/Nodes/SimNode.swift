@@ -19,8 +19,14 @@ final class SimNode {
     var isUp = false
     /// Until when the process stands still.
     var isStopped = false
-    /// Nothing passes between it and Redis.
-    var isCut = false
+    /// Has heard that it was declared dead, and joins anew.
+    var isJoining = false
+    /// Stands still with its next commit under way.
+    var stopsAtCommit = false
+    /// Nothing comes from it to Redis, or from there to it.
+    var isUnheard = false
+    var isDeaf = false
+    var isCut: Bool { isUnheard || isDeaf }
     var waiting: [NodeSimulation.Action] = []
 
     // The delivery task.
