@@ -87,6 +87,12 @@ package struct Replays: Sendable {
             return arrival
         }
 
+        /// All that the line knows of.
+        var arrivals: [Arrival] {
+            let current = current.map { [$0.arrival] } ?? []
+            return current + waiting + written.map(\.replay.arrival) + unseen.map(\.arrival)
+        }
+
         /// Whether the arrival's missed events are being read.
         func isReading(_ arrival: Arrival) -> Bool {
             guard let current, current.token == nil else { return false }
@@ -184,16 +190,16 @@ package struct Replays: Sendable {
     mutating func keep(_ isKept: (_ app: String, _ channel: String) -> Bool, now: Int64) {
         func isOver(_ arrival: Arrival) -> Bool { !isKept(arrival.app, arrival.channel) }
         ready.removeAll(where: isOver)
-        for (connection, known) in lines {
-            var line = known
-            line.waiting.removeAll(where: isOver)
-            line.written.removeAll { isOver($0.replay.arrival) }
-            line.unseen.removeAll { isOver($0.arrival) }
-            if let (arrival, token) = line.current, isOver(arrival) {
-                line.current = nil
+        // Most lines are empty.
+        let concerned = lines.filter { $0.value.arrivals.contains(where: isOver) }.map(\.key)
+        for connection in concerned {
+            if let (arrival, token) = lines[connection]?.current, isOver(arrival) {
+                lines[connection]?.current = nil
                 if let token { announced[token] = nil }
             }
-            lines[connection] = line
+            lines[connection]?.waiting.removeAll(where: isOver)
+            lines[connection]?.written.removeAll { isOver($0.replay.arrival) }
+            lines[connection]?.unseen.removeAll { isOver($0.arrival) }
             begin(connection, now: now)
         }
     }
