@@ -75,11 +75,7 @@ extension DeliveryBook {
         opening.number = nextNumber()
         opening.attendedUpTo = attendedUpTo
         escalation.open(opening, now: now.monotonic)
-        for user in Set(opening.targets.map(\.user)) {
-            let connections = attendance.connections(app: opening.app, channel: opening.channel, user: user)
-            guard let away = connections.first(where: { attendance.state(of: $0) == .background }) else { continue }
-            leftScreen(away, event: opening.number, at: now)
-        }
+        waitBriefly(opening, at: now)
         var release = Release(publish: 0, request: 0, channel: 0, eventID: opening.event)
         release.roles = event.roles
         release.attendedUpTo = attendedUpTo

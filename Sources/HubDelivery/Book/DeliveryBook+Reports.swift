@@ -263,7 +263,18 @@ extension DeliveryBook {
         var opening = event.opening
         opening.number = nextNumber()
         escalation.open(opening, now: now.monotonic)
+        waitBriefly(opening, at: now)
         return [.plan(.opened(event.context))]
+    }
+
+    /// Waits only for receipts under way of people whose apps are in the background already.
+    mutating func waitBriefly(_ opening: Escalation.Opening, at now: Moment) {
+        if attendance.connectionCount == 0 { return }
+        for user in Set(opening.targets.map(\.user)) {
+            let connections = attendance.connections(app: opening.app, channel: opening.channel, user: user)
+            guard let away = connections.first(where: { attendance.state(of: $0) == .background }) else { continue }
+            leftScreen(away, event: opening.number, at: now)
+        }
     }
 
     /// Everything that is due up to a time, as effects. A person who has just come back to a channel with replays is waited for.

@@ -246,12 +246,14 @@ struct DeliveryBookNodesTests {
         let connection = ConnectionID(loop: 0, slot: 5, generation: 1)
         func word(_ state: AppState) -> DeliveryBook.Item { .report(loop: 0, .state(connection, state, keepsWorking: false)) }
         // An app that is known to be away as the event is taken over.
-        let stage = try Stage()
-        stage.attach(connection, ticket: 3)
-        _ = stage.take(word(.background))
-        _ = stage.take(.takenOver(try recovered("told")))
-        #expect(pushes(stage.pass(4900, sources: [0])) == 0, "receipts may be under way")
-        #expect(pushes(stage.pass(300, sources: [0])) == 1)
+        for event in [DeliveryBook.Item.takenOver(try recovered("told")), .recovered(try recovered("told"))] {
+            let stage = try Stage()
+            stage.attach(connection, ticket: 3)
+            _ = stage.take(word(.background))
+            _ = stage.take(event)
+            #expect(pushes(stage.pass(4900, sources: [0])) == 0, "receipts may be under way")
+            #expect(pushes(stage.pass(300, sources: [0])) == 1)
+        }
         // An app that says so only later; at first somebody looks from elsewhere.
         let late = try Stage()
         let other = ConnectionID(loop: 0, slot: 6, generation: 1)
