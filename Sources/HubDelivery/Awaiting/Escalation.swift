@@ -220,6 +220,13 @@ package struct Escalation {
         open[number]?.setAttended(loop: loop, upTo: ticket)
     }
 
+    /// The event by its number, and its users who are waited for; nil: it is not open.
+    package func waiting(_ number: UInt64) -> (opening: Opening, users: Set<String>)? {
+        guard let event = open[number] else { return nil }
+        let waiting = event.opening.targets.indices.filter { event.phases[$0] != .settled }
+        return (event.opening, Set(waiting.map { event.opening.targets[$0].user }))
+    }
+
     /// Waits no more for events of other channels, which somebody else awaits.
     /// - Returns: the events.
     package mutating func keep(_ isKept: (_ app: String, _ channel: String) -> Bool) -> [String] {

@@ -63,10 +63,23 @@ extension DeliveryBook {
         return escalation.keep(isServed).map { .plan(.abandoned(event: $0)) }
     }
 
-    /// An earlier owner had handed the event out to these loops: subscribers up to these tickets were written it.
+    /// An earlier owner had handed the event out to these loops: subscribers up to these tickets were written it. Whoever came since and is
+    /// waited for is sent it as a replay: the former owner's replay, or its receipt, may be lost.
     /// - Parameter number: as of `letOutAgain`.
-    package mutating func wasLetOut(_ number: UInt64, upTo tickets: [(loop: Int, ticket: UInt64)]) {
+    package mutating func wasLetOut(_ number: UInt64, upTo tickets: [(loop: Int, ticket: UInt64)], at now: Moment) {
         for (loop, ticket) in tickets where loop < attendedUpTo.count { escalation.setAttended(number, loop: loop, upTo: ticket) }
+        guard let (opening, users) = escalation.waiting(number), definitions.match(channel: opening.channel)?.definition.replays == true
+        else { return }
+        let upTo = Dictionary(tickets.map { ($0.loop, $0.ticket) }, uniquingKeysWith: { first, _ in first })
+        for user in users {
+            for connection in attendance.connections(app: opening.app, channel: opening.channel, user: user) {
+                guard let ticket = upTo[connection.loop], let seat = attendance.ticket(of: connection, on: opening.channel), seat > ticket
+                else { continue }
+                var arrival = Arrival(connection: connection, app: opening.app, channel: opening.channel, user: user, at: now.wall)
+                arrival.events = [opening.event]
+                replays.arrived(arrival, now: now.monotonic)
+            }
+        }
     }
 
     /// Waits for the receipts of an event that an earlier owner of the channel left open, and hands it out to loops that lack it.

@@ -316,6 +316,9 @@ package struct Attendance: Sendable {
         }
     }
 
+    /// Ticket of the connection's subscription to the channel; nil: there is none.
+    func ticket(of connection: ConnectionID, on channel: String) -> UInt64? { connections[connection]?.seats[channel]?.ticket }
+
     /// The state that the app told over the connection; nil: it is not attached.
     func state(of connection: ConnectionID) -> AppState? { connections[connection]?.state }
 

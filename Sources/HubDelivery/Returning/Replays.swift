@@ -11,6 +11,8 @@ package struct Arrival: Sendable {
     package var at: Int64
     /// Events that were decided before the entry, in the same millisecond.
     package var decidedJustBefore: Set<String> = []
+    /// The only events that are meant; nil for all that were missed.
+    package var events: Set<String>?
 
     package init(connection: ConnectionID, app: String, channel: String, user: String, at: Int64 = 0) {
         self.connection = connection
@@ -26,7 +28,7 @@ package struct Arrival: Sendable {
         missed.filter { missed in
             let event = missed.event
             return (event.committedAt < at || decidedJustBefore.contains(event.id)) && event.policy != .pushOnly
-                && missed.note.choice != .socketOnly
+                && missed.note.choice != .socketOnly && events?.contains(event.id) ?? true
         }
     }
 }
@@ -121,9 +123,15 @@ package struct Replays: Sendable {
     /// Somebody has come to a channel that replays.
     /// - Parameter now: milliseconds on a clock that only grows, here and below.
     mutating func arrived(_ arrival: Arrival, now: Int64) {
-        // This one missed all that an earlier one missed, and more.
-        lines[arrival.connection, default: Line()].waiting.removeAll { $0.channel == arrival.channel }
-        lines[arrival.connection]?.waiting.append(arrival)
+        var line = lines.removeValue(forKey: arrival.connection) ?? Line()
+        if let events = arrival.events, let known = line.waiting.firstIndex(where: { $0.channel == arrival.channel }) {
+            line.waiting[known].events?.formUnion(events)
+        } else {
+            // This one missed all that an earlier one missed, and more.
+            line.waiting.removeAll { $0.channel == arrival.channel }
+            line.waiting.append(arrival)
+        }
+        lines[arrival.connection] = line
         begin(arrival.connection, now: now)
     }
 

@@ -51,7 +51,7 @@ extension DeliveryTask {
             await take(publish, of: node)
         case .wasLetOut(let node, let number, let tickets):
             let loops = node == several.nodes.me ? 0..<service.ports.count : table.loops(of: node) ?? 0..<0
-            book.wasLetOut(number, upTo: zip(loops, tickets).map { (loop: $0, ticket: $1) })
+            book.wasLetOut(number, upTo: zip(loops, tickets).map { (loop: $0, ticket: $1) }, at: now)
         case .heard(let node, let round, let newcomers):
             if let loops = table.loops(of: node) {
                 await give(.heard(round: round, source: loops.lowerBound, newcomers: newcomers))

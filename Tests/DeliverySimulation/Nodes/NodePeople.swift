@@ -126,7 +126,7 @@ extension NodeSimulation {
         switch cursor {
         case nil:
             node.lastTicket += 1
-            socket.ticket = node.lastTicket
+            (socket.ticket, socket.since) = (node.lastTicket, now)
             node.subscribers[channel].append(number)
             report(
                 .attached(

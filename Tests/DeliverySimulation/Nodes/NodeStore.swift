@@ -89,6 +89,7 @@ extension NodeSimulation {
             events[index].cells[place].end = "\(record.state.rawValue): \(record.reason)"
             return
         }
+        noteWrongSurface(events[index].cells[place], people[personIndex[record.user] ?? 0])
         pushIndex[key] = pushes.count
         openPushes.insert(pushes.count)
         pushes.append(NodePush(record: record, event: index, place: place))
@@ -96,6 +97,13 @@ extension NodeSimulation {
             events[index].cells[place].pushDecidedAt = record.dueAt - ManualClock.start
             events[index].cells[place].atCommit = isAtCommit
         }
+    }
+
+    /// A push to somebody who could have read the event in a replay: it surprises, but nobody is told twice by it.
+    private func noteWrongSurface(_ cell: NodeEvent.Cell, _ person: NodePerson) {
+        guard person.channel % 2 == 1, !person.isHidden, cell.seenAt == nil, let number = person.connection else { return }
+        guard sockets[number].isOpenAtServer, sockets[number].since <= now - 3000 else { return }
+        report.duplicates["pushed after three seconds on the screen, without a replay", default: 0] += 1
     }
 
     func cancel(_ event: String, _ cancellations: [PushCancellation]) {

@@ -122,7 +122,7 @@ extension NodeSimulation {
         case .wasLetOut(let run, let number, let ticket):
             if settings.broken == .letOutIgnored { break }
             guard let loop = run == node.run ? 0 : node.table[run]?.lowerBound else { break }
-            node.book.wasLetOut(number, upTo: [(loop: loop, ticket: ticket)])
+            node.book.wasLetOut(number, upTo: [(loop: loop, ticket: ticket)], at: moment)
         case .heard(let run, let round):
             if let loops = node.table[run] { return take(.heard(round: round, source: loops.lowerBound, newcomers: 0), node) }
         case .attended(let run, let round):

@@ -146,6 +146,7 @@ final class NodeSocket {
     let life: Int
     var run: UInt64
     var ticket: UInt64 = 0
+    var since = Int64.max
     /// As the app told its node.
     var state = AppState.unknown
     var isOpenAtServer = true

@@ -13,6 +13,7 @@ struct DeliveryBookNodesTests {
           asked: { to: "{user}", policy: critical, ttl: 5m, notification: { title: Asked, body: now } }
           told: { to: "{user}", policy: notify, ttl: 5m, notification: { title: Told, body: now } }
         """
+    private static let replaying = "replay: true\n" + yaml.replacing("private-room", with: "private-desk")
     private static let channel = "private-room-u"
 
     /// A book with one loop of its own and a clock.
@@ -24,7 +25,7 @@ struct DeliveryBookNodesTests {
         init() throws {
             var settings = DeliveryBook.Settings(loopCount: 1)
             settings.firstNumber = 7 << 40
-            book = DeliveryBook(settings, definitions: try DefinitionSet.load([("room.yaml", DeliveryBookNodesTests.yaml)]))
+            book = DeliveryBook(settings, definitions: try DeliveryBookNodesTests.definitions())
         }
 
         func take(_ item: DeliveryBook.Item) -> [DeliveryBook.Effect] { book.take(item, .nothing, at: now) }
@@ -86,6 +87,8 @@ struct DeliveryBookNodesTests {
 
         private var channel: String { DeliveryBookNodesTests.channel }
     }
+
+    private static func definitions() throws -> DefinitionSet { try DefinitionSet.load([("room.yaml", yaml), ("desk.yaml", replaying)]) }
 
     private func pushes(_ work: [PushPlan.Work]) -> Int { work.count { if case .push = $0 { true } else { false } } }
 
@@ -219,14 +222,37 @@ struct DeliveryBookNodesTests {
         #expect(record.id == "e" && release.eventID == "e" && release.attendedUpTo == [8])
         // The loop had let it out when its last ticket was 2: this subscription came later, and its answer proves nothing.
         let number = try #require(release.receipt)
-        stage.book.wasLetOut(number, upTo: [(loop: 0, ticket: 2)])
+        stage.book.wasLetOut(number, upTo: [(loop: 0, ticket: 2)], at: stage.now)
         _ = stage.take(.report(loop: 0, .pinged(events: [number], cursor: 1)))
         _ = stage.take(.report(loop: 0, .receipt(connection, cursor: 1)))
         #expect(stage.book.escalation.eventCount == 1)
-        stage.book.wasLetOut(number, upTo: [(loop: 0, ticket: 3)])
+        stage.book.wasLetOut(number, upTo: [(loop: 0, ticket: 3)], at: stage.now)
         _ = stage.take(.report(loop: 0, .receipt(connection, cursor: 1)))
         _ = stage.pass(200, sources: [0])
         #expect(stage.book.escalation.eventCount == 0)
+    }
+
+    @Test(
+        "who came after the event, and is waited for as the channel changes its owner, is sent it as a replay where the channel replays",
+        arguments: [(channel, 3, []), ("private-desk-u", 3, [["e"]]), ("private-desk-u", 2, [])] as [(String, UInt64, [[String]])])
+    func replaysToNewcomers(channel: String, ticket: UInt64, replayed: [[String]]) throws {
+        let stage = try Stage()
+        let connection = ConnectionID(loop: 0, slot: 5, generation: 1)
+        _ = stage.take(
+            .report(
+                loop: 0,
+                .present(
+                    connection, socket: "s", app: "1", channel: channel, user: nil, isBrowser: false, ticket: ticket,
+                    silenceMax: .seconds(25), state: .foreground, keepsWorking: false)))
+        guard case .letOutAgain(_, let release)? = stage.take(.takenOver(try recovered(on: channel))).last else {
+            Issue.record("it is not let out again")
+            return
+        }
+        stage.book.wasLetOut(try #require(release.receipt), upTo: [(loop: 0, ticket: 2)], at: stage.now)
+        stage.book.begin(at: stage.now)
+        var events: [[String]] = []
+        for case .read(let arrival) in stage.book.end(at: stage.now) { events.append(arrival.events?.sorted() ?? ["all"]) }
+        #expect(events == replayed)
     }
 
     @Test("an event of long ago that is taken over has room for the receipts of other nodes")
@@ -286,12 +312,11 @@ struct DeliveryBookNodesTests {
         #expect(pushes(stage.pass(300, sources: [0])) == 1)
     }
 
-    private func recovered(_ name: String = "asked") throws -> RecoveredEvent {
-        let definitions = try DefinitionSet.load([("room.yaml", Self.yaml)])
-        let (definition, placeholders) = try #require(definitions.match(channel: Self.channel))
+    private func recovered(_ name: String = "asked", on channel: String = channel) throws -> RecoveredEvent {
+        let (definition, placeholders) = try #require(try Self.definitions().match(channel: channel))
         let event = try #require(definition.events[name])
         let record = EventRecord(
-            id: "e", app: "1", channel: Self.channel, name: name, data: "{}", policy: .critical, committedAt: ManualClock.start - 1000,
+            id: "e", app: "1", channel: channel, name: name, data: "{}", policy: .critical, committedAt: ManualClock.start - 1000,
             expiresAt: ManualClock.start + 300_000)
         let open = OpenRecipients(
             position: 1, event: record, users: ["u"], notes: [RecipientNote(state: .live, choice: .awaited)],

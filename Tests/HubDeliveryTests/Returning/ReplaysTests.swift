@@ -78,6 +78,28 @@ import Testing
         #expect(late == nil)
     }
 
+    @Test("single events that somebody missed wait together, and one who missed all gets all")
+    func together() throws {
+        var replays = Replays()
+        func missed(_ events: Set<String>?) {
+            var arrival = arrival("private-a")
+            arrival.events = events
+            replays.arrived(arrival, now: 0)
+        }
+        // One is being read, and the others wait for it.
+        missed(["a"])
+        missed(["b"])
+        missed(["c"])
+        let first = replays.takeReady()
+        replays.finished(first[0], now: 0)
+        missed(nil)
+        let second = replays.takeReady()
+        missed(["d"])
+        replays.finished(second[0], now: 0)
+        let third = replays.takeReady()
+        #expect([first, second, third].map { $0.map(\.events) } == [[["a"]], [["b", "c"]], [nil]])
+    }
+
     @Test("replays of a channel that goes to another owner are given up wherever they are, and others go on")
     func givenUp() throws {
         func isKept(_ app: String, _ channel: String) -> Bool { channel != "private-a" }
