@@ -231,7 +231,7 @@ final class DeliveryTask {
         }
     }
 
-    /// Has read what somebody missed.
+    /// Asks the replayer for what somebody missed, or lets it wait for a takeover.
     func read(_ arrival: Arrival) async {
         if await hold(arrival) { return }
         if !service.replayer.post(arrival) { await give(.replay(.nothing(arrival))) }

@@ -103,7 +103,7 @@ extension NodeSimulation {
     private func noteWrongSurface(_ cell: NodeEvent.Cell, _ person: NodePerson) {
         guard person.channel % 2 == 1, !person.isHidden, cell.seenAt == nil, let number = person.connection else { return }
         guard sockets[number].isOpenAtServer, sockets[number].since <= now - 3000 else { return }
-        report.duplicates["pushed after three seconds on the screen, without a replay", default: 0] += 1
+        report.changes["pushes after three seconds on the screen, without a replay", default: 0] += 1
     }
 
     func cancel(_ event: String, _ cancellations: [PushCancellation]) {

@@ -341,6 +341,15 @@ struct DeliveryServiceTests {
         await replayer.run { replay, _ in sent.withLock { $0.append(replay.items.map(\.event)) } }
         #expect(sent.withLock { $0 } == [["before"], ["before", "after"]])
     }
+
+    @Test("whoever comes beyond the bound is not sent what they missed")
+    func replaysMax() throws {
+        let test = try TestStore()
+        let replayer = Replayer(store: test.store, time: test.clock, logger: Logger(label: "test"))
+        let arrival = Arrival(connection: ConnectionID(loop: 0, slot: 1, generation: 1), app: "1", channel: "private-a", user: "u")
+        let taken = (0...Replayer.waitingMax).count { _ in replayer.post(arrival) }
+        #expect(taken == Replayer.waitingMax)
+    }
 }
 
 extension DeliveryStage {
@@ -359,14 +368,5 @@ extension DeliveryStage {
             return found != nil
         }
         return found
-    }
-
-    @Test("whoever comes beyond the bound is not sent what they missed")
-    func replaysMax() throws {
-        let test = try TestStore()
-        let replayer = Replayer(store: test.store, time: test.clock, logger: Logger(label: "test"))
-        let arrival = Arrival(connection: ConnectionID(loop: 0, slot: 1, generation: 1), app: "1", channel: "private-a", user: "u")
-        let taken = (0...Replayer.waitingMax).count { _ in replayer.post(arrival) }
-        #expect(taken == Replayer.waitingMax)
     }
 }

@@ -106,6 +106,16 @@ private final class Life {
         await turn([.node(.attended(node: 0, round: 1))])
     }
 
+    /// Has so many replays wait for the takeover.
+    /// - Returns: how many do.
+    func hold(_ count: Int) async -> Int? {
+        for index in 0..<count {
+            let isHeld = await task.hold(Arrival(connection: Self.connection(index), app: "1", channel: Self.channel, user: "u"))
+            #expect(isHeld)
+        }
+        return task.takeovers.first?.arrivals.count
+    }
+
     /// Ends the takeover.
     func readOpen() async throws {
         mayRead.set()
@@ -260,6 +270,15 @@ struct RestartTests {
         #expect(due == (isOnScreen ? 0 : 1))
         await owner.end()
         #expect(try await test.store.openFanouts(limit: 9).isEmpty)
+    }
+
+    @Test("a takeover holds a bounded number of replays back")
+    func heldMax() async throws {
+        let owner = try Life(try TestStore(), ScriptedGateway(), isNode: true)
+        await owner.takeOver()
+        #expect(await owner.hold(Replayer.waitingMax + 1) == Replayer.waitingMax)
+        try await owner.readOpen()
+        await owner.end()
     }
 
     @Test("after a restart with 10,000 attached devices only those who stay away beyond the grace are pushed to")
