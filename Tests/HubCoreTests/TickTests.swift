@@ -2,7 +2,7 @@ import Testing
 
 @testable import HubCore
 
-@Suite("Ticks")
+@Suite("Ticks", .serialized)
 struct TickTests {
     private let began = ContinuousClock.now
 
@@ -23,6 +23,24 @@ struct TickTests {
     func together() {
         for period in [100, 250, 500].map({ Duration.milliseconds($0) }) {
             #expect(next(period, after: .milliseconds(59_990)) == .seconds(60))
+        }
+    }
+
+    @Test("a short wait ends before a long one that began first", .timeLimit(.minutes(1)))
+    func earlier() async throws {
+        let long = Task { try await Tick.wait(.seconds(3_600)) }
+        try await Task.sleep(for: .milliseconds(50))
+        for _ in 0..<5 { try await Tick.wait(.milliseconds(10)) }
+        long.cancel()
+    }
+
+    @Test("many tasks wait side by side", .timeLimit(.minutes(1)))
+    func many() async throws {
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for task in 1...100 {
+                group.addTask { for _ in 0..<3 { try await Tick.wait(.milliseconds(task)) } }
+            }
+            try await group.waitForAll()
         }
     }
 
