@@ -11,8 +11,7 @@ package final class RedisNode: Sendable {
     static let removedLater = 3_000
     /// For how long after a beat was sent its node hands on what it reads. The others declare it dead later than that.
     static let actsFor: Duration = .seconds(3)
-    /// Time between two probes, and time without one after which a node counts as blind.
-    static let probeEvery: Duration = .seconds(1)
+    /// Time without a message of its own that comes back, after which a node counts as blind.
     static let blindAfter: Duration = .seconds(3)
     /// Members or channels that one call removes.
     static let pieceMax = 1_000
@@ -136,10 +135,10 @@ package final class RedisNode: Sendable {
     /// Version in which this node writes its messages.
     package var messageVersion: UInt8 { state.withLock { $0.version.now } }
 
-    /// Whether none of this node's probes has come back for three seconds, while another node's have.
+    /// Whether nothing that this node says has come back for three seconds, while another node's messages have.
     package var isBlind: Bool { !hears && state.withLock { $0.othersSee } }
 
-    /// Whether one of this node's probes has come back within three seconds.
+    /// Whether something that this node said has come back within three seconds.
     package var hears: Bool { (events.figures.sinceProbe ?? (ContinuousClock.now - started)) < Self.blindAfter }
 
     /// Facts that all nodes that beat tell of themselves.
@@ -217,16 +216,11 @@ package final class RedisNode: Sendable {
 
     /// Fails what waits for too long. Apart from the beats, which may wait for Redis themselves.
     private func keepTime() async {
-        var probeAt = ContinuousClock.now
         while !isOver {
             do { try await Tick.wait(Self.beatEvery / 2) } catch { return }
             events.tick()
             members.flush()
             quotas.tick()
-            if ContinuousClock.now >= probeAt {
-                probeAt = max(probeAt + Self.probeEvery, .now)
-                events.sendProbe()
-            }
         }
     }
 

@@ -1,7 +1,8 @@
 import HubCore
-import HubScaleOut
 import HubTesting
 import Testing
+
+@testable import HubScaleOut
 
 @Suite("What a node keeps of its messages")
 struct SentEntriesTests {
@@ -10,7 +11,7 @@ struct SentEntriesTests {
     @Test("a message is kept until it was read back, and for five seconds more")
     func kept() {
         var sent = SentEntries()
-        for text in ["a", "b", "c"] { _ = sent.append(bytes(text)) }
+        for text in ["a", "b", "c"] { _ = sent.append(bytes(text), now: 0) }
         #expect(sent.unanswered(most: 10, bytes: 100).map(\.number) == [1, 2, 3])
         #expect(sent.unanswered(most: 2, bytes: 100).map(\.number) == [1, 2])
         #expect(sent.unanswered(most: 10, bytes: 0).map(\.number) == [1], "the first one goes, however long")
@@ -26,7 +27,7 @@ struct SentEntriesTests {
     @Test("in a new epoch everything kept is to be appended again, under its number")
     func newEpoch() {
         var sent = SentEntries()
-        for text in ["a", "b", "c"] { _ = sent.append(bytes(text)) }
+        for text in ["a", "b", "c"] { _ = sent.append(bytes(text), now: 0) }
         sent.answered(through: 3)
         sent.readBack(1, now: 0)
         sent.readBack(2, now: SentEntries.keptFor)
@@ -36,36 +37,61 @@ struct SentEntriesTests {
         // Nothing goes before it was read in this epoch.
         sent.drop(now: 10 * SentEntries.keptFor)
         #expect(sent.count == 2)
-        #expect(sent.append(bytes("d")) == 4)
+        #expect(sent.append(bytes("d"), now: 0) == 4)
     }
 
     @Test("a message that is given up leaves its number, and its bytes go")
     func givenUp() {
         var sent = SentEntries()
-        _ = sent.append(bytes("a"))
-        _ = sent.append(bytes("b"))
+        _ = sent.append(bytes("a"), now: 0)
+        _ = sent.append(bytes("b"), now: 0)
         sent.giveUp(1)
         #expect(sent.unanswered(most: 10, bytes: 100).map(\.payload) == [[], bytes("b")])
+    }
+
+    @Test("a message that is read back for the first time tells how long it took")
+    func took() {
+        var sent = SentEntries()
+        _ = sent.append(bytes("a"), now: 100)
+        #expect(sent.readBack(1, now: 130) == 30 && sent.readBack(1, now: 140) == nil && sent.readBack(2, now: 140) == nil)
     }
 
     @Test("no more is kept than the bound")
     func bounded() {
         var sent = SentEntries()
         let large = [UInt8](repeating: 0, count: 1 << 20)
-        let taken = (0..<100).count { _ in sent.append(large) != nil }
+        let taken = (0..<100).count { _ in sent.append(large, now: 0) != nil }
         #expect(taken == SentEntries.bytesMax / (large.count + SentEntries.entryBytes))
         sent.answered(through: UInt64(taken))
         for number in 1...taken { sent.readBack(UInt64(number), now: 0) }
         sent.drop(now: SentEntries.keptFor)
-        #expect(sent.count == 0 && sent.append(large) != nil)
+        #expect(sent.count == 0 && sent.append(large, now: 0) != nil)
     }
 
     @Test("entries that are given up leave room for those that are kept")
     func roomForKept() {
         var sent = SentEntries()
         let large = [UInt8](repeating: 0, count: 1 << 20)
-        while sent.append(large, isPassing: true) != nil {}
-        #expect(sent.append(large) != nil)
+        while sent.append(large, now: 0, isPassing: true) != nil {}
+        #expect(sent.append(large, now: 0) != nil)
+    }
+}
+
+@Suite("Probes of a stream")
+struct StreamProbeTests {
+    @Test("one is sent whenever nothing of the node's own was read for a second")
+    func due() {
+        let (began, every) = (ContinuousClock.now, StreamProbe.every)
+        let early = every - .nanoseconds(1)
+        var probe = StreamProbe()
+        #expect(probe.isDue(at: began) && !probe.isDue(at: began + early) && probe.isDue(at: began + every), "nothing has come back yet")
+        let read = began + every + .milliseconds(500)
+        probe.readBack(at: read, took: .milliseconds(2))
+        #expect(!probe.isDue(at: read + early) && probe.isDue(at: read + every))
+        let later = read + every + .milliseconds(100)
+        probe.readBack(at: later, took: .milliseconds(3))
+        #expect(!probe.isDue(at: later + early) && probe.isDue(at: later + every), "a message in between puts it off")
+        #expect(probe.last?.at == later && probe.last?.took == .milliseconds(3))
     }
 }
 

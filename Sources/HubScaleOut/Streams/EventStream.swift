@@ -29,8 +29,7 @@ package final class EventStream: Sendable {
         /// Cuts the connection that reads.
         var cut: (@Sendable () -> Void)?
         var lastReadAt: ContinuousClock.Instant?
-        /// The last probe that came back: when, and how long it took.
-        var probe: (at: ContinuousClock.Instant, took: Duration)?
+        var probe = StreamProbe()
         var figures = StreamFigures()
     }
 
@@ -72,8 +71,8 @@ package final class EventStream: Sendable {
             var figures = state.figures
             figures.kept = state.sent.count
             figures.sinceRead = state.lastReadAt.map { ContinuousClock.now - $0 }
-            figures.probe = state.probe?.took
-            figures.sinceProbe = state.probe.map { ContinuousClock.now - $0.at }
+            figures.probe = state.probe.last?.took
+            figures.sinceProbe = state.probe.last.map { ContinuousClock.now - $0.at }
             return figures
         }
     }
@@ -105,7 +104,9 @@ package final class EventStream: Sendable {
         precondition(!payload.isEmpty && payload.count <= Self.messageBytesMax, "a message of \(payload.count) bytes")
         let (refusal, overflows) = state.withLock { state -> (RedisFailure?, Bool) in
             guard !state.isClosed else { return (.lost("the hub stops"), false) }
-            guard let number = state.sent.append(payload, isPassing: !isKept) else { return (.lost("too much waits for it"), isKept) }
+            guard let number = state.sent.append(payload, now: nanoseconds(.now), isPassing: !isKept) else {
+                return (.lost("too much waits for it"), isKept)
+            }
             state.waiting[number] = (isKept ? nil : .now + Self.appendMax, done)
             return (nil, false)
         }
@@ -114,13 +115,11 @@ package final class EventStream: Sendable {
         appendNext()
     }
 
-    /// Sends a probe on the way of all messages. Call it once a second.
-    package func sendProbe() { send(StreamProbe.payload(sentAt: nanoseconds(.now))) { _ in } }
-
-    /// Fails what waited too long, tries again what was lost, and forgets what is certain. Call it every 250 ms.
+    /// Fails what waited too long, tries again what was lost, forgets what is certain, and sends a probe when one is due. Call it every
+    /// 250 ms.
     package func tick() {
         let now = ContinuousClock.now
-        let (late, failure, isBehind) = state.withLock { state in
+        let (late, failure, isBehind, isProbeDue) = state.withLock { state in
             state.sent.drop(now: nanoseconds(now))
             let late = state.waiting.filter { $0.value.deadline.map { $0 <= now } ?? false }
             for number in late.keys {
@@ -129,9 +128,10 @@ package final class EventStream: Sendable {
             }
             state.figures.failed += UInt64(late.count)
             let isBehind = state.readEpoch != nil && state.appendEpoch != state.readEpoch
-            return (late, state.failure ?? .lost("it answers nothing in time"), isBehind)
+            return (late, state.failure ?? .lost("it answers nothing in time"), isBehind, state.probe.isDue(at: now))
         }
         for entry in late.sorted(by: { $0.key < $1.key }) { entry.value.done(.failure(failure)) }
+        if isProbeDue { send(StreamProbe.payload) { _ in } }
         appendNext(isForced: isBehind)
     }
 
@@ -318,7 +318,11 @@ package final class EventStream: Sendable {
             return state.withLock { $0.figures.unknown += 1 }
         }
         if origin == node {
-            state.withLock { state in if state.appendEpoch == epoch { state.sent.readBack(number, now: nanoseconds(now)) } }
+            state.withLock { state in
+                if state.appendEpoch == epoch, let took = state.sent.readBack(number, now: nanoseconds(now)) {
+                    state.probe.readBack(at: now, took: .nanoseconds(Int64(clamping: took)))
+                }
+            }
         }
         switch received.take(number, of: origin) {
         case .known: return state.withLock { $0.figures.doubles += 1 }
@@ -328,13 +332,8 @@ package final class EventStream: Sendable {
         case .new: break
         }
         state.withLock { $0.figures.read += 1 }
-        // Its sender gave it up.
-        if payload.isEmpty { return }
-        if let sentAt = StreamProbe.sentAt(payload) {
-            let took = Duration.nanoseconds(Int64(clamping: nanoseconds(now)) - Int64(clamping: sentAt))
-            if origin == node { state.withLock { $0.probe = (now, took) } }
-            return
-        }
+        // An empty one was given up by its sender.
+        if payload.isEmpty || StreamProbe.isProbe(payload) { return }
         news.append(.message(origin: origin, at: entry.id, Array(payload)))
     }
 
@@ -364,7 +363,7 @@ package struct StreamFigures: Sendable, Equatable {
     package var kept = 0
     /// Time since the last answer to a read; nil: none yet.
     package var sinceRead: Duration?
-    /// Time that the last probe took from the node through Redis back to it, and time since then; nil: none has come back yet.
+    /// Time that the node's last message took through Redis back to it, and time since then; nil: none has come back yet.
     package var probe: Duration?
     package var sinceProbe: Duration?
 

@@ -7,6 +7,7 @@ package struct SentEntries: Sendable {
     package struct Entry: Sendable, Equatable {
         package let number: UInt64
         package var payload: [UInt8]
+        fileprivate let sentAt: UInt64
         fileprivate var readAt: UInt64?
     }
 
@@ -33,13 +34,15 @@ package struct SentEntries: Sendable {
     package var hasUnanswered: Bool { answered < lastNumber }
 
     /// Adds an entry.
-    /// - Parameter isPassing: it is given up if it waits for long.
+    /// - Parameters:
+    ///   - now: nanoseconds, as everywhere here.
+    ///   - isPassing: it is given up if it waits for long.
     /// - Returns: its number; nil: too much is kept already.
-    package mutating func append(_ payload: [UInt8], isPassing: Bool = false) -> UInt64? {
+    package mutating func append(_ payload: [UInt8], now: UInt64, isPassing: Bool = false) -> UInt64? {
         guard byteCount + payload.count + Self.entryBytes <= (isPassing ? Self.passingBytesMax : Self.bytesMax) else { return nil }
         lastNumber += 1
         byteCount += payload.count + Self.entryBytes
-        entries.append(Entry(number: lastNumber, payload: payload))
+        entries.append(Entry(number: lastNumber, payload: payload, sentAt: now))
         return lastNumber
     }
 
@@ -70,11 +73,15 @@ package struct SentEntries: Sendable {
     }
 
     /// The node has read its own entry.
-    package mutating func readBack(_ number: UInt64, now: UInt64) {
+    /// - Returns: nanoseconds since it was added; nil: it was read before.
+    @discardableResult
+    package mutating func readBack(_ number: UInt64, now: UInt64) -> UInt64? {
         let place = place(of: number)
-        guard entries.indices.contains(place), place >= head else { return }
-        if entries[place].readAt == nil { entries[place].readAt = now }
+        guard entries.indices.contains(place), place >= head else { return nil }
         answered(through: number)
+        guard entries[place].readAt == nil else { return nil }
+        entries[place].readAt = now
+        return now - min(now, entries[place].sentAt)
     }
 
     /// Redis has a new epoch and may have lost anything: all that is kept has to be appended again.

@@ -42,10 +42,10 @@ extension MetricsText {
             each { Double($0.stream.kept) })
         gauge("tandem_backplane_read_age_seconds", "Time since Redis last answered a read.", each { $0.stream.sinceRead.map(Self.seconds) })
         gauge(
-            "tandem_backplane_probe_seconds", "Time that the last probe took from this node through Redis back to it.",
+            "tandem_backplane_probe_seconds", "Time that the last message took from this node through Redis back to it.",
             each { $0.stream.probe.map(Self.seconds) })
         gauge(
-            "tandem_backplane_probe_age_seconds", "Time since a probe last came back; there is one each second.",
+            "tandem_backplane_probe_age_seconds", "Time since something that this node said came back; a silent node sends a probe.",
             each { $0.stream.sinceProbe.map(Self.seconds) })
     }
 

@@ -17,8 +17,8 @@ final class ClusterService: ClusterPort {
     /// Nil for a single node.
     private let backplane = Mutex<RedisBackplane?>(nil)
 
-    /// Time in which a probe is expected back, in seconds: they go out once a second.
-    private static let probeSeconds = 1.0
+    /// Seconds in which something is expected back: a silent node sends a probe with the tick after a second.
+    private static let probeSeconds = 1.25
 
     /// - Parameter address: where the node listens.
     init(address: String, directory: AppDirectory, delivery: DeliveryService, store: any HubStore, time: any TimeSource) {
