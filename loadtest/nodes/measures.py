@@ -78,8 +78,9 @@ class Measures:
 
     def _deliver(self, subscribers):
         cost, late, engines = ({hub: [] for hub in self.writers} for _ in range(3))
-        for _ in range(self.rounds):
-            for hub in self.writers:
+        for number in range(self.rounds):
+            # There and back: a machine that slows down meanwhile favours nobody.
+            for hub in self.writers[::1 - 2 * (number % 2)]:
                 figures = {}
 
                 def work():
