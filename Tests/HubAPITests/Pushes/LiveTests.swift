@@ -1,7 +1,6 @@
 import HubCore
 import HubDelivery
 import HubTesting
-import Synchronization
 import Testing
 
 @testable import HubAPI
@@ -49,20 +48,26 @@ struct LiveTests {
     func superseded() async throws {
         let hub = try Hub()
         let cursor = try #require(try await hub.call("GET", "live")["cursor"]?.stringValue)
-        let counts = Counts()
         let (backend, app) = (hub.backend, try #require(hub.apps.app(id: "1")))
-        let request = HTTPRequest(method: "GET", path: "/apps/1/live", query: [(name: "after", value: cursor)], headers: [:], body: [])
-        let ask: @Sendable () async -> Void = {
+        let ask: @Sendable (_ wait: String) async -> Int? = { wait in
+            let query = [(name: "after", value: cursor), (name: "wait", value: wait)]
+            let request = HTTPRequest(method: "GET", path: "/apps/1/live", query: query)
             let response = await backend.respond(to: request, app: app, pathComponents: ["live"])
-            let count = response.flatMap { Answer($0)["items"]?.arrayValue?.count }
-            counts.add(count ?? -1)
+            return response.flatMap { Answer($0)["items"]?.arrayValue?.count }
         }
-        async let first: Void = ask()
-        async let second: Void = ask()
-        #expect(await eventually { counts.all == [0] }, "the one that came first ends with nothing")
+        let count = Guarded<Int?>(nil)
+        async let first: Void = {
+            let items = await ask("\(LiveResource.waitSecondsMax)")
+            count.withLock { $0 = items }
+        }()
+        let isEnded = await eventually(within: .seconds(10)) {
+            _ = await ask("0")
+            return count.withLock { $0 } != nil
+        }
+        #expect(isEnded && count.withLock { $0 } == 0, "it ends with nothing, and before its own time")
+        await first
         hub.live.note(app: "1", .join, channel: "c", user: "u") { .join(socket: "1.2") }
-        _ = await (first, second)
-        #expect(counts.all == [0, 1])
+        #expect(await ask("0") == 1)
     }
 
     @Test("refuses unknown words, and more listeners than it has room for")
@@ -76,11 +81,4 @@ struct LiveTests {
         let refused = try await hub.call("GET", "live")
         #expect(refused.status == 429 && refused.headers["Retry-After"] == "5")
     }
-}
-
-/// Numbers in the order of their coming.
-private final class Counts: Sendable {
-    private let state = Mutex<[Int]>([])
-    var all: [Int] { state.withLock { $0 } }
-    func add(_ count: Int) { state.withLock { $0.append(count) } }
 }
