@@ -26,13 +26,9 @@ package struct NodeBoard: Sendable {
 
     init(_ link: RedisLink<NodeGreeting>) { self.link = link }
 
-    /// Whether somebody listens, looks at numbers or was signed out, as far as the nodes have told.
-    package func hasAnything() async throws(RedisFailure) -> Bool {
-        let replies = try await link.run { greeting in
-            [RedisCommand("EXISTS", texts: ["live", "numbers-wanted", "signed-out"].map { greeting.keys.base + $0 })]
-        }
-        return replies.first?.integer != 0
-    }
+    /// Keys that are there while somebody listens, looks at numbers or was signed out lately, as far as the nodes have told. The answer to
+    /// each beat says whether one of them is (`RedisNode.hasBoard`).
+    static let names = ["live", "numbers-wanted", "signed-out"]
 
     // MARK: Live tails
 

@@ -78,6 +78,9 @@ package final class RedisBackplane: Backplane {
     /// Things that nodes leave for each other beside the stream, at the first server.
     package var board: NodeBoard { shards[0].board }
 
+    /// Whether there is something on the board, as of the last beat, half a second ago at the most.
+    package var hasBoard: Bool { shards[0].hasBoard }
+
     /// Counters since the node joined, for metrics.
     package var figures: BackplaneFigures {
         let state = state.withLock { $0 }

@@ -29,6 +29,8 @@ package final class RedisNode: Sendable {
         var beatAt: ContinuousClock.Instant?
         /// Whether another node has seen its probe lately, as of the last beat; false once a beat fails.
         var othersSee = false
+        /// Whether there was something on the board at the last beat; false once a beat fails.
+        var hasBoard = false
     }
 
     /// A lock that holds a function itself wraps it once more at each access, and a call walks through all wraps.
@@ -140,6 +142,9 @@ package final class RedisNode: Sendable {
 
     /// Whether something that this node said has come back within three seconds.
     package var hears: Bool { (events.figures.sinceProbe ?? (ContinuousClock.now - started)) < Self.blindAfter }
+
+    /// Whether there is something on the board, as of the last beat.
+    package var hasBoard: Bool { state.withLock { $0.hasBoard } }
 
     /// Facts that all nodes that beat tell of themselves.
     package func records() async throws(RedisFailure) -> [NodeRecord] {
@@ -287,7 +292,7 @@ package final class RedisNode: Sendable {
         let words = [Array(database.utf8), facts(), Array(probe.utf8)] + numbers.map { Array($0.utf8) }
         let reply = try await call(MemberScripts.beat, words)
         let isLate = ContinuousClock.now - began > .seconds(1)
-        guard let parts = reply.array, parts.count == 6, let words = parts[0].array, let sweeping = parts[2].array,
+        guard let parts = reply.array, parts.count == 7, let words = parts[0].array, let sweeping = parts[2].array,
             let common = parts[4].integer.flatMap({ UInt8(exactly: $0) }), let othersRead = parts[5].integer
         else {
             throw .notRedis("a beat answers in another shape")
@@ -301,6 +306,7 @@ package final class RedisNode: Sendable {
             state.figures.beats += 1
             state.lingering = Int(clamping: parts[1].integer ?? 0)
             state.othersSee = parts[3].integer ?? 0 > 0
+            state.hasBoard = parts[6].integer ?? 0 > 0
             state.version.look(common)
             if isLate { state.watch.reset() }
             return state.watch.look(beats, me: node)
@@ -329,6 +335,7 @@ package final class RedisNode: Sendable {
             state.version.reset()
             state.figures.missedBeats += 1
             state.othersSee = false
+            state.hasBoard = false
         }
         if case .refused(ScriptRefusal.dead, _) = failure { end() }
     }

@@ -130,7 +130,9 @@ extension Server {
 
         /// Looks at what other nodes leave beside the stream, until its task is cancelled.
         func lookAtBoard(_ relay: LiveRelay, _ numbers: NumbersRelay, _ console: ConsoleAPI?, time: any TimeSource) async {
-            await BoardTask(relay: relay, numbers: numbers, console: console, board: { backplane.board }, time: time).run()
+            await BoardTask(
+                relay: relay, numbers: numbers, console: console, board: { backplane.board }, hasBoard: { backplane.hasBoard }, time: time
+            ).run()
         }
 
         /// Numbers of all nodes.

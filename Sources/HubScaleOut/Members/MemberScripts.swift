@@ -243,7 +243,8 @@ enum MemberScripts {
     /// - dead nodes that are not swept;
     /// - the number of other nodes whose last probe counts;
     /// - the highest version that all nodes with a beat read;
-    /// - the same without this node, or 0 where there is no other.
+    /// - the same without this node, or 0 where there is no other;
+    /// - the number of things on the board of the nodes (`NodeBoard`).
     static let beat = RedisScript(
         ScaleOutScripts.fence + functions + """
             local lowest, highest, others = tonumber(ARGV[8]), tonumber(ARGV[9]), 0
@@ -277,7 +278,9 @@ enum MemberScripts {
             for place = 1, #probes, 2 do
               if probes[place] ~= ARGV[2] and now() - tonumber(probes[place + 1]) < tonumber(ARGV[7]) then seen = seen + 1 end
             end
-            return {redis.call('HGETALL', base .. 'beats'), waiting, redis.call('SMEMBERS', base .. 'sweeping'), seen, common, others}
+            local board = redis.call('EXISTS', \(NodeBoard.names.map { "base .. '\($0)'" }.joined(separator: ", ")))
+            local beats, sweeping = redis.call('HGETALL', base .. 'beats'), redis.call('SMEMBERS', base .. 'sweeping')
+            return {beats, waiting, sweeping, seen, common, others, board}
             """)
 
     /// Declares a node dead: from here on its scripts are refused. ARGV: …, the dead one, its beat as it was seen.
