@@ -89,16 +89,19 @@ class World:
                 file.write(CONFIGURATION.replace("LOOPS", str(loops)))
             return ["--config", configuration, "--channels", channels]
 
+        # Each file is written once: a node that reads it meanwhile would find it empty, and run on defaults.
+        with_loops = {loops: arguments(loops) for loops in (1, NODES)}
+
         def alone(loops, name):
             output = os.path.join(folder, f"one-{loops}.log")
             process = programs.start(
-                [tandem, "serve", *arguments(loops), "--data", os.path.join(folder, f"one-{loops}")], output,
+                [tandem, "serve", *with_loops[loops], "--data", os.path.join(folder, f"one-{loops}")], output,
                 settings=environment(NO_PROXY="*"))
             return Hub(name, [Node(process, output)])
 
         self.redis, redis_port = start_redis(programs, folder)
         self.one, self.wide = alone(1, "one node"), alone(NODES, f"one node, {NODES} loops")
-        started = [start_node(programs, tandem, folder, place, redis_port, arguments(1)) for place in range(1, NODES + 1)]
+        started = [start_node(programs, tandem, folder, place, redis_port, with_loops[1]) for place in range(1, NODES + 1)]
         self.many = Hub(f"{NODES} nodes", [Node(*entry) for entry in started])
         # Sessions of the nodes stay, and all are children of one process.
         session = psql("SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() LIMIT 1")
