@@ -109,7 +109,7 @@ struct LiveRelayTests {
     func empty() async throws {
         func with(_ body: (Stage, _ told: (Bool) async -> Bool) async throws -> Void) async throws {
             try await self.with(2) { stage in
-                // They end with the nodes.
+                // The runs end with the nodes.
                 for node in stage.backplanes { Task { await node.run() } }
                 try await body(stage) { hasBoard in await eventually { stage.backplanes[1].hasBoard == hasBoard } }
             }
