@@ -6,15 +6,10 @@ internal import Synchronization
 package final class RedisNode: Sendable {
     /// Time between two beats.
     static let beatEvery: Duration = .milliseconds(500)
-    /// Milliseconds from a dead node's last beat until its members are told removed, and further ones in large channels.
-    static let removedAfter = 4_500
-    static let removedLater = 3_000
     /// For how long after a beat was sent its node hands on what it reads. The others declare it dead later than that.
     static let actsFor: Duration = .seconds(3)
     /// Time without a message of its own that comes back, after which a node counts as blind.
     static let blindAfter: Duration = .seconds(3)
-    /// Members or channels that one call removes.
-    static let pieceMax = 1_000
     /// Time in which the others lower the version in which they write, for a node of an older build.
     static let loweredMax: Duration = .seconds(5)
 
@@ -174,7 +169,7 @@ package final class RedisNode: Sendable {
     /// - Throws: why Redis cannot be the backplane, or does not answer.
     package func start() async throws(RedisFailure) {
         try await events.start()
-        let first: Beats
+        let first: NodeBeat
         do throws(RedisFailure) { first = try await beat() } catch .refused(ScriptRefusal.version, let theirs) {
             throw .unfit(NodeGreeting.otherVersions(theirs, versions, prefix))
         }
@@ -185,7 +180,7 @@ package final class RedisNode: Sendable {
 
     /// Waits for two more beats of each other node: the answer to the first one said that this node is there. Then for what waited to be
     /// appended. A node that does not move is dead by then.
-    private func waitUntilLowered(_ first: Beats) async throws(RedisFailure) {
+    private func waitUntilLowered(_ first: NodeBeat) async throws(RedisFailure) {
         let deadline = ContinuousClock.now + Self.loweredMax
         let others = first.beats.filter { $0.key != node }
         var beats = others
@@ -264,69 +259,48 @@ package final class RedisNode: Sendable {
         return seconds * 1_000 + attoseconds / 1_000_000_000_000_000
     }
 
-    private func call(_ script: RedisScript, _ words: [String] = []) async throws(RedisFailure) -> RedisReply {
-        try await call(script, words.map { Array($0.utf8) })
-    }
-
-    private func call(_ script: RedisScript, _ words: [[UInt8]]) async throws(RedisFailure) -> RedisReply {
-        try await writer.run { greeting in
-            let keys = [
-                greeting.keys.epochKey, greeting.keys.nodes, greeting.keys.base, greeting.keys.events, greeting.keys.databaseKey,
-            ]
-            return [script.call(keys: keys, greeting.credentials + words)]
-        }[0]
-    }
-
-    /// Other nodes, as the answer to a beat names them.
-    private struct Beats {
-        let beats: [UInt64: Int64]
-        /// The highest version that all of them read; 0: there is none.
-        let othersRead: Int64
+    private func call(_ command: @escaping @Sendable (NodeGreeting) -> RedisCommand) async throws(RedisFailure) -> RedisReply {
+        try await writer.run { greeting in [command(greeting)] }[0]
     }
 
     @discardableResult
-    private func beat() async throws(RedisFailure) -> Beats {
+    private func beat() async throws(RedisFailure) -> NodeBeat {
         let began = ContinuousClock.now
-        let probe = events.figures.sinceProbe.map { "\(Self.milliseconds($0))" } ?? ""
-        let numbers = ["\(Self.milliseconds(Self.blindAfter))", "\(versions.lowest)", "\(versions.highest)"]
-        let words = [Array(database.utf8), facts(), Array(probe.utf8)] + numbers.map { Array($0.utf8) }
-        let reply = try await call(MemberScripts.beat, words)
+        let (database, facts, versions) = (database, facts(), versions)
+        let probe = events.figures.sinceProbe.map(Self.milliseconds)
+        let reply = try await call {
+            NodeBeat.call(
+                $0, database: database, facts: facts, sinceProbe: probe, blindAfter: Self.milliseconds(Self.blindAfter), versions: versions)
+        }
         let isLate = ContinuousClock.now - began > .seconds(1)
-        guard let parts = reply.array, parts.count == 7, let words = parts[0].array, let sweeping = parts[2].array,
-            let common = parts[4].integer.flatMap({ UInt8(exactly: $0) }), let othersRead = parts[5].integer
-        else {
-            throw .notRedis("a beat answers in another shape")
-        }
-        var beats: [UInt64: Int64] = [:]
-        for place in stride(from: 0, to: words.count - 1, by: 2) {
-            if let node = words[place].text.flatMap(UInt64.init), let beat = words[place + 1].integer { beats[node] = beat }
-        }
+        let beat = try NodeBeat(reply)
         let dead = state.withLock { state in
             state.beatAt = began
             state.figures.beats += 1
-            state.lingering = Int(clamping: parts[1].integer ?? 0)
-            state.othersSee = parts[3].integer ?? 0 > 0
-            state.hasBoard = parts[6].integer ?? 0 > 0
-            state.version.look(common)
+            state.lingering = beat.waiting
+            state.othersSee = beat.othersSeen > 0
+            state.hasBoard = beat.onBoard > 0
+            state.version.look(beat.common)
             if isLate { state.watch.reset() }
-            return state.watch.look(beats, me: node)
+            return state.watch.look(beat.beats, me: node)
         }
-        var unswept = sweeping.compactMap { $0.text.flatMap(UInt64.init) }
-        for (other, beat) in dead {
-            if try await call(MemberScripts.declareDead, ["\(other)", "\(beat)"]).integer == 1 {
+        var unswept = beat.sweeping
+        for (other, last) in dead {
+            if try await call({ NodeBeat.declareDead(other, beat: last, $0) }).integer == 1 {
                 state.withLock { $0.figures.declaredDead += 1 }
                 unswept.append(other)
             }
         }
         for other in unswept {
-            let words = ["\(other)", "\(Self.pieceMax)", "\(Self.removedAfter)", "\(Self.removedLater)"]
-            while try await call(MemberScripts.sweep, words).integer == 1 { state.withLock { $0.lingering = max($0.lingering, 1) } }
+            while try await call({ NodeBeat.sweep(other, $0) }).integer == 1 {
+                state.withLock { $0.lingering = max($0.lingering, 1) }
+            }
         }
-        return Beats(beats: beats, othersRead: othersRead)
+        return beat
     }
 
     private func settle() async throws(RedisFailure) {
-        while let count = try await call(MemberScripts.settle, ["\(Self.pieceMax)"]).integer, count == Self.pieceMax {}
+        while let count = try await call(NodeBeat.settle).integer, count == NodeBeat.pieceMax {}
     }
 
     private func missed(_ failure: RedisFailure) {

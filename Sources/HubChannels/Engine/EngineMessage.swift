@@ -119,6 +119,15 @@ package enum EngineMessage: Sendable {
         package let connection: ConnectionID
         /// `Subscription.serial`: distinguishes this subscription from earlier ones of the connection to the channel.
         package let serial: UInt32
+
+        /// - Parameters:
+        ///   - app: index of the app.
+        ///   - channel: a presence channel.
+        ///   - connection: the subscriber.
+        ///   - serial: of the subscription.
+        package init(app: Int, channel: ChannelName, connection: ConnectionID, serial: UInt32) {
+            (self.app, self.channel, self.connection, self.serial) = (app, channel, connection, serial)
+        }
     }
 
     /// Refusal of a join, sent to the client.

@@ -1,4 +1,4 @@
-internal import HubCore
+package import HubCore
 internal import PusherProtocol
 
 /// A home beside other nodes: it tells the way between the nodes of its own members and subscribers, and its subscribers of everybody's.
@@ -97,8 +97,9 @@ extension HomeRegistry {
     func isOf(_ shards: Set<Int>, _ app: Int) -> Bool { nodes.map { shards.contains($0.backplane.shard(of: apps[app].id)) } ?? false }
 
     /// Asks for lists anew where a lost memory is whole again.
+    /// - Parameter now: nanoseconds of the monotonic clock.
     /// - Returns: the shards that are.
-    func askAnew(now: UInt64) -> Set<Int> {
+    package func askAnew(now: UInt64) -> Set<Int> {
         guard var nodes else { return [] }
         let rebuilt = nodes.takeRebuilt(now: now)
         if rebuilt.isEmpty { return [] }
@@ -111,7 +112,7 @@ extension HomeRegistry {
     }
 
     /// Lets the wishes of this turn go out.
-    func flushWishes() {
+    package func flushWishes() {
         guard nodes?.hasWishes == true else { return }
         nodes?.hasWishes = false
         nodes?.backplane.flush()
@@ -119,10 +120,11 @@ extension HomeRegistry {
 
     // MARK: What the way tells
 
+    /// Takes what the way tells.
     /// - Parameters:
     ///   - app: index of an app by its id.
-    ///   - now: on the monotonic clock.
-    func heard(_ report: NodeReport, now: UInt64, app: (String) -> Int?) {
+    ///   - now: nanoseconds of the monotonic clock.
+    package func heard(_ report: NodeReport, now: UInt64, app: (String) -> Int?) {
         nodes?.heard(report, now: now)
         if report.startsEpoch {
             for (key, channel) in channels where nodes?.backplane.shard(of: apps[key.app].id) == report.shard { channel.shared?.restart() }
@@ -153,8 +155,10 @@ extension HomeRegistry {
         }
     }
 
+    /// Takes an answer about members.
+    /// - Parameter app: index of an app by its id.
     /// - Returns: joins that are refused by the answer.
-    func answered(_ answer: MemberAnswer, app: (String) -> Int?) -> [(EngineMessage.Membership, EngineMessage.JoinRefusal)] {
+    package func answered(_ answer: MemberAnswer, app: (String) -> Int?) -> [(EngineMessage.Membership, EngineMessage.JoinRefusal)] {
         guard let app = app(answer.place.app), let key = key(answer.place, app: app), let channel = channels[key] else { return [] }
         switch answer {
         case .admitted(_, let user, let ticket, let id): channel.shared?.admitted(user: user, ticket: ticket, at: id)

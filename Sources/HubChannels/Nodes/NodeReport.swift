@@ -12,4 +12,16 @@ package struct NodeReport: Sendable {
     package var isWhole = false
     /// In order; places of this home alone.
     package var announcements: [Announcement]
+
+    /// - Parameters:
+    ///   - shard: index of the way.
+    ///   - position: up to where everything has been heard.
+    ///   - startsEpoch: the way lost its memory before this.
+    ///   - isWhole: lists can be asked for at once.
+    ///   - announcements: in order.
+    package init(shard: Int, position: StreamID, startsEpoch: Bool, isWhole: Bool = false, announcements: [Announcement]) {
+        (self.shard, self.position, self.startsEpoch, self.isWhole, self.announcements) = (
+            shard, position, startsEpoch, isWhole, announcements
+        )
+    }
 }

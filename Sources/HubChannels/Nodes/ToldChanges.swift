@@ -1,10 +1,10 @@
-internal import HubCore
+package import HubCore
 
 /// Comings and goings that one stream has told webhooks lately. Pure.
 ///
 /// Redis cannot know what was told in a memory that it lost. A change may be lost with its announcement, and one that was told is
 /// announced again. Nodes that read the stream do know, and tell no subject's coming or going twice in a row.
-struct ToldChanges {
+package struct ToldChanges {
     private struct Subject: Hashable {
         let place: MemberPlace
         /// Nil: the channel's occupancy.
@@ -18,8 +18,11 @@ struct ToldChanges {
     /// Whether the subject was told as there, and when.
     private var told = RecentTable<Subject, (isThere: Bool, at: Int64)>(countMax: Self.countMax, ageMax: Self.ageMax)
 
+    /// Nothing was told.
+    package init() {}
+
     /// Whether webhooks hear of the announcement.
-    mutating func isNews(_ announcement: Announcement) -> Bool {
+    package mutating func isNews(_ announcement: Announcement) -> Bool {
         guard let place = announcement.place else { return false }
         let (user, isThere): (String?, Bool)
         switch announcement.event {

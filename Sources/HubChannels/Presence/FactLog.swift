@@ -1,12 +1,13 @@
-internal import PusherProtocol
+package import PusherProtocol
 
 /// Facts of one loop's turn for webhooks. Facts that no webhook of the app subscribes to are never made.
-final class FactLog {
+package final class FactLog {
     /// Per app, by index.
     var kinds: [ChannelFact.Kinds]
     private var facts: [ChannelFact] = []
 
-    init(kinds: [ChannelFact.Kinds]) {
+    /// - Parameter kinds: that are wanted, by the app's index.
+    package init(kinds: [ChannelFact.Kinds]) {
         self.kinds = kinds
     }
 

@@ -1,4 +1,4 @@
-internal import HubCore
+package import HubCore
 package import PusherProtocol
 
 /// Decisions of one loop about the channels it is home of: members, counts and announcements.
@@ -65,9 +65,10 @@ package final class HomeRegistry {
     static let countSeconds: UInt64 = 5
 
     /// - Parameters:
+    ///   - apps: in force, by index.
     ///   - loop: index of the home.
     ///   - backplane: the way to the other nodes; nil: there are none.
-    init(loopCount: Int, apps: [App], facts: FactLog, loop: Int = 0, backplane: (any Backplane)? = nil) {
+    package init(loopCount: Int, apps: [App], facts: FactLog, loop: Int = 0, backplane: (any Backplane)? = nil) {
         nodes = backplane.map { HomeOfNodes($0, loop: loop) }
         self.loopCount = loopCount
         self.apps = apps
@@ -199,7 +200,7 @@ package final class HomeRegistry {
     }
 
     /// Adds a member's connection, or refuses it. Announcements and acknowledgements go out at the end of the turn (`settlePresence`).
-    func join(_ membership: EngineMessage.Membership, _ member: PresenceMember, membersMax: Int) -> EngineMessage.JoinRefusal? {
+    package func join(_ membership: EngineMessage.Membership, _ member: PresenceMember, membersMax: Int) -> EngineMessage.JoinRefusal? {
         let key = ChannelKey(app: membership.app, name: membership.channel)
         let channel = channels[key] ?? HomeChannel(loopCount: loopCount)
         if nodes != nil {
@@ -219,10 +220,11 @@ package final class HomeRegistry {
         return nil
     }
 
+    /// Ends a member's connection.
     /// - Parameters:
     ///   - isSent: the server has sent the connection away.
-    ///   - now: on the monotonic clock.
-    func leave(_ membership: EngineMessage.Membership, user: String, isSent: Bool, now: UInt64) {
+    ///   - now: nanoseconds of the monotonic clock.
+    package func leave(_ membership: EngineMessage.Membership, user: String, isSent: Bool, now: UInt64) {
         let key = ChannelKey(app: membership.app, name: membership.channel)
         let linger = apps[key.app].presenceLinger
         if nodes != nil { return leaveNodes(membership, user: user, linger: linger, isSent: isSent, key) }
@@ -246,15 +248,16 @@ package final class HomeRegistry {
 
     /// Changes of one turn in one presence channel. The announcements go first, to the existing subscribers. Newcomers are not subscribed
     /// on their loop yet, so they do not get the announcements in addition to the acknowledgement.
-    struct PresenceChange {
+    package struct PresenceChange {
         let key: ChannelKey
+        package var channel: ChannelName { key.name }
         /// Joined frames in pieces of `announcementBytesMax`, for every loop with a subscriber.
-        let announcements: [[UInt8]]
+        package let announcements: [[UInt8]]
         let listeners: [Int]
         /// Accepted joins, by loop.
-        let arrivals: [Int: [EngineMessage.Membership]]
+        package let arrivals: [Int: [EngineMessage.Membership]]
         /// One frame that acknowledges all arrivals: a member list is long, so it is made once.
-        let acknowledgement: [UInt8]
+        package let acknowledgement: [UInt8]
     }
 
     /// Bytes per piece of an announcement; below `FanOut.batchBytesMax`.
@@ -264,7 +267,8 @@ package final class HomeRegistry {
     var hasPresenceNews: Bool { !unsettled.isEmpty || !lingering.isEmpty }
 
     /// The turn's changes by channel. Called at the end of the turn.
-    func settlePresence(now: UInt64) -> [PresenceChange] {
+    /// - Parameter now: nanoseconds of the monotonic clock.
+    package func settlePresence(now: UInt64) -> [PresenceChange] {
         for key in lingering where channels[key]?.isUnsettled != true {
             if let channel = channels[key] { noteUnsettled(channel, key) } else { lingering.remove(key) }
         }

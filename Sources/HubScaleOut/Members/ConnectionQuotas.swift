@@ -65,9 +65,8 @@ final class ConnectionQuotas: Sendable {
         guard let ask else { return }
         let wanted = ask.held + ask.waiting.count
         link.send { greeting in
-            let keys = [greeting.keys.epochKey, greeting.keys.nodes, greeting.keys.base, greeting.keys.events]
             let words = [app, "\(ask.held)", "\(wanted)", "\(ask.limit)"].map { Array($0.utf8) }
-            return [MemberScripts.quota.call(keys: keys, greeting.credentials + words)]
+            return [greeting.call(MemberScripts.quota, words)]
         } _: { [weak self] result in
             var granted: Int?
             if case .success(let replies) = result { granted = replies[0].integer.map { Int(clamping: $0) } }

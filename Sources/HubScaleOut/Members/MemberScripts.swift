@@ -19,7 +19,7 @@ internal import HubCore
 enum MemberScripts {
     /// Seconds of a new memory in which nodes may still tell of the end of what an earlier one had.
     static let lostSeconds = 60
-    /// Seconds of a new memory in which it is open whether a member was there in the lost one. After `SharedMembers.rebuildMax` nodes tell
+    /// Seconds of a new memory in which it is open whether a member was there in the lost one. After `MemberWishes.rebuildMax` nodes tell
     /// of those who left.
     static let earlySeconds = 9
 

@@ -1,7 +1,10 @@
 /// Which nodes live, by the beats that one Redis has. A node is dead when its beat stands still for seven looks: no clock says so.
-struct NodeWatch: Sendable {
+package struct NodeWatch: Sendable {
     /// Looks, half a second apart, in which a dead node's beat does not move.
-    static let looksMax = 7
+    package static let looksMax = 7
+
+    /// Nobody was seen yet.
+    package init() {}
 
     private var seen: [UInt64: (beat: Int64, still: Int)] = [:]
 
@@ -10,7 +13,7 @@ struct NodeWatch: Sendable {
 
     /// Looks once at all beats.
     /// - Returns: the nodes that are dead now, with their last beat.
-    mutating func look(_ beats: [UInt64: Int64], me: UInt64) -> [(node: UInt64, beat: Int64)] {
+    package mutating func look(_ beats: [UInt64: Int64], me: UInt64) -> [(node: UInt64, beat: Int64)] {
         seen = seen.filter { beats[$0.key] != nil }
         var dead: [(node: UInt64, beat: Int64)] = []
         for (node, beat) in beats where node != me {
@@ -23,5 +26,5 @@ struct NodeWatch: Sendable {
     }
 
     /// A look failed or came late, or the memory is a new one: what was counted says nothing any more.
-    mutating func reset() { for node in seen.keys { seen[node]?.still = 0 } }
+    package mutating func reset() { for node in seen.keys { seen[node]?.still = 0 } }
 }

@@ -1,8 +1,8 @@
 /// Names of the keys in Redis. All but two contain the epoch, so that nothing of an earlier memory is taken for today's.
-struct ScaleOutKeys: Sendable, Equatable {
+package struct ScaleOutKeys: Sendable, Equatable {
     let prefix: String
     /// Value of the key `epoch`: a random word, and the id of the Redis process that it was written to.
-    let epoch: String
+    package let epoch: String
 
     private var word: Substring { epoch.prefix { $0 != " " } }
 
@@ -18,7 +18,7 @@ struct ScaleOutKeys: Sendable, Equatable {
     /// Hash of the nodes: the last number of each one's entries.
     var numbers: String { key("numbers") }
     /// Stream that all nodes read.
-    var events: String { key("events") }
+    package var events: String { key("events") }
     /// Stream that one node reads.
     func to(_ node: UInt64) -> String { key("to:\(node)") }
     /// Hash of the nodes: a number that grows while the node lives.

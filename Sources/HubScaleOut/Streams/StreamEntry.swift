@@ -1,8 +1,8 @@
-internal import HubCore
+package import HubCore
 
 /// One entry of a stream, as it was read.
-struct StreamEntry: Equatable {
-    let id: StreamID
+package struct StreamEntry: Equatable {
+    package let id: StreamID
     /// Names and values in turn.
     let fields: [[UInt8]]
 
@@ -15,7 +15,7 @@ struct StreamEntry: Equatable {
     }
 
     /// A script's announcement; nil for entries of another kind, and for kinds that this version does not know.
-    var announcement: Announcement? {
+    package var announcement: Announcement? {
         guard fields.count >= 4, fields.count % 2 == 0, fields[0] == [UInt8(ascii: "a")] else { return nil }
         func value(_ name: Unicode.Scalar) -> [UInt8]? {
             stride(from: 2, to: fields.count, by: 2).first { fields[$0] == [UInt8(ascii: name)] }.map { fields[$0 + 1] }
@@ -62,7 +62,7 @@ struct StreamEntry: Equatable {
 
     /// The entries of an answer to XREAD, by stream.
     /// - Throws: `RedisFailure.notRedis` for an answer of another shape.
-    static func read(_ reply: RedisReply) throws(RedisFailure) -> [(stream: String, entries: [StreamEntry])] {
+    package static func read(_ reply: RedisReply) throws(RedisFailure) -> [(stream: String, entries: [StreamEntry])] {
         if case .null = reply { return [] }
         guard let streams = reply.array else { throw shape }
         var found: [(stream: String, entries: [StreamEntry])] = []
