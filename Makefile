@@ -5,6 +5,8 @@ SWIFT ?= swift
 DEPS := libwebsockets-dev libwebsockets-evlib-uv libuv1-dev libcurl4-openssl-dev libssl-dev libsimdjson-dev \
 	libsqlite3-dev libpq-dev libnghttp2-dev libstdc++-12-dev pkg-config
 TEST_DEPS := libxml2 python3 python3-venv curl openssl
+# The Lua of the simulated Redis: whatever builds all targets, or the simulation, needs it.
+SIMULATION_DEPS := liblua5.1-0-dev
 # The servers that tests of stores, and of several nodes, start for themselves.
 STORE_DEPS := postgresql pgbouncer
 CLUSTER_DEPS := redis-server
@@ -23,8 +25,8 @@ SANITIZER :=
 FUZZ_SANITIZER = $(if $(SANITIZER),--sanitize=$(SANITIZER))
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
-.PHONY: help deps test-deps test-python bench-deps build debug run demo cluster style check test test-stores test-cluster test-browser \
-	test-companions test-libraries test-alarms test-sanitizers test-package package release fuzz \
+.PHONY: help deps simulation-deps test-deps test-python bench-deps build debug run demo cluster style check test test-stores \
+	test-cluster test-browser test-companions test-libraries test-alarms test-sanitizers test-package package release fuzz \
 	simulate bench bench-counted soak loadtest one-surface chaos nodes frozen-tab push-bench compare gateways pictures clean
 
 help: ## list the targets
@@ -33,7 +35,10 @@ help: ## list the targets
 deps: ## install the system packages that are missing
 	@$(call install,$(DEPS))
 
-test-deps: deps
+simulation-deps: deps
+	@$(call install,$(SIMULATION_DEPS))
+
+test-deps: simulation-deps
 	@$(call install,$(TEST_DEPS))
 
 bench-deps: deps
@@ -62,7 +67,7 @@ style: ## check format, names, rooms, module edges, citations and prose
 	@$(call install,python3)
 	SWIFT='$(SWIFT)' Tests/Style/style.sh
 
-check: deps style ## check style, and run the tests that need no socket and no other program
+check: simulation-deps style ## check style, and run the tests that need no socket and no other program
 	$(SWIFT) build --build-tests
 	SWIFT='$(SWIFT)' Tests/stages.sh computing
 
@@ -70,7 +75,7 @@ test: test-deps test-python ## run all tests
 	$(SWIFT) build --build-tests
 	SWIFT='$(SWIFT)' Tests/stages.sh all
 
-test-stores: deps ## try SQLite, and PostgreSQL with and without PgBouncer, against the contract of the stores
+test-stores: simulation-deps ## try SQLite, and PostgreSQL with and without PgBouncer, against the contract of the stores
 	@$(call install,$(STORE_DEPS) python3)
 	$(SWIFT) build --build-tests
 	Tests/StoreTests/postgres.sh $(SWIFT) test --skip-build --disable-xctest --filter '^StoreTests\.'
@@ -80,7 +85,7 @@ test-stores: deps ## try SQLite, and PostgreSQL with and without PgBouncer, agai
 	OWNER=.build/debug/tandem-owner Tests/StoreTests/postgres.sh python3 -B Tests/StoreTests/owners.py direct 3
 	OWNER=.build/debug/tandem-owner Tests/StoreTests/postgres.sh python3 -B Tests/StoreTests/owners.py pooled 3
 
-test-browser: deps ## try what the hub gives to browsers in Chromium; skipped where it cannot start
+test-browser: simulation-deps ## try what the hub gives to browsers in Chromium; skipped where it cannot start
 	@$(call install,$(CLUSTER_DEPS) $(STORE_DEPS) python3)
 	-@$(call install,chromium)
 	$(SWIFT) build
@@ -103,14 +108,14 @@ test-companions: test-deps test-python ## try the companions for Swift, Java and
 	Tests/Companions/uikit.sh
 	TANDEM_TEST_COMPANIONS=1 $(SWIFT) test --skip-build --disable-xctest --filter '\.CompanionTests'
 
-test-libraries: deps ## run the real client libraries that PyPI has against a hub, and print what each was seen to do
+test-libraries: simulation-deps ## run the real client libraries that PyPI has against a hub, and print what each was seen to do
 	@$(call install,python3 python3-venv)
 	$(SWIFT) build
 	@[ -x .build/libraries-venv/bin/pip ] || python3 -m venv .build/libraries-venv
 	@.build/libraries-venv/bin/pip install --quiet --disable-pip-version-check -r Tests/ClientLibraries/requirements.txt
 	.build/libraries-venv/bin/python -B Tests/ClientLibraries
 
-test-alarms: deps ## fire each alert rule once on a real hub, and ask a real Prometheus the dashboard's queries
+test-alarms: simulation-deps ## fire each alert rule once on a real hub, and ask a real Prometheus the dashboard's queries
 	@$(call install,$(CLUSTER_DEPS) $(STORE_DEPS) $(ALARM_DEPS) python3 openssl)
 	$(SWIFT) build
 	Tests/StoreTests/postgres.sh python3 -B Tests/Alarms
@@ -138,7 +143,7 @@ fuzz: deps ## attack the parsers with seeded inputs: SEED=1 COUNT=10000000 SANIT
 	ASAN_OPTIONS=detect_leaks=0:quarantine_size_mb=16 .build/fuzz$(SANITIZER)/release/tandem-fuzz --count $(COUNT) $(if $(SEED),--seed $(SEED))
 
 PAIRS ?= 1000000
-simulate: deps ## try delivery against crashes, bad networks and people: SEED=, PAIRS=, NODES=, EVERY=MILLISECONDS, BREAK=RULE
+simulate: simulation-deps ## try delivery against crashes, bad networks and people: SEED=, PAIRS=, NODES=, EVERY=MILLISECONDS, BREAK=RULE
 	SWIFT_DETERMINISTIC_HASHING=1 $(SWIFT) run -c release tandem-simulate $(if $(SEED),--seed $(SEED)) --pairs $(PAIRS) $(if $(NODES),--nodes $(NODES)) $(if $(EVERY),--faults $(EVERY)) $(if $(BREAK),--break $(BREAK))
 
 bench: bench-deps build ## measure instructions, writes, allocations and memory against their gates

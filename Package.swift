@@ -153,6 +153,11 @@ let package = Package(
         .testTarget(
             name: "HubScaleOutTests", dependencies: ["HubTesting", "HubCore", "HubScaleOut", "CertificateIssuing"],
             swiftSettings: strictTests),
+        // A Redis in memory, with the Lua of Redis: only what simulates nodes needs it.
+        .target(name: "CLua", path: "Tests/CLua", linkerSettings: [.linkedLibrary("lua5.1")]),
+        .target(
+            name: "RedisModel", dependencies: ["CLua", "HubCore", "HubCrypto", "HubScaleOut"], path: "Tests/RedisModel",
+            swiftSettings: strictTests),
         // Redis, and several nodes as one hub, on real servers; `make test-cluster`.
         .testTarget(
             name: "ClusterTests", dependencies: ["HubTesting", "HubCore", "HubDelivery", "HubScaleOut", "HubServer"],

@@ -16,7 +16,7 @@ internal import HubCore
 /// - `versions`, a hash, has the versions of messages that each node reads;
 /// - `facts`, a hash, has what each node tells of itself, and `probes` when its last probe came back, in milliseconds of Redis' clock;
 /// - `members-of:NODE`, `channels-of:NODE` and `apps-of:NODE`, sets, name everything that goes with the node.
-enum MemberScripts {
+package enum MemberScripts {
     /// Seconds of a new memory in which nodes may still tell of the end of what an earlier one had.
     static let lostSeconds = 60
     /// Seconds of a new memory in which it is open whether a member was there in the lost one. After `MemberWishes.rebuildMax` nodes tell
@@ -130,7 +130,7 @@ enum MemberScripts {
     /// was lost.
     ///
     /// Answers `full`, or an id. A node that has read up to it knows of the member.
-    static let join = RedisScript(
+    package static let join = RedisScript(
         ScaleOutScripts.fence + functions + """
             local place, user, info, isRepeated = ARGV[4], ARGV[5], ARGV[6], ARGV[8] == '1'
             local users, list = base .. 'users:' .. place, base .. 'list:' .. place
@@ -163,13 +163,13 @@ enum MemberScripts {
             """)
 
     /// The members of a place, those that linger included. ARGV: …, place. Answers the id of the stream's end, and users and infos in turn.
-    static let list = RedisScript(
+    package static let list = RedisScript(
         ScaleOutScripts.fence + functions + """
             return {last(), redis.call('HGETALL', base .. 'list:' .. ARGV[4])}
             """)
 
     /// Whether users of a place are known to the others. ARGV: …, place, users. Answers the id of the stream's end, and 1 or 0 for each.
-    static let online = RedisScript(
+    package static let online = RedisScript(
         ScaleOutScripts.fence + functions + """
             local known = {}
             for place = 5, #ARGV do known[place - 4] = redis.call('HEXISTS', base .. 'list:' .. ARGV[4], ARGV[place]) end
@@ -178,7 +178,7 @@ enum MemberScripts {
 
     /// The node's connections of an app, more of them as far as the limit allows. ARGV: …, app, number that it has, number that it wants,
     /// limit or 0. Answers the number that it may have: never less than it has.
-    static let quota = RedisScript(
+    package static let quota = RedisScript(
         ScaleOutScripts.fence + functions + """
             local counts, others = base .. 'connections:' .. ARGV[4], 0
             local has, wants, limit = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
@@ -201,7 +201,7 @@ enum MemberScripts {
 
     /// Ends a user's entry of the node. ARGV: …, place, user, milliseconds of lingering, whether Redis had it in a memory that
     /// was lost, whether to linger in a small channel, too. Answers 1, or 0 if the others know already that the user is not there.
-    static let leave = RedisScript(
+    package static let leave = RedisScript(
         ScaleOutScripts.fence + functions + """
             local linger, isKnown = tonumber(ARGV[6]), redis.call('HEXISTS', base .. 'list:' .. ARGV[4], ARGV[5])
             local lingers = linger > 0
@@ -217,14 +217,14 @@ enum MemberScripts {
 
     /// The node's subscribers of a channel. ARGV: …, place, app, channel, number, whether to tell occupancy, whether to tell counts,
     /// whether Redis had it in a memory that was lost.
-    static let subscribers = RedisScript(
+    package static let subscribers = RedisScript(
         ScaleOutScripts.fence + functions + """
             count(ARGV[4], ARGV[5], ARGV[6], ARGV[2], tonumber(ARGV[7]), ARGV[8] == '1', ARGV[9] == '1', ARGV[10] == '1')
             return 'OK'
             """)
 
     /// Tells of members and counts whose time has come. ARGV: …, at most. Answers how many members there were.
-    static let settle = RedisScript(
+    package static let settle = RedisScript(
         ScaleOutScripts.fence + functions + """
             return settle(tonumber(ARGV[4]))
             """)
@@ -245,7 +245,7 @@ enum MemberScripts {
     /// - the highest version that all nodes with a beat read;
     /// - the same without this node, or 0 where there is no other;
     /// - the number of things on the board of the nodes (`NodeBoard`).
-    static let beat = RedisScript(
+    package static let beat = RedisScript(
         ScaleOutScripts.fence + functions + """
             local lowest, highest, others = tonumber(ARGV[8]), tonumber(ARGV[9]), 0
             local isFirst = redis.call('HEXISTS', base .. 'beats', ARGV[2]) == 0
@@ -284,7 +284,7 @@ enum MemberScripts {
             """)
 
     /// Declares a node dead: from here on its scripts are refused. ARGV: …, the dead one, its beat as it was seen.
-    static let declareDead = RedisScript(
+    package static let declareDead = RedisScript(
         ScaleOutScripts.fence + functions + """
             if redis.call('HGET', base .. 'beats', ARGV[4]) ~= ARGV[5] then return 0 end
             redis.call('HDEL', KEYS[2], ARGV[4])
@@ -301,7 +301,7 @@ enum MemberScripts {
 
     /// Removes a piece of what a dead node left: its members first, and its subscribers once these were told removed. ARGV: …, the dead
     /// one, at most, milliseconds until its members are removed, further ones in large channels. Answers whether more can be done now.
-    static let sweep = RedisScript(
+    package static let sweep = RedisScript(
         ScaleOutScripts.fence + functions + """
             local node, most = ARGV[4], tonumber(ARGV[5])
             if redis.call('SISMEMBER', base .. 'sweeping', node) == 0 then return 0 end

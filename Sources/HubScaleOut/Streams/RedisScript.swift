@@ -1,8 +1,9 @@
 internal import HubCrypto
 
 /// A Lua script that Redis carries out as one step.
-struct RedisScript: Sendable {
-    let body: String
+package struct RedisScript: Sendable {
+    /// The text of the script.
+    package let body: String
     private let digest: [UInt8]
 
     init(_ body: String) {
@@ -11,12 +12,12 @@ struct RedisScript: Sendable {
     }
 
     /// A call of the script, which the link's greeting has loaded.
-    func call(keys: [String], _ arguments: [[UInt8]]) -> RedisCommand {
+    package func call(keys: [String], _ arguments: [[UInt8]]) -> RedisCommand {
         RedisCommand("EVALSHA", [digest, Array(String(keys.count).utf8)] + keys.map { Array($0.utf8) } + arguments)
     }
 
     /// The command that loads the script.
-    var load: RedisCommand { RedisCommand("SCRIPT LOAD", texts: [body]) }
+    package var load: RedisCommand { RedisCommand("SCRIPT LOAD", texts: [body]) }
 }
 
 /// First words of the errors that scripts answer with.

@@ -1,5 +1,5 @@
 /// The scripts that nodes call. Redis takes nothing back of a failed script, so each looks at everything before it writes.
-enum ScaleOutScripts {
+package enum ScaleOutScripts {
     /// Milliseconds for which a database is known after the last beat of its nodes.
     static let databaseMilliseconds = 60_000
 
@@ -21,10 +21,10 @@ enum ScaleOutScripts {
         """
 
     /// Epoch of the memory, and 0. KEYS: epoch, database. ARGV: run_id, candidate, prefix, node, identity of the database or nothing.
-    static let hello = RedisScript(epoch + "return {value, 0}")
+    package static let hello = RedisScript(epoch + "return {value, 0}")
 
     /// Epoch of the memory, and the number of a node's new link. KEYS and ARGV as of `hello`.
-    static let open = RedisScript(
+    package static let open = RedisScript(
         epoch + """
             local base = ARGV[3] .. ':' .. string.match(value, '^(.-) ') .. ':'
             if redis.call('ZSCORE', base .. 'dead', ARGV[4]) then
@@ -41,7 +41,7 @@ enum ScaleOutScripts {
         """
 
     /// Appends a node's entries, but for those that it appended before. KEYS: …, numbers, events. ARGV: …, first number, payloads.
-    static let append = RedisScript(
+    package static let append = RedisScript(
         fence + """
             local known = tonumber(redis.call('HGET', KEYS[3], ARGV[2]) or '0')
             local first = tonumber(ARGV[4])
@@ -53,5 +53,6 @@ enum ScaleOutScripts {
             return 'OK'
             """)
 
-    static let all = [hello, open, append] + MemberScripts.all
+    /// All scripts, those of members included.
+    package static let all = [hello, open, append] + MemberScripts.all
 }
