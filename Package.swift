@@ -158,9 +158,10 @@ let package = Package(
         .target(
             name: "RedisModel", dependencies: ["CLua", "HubCore", "HubCrypto", "HubScaleOut"], path: "Tests/RedisModel",
             swiftSettings: strictTests),
+        .testTarget(name: "RedisModelTests", dependencies: ["RedisModel", "HubCore", "HubScaleOut"], swiftSettings: strictTests),
         // Redis, and several nodes as one hub, on real servers; `make test-cluster`.
         .testTarget(
-            name: "ClusterTests", dependencies: ["HubTesting", "HubCore", "HubDelivery", "HubScaleOut", "HubServer"],
+            name: "ClusterTests", dependencies: ["HubTesting", "RedisModel", "HubCore", "HubDelivery", "HubScaleOut", "HubServer"],
             exclude: ["faults"], swiftSettings: strictTests),
         .testTarget(
             name: "HubDefinitionsTests", dependencies: ["HubTesting", "HubCore", "HubJSON", "HubYAML", "HubDefinitions"],

@@ -26,7 +26,6 @@ extension RedisMemory {
         case "PTTL": return .integer(left(words[1], now: now))
         case "EXPIRE": return .flag(setDeadline(words[1], now + 1_000 * (try number(words[2])), now: now))
         case "PEXPIRE": return .flag(setDeadline(words[1], now + (try number(words[2])), now: now))
-        case "TYPE": return .bytes(Array((keys.first { $0.name == words[1] }?.kind.rawValue ?? "none").utf8))
         case "GET": return (try find(words[1], .string)).map { .bytes($0.string) } ?? .null
         case "SET":
             var (life, place, isNew) = (Int64?.none, 3, false)
