@@ -146,12 +146,15 @@ let package = Package(
         // Delivery's pure parts in a world that goes wrong; `make simulate`.
         .target(
             name: "DeliverySimulation",
-            dependencies: ["HubTesting", "HubCore", "HubDefinitions", "HubDelivery", "HubOutbox", "HubScaleOut"],
+            dependencies: [
+                "HubTesting", "HubCore", "HubDefinitions", "HubDelivery", "HubOutbox", "HubScaleOut", "HubChannels", "PusherProtocol",
+                "RedisModel",
+            ],
             path: "Tests/DeliverySimulation", swiftSettings: strictTests),
         .executableTarget(
             name: "tandem-simulate", dependencies: ["DeliverySimulation"], path: "Tests/tandem-simulate", swiftSettings: strictTests),
         .testTarget(
-            name: "HubScaleOutTests", dependencies: ["HubTesting", "HubCore", "HubScaleOut", "CertificateIssuing"],
+            name: "HubScaleOutTests", dependencies: ["HubTesting", "HubCore", "HubScaleOut", "CertificateIssuing", "RedisModel"],
             swiftSettings: strictTests),
         // A Redis in memory, with the Lua of Redis: only what simulates nodes needs it.
         .target(name: "CLua", path: "Tests/CLua", linkerSettings: [.linkedLibrary("lua5.1")]),
@@ -161,7 +164,8 @@ let package = Package(
         .testTarget(name: "RedisModelTests", dependencies: ["RedisModel", "HubCore", "HubScaleOut"], swiftSettings: strictTests),
         // Redis, and several nodes as one hub, on real servers; `make test-cluster`.
         .testTarget(
-            name: "ClusterTests", dependencies: ["HubTesting", "RedisModel", "HubCore", "HubDelivery", "HubScaleOut", "HubServer"],
+            name: "ClusterTests",
+            dependencies: ["HubTesting", "RedisModel", "HubChannels", "HubCore", "HubDelivery", "HubScaleOut", "HubServer"],
             exclude: ["faults"], swiftSettings: strictTests),
         .testTarget(
             name: "HubDefinitionsTests", dependencies: ["HubTesting", "HubCore", "HubJSON", "HubYAML", "HubDefinitions"],

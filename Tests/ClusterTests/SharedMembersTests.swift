@@ -1,3 +1,4 @@
+import HubChannels
 import HubCore
 import HubScaleOut
 import HubTesting
@@ -6,20 +7,23 @@ import Testing
 /// A node of the tests that has members: what was announced, and what was answered.
 private final class Node: Sendable {
     let redis: RedisNode
-    /// Nil where an epoch began.
-    private let told: Guarded<[Announcement?]>
+    /// With whether webhooks hear of it; nil where an epoch began.
+    private let told: Guarded<[(announcement: Announcement, isNews: Bool)?]>
     private let answers: Guarded<[MemberAnswer]>
     private let death = Guarded(false)
 
     init(_ server: TestRedis, _ node: UInt64, former: Node? = nil) throws {
-        let (told, answers, death) = (Guarded<[Announcement?]>([]), Guarded<[MemberAnswer]>([]), death)
+        let (told, answers, death) = (Guarded<[(announcement: Announcement, isNews: Bool)?]>([]), Guarded<[MemberAnswer]>([]), death)
+        let changes = Guarded(ToldChanges())
         (self.told, self.answers) = (told, answers)
         redis = RedisNode(
             try server.locator(), prefix: "test", node: node, former: former?.redis,
             take: { news, _ in
                 told.withLock { told in
                     for news in news {
-                        if case .announcement(let announcement) = news { told.append(announcement) }
+                        if case .announcement(let announcement) = news {
+                            told.append((announcement, changes.withLock { $0.isNews(announcement) }))
+                        }
                         if case .newEpoch = news { told.append(nil) }
                     }
                 }
@@ -29,17 +33,17 @@ private final class Node: Sendable {
     var isDead: Bool { death.withLock { $0 } }
 
     /// `+user`, `-user` and other events of a channel in the present epoch, in order.
-    /// - Parameter isNew: as webhooks hear of it: only what no earlier epoch told.
+    /// - Parameter isNew: as webhooks hear of it.
     func events(_ channel: String, isNew: Bool = false) -> [String] {
-        events(channel) { $0 != (isNew ? .repeated : .confirmed) }
+        events(channel) { isNew ? $0.isNews : $0.announcement.standing != .confirmed }
     }
 
-    func events(_ channel: String, _ isMeant: (Announcement.Standing) -> Bool) -> [String] {
+    func events(_ channel: String, _ isMeant: ((announcement: Announcement, isNews: Bool)) -> Bool) -> [String] {
         let all = told.withLock { $0 }
         return all[(all.lastIndex { $0 == nil }.map { $0 + 1 } ?? 0)...].compactMap(\.self)
-            .filter { $0.place?.channel == channel && isMeant($0.standing) }
+            .filter { $0.announcement.place?.channel == channel && isMeant($0) }
             .compactMap { told in
-                switch told.event {
+                switch told.announcement.event {
                 case .added(let user, _): "+\(user)"
                 case .removed(let user): "-\(user)"
                 case .occupied: "occupied"
@@ -50,7 +54,7 @@ private final class Node: Sendable {
             }
     }
 
-    func knows(dead node: UInt64) -> Bool { told.withLock { $0.contains { $0?.event == .dead(node: node) } } }
+    func knows(dead node: UInt64) -> Bool { told.withLock { $0.contains { $0?.announcement.event == .dead(node: node) } } }
 
     var allAnswers: [MemberAnswer] { answers.withLock { $0 } }
 
@@ -295,7 +299,7 @@ struct SharedMembersTests {
                 try await eventually("a channel that is new is told") { node.events("d", isNew: true) == ["1", "occupied"] }
                 try await eventually("who came is told") { node.events("presence-a", isNew: true).contains("+comes") }
                 #expect(node.events("presence-a", isNew: true) == ["-lingers", "+comes"])
-                #expect(node.events("presence-a") { $0 == .late } == ["-lingers"])
+                #expect(node.events("presence-a") { $0.announcement.standing == .late }.sorted() == ["-left", "-lingers"])
                 #expect(!node.events("b", isNew: true).contains { ["occupied", "vacated"].contains($0) })
             }
             nodes[2].ask("presence-a")

@@ -51,6 +51,13 @@ package final class RedisModel {
         }
     }
 
+    /// Loads a script under the digest of another one, whose calls it gets from now on.
+    package func load(_ body: String, as script: RedisScript) {
+        let digest = Hex.digits(of: Digest.sha1(Array(script.body.utf8)))
+        if let failure = engine.load(Array(body.utf8), digest) { preconditionFailure(failure.sentence) }
+        loaded.insert(digest)
+    }
+
     /// The process ends, and another one takes its place, which knows no script.
     /// - Parameters:
     ///   - process: `run_id` of the new one.

@@ -13,6 +13,7 @@ internal import HubCore
 /// - `connections:APP`, a hash, has the connections of each node;
 /// - `recovering` is there for the first seconds of a memory after a lost one;
 /// - `early`, a sorted set, has members and channels in a new memory of which webhooks hear later, and when;
+/// - `vacating`, a sorted set, has channels without subscribers in a memory in which not every node has written, and when others hear;
 /// - `versions`, a hash, has the versions of messages that each node reads;
 /// - `facts`, a hash, has what each node tells of itself, and `probes` when its last probe came back, in milliseconds of Redis' clock;
 /// - `members-of:NODE`, `channels-of:NODE` and `apps-of:NODE`, sets, name everything that goes with the node.
@@ -22,6 +23,8 @@ package enum MemberScripts {
     /// Seconds of a new memory in which it is open whether a member was there in the lost one. After `MemberWishes.rebuildMax` nodes tell
     /// of those who left.
     static let earlySeconds = 9
+    /// Milliseconds of these after which every node has written its members.
+    private static let unwrittenMilliseconds = 3_000
 
     /// Functions of all scripts. `base` is the first part of the keys, `events` the stream.
     private static let functions = """
@@ -46,6 +49,12 @@ package enum MemberScripts {
           redis.call('ZADD', base .. 'early', now() + left, key)
           return true
         end
+        -- When every node has written what it has into a new memory; 0 where that is over. Until then the last entry of this memory may
+        -- not be the last one of all.
+        local function wholeAt()
+          local left = redis.call('PTTL', base .. 'recovering') - \(unwrittenMilliseconds)
+          return left > 0 and now() + left or 0
+        end
         local function removed(place, user)
           redis.call('HDEL', base .. 'list:' .. place, user)
           redis.call('ZREM', base .. 'early', place .. '\\0' .. user)
@@ -61,6 +70,7 @@ package enum MemberScripts {
           if redis.call('HDEL', base .. 'on:' .. place, user .. '\\0' .. node) == 0 then return end
           if redis.call('HINCRBY', base .. 'users:' .. place, user, -1) > 0 then return end
           redis.call('HDEL', base .. 'users:' .. place, user)
+          due = math.max(due, wholeAt())
           if due > 0 then
             redis.call('ZADD', base .. 'leaving', due, place .. '\\0' .. user)
           else
@@ -85,12 +95,14 @@ package enum MemberScripts {
             redis.call('HSET', base .. 'channels:' .. app, channel, after)
           end
           local key = place .. '\\0'
-          if tellsOccupancy and before == 0 and after > 0 then
+          if tellsOccupancy and before == 0 and after > 0 and redis.call('ZREM', base .. 'vacating', place) == 0 then
             if isRepeated or isEarly(key) then tell('occupied', place, 'o', 1) else tell('occupied', place) end
           end
           if isRepeated or after == 0 then redis.call('ZREM', base .. 'early', key) end
           if tellsOccupancy and before == 0 and after == 0 and isRepeated then tellLost('vacated', place, '') end
-          if tellsOccupancy and before > 0 and after == 0 then tell('vacated', place) end
+          if tellsOccupancy and before > 0 and after == 0 then
+            if wholeAt() > 0 then redis.call('ZADD', base .. 'vacating', wholeAt(), place) else tell('vacated', place) end
+          end
           if not tellsCounts or before == after then return end
           if after > \(SharedMembers.promptCountsMax) then
             redis.call('ZADD', base .. 'counting', 'NX', now() + \(SharedMembers.countMilliseconds), place)
@@ -106,6 +118,11 @@ package enum MemberScripts {
             local place, user = string.match(key, '^(.-)%z(.*)$')
             redis.call('ZREM', base .. 'leaving', key)
             removed(place, user)
+          end
+          for _, place in ipairs(redis.call('ZRANGEBYSCORE', base .. 'vacating', '-inf', now(), 'LIMIT', 0, most)) do
+            local app, channel = string.match(place, '^(.-) (.*)$')
+            redis.call('ZREM', base .. 'vacating', place)
+            if redis.call('HEXISTS', base .. 'channels:' .. app, channel) == 0 then tell('vacated', place) end
           end
           for _, key in ipairs(redis.call('ZRANGEBYSCORE', base .. 'early', '-inf', now(), 'LIMIT', 0, most)) do
             local place, user = string.match(key, '^(.-)%z(.*)$')
@@ -271,7 +288,7 @@ package enum MemberScripts {
             redis.call('HINCRBY', base .. 'beats', ARGV[2], 1)
             redis.call('ZADD', base .. 'last-beats', now(), ARGV[2])
             local waiting = 0
-            for _, name in ipairs({'leaving', 'counting', 'early'}) do waiting = waiting + redis.call('ZCARD', base .. name) end
+            for _, name in ipairs({'leaving', 'vacating', 'counting', 'early'}) do waiting = waiting + redis.call('ZCARD', base .. name) end
             if ARGV[5] ~= '' then redis.call('HSET', base .. 'facts', ARGV[2], ARGV[5]) end
             if ARGV[6] ~= '' then redis.call('HSET', base .. 'probes', ARGV[2], string.format('%.0f', now() - tonumber(ARGV[6]))) end
             local probes, seen = redis.call('HGETALL', base .. 'probes'), 0

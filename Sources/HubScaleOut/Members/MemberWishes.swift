@@ -34,6 +34,8 @@ package struct MemberWishes: Sendable {
     /// Leavers that are remembered at most, and for how long if the node hears nothing of their end.
     private static let restingMax = 100_000
     private static let restingFor: Duration = .seconds(MemberScripts.lostSeconds)
+    /// For how long a leaver is remembered once this node has heard of the end. Others may still be at a memory that has lost it.
+    private static let heardFor: Duration = .seconds(5)
 
     private var wishes = Wishes<Key, Value>()
     private var isTravelling = false
@@ -48,6 +50,8 @@ package struct MemberWishes: Sendable {
     private var lateAt: ContinuousClock.Instant?
     /// Leavers of whose end the node may not have heard yet, the first ones first, and until when they are remembered.
     private var resting: [(key: Key, until: ContinuousClock.Instant)] = []
+    /// The same once the node has heard of it.
+    private var heard: [(key: Key, until: ContinuousClock.Instant)] = []
 
     /// Nothing is wished.
     package init() {}
@@ -95,9 +99,10 @@ package struct MemberWishes: Sendable {
         self.epoch = self.epoch ?? epoch
     }
 
-    /// The others have heard that the user is gone.
-    package mutating func removed(_ user: String, from place: MemberPlace) {
-        wishes.forget(.member(place, user: ExactText(user)))
+    /// The node has heard that the user is gone.
+    package mutating func removed(_ user: String, from place: MemberPlace, now: ContinuousClock.Instant) {
+        let (key, until) = (Key.member(place, user: ExactText(user)), now + Self.heardFor)
+        if wishes.heard(key, until: until) { heard.append((key, until)) }
     }
 
     /// Redis' memory was lost: everything is wished again.
@@ -127,13 +132,22 @@ package struct MemberWishes: Sendable {
             self.lateAt = nil
             wishes.releaseLate()
         }
-        let over = resting.count > Self.restingMax ? resting.count / 2 : resting.prefix { $0.until <= now }.count
-        for leaver in resting.prefix(over) { wishes.forget(leaver.key) }
-        resting.removeFirst(over)
+        Self.forget(&resting, in: &wishes, now: now)
+        Self.forget(&heard, in: &wishes, now: now)
         guard reads, !isTravelling else { return nil }
         let batch = wishes.take(most: Self.batchMax)
         isTravelling = !batch.isEmpty
         return batch.isEmpty ? nil : Batch(wishes: batch)
+    }
+
+    /// Forgets leavers whose time is over, and the first half where there are too many.
+    private static func forget(
+        _ leavers: inout [(key: Key, until: ContinuousClock.Instant)], in wishes: inout Wishes<Key, Value>, now: ContinuousClock.Instant
+    ) {
+        let over = leavers.count > restingMax ? leavers.count / 2 : leavers.prefix { $0.until <= now }.count
+        if over == 0 { return }
+        for leaver in leavers.prefix(over) { wishes.forget(leaver.key, at: max(now, leaver.until)) }
+        leavers.removeFirst(over)
     }
 
     /// The batch as commands for a link with this greeting.
@@ -191,8 +205,9 @@ package struct MemberWishes: Sendable {
             }
             // A memory that is lost now takes the end of this member with it, unless the others have heard of it already.
             let rests = if case .noMember = entry.value { reply.integer == 1 } else { false }
-            if rests { resting.append((entry.key, now + Self.restingFor)) }
-            if wishes.succeeded(entry.key, rests: rests), let answer = Self.answer(entry.key, entry.value, reply) {
+            let until = rests ? now + Self.restingFor : nil
+            if let until { resting.append((entry.key, until)) }
+            if wishes.succeeded(entry.key, restsUntil: until), let answer = Self.answer(entry.key, entry.value, reply) {
                 answers.append(answer)
             }
         }

@@ -71,8 +71,8 @@ package final class SharedMembers: Sendable {
         flush()
     }
 
-    /// The others have heard that the user is gone.
-    func removed(_ user: String, from place: MemberPlace) { state.withLock { $0.wishes.removed(user, from: place) } }
+    /// The node has heard that the user is gone.
+    func removed(_ user: String, from place: MemberPlace) { state.withLock { $0.wishes.removed(user, from: place, now: .now) } }
 
     /// Redis' memory was lost: everything is wished again.
     /// - Parameter epoch: of the new memory.

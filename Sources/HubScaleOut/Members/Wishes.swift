@@ -17,16 +17,18 @@ struct Wishes<Key: Hashable & Sendable, Value: Sendable>: Sendable {
         var isRepeated = false
         /// The wish waits until all nodes have written into the new memory what they have.
         var isLate = false
-        /// An absence that was carried out, and that the others may not have heard of yet: a memory may be lost before.
-        var isResting = false
-        /// The others have heard of the absence that travels.
-        var isHeardOf = false
+        /// Until when an absence is remembered that was carried out: a memory may be lost before all others have heard of it.
+        var restsUntil: ContinuousClock.Instant?
+        /// The same for the absence that travels, if this node has heard of it already.
+        var heardUntil: ContinuousClock.Instant?
     }
 
     private var wishes: [Key: Wish] = [:]
     /// Keys with new wishes, in order; some may have travelled meanwhile.
     private var waiting: [Key] = []
     private var head = 0
+    /// Not every node has written into the new memory what it has.
+    private var isRebuilding = false
 
     var isEmpty: Bool { wishes.isEmpty }
     /// Whether a wish waits for its turn.
@@ -49,8 +51,8 @@ struct Wishes<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     mutating func wish(_ key: Key, _ value: Value, isAbsence: Bool) {
         var wish = wishes[key] ?? Wish(value: value, isAbsence: isAbsence)
         (wish.value, wish.isAbsence, wish.isNew) = (value, isAbsence, true)
-        wish.isLate = wish.isLate && isAbsence
-        wish.isResting = false
+        wish.isLate = isAbsence && (wish.isLate || wish.isRepeated && isRebuilding)
+        wish.restsUntil = nil
         wishes[key] = wish
         if !wish.travels, !wish.isLate { waiting.append(key) }
     }
@@ -62,7 +64,7 @@ struct Wishes<Key: Hashable & Sendable, Value: Sendable>: Sendable {
             let key = waiting[head]
             head += 1
             guard var wish = wishes[key], wish.isNew, !wish.travels, !wish.isLate else { continue }
-            (wish.isNew, wish.travels, wish.travelsAsAbsence, wish.isHeardOf) = (false, true, wish.isAbsence, false)
+            (wish.isNew, wish.travels, wish.travelsAsAbsence, wish.heardUntil) = (false, true, wish.isAbsence, nil)
             wishes[key] = wish
             batch.append((key, wish.value))
         }
@@ -74,9 +76,9 @@ struct Wishes<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     }
 
     /// Redis has carried the batch's wish out.
-    /// - Parameter rests: an absence is known until `forget`.
+    /// - Parameter until: time until which an absence is remembered; nil: it is not.
     /// - Returns: whether it still is the newest.
-    mutating func succeeded(_ key: Key, rests: Bool = false) -> Bool {
+    mutating func succeeded(_ key: Key, restsUntil until: ContinuousClock.Instant? = nil) -> Bool {
         guard var wish = wishes[key] else { return false }
         wish.travels = false
         if wish.isLate {
@@ -88,21 +90,31 @@ struct Wishes<Key: Hashable & Sendable, Value: Sendable>: Sendable {
         if wish.isNew {
             waiting.append(key)
         } else if wish.isAbsence {
-            (wish.wasDone, wish.isResting) = (true, true)
-            wishes[key] = rests && !wish.isHeardOf ? wish : nil
+            (wish.wasDone, wish.restsUntil) = (true, wish.heardUntil ?? until)
+            wishes[key] = until == nil ? nil : wish
             return true
         }
         wishes[key] = wish
         return !wish.isNew
     }
 
-    /// The others have heard of an absence, or it is too old to be told again.
-    mutating func forget(_ key: Key) {
-        if wishes[key]?.isResting == true {
-            wishes[key] = nil
-        } else if wishes[key]?.travelsAsAbsence == true {
-            wishes[key]?.isHeardOf = true
+    /// This node has heard of an absence: the others have until then.
+    /// - Returns: whether it was one of this node's.
+    mutating func heard(_ key: Key, until: ContinuousClock.Instant) -> Bool {
+        guard let wish = wishes[key] else { return false }
+        if let known = wish.restsUntil {
+            wishes[key]?.restsUntil = min(known, until)
+        } else if wish.travels, wish.travelsAsAbsence {
+            wishes[key]?.heardUntil = until
+        } else {
+            return false
         }
+        return true
+    }
+
+    /// Forgets an absence that was to be remembered until this time at the latest.
+    mutating func forget(_ key: Key, at now: ContinuousClock.Instant) {
+        if let until = wishes[key]?.restsUntil, until <= now { wishes[key] = nil }
     }
 
     /// Nobody knows whether the batch's wish was carried out.
@@ -117,13 +129,14 @@ struct Wishes<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
     /// Redis' memory was lost. A wish that travels is wished again after its answer. An absence of what Redis had waits for `releaseLate`.
     mutating func restart() {
+        isRebuilding = true
         for (key, wish) in wishes {
             guard !wish.isAbsence || wish.travels || wish.wasDone else {
                 wishes[key] = nil
                 continue
             }
             wishes[key]?.isNew = true
-            wishes[key]?.isResting = false
+            wishes[key]?.restsUntil = nil
             wishes[key]?.isRepeated = wish.wasDone
             wishes[key]?.isLate = wish.isAbsence && wish.wasDone
             if !wish.travels, wishes[key]?.isLate == false { waiting.append(key) }
@@ -140,6 +153,7 @@ struct Wishes<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
     /// All nodes have written down what they have: absences may be wished now.
     mutating func releaseLate() {
+        isRebuilding = false
         for (key, wish) in wishes where wish.isLate {
             wishes[key]?.isLate = false
             if !wish.travels { waiting.append(key) }

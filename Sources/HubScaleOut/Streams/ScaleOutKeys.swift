@@ -4,6 +4,9 @@ package struct ScaleOutKeys: Sendable, Equatable {
     /// Value of the key `epoch`: a random word, and the id of the Redis process that it was written to.
     package let epoch: String
 
+    /// - Parameter epoch: value of the key of that name.
+    package init(prefix: String, epoch: String) { (self.prefix, self.epoch) = (prefix, epoch) }
+
     private var word: Substring { epoch.prefix { $0 != " " } }
 
     static func epochKey(_ prefix: String) -> String { "\(prefix):epoch" }

@@ -1,0 +1,166 @@
+import HubCore
+import HubScaleOut
+import RedisModel
+import Testing
+
+/// Wishes about members of several nodes, around a modelled Redis that carries out the scripts that ship.
+@Suite("Wishes about members") struct MemberWishesTests {
+    /// Nodes at one Redis, on one clock.
+    private final class World {
+        let redis = RedisModel(process: "1")
+        var nodes: [UInt64: MemberWishes] = [:]
+        private var greetings: [UInt64: NodeGreeting] = [:]
+        private let origin = ContinuousClock.now
+        private var words = 0
+        var seconds = 0.0
+
+        var now: ContinuousClock.Instant { origin + .seconds(seconds) }
+        let place = MemberPlace(app: "1", channel: "presence-a")
+
+        init(nodes count: UInt64) {
+            load()
+            for node in 1...count {
+                nodes[node] = MemberWishes()
+                nodes[node]?.begin(in: greeting(node).keys.epoch)
+            }
+        }
+
+        private func load() { for script in ScaleOutScripts.all { redis.load(script.body, as: script) } }
+
+        private func perform(_ command: RedisCommand) -> RedisReply {
+            redis.now = 1_767_920_400_000 + Int64(seconds * 1000)
+            return redis.perform(command)
+        }
+
+        private func greeting(_ node: UInt64) -> NodeGreeting {
+            if let greeting = greetings[node] { return greeting }
+            words += 1
+            let call = NodeGreeting.call(
+                process: redis.process, candidate: "m\(words)", prefix: "t", database: "", node: node, writes: true)
+            guard let greeting = try? NodeGreeting(perform(call), prefix: "t", node: node) else { preconditionFailure("no greeting") }
+            greetings[node] = greeting
+            return greeting
+        }
+
+        func join(_ node: UInt64, _ user: String) { nodes[node]?.join(place, user: user, info: nil, membersMax: 100, ticket: 1) }
+        func leave(_ node: UInt64, _ user: String) { nodes[node]?.leave(place, user: user, lingerMilliseconds: 0, lingersAlways: false) }
+
+        /// Carries out all wishes that may travel.
+        func flush(_ node: UInt64) {
+            while var batch = nodes[node]?.take(now: now) {
+                let commands = nodes[node]?.commands(for: &batch, greeting(node), now: now) ?? []
+                _ = nodes[node]?.answered(batch, .success(commands.map { perform($0) }), now: now)
+            }
+        }
+
+        func settle(_ node: UInt64) { _ = perform(NodeBeat.settle(greeting(node))) }
+
+        /// The server is another one, without memory, and these nodes have read so.
+        func lose(noticedBy readers: [UInt64]) {
+            redis.lose(process: redis.process + "1")
+            load()
+            greetings = [:]
+            for node in readers { notice(node) }
+        }
+
+        func notice(_ node: UInt64) { nodes[node]?.restart(in: greeting(node).keys.epoch, now: now) }
+
+        /// Announcements of this memory: what, of whom, and how they stand to a lost one.
+        var told: [String] {
+            guard let keys = greetings.values.first?.keys else { return [] }
+            let reply = perform(RedisCommand("XREAD COUNT 1000 STREAMS", texts: [keys.events, "0-0"]))
+            return ((try? StreamEntry.read(reply))?.first?.entries ?? []).compactMap(\.announcement).map { announcement in
+                let event =
+                    switch announcement.event {
+                    case .added(let user, _): "+\(user)"
+                    case .removed(let user): "-\(user)"
+                    default: "\(announcement.event)"
+                    }
+                return announcement.standing == .change ? event : "\(event) \(announcement.standing)"
+            }
+        }
+    }
+
+    @Test("in a new memory, who leaves one node and is still on another is not told removed")
+    func stillThere() {
+        let world = World(nodes: 2)
+        for node: UInt64 in [1, 2] {
+            world.join(node, "ann")
+            world.flush(node)
+        }
+        #expect(world.told == ["+ann"])
+        world.lose(noticedBy: [1])
+        world.flush(1)
+        world.leave(1, "ann")
+        world.flush(1)
+        #expect(world.told == ["+ann repeated"])
+        world.seconds = 2
+        world.settle(1)
+        world.notice(2)
+        world.flush(2)
+        world.seconds = 10
+        world.settle(1)
+        #expect(world.told == ["+ann repeated"])
+        world.leave(2, "ann")
+        world.flush(2)
+        #expect(world.told == ["+ann repeated", "-ann"])
+    }
+
+    @Test("who leaves before the node has written into a new memory is told removed once all nodes have")
+    func leavesBetween() {
+        let world = World(nodes: 2)
+        for node: UInt64 in [1, 2] {
+            world.join(node, "ann")
+            world.join(node, "bob")
+            world.flush(node)
+        }
+        world.lose(noticedBy: [1, 2])
+        world.leave(1, "ann")
+        world.leave(1, "bob")
+        world.leave(2, "bob")
+        world.flush(1)
+        world.flush(2)
+        #expect(world.told == ["+ann repeated"])
+        world.seconds = 6
+        world.flush(1)
+        world.flush(2)
+        #expect(world.told == ["+ann repeated", "-bob late"])
+    }
+
+    @Test("a leaver is remembered for a minute, whenever they left before")
+    func leavesTwice() {
+        let world = World(nodes: 1)
+        world.join(1, "ann")
+        world.flush(1)
+        world.leave(1, "ann")
+        world.flush(1)
+        world.seconds = 30
+        world.join(1, "ann")
+        world.flush(1)
+        world.leave(1, "ann")
+        world.flush(1)
+        // A minute after the first time.
+        world.seconds = 61
+        world.flush(1)
+        world.lose(noticedBy: [1])
+        world.seconds = 68
+        world.flush(1)
+        #expect(world.told == ["-ann late"])
+    }
+
+    @Test("a leaver is remembered for five seconds after the node has heard of the end", arguments: [(4.0, ["-ann late"]), (6.0, [])])
+    func heard(seconds: Double, told: [String]) {
+        let world = World(nodes: 1)
+        world.join(1, "ann")
+        world.flush(1)
+        world.leave(1, "ann")
+        world.flush(1)
+        world.nodes[1]?.removed("ann", from: world.place, now: world.now)
+        world.seconds = seconds
+        world.flush(1)
+        world.lose(noticedBy: [1])
+        world.seconds += 7
+        world.flush(1)
+        #expect(world.told == told)
+    }
+}
