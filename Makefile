@@ -143,8 +143,8 @@ fuzz: deps ## attack the parsers with seeded inputs: SEED=1 COUNT=10000000 SANIT
 	ASAN_OPTIONS=detect_leaks=0:quarantine_size_mb=16 .build/fuzz$(SANITIZER)/release/tandem-fuzz --count $(COUNT) $(if $(SEED),--seed $(SEED))
 
 PAIRS ?= 1000000
-simulate: simulation-deps ## try delivery against crashes, bad networks and people: SEED=, PAIRS=, NODES=, EVERY=MILLISECONDS, BREAK=RULE
-	SWIFT_DETERMINISTIC_HASHING=1 $(SWIFT) run -c release tandem-simulate $(if $(SEED),--seed $(SEED)) --pairs $(PAIRS) $(if $(NODES),--nodes $(NODES)) $(if $(EVERY),--faults $(EVERY)) $(if $(BREAK),--break $(BREAK))
+simulate: simulation-deps ## try delivery against crashes, bad networks and people: SEED=, PAIRS=, NODES=, EVERY=MILLISECONDS, PART=, BREAK=RULE
+	SWIFT_DETERMINISTIC_HASHING=1 $(SWIFT) run -c release tandem-simulate $(if $(SEED),--seed $(SEED)) --pairs $(PAIRS) $(if $(NODES),--nodes $(NODES)) $(if $(EVERY),--faults $(EVERY)) $(if $(PART),--part $(PART)) $(if $(BREAK),--break $(BREAK))
 
 bench: bench-deps build ## measure instructions, writes, allocations and memory against their gates
 	loadtest/bench/bench.sh

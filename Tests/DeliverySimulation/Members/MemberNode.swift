@@ -1,0 +1,120 @@
+import HubChannels
+import HubCore
+import HubScaleOut
+import HubTesting
+import PusherProtocol
+import RedisModel
+
+/// One node: a process with the home of all channels, and what ships of its way to Redis. A kill takes all of it.
+final class MemberNode {
+    /// Commands on their way to Redis, made once it is known which memory they meet.
+    struct Call {
+        let make: (NodeGreeting) -> [RedisCommand]
+        let done: (Result<[RedisReply], RedisFailure>) -> Void
+    }
+
+    let index: Int
+    /// Names this run between nodes; a node that was declared dead takes another.
+    var run: UInt64
+    /// The process.
+    let life: Int
+    var isUp = true
+    /// The run takes part. Otherwise new clients go elsewhere.
+    var isConnected = false
+    /// The process stands still.
+    var isStopped = false
+    /// It stands still most of the time, until then.
+    var slowUntil: Int64 = 0
+    /// It sends its clients away, and ends.
+    var isLeaving = false
+    /// Nothing comes from it to Redis, or from there to it.
+    var isUnheard = false
+    var isDeaf = false
+    var isCut: Bool { isUnheard || isDeaf }
+    /// Since when it is well.
+    var wellSince: Int64 = 0
+    var waiting: [MemberSimulation.Action] = []
+
+    let home: HomeRegistry
+    let way = SimWay()
+    var told = ToldChanges()
+    var isTurnPlanned = false
+    /// Open sockets that have asked to join.
+    var sockets: [Int] = []
+
+    // The link that writes.
+    var greeting: NodeGreeting?
+    var nextTryAt: Int64 = 0
+    var failure = RedisFailure.lost("it was away")
+    var calls: [Call] = []
+    var travelling: (calls: [Call], counts: [Int])?
+
+    // The connection that reads.
+    var isReading = false
+    var position = StreamID.zero
+    var keys: ScaleOutKeys?
+    var held: (entries: [StreamEntry], position: StreamID)?
+    /// When it reads next.
+    var readAt: Int64?
+
+    // Signs of life.
+    var watch = NodeWatch()
+    var beatAt = Int64.min / 2
+    var nextBeatAt: Int64 = 0
+    var isBeating = false
+    var lingering = 0
+    var isDead = false
+
+    /// The server that it is connected to.
+    var redis: RedisModel
+
+    init(index: Int, run: UInt64, life: Int, app: App, redis: RedisModel) {
+        (self.index, self.run, self.life, self.redis) = (index, run, life, redis)
+        home = HomeRegistry(loopCount: 1, apps: [app], facts: FactLog(kinds: [app.factKinds]), backplane: way)
+    }
+}
+
+/// The way between nodes as a home sees it: wishes about members, and nothing else.
+final class SimWay: Backplane {
+    let wishes = Guarded(MemberWishes())
+    let isFlushed = Guarded(false)
+
+    var node: UInt64 { 0 }
+    var messageBytesMax: Int { 1 << 20 }
+    var messageVersion: UInt8 { MessageVersions.known.highest }
+    var living: Set<UInt64> { [] }
+
+    func shard(of app: String) -> Int { 0 }
+    func send(_ message: [UInt8], app: String, isKept: Bool, _ done: @escaping @Sendable (Bool) -> Void) { done(false) }
+
+    func join(_ place: MemberPlace, user: String, info: [UInt8]?, membersMax: Int, ticket: UInt64) {
+        wishes.withLock { $0.join(place, user: user, info: info, membersMax: membersMax, ticket: ticket) }
+    }
+
+    func leave(_ place: MemberPlace, user: String, lingerMilliseconds: Int, lingersAlways: Bool) {
+        wishes.withLock { $0.leave(place, user: user, lingerMilliseconds: lingerMilliseconds, lingersAlways: lingersAlways) }
+    }
+
+    func setSubscribers(_ place: MemberPlace, _ count: Int, tells: SubscriberNews) {
+        wishes.withLock { $0.setSubscribers(place, count, tells: tells) }
+    }
+
+    func list(_ place: MemberPlace, ticket: UInt64) { wishes.withLock { $0.list(place, ticket: ticket) } }
+
+    func online(_ users: [String], in place: MemberPlace, ticket: UInt64) {
+        wishes.withLock { $0.online(users, in: place, ticket: ticket) }
+    }
+
+    func flush() { isFlushed.withLock { $0 = true } }
+
+    // No home asks for these.
+    func admit(app: String, limit: Int, _ done: @escaping @Sendable (Bool?) -> Void) { done(nil) }
+    func count(app: String) {}
+    func release(app: String) {}
+    func channels(app: String, prefix: String, countsUsers: Bool) async -> [ChannelCounts]? { nil }
+    func channels(_ places: [MemberPlace]) async -> [ChannelCounts]? { nil }
+    func users(_ place: MemberPlace) async -> [String]? { nil }
+    func lastMessage(app: String) async -> StreamID? { nil }
+    func members(_ place: MemberPlace) async -> [String: [UInt64]]? { nil }
+    func connections(app: String) async -> Int? { nil }
+}
