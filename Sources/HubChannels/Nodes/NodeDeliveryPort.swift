@@ -6,4 +6,6 @@ package protocol NodeDeliveryPort: Sendable {
     func gap(_ node: UInt64)
     /// The node was declared dead.
     func died(_ node: UInt64)
+    /// Redis has lost its memory: who was declared dead in it, or was not any more, is unknown from here on.
+    func startsEpoch()
 }

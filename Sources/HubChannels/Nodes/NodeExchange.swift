@@ -191,6 +191,7 @@ package final class NodeExchange: Sendable {
                 if let fact = fact(announcement, shard) { facts.append(fact) }
             case .newEpoch, .newRun:
                 (startsEpoch, isWhole) = (true, news == .newRun)
+                if !isWhole, shard == backplane?.shard(of: "") { delivery.startsEpoch() }
                 // A run does not know what it missed.
                 if isWhole { state.withLock { $0.told[shard] = nil } }
                 for loop in announcements.indices { announcements[loop] = [] }

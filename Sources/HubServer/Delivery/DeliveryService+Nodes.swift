@@ -35,6 +35,8 @@ extension DeliveryService {
     enum NodeWord: Sendable {
         case joined(node: UInt64, DeliveryMessage.Hello)
         case left(node: UInt64)
+        /// Redis has lost its memory, and these nodes have shown up since.
+        case remained(Set<UInt64>)
         /// Messages of the node are missing.
         case gap(node: UInt64)
         case reports(node: UInt64, loop: Int, [NodeLoopReport])

@@ -36,6 +36,8 @@ final class NodeDelivery: NodeDeliveryPort {
         var lastTicket: UInt64 = 0
         /// Run of the node that the others know.
         var greetedAs: UInt64?
+        /// Nodes that have greeted lately.
+        var greeted: Set<UInt64> = []
         /// Partitions that this node gives up, whose next owners have not been told who is present here.
         var untold = PartitionSet()
     }
@@ -49,6 +51,8 @@ final class NodeDelivery: NodeDeliveryPort {
     /// Time for the other nodes to carry an order out. A node that needs longer is as good as dead.
     private static let orderMax: Duration = .seconds(5)
     private static let questionMax: Duration = .seconds(3)
+    /// Time for the other nodes to come to a new memory of Redis. Nobody is declared dead there who has never come.
+    private static let remainedWithin: Duration = .seconds(5)
     private static let tickEvery: Duration = .milliseconds(250)
 
     private let tag: (UInt64, UInt64)
@@ -107,8 +111,7 @@ final class NodeDelivery: NodeDeliveryPort {
                 return (state.greetedAs, state.greetedAs != me)
             }
             if isNew {
-                send(.hello(hello(isQuestion: true)))
-                tellWhoIsPresent()
+                greet(isQuestion: true)
                 if node != nil { post(.restarted) }
             }
             let owned = ownedNow
@@ -121,9 +124,33 @@ final class NodeDelivery: NodeDeliveryPort {
         }
     }
 
-    /// Tells the others of clients that came before they knew this run of the node. A node that has stood still lets in who waited for it,
+    /// Tells the others of this run, and of clients that came before they knew it. A node that has stood still lets in who waited for it,
     /// before it hears that it is dead.
-    private func tellWhoIsPresent() { attend(0, PartitionSet(bits: .max), asker: me) }
+    private func greet(isQuestion: Bool) {
+        send(.hello(hello(isQuestion: isQuestion)))
+        attend(0, PartitionSet(bits: .max), asker: me)
+    }
+
+    /// The others may have declared this run dead in the lost memory. Nodes that are gone with it are declared dead by nobody.
+    func startsEpoch() {
+        state.withLock { $0.greeted = [] }
+        greet(isQuestion: false)
+        Task { [weak self] in
+            // Whoever has just greeted may not have beaten yet, or may be gone before its first beat.
+            for _ in 0..<2 {
+                try? await Task.sleep(for: Self.remainedWithin)
+                self?.countRemaining()
+            }
+        }
+    }
+
+    private func countRemaining() {
+        let greeted = state.withLock { state in
+            defer { state.greeted = [] }
+            return state.greeted
+        }
+        post(.remained(greeted.union(living)))
+    }
 
     func close() { isClosed.set() }
 
@@ -271,6 +298,7 @@ final class NodeDelivery: NodeDeliveryPort {
         switch message {
         case .hello(let hello):
             if isOwn { break }
+            state.withLock { _ = $0.greeted.insert(origin) }
             post(.joined(node: origin, hello))
             if hello.isQuestion { send(.hello(self.hello(isQuestion: false))) }
         case .reports(let loop, let reports): if !isOwn { post(.reports(node: origin, loop: loop, reports)) }
