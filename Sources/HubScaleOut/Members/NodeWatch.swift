@@ -9,7 +9,7 @@ package struct NodeWatch: Sendable {
     private var seen: [UInt64: (beat: Int64, still: Int)] = [:]
 
     /// Nodes whose beat moved at one of the last looks, or that were seen for the first time.
-    var living: [UInt64] { seen.keys.sorted() }
+    package var living: [UInt64] { seen.keys.sorted() }
 
     /// Looks once at all beats.
     /// - Returns: the nodes that are dead now, with their last beat.

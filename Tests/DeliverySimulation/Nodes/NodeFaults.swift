@@ -1,5 +1,6 @@
 import HubCore
 import HubDelivery
+import HubScaleOut
 
 /// Faults of nodes, of Redis and of the ways to it; and the signs of life.
 extension NodeSimulation {
@@ -10,10 +11,10 @@ extension NodeSimulation {
         guard !isEnding else { return }
         schedule(between(0, 2 * settings.faultInterval), .fault)
         let node = nodes[Int.random(in: nodes.indices, using: &random)]
-        let isFirst = nodes.allSatisfy { $0.isUp && !$0.isStopped && !$0.isCut } && isRedisUp
-        guard isFirst || chance(20), node.isUp, !node.isStopped, !node.isCut else { return }
+        let isFirst = nodes.allSatisfy { $0.isUp && !$0.isStopped && !$0.isCut && !$0.isSlow } && isRedisUp
+        guard isFirst || chance(20), node.isUp, !node.isStopped, !node.isCut, !node.isSlow else { return }
         let lasts: Int64
-        switch Int.random(in: 0..<4, using: &random) {
+        switch Int.random(in: 0..<8, using: &random) {
         case 0:
             lasts = between(500, 5000)
             count("nodes killed")
@@ -32,18 +33,25 @@ extension NodeSimulation {
             count(["nodes cut off from Redis", "nodes that Redis does not hear", "nodes that do not hear Redis"][Int(way)])
             (node.isUnheard, node.isDeaf) = (way != 2, way != 1)
             schedule(lasts, .heal(node.index))
-        default:
+        case 3:
             guard isRedisUp else { return }
             lasts = between(500, 6000)
             count("Redis restarted empty")
-            isRedisUp = false
-            // Memory and the places in it are gone.
-            stream = []
-            for node in nodes {
-                node.position = 0
-                for place in node.kept.indices { node.kept[place].isAppended = false }
-            }
+            loseMemory()
             schedule(lasts, .redisBack)
+        case 4:
+            guard isRedisUp else { return }
+            lasts = 3000
+            count("failovers of Redis")
+            failOver(within: lasts)
+        default:
+            lasts = between(5000, 20_000)
+            // A node that answers within a round may be late, and is no excuse for anything.
+            let isLoaded = chance(66)
+            count(isLoaded ? "nodes loaded" : "nodes slow")
+            node.isSlow = true
+            slow(node, until: now + lasts, most: isLoaded ? 1200 : 2500)
+            if isLoaded { return }
         }
         note(lasts)
     }
@@ -70,20 +78,38 @@ extension NodeSimulation {
     }
 
     func boot(_ index: Int) {
+        // A node without Redis does not start.
+        guard isRedisUp else { return schedule(250, .boot(index)) }
         lastRun += 1
         let node = SimNode(index: index, book: newBook(run: lastRun), channels: settings.channels)
         (node.run, node.life, node.isUp) = (lastRun, nodes[index].life + 1, true)
-        node.position = stream.count
         nodes[index] = node
         begin(node)
         schedule(between(0, 500), .beat(index, life: node.life))
+        schedule(between(0, 250), .redis(.tick, index, life: node.life))
         schedule(between(0, 250), .poll(index, life: node.life))
     }
 
     private func begin(_ node: SimNode) {
-        (members[node.run], leases[node.run]) = (now, now)
+        let memory = memories.count - 1
+        (node.writerRoute, node.readerRoute, node.writer, node.reader) = (memory, memory, memory, memory)
+        node.position = memories[memory].end
+        memories[memory].beat(node.run, now: now)
+        leases[node.run] = now
         (node.beatAt, node.leaseAt) = (now, now)
         send(.hello(isQuestion: true), node)
+    }
+
+    /// The node stands still, runs for a moment, and stands still again.
+    func slow(_ node: SimNode, until: Int64, most: Int64) {
+        guard now < until, !node.isStopped, !isEnding else {
+            node.isSlow = false
+            return
+        }
+        node.isStopped = true
+        let stands = between(100, most)
+        schedule(stands, .resume(node.index))
+        schedule(stands + between(10, 50), .slow(node.index, life: node.life, until: until, most: most))
     }
 
     func resume(_ node: SimNode) {
@@ -100,31 +126,10 @@ extension NodeSimulation {
         catchUp(node)
     }
 
-    func redisBack() {
-        isRedisUp = true
-        redisSince = now
-        for node in nodes where node.isUp { catchUp(node) }
-    }
-
-    private func catchUp(_ node: SimNode) {
-        schedule(1, .append(node.index, life: node.life))
-        schedule(2, .read(node.index, life: node.life))
-    }
-
     // MARK: Signs of life
 
-    func beat(_ node: SimNode) {
-        schedule(500, .beat(node.index, life: node.life))
-        guard !node.isUnheard, isRedisUp else { return }
-        // A beat of the dead changes nothing.
-        if !swept.contains(node.run) { members[node.run] = now }
-        if node.isDeaf { return }
-        if swept.contains(node.run) { return drain(node) }
-        node.beatAt = now
-    }
-
     /// The others have declared the node dead: its people get 4200. Others may come before it joins anew.
-    private func drain(_ node: SimNode) {
+    func drain(_ node: SimNode) {
         if node.isJoining { return }
         node.isJoining = true
         dropSockets(of: node)
@@ -134,13 +139,13 @@ extension NodeSimulation {
 
     /// The node takes part as a new one, and says who has come to it meanwhile.
     func joinAnew(_ node: SimNode) {
+        guard isRedisUp, !node.isCut else { return schedule(250, .greet(node.index, life: node.life)) }
         lastRun += 1
         node.run = lastRun
         node.isJoining = false
         for number in node.subscribers.flatMap({ $0 }) { sockets[number].run = node.run }
-        node.kept = []
-        node.lastNumber = 0
-        node.position = stream.count
+        (node.sent, node.words, node.firstWord, node.lastNumber, node.passing) = (SentEntries(), [:], 1, 0, [])
+        (node.trim, node.watch) = (TrimPoint(), NodeWatch())
         begin(node)
         if settings.broken != .silentGreeting { attend(node, 0, Set(0..<Partition.count), asker: node.run) }
         post(.restarted, node)

@@ -48,9 +48,10 @@ extension NodeSimulation {
         let decidedAt = cell.pushDecidedAt ?? 0
         func looked(_ from: Int64, _ until: Int64) -> Bool { people[who].looks.contains { $0 >= from && $0 <= until } }
         // Long enough for a question to all nodes and their answers.
-        if let answeredAt = cell.answeredAt, answeredAt < decidedAt - 300 {
-            // Its receipt counts for the time being only: a former connection of the phone is not given up yet.
-            if looked(seenAt, decidedAt - 4000) {
+        if let answeredAt = [cell.answeredAt, cell.lyingAt].compactMap(\.self).min(), answeredAt < decidedAt - 300 {
+            // Its receipt counts for the time being only: a former connection of the phone is not given up yet. A receipt that comes
+            // late comes from the background.
+            if looked(seenAt, max(decidedAt - 4000, answeredAt)) {
                 report.duplicates["read, and gone to the background before the receipt counted", default: 0] += 1
                 return
             }
@@ -60,7 +61,8 @@ extension NodeSimulation {
             report.duplicates["seen later, in a replay or back on the screen: same event id", default: 0] += 1
             return
         }
-        if cell.atCommit, looked(event.committedAt - 1000, seenAt) {
+        // A loaded node tells late where the app is.
+        if cell.atCommit, looked(event.committedAt - 2500, seenAt) {
             report.duplicates["came to the screen as the event came", default: 0] += 1
             return
         }
@@ -83,7 +85,7 @@ extension NodeSimulation {
         }
     }
 
-    private func isFaulty(_ from: Int64, _ until: Int64) -> Bool {
+    func isFaulty(_ from: Int64, _ until: Int64) -> Bool {
         for fault in faults.reversed() {
             if fault.until < from - 60_000 { return false }
             if fault.from <= until, fault.until >= from { return true }

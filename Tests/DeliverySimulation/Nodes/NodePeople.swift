@@ -55,7 +55,7 @@ extension NodeSimulation {
         let node = nodes[Int.random(in: nodes.indices, using: &random)]
         people[index].step += 1
         // A balancer finds no node that answers, or one that will let them in when it goes on.
-        guard node.isUp, !node.isStopped && !swept.contains(node.run) || chance(30) else {
+        guard node.isUp, !node.isStopped && !isDead(node) || chance(30) else {
             return schedule(between(200, 1000), .connect(index, step: people[index].step))
         }
         let number = sockets.count
@@ -80,7 +80,13 @@ extension NodeSimulation {
     }
 
     func write(_ action: Action, to number: Int) {
-        sockets[number].downAt = max(sockets[number].downAt, now + between(10, 150))
+        var delay = between(10, 150)
+        // A phone in a tunnel hears late, and answers late.
+        if case .ping = action, chance(1) {
+            delay = between(2000, 6000)
+            sockets[number].slowUntil = now + delay
+        }
+        sockets[number].downAt = max(sockets[number].downAt, now + delay)
         schedule(sockets[number].downAt - now, action)
     }
 
@@ -119,7 +125,8 @@ extension NodeSimulation {
     /// - Parameter cursor: nil: a subscription; 0: a goodbye.
     func received(_ socket: NodeSocket, _ number: Int, _ cursor: UInt64?, _ read: Int) {
         let node = nodes[socket.node]
-        guard node.isUp, node.life == socket.life, socket.isOpenAtServer, !socket.isCut else { return }
+        guard node.isUp, node.life == socket.life, socket.isOpenAtServer else { return }
+        guard !socket.isCut || cursor.map({ $0 > 0 && $0 <= socket.lies }) ?? false else { return }
         if cursor == nil { socket.run = node.run }
         guard node.run == socket.run else { return }
         let channel = people[socket.person].channel

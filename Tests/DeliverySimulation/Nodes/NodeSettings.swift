@@ -38,4 +38,18 @@ package enum NodeRule: String, CaseIterable, Sendable {
     case silentGreeting = "silent-greeting"
     /// A former owner commits on.
     case noFence = "no-fence"
+    /// Entries that were in a lost memory of Redis are not appended again in the new one.
+    case noSecondAppend = "no-second-append"
+    /// A node takes a new memory for the former one: it reads on at its place there, appends nothing again, and says nothing of itself.
+    case epochIgnored = "epoch-ignored"
+    /// A node does not say who is present on it in a new memory. The others may have declared it dead in the former one.
+    case silentEpoch = "silent-epoch"
+    /// Others are not given up who have never come to a new memory.
+    case lostStay = "lost-stay"
+    /// The stream is trimmed by a node's own clock, which is minutes ahead.
+    case trimByClock = "trim-by-clock"
+    /// Readers tell news from doubles by the ids of the entries.
+    case pollByID = "poll-by-id"
+    /// Nobody is asked for the receipts that lie there before a push falls due.
+    case noQuestion = "no-question"
 }

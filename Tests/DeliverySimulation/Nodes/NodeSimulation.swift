@@ -5,9 +5,9 @@ import HubTesting
 
 /// Several nodes with the delivery books that ship, between a Redis, a PostgreSQL, a network and people that go wrong.
 ///
-/// Simulated: one stream with lost memory, leases, fences, aborted and unknown commits, nodes that are killed, stopped, cut off or
-/// restarted. Every person has one phone, whose app is on the screen or in the background, and every event the policy `notify`. Every
-/// other channel replays. Roles, changes of definitions, limits of pushes and members in Redis are not simulated here.
+/// Simulated: one stream with lost memory and failover, leases, fences, aborted and unknown commits, nodes that are killed, stopped, slow,
+/// cut off or restarted. Every person has one phone, whose app is on the screen or in the background. Every event has the policy
+/// `notify`, and every other channel replays. Roles, changes of definitions, limits of pushes and members in Redis are not simulated here.
 package final class NodeSimulation {
     enum Action {
         case publish
@@ -42,6 +42,8 @@ package final class NodeSimulation {
         case resume(Int)
         case heal(Int)
         case redisBack
+        case redis(RedisWork, Int, life: Int)
+        case slow(Int, life: Int, until: Int64, most: Int64)
     }
 
     let settings: NodeSettings
@@ -66,12 +68,8 @@ package final class NodeSimulation {
     var faults: [(from: Int64, until: Int64)] = []
 
     // Redis.
-    var isRedisUp = true
-    var redisSince: Int64 = 0
-    var stream: [(origin: UInt64, number: UInt64, message: NodeMessage)] = []
-    /// Beats by run, and runs that were declared dead.
-    var members: [UInt64: Int64] = [:]
-    var swept: Set<UInt64> = []
+    /// From the first one on; the last one is found by nodes that begin. Indexes name epochs.
+    var memories = [SimMemory(ahead: 0)]
 
     // PostgreSQL.
     var owners: [Int32: UInt64] = [:]
@@ -143,7 +141,10 @@ package final class NodeSimulation {
     var judged = 0
 
     private func perform(_ action: Action) {
-        if let node = place(of: action), nodes[node].isStopped { return nodes[node].waiting.append(action) }
+        if let node = place(of: action), nodes[node].isStopped {
+            if case .up(let socket, let cursor?, let read) = action, cursor > 0 { lies(sockets[socket], cursor, read) }
+            return nodes[node].waiting.append(action)
+        }
         switch action {
         case .publish: publish()
         case .asked(let index): ask(index)
@@ -178,6 +179,8 @@ package final class NodeSimulation {
         case .resume(let node): resume(nodes[node])
         case .heal(let node): heal(nodes[node])
         case .redisBack: redisBack()
+        case .redis(let work, let node, let life): if lives(node, life) { self.work(work, nodes[node]) }
+        case .slow(let node, let life, let until, let most): if lives(node, life) { slow(nodes[node], until: until, most: most) }
         }
     }
 
@@ -188,7 +191,8 @@ package final class NodeSimulation {
         switch action {
         case .late(_, let node, _), .turn(let node, _), .wake(let node, _), .committed(let node, _), .plan(let node, _),
             .planned(let node, _), .append(let node, _), .read(let node, _), .beat(let node, _), .poll(let node, _),
-            .greet(let node, _), .word(_, let node, _), .readOpen(let node, _, _), .missed(let node, _, _):
+            .greet(let node, _), .word(_, let node, _), .readOpen(let node, _, _), .missed(let node, _, _),
+            .redis(.tick, let node, _), .redis(.counts, let node, _):
             node
         case .rowStored(_, let node, let life): lives(node, life) ? node : nil
         case .up(let socket, _, _), .lost(let socket), .says(let socket, _): nodes[sockets[socket].node].isUp ? sockets[socket].node : nil

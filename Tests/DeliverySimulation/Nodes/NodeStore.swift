@@ -90,11 +90,13 @@ extension NodeSimulation {
             return
         }
         noteWrongSurface(events[index].cells[place], people[personIndex[record.user] ?? 0])
+        judgePush(events[index], place, personIndex[record.user] ?? 0)
         pushIndex[key] = pushes.count
         openPushes.insert(pushes.count)
         pushes.append(NodePush(record: record, event: index, place: place))
         if events[index].cells[place].pushDecidedAt == nil {
-            events[index].cells[place].pushDecidedAt = record.dueAt - ManualClock.start
+            let dueAt = record.dueAt - ManualClock.start
+            events[index].cells[place].pushDecidedAt = min(dueAt, events[index].cells[place].fellDueAt ?? dueAt)
             events[index].cells[place].atCommit = isAtCommit
         }
     }
@@ -119,18 +121,10 @@ extension NodeSimulation {
 
     // MARK: Leases and pushes
 
-    /// Every 250 ms: who is dead, who owns what, which pushes go out.
+    /// Every 250 ms: whose leases are over, who owns what, which pushes go out.
     func engines() {
         schedule(250, .engines)
-        if isRedisUp {
-            for (run, at) in members.sorted(by: { $0.key < $1.key }) where now - max(at, redisSince) > 3500 {
-                members[run] = nil
-                swept.insert(run)
-                for node in nodes where node.isUp && node.run != run {
-                    schedule(between(1, 100), .word(.left(run), node.index, life: node.life))
-                }
-            }
-        }
+        judgeTables()
         for (run, at) in leases where now - at > 3500 { leases[run] = nil }
         share()
         for push in openPushes.sorted() {

@@ -106,7 +106,7 @@ extension NodeSimulation {
         case .publish(let index, let run): return publish(index, of: run, word, node)
         case .row(let index): return publish(index, of: nil, word, node)
         case .joined(let run):
-            guard node.table[run] == nil, run != node.run, !swept.contains(run) else { break }
+            guard node.table[run] == nil, run != node.run else { break }
             return stored(before: .joins(run), node)
         case .joins(let run): node.table[run] = node.book.addLoops(1)
         case .left(let run): return stored(before: .leaves(run), node)
@@ -247,11 +247,11 @@ extension NodeSimulation {
         let round = node.lastRound
         let isAsked = settings.broken != .noAttend
         if holds {
-            let awaited = isAsked ? Set(members.keys).union(node.table.keys).union([node.run]) : []
+            let awaited = isAsked ? Set(node.watch.living).union(node.table.keys).union([node.run]) : []
             node.takeovers.append(NodeTakeover(round: round, partitions: partitions, awaited: awaited))
             schedule(isAsked ? 2000 : 0, .word(.attendedNoMore(round: round), node.index, life: node.life))
         }
-        if isAsked, !send(.attend(round: round, partitions: partitions), node) { attend(node, round, partitions, asker: node.run) }
+        if isAsked { send(.attend(round: round, partitions: partitions), node) }
     }
 
     /// Reads the open events of partitions where everybody's presence is known.
@@ -306,6 +306,7 @@ extension NodeSimulation {
             if case .success = result { return answer(command.publish, isTaken: true, to: run, node) }
             answer(command.publish, isTaken: false, to: run, node)
         case .plan(let work):
+            fallsDue(work)
             node.work.append(work)
             schedulePlan(node)
         case .prove(let event, let ids):
@@ -317,6 +318,13 @@ extension NodeSimulation {
             }
         case .ask(let round):
             schedule(1, .word(.item(.heard(round: round, source: 0, newcomers: 0)), node.index, life: node.life))
+            guard settings.broken != .noQuestion else {
+                for loops in node.table.values.sorted(by: { $0.lowerBound < $1.lowerBound }) {
+                    let heard = NodeWord.item(.heard(round: round, source: loops.lowerBound, newcomers: 0))
+                    schedule(1, .word(heard, node.index, life: node.life))
+                }
+                break
+            }
             if !node.table.isEmpty { send(.ask(round: round), node) }
         case .commit: preconditionFailure("a commit is waited for")
         case .read(let arrival): read(arrival, node)
@@ -336,11 +344,7 @@ extension NodeSimulation {
         }
         let event = NodeRelease(
             event: index, owner: node.run, attendedUpTo: tickets, receipt: release.receipt, isAgain: isAgain, serial: node.lastSerial)
-        let partition = channels[publishes[events[index].publish].channel].partition
-        if !send(.event(event), node), now - node.leaseAt < 3000, owners[partition] == node.run {
-            node.alone.insert(event.serial)
-            letOut(event, node)
-        }
+        send(.event(event), node)
     }
 
     // MARK: The plan

@@ -16,6 +16,8 @@ enum NodeMessage {
     case heard(asker: UInt64, round: UInt64)
     case attend(round: UInt64, partitions: Set<Int32>)
     case attended(asker: UInt64, round: UInt64)
+    /// Redis' own word: a run was declared dead.
+    case dead(UInt64)
 }
 
 /// An event on its way to the subscribers of all nodes.
@@ -89,8 +91,12 @@ final class NodeEvent {
         var isSeenAgain = false
         /// A receipt came to some node.
         var answeredAt: Int64?
+        /// A receipt lay at a node that stood still.
+        var lyingAt: Int64?
         /// A receipt came to the owner of that time.
         var receiptAt: Int64?
+        /// The owner of that time waited no more.
+        var fellDueAt: Int64?
         var pushDecidedAt: Int64?
         var atCommit = false
         var shownAt: Int64?
@@ -154,6 +160,10 @@ final class NodeSocket {
     var isCut = false
     var downAt: Int64 = 0
     var upAt: Int64 = 0
+    /// Until when the phone hears late.
+    var slowUntil: Int64 = 0
+    /// The newest receipt that came while the node stood still; a cut later does not undo it.
+    var lies: UInt64 = 0
     /// Events that the program has read lately, in sight or not, and how many it had read before them.
     var read: [(event: Int, isSeen: Bool)] = []
     var readBefore = 0

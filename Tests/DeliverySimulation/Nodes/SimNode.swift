@@ -27,6 +27,8 @@ final class SimNode {
     var isUnheard = false
     var isDeaf = false
     var isCut: Bool { isUnheard || isDeaf }
+    /// Runs in short turns only.
+    var isSlow = false
     var waiting: [NodeSimulation.Action] = []
 
     // The delivery task.
@@ -68,9 +70,23 @@ final class SimNode {
     // The ways to Redis and to PostgreSQL.
     var received = ReceivedNumbers()
     var lastNumber: UInt64 = 0
-    /// Own messages that Redis may lose, with the time at which they were read back.
-    var kept: [(number: UInt64, message: NodeMessage, isAppended: Bool, readAt: Int64?)] = []
+    /// Own messages that Redis may lose, by number, from `firstWord` on.
+    var sent = SentEntries()
+    var words: [UInt64: NodeMessage] = [:]
+    var firstWord: UInt64 = 1
+    /// Own messages that fail if they are not appended in time.
+    var passing: [(number: UInt64, deadline: Int64)] = []
+    var watch = NodeWatch()
+    /// Others that have greeted lately.
+    var greeted: Set<UInt64> = []
+    /// Memories that the connections reach, and those that they were greeted by last.
+    var (writerRoute, readerRoute) = (0, 0)
+    var (writer, reader) = (0, 0)
+    /// The next entry to read, and the newest id that was read in any memory.
     var position = 0
+    var lastRead = StreamID.zero
+    var trim = TrimPoint()
+    var trimAt: Int64 = 0
     var isReadPlanned = false
     /// When the last beat left that Redis, or PostgreSQL, has answered.
     var beatAt = Int64.min / 2
