@@ -80,7 +80,7 @@ class Participant(Person):
 
     async def join(self, node):
         body = json.dumps({"name": self.user, "email": f"{self.user}@example.com", "device_token": self.device, "device_platform": "android"})
-        answer = await node.request("POST", f"/api/scenarios/sessions/{self.world.judge.case}/join", body.encode())
+        answer = await node.request("POST", f"/api/scenarios/sessions/{self.world.session}/join", body.encode())
         expect(answer.status == 200, "a join is refused", answer.text)
         self.bearer = answer.json["token"]
         return self
@@ -153,7 +153,7 @@ async def judged(world, judge, fault):
     """Returns when the events were asked for that somebody was told of twice."""
     gateways = world.gateways
     # All cases share a store.
-    session = judge.case
+    session = world.session = judge.case + ("b" if fault is stop_and_empty else "")
     world.channel = f"private-arena-{session}"
     created = await world.nodes[0].call("PUT", f"/sessions/{session}", {"definition": "arena", "join_code": session}, world.app)
     expect(created.status in (200, 201), "no session", created.text)
@@ -205,6 +205,8 @@ async def judged(world, judge, fault):
     judge.fact(
         not counts["lost"], f"nobody is lost of {pairs} pairs of {len(publisher.accepted)} events and {len(everybody)} people",
         f"{len(counts['lost'])} are: (event, person) {counts['lost'][:8]}")
+    world.unread = [
+        publisher.asked_at[number] for person in there for event, number in publisher.accepted.items() if event not in person.read()]
     twice = len(counts["twice"])
     judge.note(f"told by the socket {counts['socket']}, by push {counts['push']}, told twice {twice} = {twice / pairs:.2%}")
     doubles = sum(len(connection_read) - len(set(connection_read)) for person in there for connection_read in [person.read()])
@@ -253,6 +255,18 @@ async def stop_and_come(world, judge):
     await asyncio.gather(*coming)
     world.settled_at = time.monotonic() + 3
     judge.note(f"{len(world.came)} of {LATE} came to the node")
+
+
+async def stop_and_empty(world, judge):
+    """The others declare the node dead in a memory of Redis that is lost before it goes on. One of them owns the session's channel then."""
+    world.signal(0, signal.SIGSTOP)
+    await asyncio.sleep(6)
+    world.redis.end()
+    await world.redis.again()
+    await asyncio.sleep(3)
+    world.signal(0, signal.SIGCONT)
+    world.settled_at = time.monotonic() + 3
+    await asyncio.sleep(8)
 
 
 async def redis_empty(world, judge):
@@ -316,6 +330,7 @@ FAULTS = {
     "kill": (kill, "kill -9 of a node, which comes back after 6 s"),
     "stop": (stop, "SIGSTOP of a node for 10 s"),
     "stop-and-come": (stop_and_come, "SIGSTOP of a node for 10 s, to which clients come as it goes on"),
+    "stop-and-empty": (stop_and_empty, "SIGSTOP of a node for 9 s, in which Redis loses its memory"),
     "redis-empty": (redis_empty, "Redis is killed, and started empty 3 s later"),
     "postgres": (postgres, "PostgreSQL crashes, and is away for some seconds"),
     "cut": (cut, "the link of a node to Redis is cut for 9 s"),
@@ -339,6 +354,9 @@ def surface(fault, words):
         if fault is stop_and_come:
             late = [at for at in twice if at >= world.settled_at]
             judge.fact(not late, "3 s after the last one came nobody is told twice", f"{len(late)} pairs")
+        if fault is stop_and_empty:
+            late = [at for at in twice + world.unread if at >= world.settled_at]
+            judge.fact(not late, "3 s after the node went on everybody is told on the socket alone", f"{len(late)} pairs are not")
 
     case.__doc__ = f"Events with a policy, while {words}: nobody is lost."
     case.prepare = lambda folder: start_gateways(case, folder)
