@@ -35,7 +35,7 @@ extension DeliveryService {
     enum NodeWord: Sendable {
         case joined(node: UInt64, DeliveryMessage.Hello)
         case left(node: UInt64)
-        /// Redis has lost its memory, and these nodes have shown up since.
+        /// Words about dead nodes may be missing, and these nodes have shown up since.
         case remained(Set<UInt64>)
         /// Messages of the node are missing.
         case gap(node: UInt64)

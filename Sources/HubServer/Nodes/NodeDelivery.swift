@@ -38,6 +38,8 @@ final class NodeDelivery: NodeDeliveryPort {
         var greetedAs: UInt64?
         /// Nodes that have greeted lately.
         var greeted: Set<UInt64> = []
+        /// Counts how often nodes were looked for that are gone. A later time ends the one before.
+        var giveUps: UInt64 = 0
         /// Partitions that this node gives up, whose next owners have not been told who is present here.
         var untold = PartitionSet()
     }
@@ -51,7 +53,7 @@ final class NodeDelivery: NodeDeliveryPort {
     /// Time for the other nodes to carry an order out. A node that needs longer is as good as dead.
     private static let orderMax: Duration = .seconds(5)
     private static let questionMax: Duration = .seconds(3)
-    /// Time for the other nodes to come to a new memory of Redis. Nobody is declared dead there who has never come.
+    /// Time for the other nodes to come to a new memory of Redis, or to greet a node that joins anew.
     private static let remainedWithin: Duration = .seconds(5)
     private static let tickEvery: Duration = .milliseconds(250)
 
@@ -111,6 +113,7 @@ final class NodeDelivery: NodeDeliveryPort {
                 return (state.greetedAs, state.greetedAs != me)
             }
             if isNew {
+                if node != nil { giveUpLost() }
                 greet(isQuestion: true)
                 if node != nil { post(.restarted) }
             }
@@ -133,23 +136,33 @@ final class NodeDelivery: NodeDeliveryPort {
 
     /// The others may have declared this run dead in the lost memory. Nodes that are gone with it are declared dead by nobody.
     func startsEpoch() {
-        state.withLock { $0.greeted = [] }
+        giveUpLost()
         greet(isQuestion: false)
+    }
+
+    /// Others may be gone without a word that this node has read.
+    private func giveUpLost() {
+        let round = state.withLock { state in
+            state.greeted = []
+            state.giveUps += 1
+            return state.giveUps
+        }
         Task { [weak self] in
-            // Whoever has just greeted may not have beaten yet, or may be gone before its first beat.
+            // A node that has just greeted may not have beaten yet, or may be gone before its first beat.
             for _ in 0..<2 {
                 try? await Task.sleep(for: Self.remainedWithin)
-                self?.countRemaining()
+                self?.countRemaining(round)
             }
         }
     }
 
-    private func countRemaining() {
-        let greeted = state.withLock { state in
+    private func countRemaining(_ round: UInt64) {
+        let greeted = state.withLock { state -> Set<UInt64>? in
+            guard state.giveUps == round else { return nil }
             defer { state.greeted = [] }
             return state.greeted
         }
-        post(.remained(greeted.union(living)))
+        if let greeted { post(.remained(greeted.union(living))) }
     }
 
     func close() { isClosed.set() }

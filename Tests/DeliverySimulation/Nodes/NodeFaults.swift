@@ -146,6 +146,7 @@ extension NodeSimulation {
         for number in node.subscribers.flatMap({ $0 }) { sockets[number].run = node.run }
         (node.sent, node.words, node.firstWord, node.lastNumber, node.passing) = (SentEntries(), [:], 1, 0, [])
         (node.trim, node.watch) = (TrimPoint(), NodeWatch())
+        giveUpLost(node)
         begin(node)
         if settings.broken != .silentGreeting { attend(node, 0, Set(0..<Partition.count), asker: node.run) }
         post(.restarted, node)

@@ -44,7 +44,7 @@ package enum NodeRule: String, CaseIterable, Sendable {
     case epochIgnored = "epoch-ignored"
     /// A node does not say who is present on it in a new memory. The others may have declared it dead in the former one.
     case silentEpoch = "silent-epoch"
-    /// Others are not given up who have never come to a new memory.
+    /// Others are not given up who have never come to a new memory, or whose death a node missed that joins anew.
     case lostStay = "lost-stay"
     /// The stream is trimmed by a node's own clock, which is minutes ahead.
     case trimByClock = "trim-by-clock"

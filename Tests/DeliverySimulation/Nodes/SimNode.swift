@@ -79,6 +79,7 @@ final class SimNode {
     var watch = NodeWatch()
     /// Others that have greeted lately.
     var greeted: Set<UInt64> = []
+    var giveUps: UInt64 = 0
     /// Memories that the connections reach, and those that they were greeted by last.
     var (writerRoute, readerRoute) = (0, 0)
     var (writer, reader) = (0, 0)

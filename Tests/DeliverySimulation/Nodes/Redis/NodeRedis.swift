@@ -11,8 +11,8 @@ extension NodeSimulation {
         case tick
         /// From now on the node reaches another memory, with its connection that writes or with the one that reads.
         case moves(writes: Bool, to: Int)
-        /// Twice after the first look at a new memory: others who have not come to it are given up.
-        case counts
+        /// Twice after a memory, or this run, is new: others who have not come to it are given up.
+        case counts(round: UInt64)
     }
 
     /// Time for a message to be appended that is given up else.
@@ -37,7 +37,8 @@ extension NodeSimulation {
         case .moves(let writes, let memory):
             if writes { node.writerRoute = max(node.writerRoute, memory) } else { node.readerRoute = max(node.readerRoute, memory) }
             scheduleRead(node, after: between(1, 4))
-        case .counts:
+        case .counts(let round):
+            guard node.giveUps == round else { return }
             let gone = Set(node.table.keys).subtracting(node.greeted).subtracting(node.watch.living)
             for run in gone.sorted() { post(.left(run), node) }
             node.greeted = []
@@ -173,13 +174,19 @@ extension NodeSimulation {
         }
         node.position = 0
         node.trim.restart()
-        node.greeted = []
+        giveUpLost(node)
         if settings.broken != .silentEpoch { sayWhoIsHere(node) }
-        // Whoever has just greeted may not have beaten yet, or may be gone before its first beat.
-        for delay: Int64 in [5000, 10_000] where settings.broken != .lostStay {
-            schedule(delay, .redis(.counts, node.index, life: node.life))
-        }
         schedule(0, .append(node.index, life: node.life))
+    }
+
+    /// Others may be gone without a word that the node has read.
+    func giveUpLost(_ node: SimNode) {
+        node.greeted = []
+        node.giveUps += 1
+        // A node that has just greeted may not have beaten yet, or may be gone before its first beat.
+        for delay: Int64 in [5000, 10_000] where settings.broken != .lostStay {
+            schedule(delay, .redis(.counts(round: node.giveUps), node.index, life: node.life))
+        }
     }
 
     private func sayWhoIsHere(_ node: SimNode) {
