@@ -147,8 +147,8 @@ let package = Package(
         .target(
             name: "DeliverySimulation",
             dependencies: [
-                "HubTesting", "HubCore", "HubDefinitions", "HubDelivery", "HubOutbox", "HubScaleOut", "HubChannels", "PusherProtocol",
-                "RedisModel",
+                "HubTesting", "HubCore", "HubDefinitions", "HubDelivery", "HubOutbox", "HubScaleOut", "HubStorage", "HubChannels",
+                "PusherProtocol", "RedisModel",
             ],
             path: "Tests/DeliverySimulation", swiftSettings: strictTests),
         .executableTarget(
@@ -172,7 +172,7 @@ let package = Package(
             swiftSettings: strictTests),
         .testTarget(
             name: "HubDeliveryTests",
-            dependencies: ["HubTesting", "DeliverySimulation", "HubCore", "HubYAML", "HubDefinitions", "HubDelivery"],
+            dependencies: ["HubTesting", "DeliverySimulation", "HubCore", "HubYAML", "HubDefinitions", "HubDelivery", "HubStorage"],
             swiftSettings: strictTests),
         .testTarget(
             name: "HubConfigurationTests", dependencies: ["HubTesting", "HubCore", "HubYAML", "HubConfiguration"],

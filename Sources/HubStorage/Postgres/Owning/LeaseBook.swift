@@ -4,34 +4,48 @@ internal import HubCore
 ///
 /// A node is dead when its beat has stood still for a number of looks, whatever any clock says. A look that fails or takes long says
 /// nothing about anybody, and the count begins anew.
-struct LeaseBook {
+package struct LeaseBook: Sendable {
     /// Result of one statement: the beats of all nodes, and the owners of the partitions.
-    struct Look: Sendable {
-        struct Lease: Sendable, Equatable {
+    package struct Look: Sendable {
+        /// A partition's row.
+        package struct Lease: Sendable, Equatable {
             /// 0: nobody's.
-            var owner: Int64
-            var epoch: Int64
+            package var owner: Int64
+            /// Rises whenever the partition is taken.
+            package var epoch: Int64
+
+            package init(owner: Int64, epoch: Int64) { (self.owner, self.epoch) = (owner, epoch) }
         }
 
         /// Beats by node.
-        var nodes: [Int64: Int64]
+        package var nodes: [Int64: Int64]
         /// Nodes that do not hear themselves through the backplane, as they say with their beats.
-        var deaf: Set<Int64> = []
+        package var deaf: Set<Int64>
         /// Those among them that take no part because others hear.
-        var cutOff: Set<Int64> = []
+        package var cutOff: Set<Int64>
         /// Leases by partition.
-        var leases: [Int32: Lease]
+        package var leases: [Int32: Lease]
         /// Nodes without any connection to the server. Nil behind PgBouncer, where connections outlive their node.
-        var unconnected: Set<Int64>?
+        package var unconnected: Set<Int64>?
         /// When the server was started, as it tells, and for how many milliseconds it has been up.
-        var serverStart: String
-        var serverUp: Int64
+        package var serverStart: String
+        package var serverUp: Int64
         /// Milliseconds of the monotonic clock at which the look was sent and answered.
-        var sentAt: Int64
-        var answeredAt: Int64
+        package var sentAt: Int64
+        package var answeredAt: Int64
+
+        package init(
+            nodes: [Int64: Int64], deaf: Set<Int64> = [], cutOff: Set<Int64> = [], leases: [Int32: Lease], unconnected: Set<Int64>? = nil,
+            serverStart: String, serverUp: Int64, sentAt: Int64, answeredAt: Int64
+        ) {
+            (self.nodes, self.deaf, self.cutOff, self.leases) = (nodes, deaf, cutOff, leases)
+            (self.unconnected, self.serverStart, self.serverUp) = (unconnected, serverStart, serverUp)
+            (self.sentAt, self.answeredAt) = (sentAt, answeredAt)
+        }
     }
 
-    enum Action: Equatable, Sendable {
+    /// Changes to the leases and to the rows of nodes.
+    package enum Action: Equatable, Sendable {
         /// Takes a partition from its owner of before; 0: from nobody.
         case take(Int32, from: Int64)
         /// Gives partitions to nobody, for nodes that have fewer.
@@ -43,13 +57,13 @@ struct LeaseBook {
     /// Looks without hearing, while another node hears, after which a node is cut off. Nodes hear a restarted Redis one after the other.
     static let deafMax = 6
     /// Partitions of a database, fixed at the first start.
-    static let partitionCount = Partition.count
+    package static let partitionCount = Partition.count
     /// Time between two looks, in milliseconds.
-    static let lookEvery: Int64 = 500
+    package static let lookEvery: Int64 = 500
     /// Time from one look that counts to the next, in milliseconds.
     static let countEvery = lookEvery - Tick.lateMax
     /// A look that takes longer counts as failed, in milliseconds.
-    static let lookMax: Int64 = 1_000
+    package static let lookMax: Int64 = 1_000
     /// Looks without a move after which a node is dead; with the hint that its connections are gone.
     static let stillMax = 7
     static let stillMaxUnconnected = 3
@@ -67,39 +81,40 @@ struct LeaseBook {
     private var lastSentAt: Int64?
     private var deafLooks = 0
     /// Whether this node hears itself through the backplane.
-    private(set) var isDeaf = false
+    package private(set) var isDeaf = false
     /// Whether this node takes no part: it alone, or with few others, is cut off from the backplane.
-    private(set) var isCutOff = false
+    package private(set) var isCutOff = false
     /// When the last look that counts for the others' stillness was sent. Looks between two of them only see what moved.
     private var countedAt: Int64?
     /// Epochs of the partitions that this node owns.
-    private(set) var owned: [Int32: Int64] = [:]
+    package private(set) var owned: [Int32: Int64] = [:]
 
-    init(me: Int64, isAlone: Bool = false) {
+    /// - Parameter me: this node's number, above 0.
+    package init(me: Int64, isAlone: Bool = false) {
         precondition(me > 0, "node \(me)")
         self.me = me
         self.isAlone = isAlone
     }
 
     /// Whether what this node owns is certainly still its own.
-    func mayAct(at now: Int64) -> Bool { lastSentAt.map { now < $0 + Self.actsFor } ?? false }
+    package func mayAct(at now: Int64) -> Bool { lastSentAt.map { now < $0 + Self.actsFor } ?? false }
 
     /// Whether another node's beat moved at the last look.
     private(set) var seesAnother = false
     /// Nodes that are not known to be dead, this one included.
-    private(set) var living: Set<Int64> = []
+    package private(set) var living: Set<Int64> = []
 
     /// Time since the last beat that was answered was sent, in milliseconds; nil before the first one.
     func sinceBeat(at now: Int64) -> Int64? { lastSentAt.map { now - $0 } }
 
     /// Whether this node hears itself through the backplane, before each look.
-    mutating func note(hears: Bool) {
+    package mutating func note(hears: Bool) {
         isDeaf = !hears
         if hears { (isCutOff, deafLooks) = (false, 0) }
     }
 
     /// Takes a look.
-    mutating func take(_ look: Look) -> [Action] {
+    package mutating func take(_ look: Look) -> [Action] {
         guard look.answeredAt - look.sentAt <= Self.lookMax, look.nodes[me] != nil else {
             failed()
             return []
@@ -116,13 +131,13 @@ struct LeaseBook {
     }
 
     /// Partitions were taken, under these epochs.
-    mutating func took(_ leases: [Int32: Int64]) { owned.merge(leases) { _, new in new } }
+    package mutating func took(_ leases: [Int32: Int64]) { owned.merge(leases) { _, new in new } }
 
     /// Partitions are about to be given back: from here on the node does nothing with them.
-    mutating func gives(_ partitions: [Int32]) { for partition in partitions { owned[partition] = nil } }
+    package mutating func gives(_ partitions: [Int32]) { for partition in partitions { owned[partition] = nil } }
 
     /// A look that got no answer says nothing about others.
-    mutating func failed() {
+    package mutating func failed() {
         still = [:]
         deafLooks = 0
     }
