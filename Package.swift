@@ -148,7 +148,7 @@ let package = Package(
             name: "DeliverySimulation",
             dependencies: [
                 "HubTesting", "HubCore", "HubDefinitions", "HubDelivery", "HubOutbox", "HubScaleOut", "HubStorage", "HubChannels",
-                "PusherProtocol", "RedisModel",
+                "HubWebhooks", "PusherProtocol", "RedisModel",
             ],
             path: "Tests/DeliverySimulation", swiftSettings: strictTests),
         .executableTarget(

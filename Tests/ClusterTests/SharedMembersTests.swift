@@ -11,10 +11,11 @@ private final class Node: Sendable {
     private let told: Guarded<[(announcement: Announcement, isNews: Bool)?]>
     private let answers: Guarded<[MemberAnswer]>
     private let death = Guarded(false)
+    private let earlier = Guarded<[Announcement]>([])
 
     init(_ server: TestRedis, _ node: UInt64, former: Node? = nil) throws {
         let (told, answers, death) = (Guarded<[(announcement: Announcement, isNews: Bool)?]>([]), Guarded<[MemberAnswer]>([]), death)
-        let changes = Guarded(ToldChanges())
+        let (changes, earlier) = (Guarded(ToldChanges()), earlier)
         (self.told, self.answers) = (told, answers)
         redis = RedisNode(
             try server.locator(), prefix: "test", node: node, former: former?.redis,
@@ -25,11 +26,14 @@ private final class Node: Sendable {
                             told.append((announcement, changes.withLock { $0.isNews(announcement) }))
                         }
                         if case .newEpoch = news { told.append(nil) }
+                        if case .earlier(let announcement) = news { earlier.withLock { $0.append(announcement) } }
                     }
                 }
             }, answer: { batch in answers.withLock { $0 += batch } }, onDeath: { death.withLock { $0 = true } })
     }
 
+    /// Announcements from before its start.
+    var heardLate: [Announcement.Event] { earlier.withLock { $0.map(\.event) } }
     var isDead: Bool { death.withLock { $0 } }
 
     /// `+user`, `-user` and other events of a channel in the present epoch, in order.
@@ -241,6 +245,26 @@ struct SharedMembersTests {
             nodes[1].join("presence-c", "end")
             try await eventually("the end is told again") { nodes[0].events("presence-c") == ["+between", "+end"] }
             #expect(!nodes[0].events("presence-a").contains("+ghost"))
+        }
+    }
+
+    @Test("a node that starts reads what the others were told in the seconds before, apart from its own news")
+    func startsLate() async throws {
+        let server = try TestRedis()
+        try await with(server, 2) { nodes in
+            nodes[0].join("presence-a", "ann")
+            nodes[0].leave("presence-a", "ann")
+            nodes[0].join("presence-a", "bob")
+            // Both wishes about ann may travel as one.
+            let either = [["+bob"], ["+ann", "+bob", "-ann"]]
+            try await eventually("all of it is told") { either.contains(nodes[1].events("presence-a").sorted()) }
+            let before = nodes[1].events("presence-a")
+            let late = try Node(server, 3)
+            try await late.redis.start()
+            nodes[0].join("presence-a", "carl")
+            try await eventually("the newcomer is told") { late.events("presence-a") == ["+carl"] }
+            #expect(late.heardLate.count == before.count && late.heardLate.contains(.added(user: "bob", info: nil)))
+            await late.redis.close()
         }
     }
 

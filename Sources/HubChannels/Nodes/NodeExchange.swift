@@ -21,6 +21,8 @@ package final class NodeExchange: Sendable {
         var behind: [UInt64: Behind] = [:]
         /// Up to where the loops have got the messages, by shard.
         var places: [Int: StreamID] = [:]
+        /// Up to where any run of this node has read, by shard.
+        var read: [Int: StreamID] = [:]
         var lastTicket: UInt64 = 0
         /// News of members and channels that the streams told, by shard.
         var told: [Int: ToldChanges] = [:]
@@ -189,6 +191,10 @@ package final class NodeExchange: Sendable {
                 }
                 if announcement.standing != .confirmed, let home = home(of: announcement) { announcements[home].append(announcement) }
                 if let fact = fact(announcement, shard) { facts.append(fact) }
+            case .earlier(let announcement):
+                // A run that begins anew has read what lies before its death.
+                guard announcement.id > state.withLock({ $0.read[shard] ?? .zero }) else { continue }
+                if let fact = fact(announcement, shard) { facts.append(fact) }
             case .newEpoch, .newRun:
                 (startsEpoch, isWhole) = (true, news == .newRun)
                 if !isWhole, shard == backplane?.shard(of: "") { delivery.startsEpoch() }
@@ -204,6 +210,7 @@ package final class NodeExchange: Sendable {
         }
         let caughtUp = state.withLock { state in
             state.places[shard] = position
+            if position > .zero { state.read[shard] = position }
             let caughtUp = state.behind.filter { $0.value.shard == shard && $0.value.place <= position }
             for ticket in caughtUp.keys { state.behind[ticket] = nil }
             return caughtUp.values

@@ -6,6 +6,8 @@ package enum NodeNews: Sendable, Equatable {
     case gap(origin: UInt64, missing: UInt64)
     /// A change that the way itself told.
     case announcement(Announcement)
+    /// The same from the last seconds before this run of the node: for webhooks alone, which another node may hand to it.
+    case earlier(Announcement)
     /// The way lost its memory, or another server took over. All that was said before may be lost. The name is that of the new memory.
     case newEpoch(String)
     /// This node was declared dead and begins anew. It has not heard what was said meanwhile. The memory is whole.

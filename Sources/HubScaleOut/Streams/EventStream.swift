@@ -9,6 +9,9 @@ internal import Synchronization
 package final class EventStream: Sendable {
     /// Time for a message to be appended. Later it fails.
     package static let appendMax: Duration = .milliseconds(1_500)
+    /// Milliseconds before the start from which announcements are read: webhooks wait three seconds for a member's return, and their owner
+    /// may die meanwhile.
+    static let earlierMilliseconds: UInt64 = 10_000
     /// Messages, and bytes, that one call appends.
     static let batchMax = 512
     static let batchBytes = 1 << 20
@@ -216,6 +219,8 @@ package final class EventStream: Sendable {
         var keys: ScaleOutKeys
         var events: StreamID
         var own = StreamID.zero
+        /// The stream's end at the start: what lies before it was said to others.
+        var start = StreamID.zero
     }
 
     /// Reads until the stream is closed.
@@ -276,7 +281,8 @@ package final class EventStream: Sendable {
         let reply = try connection.run(
             [RedisCommand("XREVRANGE", texts: [greeting.keys.events, "+", "-", "COUNT", "1"])], deadline: deadline)[0].value()
         let last = reply.array?.first?.array?.first?.text.flatMap(StreamID.init) ?? .zero
-        return (Place(keys: greeting.keys, events: last), false)
+        let since = StreamID(milliseconds: last.milliseconds - min(last.milliseconds, Self.earlierMilliseconds))
+        return (Place(keys: greeting.keys, events: since, start: last), false)
     }
 
     private func readOnce(
@@ -302,7 +308,13 @@ package final class EventStream: Sendable {
             } else {
                 place.own = last.id
             }
-            for entry in entries { add(entry, in: place.keys.epoch, to: &news, &received, now) }
+            for entry in entries {
+                if name == names[0], entry.id <= place.start {
+                    if let announcement = entry.announcement { news.append(.earlier(announcement)) }
+                } else {
+                    add(entry, in: place.keys.epoch, to: &news, &received, now)
+                }
+            }
         }
         state.withLock { $0.lastReadAt = now }
         // A newcomer may wait for the place of an entry that is no news.

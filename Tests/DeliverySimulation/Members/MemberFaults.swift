@@ -42,10 +42,18 @@ extension MemberSimulation {
 
     private func kill(_ node: MemberNode) {
         report.crashes += 1
+        if !isRedisUp || now < lossAt + 10_000 { forgetTold() }
         node.isUp = false
         node.wellSince = .max
         for socket in node.sockets { gone(socket, .killed) }
         node.sockets = []
+    }
+
+    /// A node that dies while Redis has no memory takes with it who was there before. Webhooks may miss an end, or hear a coming again.
+    private func forgetTold() {
+        report.changes["kills while Redis had no memory", default: 0] += 1
+        told = [:]
+        for node in facts.indices { facts[node] = [:] }
     }
 
     private func stop(_ node: MemberNode, for lasts: Int64) {

@@ -8,8 +8,8 @@ import RedisModel
 
 /// Was every coming and going told, once, and none that did not happen?
 extension MemberSimulation {
-    /// Time after which everybody has to know of a change, in milliseconds: the lingering, a late beat, and the way.
-    private static let knownMax: Int64 = 9000
+    /// Time after which everybody has to know of a change, in milliseconds: the lingering, a late beat, the way, and the wait of webhooks.
+    private static let knownMax: Int64 = 13_000
 
     func isCalm(for milliseconds: Int64) -> Bool { now >= faultUntil + milliseconds && rolling == nil && isRedisUp }
 
@@ -72,13 +72,7 @@ extension MemberSimulation {
         }
         guard user.open.isEmpty, lossAt < now - 30_000 else { return }
         let gone = now - user.since
-        let least: Int64 =
-            switch user.end {
-            case .killed: 3980
-            case .sent: 2980
-            case .left: 0
-            }
-        if gone < least {
+        if now < user.endsAt {
             report.unexplained += 1
             violation("\(name) is told removed \(gone) ms after \(user.end == .killed ? "the kill" : "being sent away")")
         }
@@ -107,6 +101,11 @@ extension MemberSimulation {
             violation("webhooks of node \(node.index) hear again that \(subject) is \(isThere ? "there" : "gone") in \(channel)")
         }
         facts[node.index][channel, default: [:]][subject] = isThere
+        guard !subject.isEmpty, let name = ChannelName(places[channel].channel) else { return }
+        note(
+            ChannelFact(
+                app: 0, channel: name, event: isThere ? .memberAdded(user: subject) : .memberRemoved(user: subject),
+                position: announcement.id), node)
     }
 
     // MARK: Calm times
@@ -122,6 +121,8 @@ extension MemberSimulation {
             }
             if user.open.isEmpty, now - user.since > Self.knownMax { gone[user.channel].insert(user.name) }
         }
+        for user in there.joined().sorted() where told[user] == false { lost("the app's server does not know that \(user) is there") }
+        for user in gone.joined().sorted() where told[user] == true { lost("the app's server does not know that \(user) is gone") }
         for node in nodes where isWell(node) {
             for number in node.sockets {
                 guard let since = sockets[number].knownSince, now - since > 1000 else { continue }

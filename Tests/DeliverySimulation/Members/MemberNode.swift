@@ -2,6 +2,7 @@ import HubChannels
 import HubCore
 import HubScaleOut
 import HubTesting
+import HubWebhooks
 import PusherProtocol
 import RedisModel
 
@@ -38,6 +39,10 @@ final class MemberNode {
     let home: HomeRegistry
     let way = SimWay()
     var told = ToldChanges()
+    /// Webhooks' facts of this process.
+    var facts = AppFacts(app: "1", heldMax: 10_000, recentBytesMax: 1 << 20)
+    /// When it last took part.
+    var actedAt: Int64 = 0
     var isTurnPlanned = false
     /// Open sockets that have asked to join.
     var sockets: [Int] = []
@@ -52,6 +57,9 @@ final class MemberNode {
     // The connection that reads.
     var isReading = false
     var position = StreamID.zero
+    /// The stream's end as this run began, and up to where any run has read.
+    var beganAt = StreamID.zero
+    var readUpTo = StreamID.zero
     var keys: ScaleOutKeys?
     var held: (entries: [StreamEntry], position: StreamID)?
     /// When it reads next.
@@ -60,6 +68,8 @@ final class MemberNode {
     // Signs of life.
     var watch = NodeWatch()
     var beatAt = Int64.min / 2
+    /// When Redis had the last beat.
+    var beatenAt = Int64.min / 2
     var nextBeatAt: Int64 = 0
     var isBeating = false
     var lingering = 0

@@ -90,8 +90,9 @@ extension MemberSimulation {
 
     private func beat(_ node: MemberNode, _ done: @escaping (Bool) -> Void) {
         let began = now
-        call(node) {
-            [NodeBeat.call($0, database: "", facts: [], sinceProbe: nil, blindAfter: 3000, versions: .known)]
+        call(node) { [self] greeting in
+            node.beatenAt = now
+            return [NodeBeat.call(greeting, database: "", facts: [], sinceProbe: nil, blindAfter: 3000, versions: .known)]
         } _: {
             [self] result in
             guard let reply = value(result, node), let beat = try? NodeBeat(reply) else { return done(false) }

@@ -14,6 +14,8 @@ struct MemberUser {
     /// When the first of them came, or the last one went, and how.
     var since: Int64 = 0
     var end = End.left
+    /// The others hear of the end no earlier.
+    var endsAt: Int64 = 0
 }
 
 /// A phone or a page of a user.
@@ -117,6 +119,12 @@ extension MemberSimulation {
         users[user].open.remove(number)
         if users[user].open.isEmpty {
             (users[user].since, users[user].end) = (now, end)
+            users[user].endsAt =
+                switch end {
+                case .left: now
+                case .sent: now + 2980
+                case .killed: nodes[socket.node].beatenAt + 4480
+                }
             departures += 1
         }
         guard devices[socket.device].socket == number else { return }

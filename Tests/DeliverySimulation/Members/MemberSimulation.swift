@@ -1,5 +1,6 @@
 import HubChannels
 import HubCore
+import HubDelivery
 import HubScaleOut
 import HubTesting
 import PusherProtocol
@@ -32,6 +33,7 @@ package final class MemberSimulation {
         case moves(Int, life: Int)
         case heal(Int)
         case redisBack
+        case owner
     }
 
     static let prefix = "tandem"
@@ -74,6 +76,10 @@ package final class MemberSimulation {
     var judged: (events: String, position: StreamID) = ("", .zero)
     /// As each node's webhooks were told, by channel and user; of the channel itself without one.
     var facts: [[Int: [String: Bool]]] = []
+    /// The node that tells the app's server, up to where it did, and whom it told there or gone last.
+    var owner: Int?
+    var mark: WebhookMark?
+    var told: [String: Bool] = [:]
 
     package init(_ settings: MemberSettings) {
         self.settings = settings
@@ -110,6 +116,7 @@ package final class MemberSimulation {
     package func run(stopsAtFirst: Bool = false) -> SimulationReport {
         for device in devices.indices { schedule(between(1000, 20_000), .connect(device, step: 0)) }
         schedule(1000, .check)
+        schedule(0, .owner)
         if settings.faultInterval > 0 { schedule(20_000, .fault) }
         while let (at, action) = queue.removeFirst() {
             now = at
@@ -152,6 +159,7 @@ package final class MemberSimulation {
         case .moves(let node, _): moves(nodes[node])
         case .heal(let node): heal(nodes[node])
         case .redisBack: redisBack()
+        case .owner: followOwner()
         }
     }
 

@@ -7,6 +7,7 @@ import HubTesting
 extension MemberSimulation {
     private static let callMax: Int64 = 900
     private static let retryEvery: Int64 = 250
+    private static let earlierMilliseconds: UInt64 = 10_000
 
     func reaches(_ node: MemberNode) -> Bool { isRedisUp && !node.isCut }
 
@@ -129,11 +130,12 @@ extension MemberSimulation {
             node.keys = greeting.keys
             if known == nil {
                 let last = perform(RedisCommand("XREVRANGE", texts: [greeting.keys.events, "+", "-", "COUNT", "1"]), node)
-                node.position = last.array?.first?.array?.first?.text.flatMap(StreamID.init) ?? .zero
+                node.beganAt = last.array?.first?.array?.first?.text.flatMap(StreamID.init) ?? .zero
+                node.position = StreamID(milliseconds: node.beganAt.milliseconds - min(node.beganAt.milliseconds, Self.earlierMilliseconds))
                 return planRead(node, after: 1)
             }
             if known != greeting.keys {
-                node.position = .zero
+                (node.position, node.beganAt) = (.zero, .zero)
                 hear(node, [.newEpoch(greeting.keys.epoch)], .zero)
             }
         }
@@ -157,7 +159,10 @@ extension MemberSimulation {
         }
         node.held = nil
         node.position = read.position
-        hear(node, read.entries.compactMap { $0.announcement.map { .announcement($0) } }, read.position)
+        let news = read.entries.compactMap { entry in
+            entry.announcement.map { entry.id <= node.beganAt ? NodeNews.earlier($0) : .announcement($0) }
+        }
+        hear(node, news, read.position)
         planRead(node, after: 500)
     }
 
@@ -169,6 +174,8 @@ extension MemberSimulation {
             case .announcement(let announcement):
                 if announcement.standing != .confirmed, announcement.place != nil { announcements.append(announcement) }
                 if settings.broken == .toldAgain || node.told.isNews(announcement) { noteFact(announcement, node) }
+            case .earlier(let announcement):
+                if announcement.id > node.readUpTo, node.told.isNews(announcement) { noteFact(announcement, node) }
             case .newEpoch, .newRun:
                 (startsEpoch, isWhole) = (true, news == .newRun)
                 if isWhole {
@@ -182,6 +189,7 @@ extension MemberSimulation {
         let report = NodeReport(
             shard: 0, position: position, startsEpoch: startsEpoch, isWhole: isWhole, announcements: announcements)
         node.home.heard(report, now: nanoseconds) { _ in 0 }
+        if position > .zero { node.readUpTo = position }
         for announcement in announcements {
             if case .removed(let user) = announcement.event, let place = announcement.place {
                 let at = settings.broken == .heardIsOver ? instant - .seconds(5) : instant
