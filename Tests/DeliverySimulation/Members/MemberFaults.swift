@@ -42,7 +42,7 @@ extension MemberSimulation {
 
     private func kill(_ node: MemberNode) {
         report.crashes += 1
-        if !isRedisUp || now < lossAt + 10_000 { forgetTold() }
+        if !isRedisUp || now < lossAt + 10_000 { forgetTold("kills while Redis had no memory") }
         node.isUp = false
         node.wellSince = .max
         for socket in node.sockets { gone(socket, .killed) }
@@ -50,15 +50,15 @@ extension MemberSimulation {
     }
 
     /// A node that dies while Redis has no memory takes with it who was there before. Webhooks may miss an end, or hear a coming again.
-    private func forgetTold() {
-        report.changes["kills while Redis had no memory", default: 0] += 1
+    private func forgetTold(_ reason: String) {
+        report.changes[reason, default: 0] += 1
         told = [:]
         for node in facts.indices { facts[node] = [:] }
     }
 
     private func stop(_ node: MemberNode, for lasts: Int64) {
         count("nodes stopped")
-        node.isStopped = true
+        (node.isStopped, node.stoppedAt) = (true, now)
         schedule(lasts, .resume(node.index, life: node.life))
         wrong(for: lasts + 5000)
     }
@@ -66,12 +66,14 @@ extension MemberSimulation {
     /// A slow node stands still most of the time.
     func slow(_ node: MemberNode) {
         guard now < node.slowUntil else { return }
-        node.isStopped = true
+        (node.isStopped, node.stoppedAt) = (true, now)
         schedule(between(100, 2500), .resume(node.index, life: node.life))
     }
 
     func resume(_ node: MemberNode) {
         node.isStopped = false
+        // It does not know what it missed in a memory that is lost.
+        if lossAt > node.stoppedAt { forgetTold("stops over the loss of a memory") }
         node.wellSince = node.isConnected ? now : node.wellSince
         let waiting = node.waiting
         node.waiting = []

@@ -122,7 +122,7 @@ extension MemberSimulation {
             users[user].endsAt =
                 switch end {
                 case .left: now
-                case .sent: now + 2980
+                case .sent: sockets[number].knownSince == nil ? now : now + 2980
                 case .killed: nodes[socket.node].beatenAt + 4480
                 }
             departures += 1

@@ -35,6 +35,8 @@ package enum MemberRule: String, CaseIterable, Sendable {
     case endsForgotten = "ends-forgotten"
     /// A node forgets a leaver once it has heard of the end itself.
     case heardIsOver = "heard-is-over"
+    /// A node that begins does not read what was told in the seconds before.
+    case startsAtEnd = "starts-at-end"
     /// Webhooks hear each announcement, told before or not.
     case toldAgain = "told-again"
 
@@ -50,7 +52,7 @@ package enum MemberRule: String, CaseIterable, Sendable {
         case .endsForgotten:
             replaced(
                 "local function tellLost(kind, place, user)", by: "local function tellLost() end local function unused(kind, place, user)")
-        case .heardIsOver, .toldAgain: body
+        case .heardIsOver, .startsAtEnd, .toldAgain: body
         }
     }
 }

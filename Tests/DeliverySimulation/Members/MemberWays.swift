@@ -131,7 +131,8 @@ extension MemberSimulation {
             if known == nil {
                 let last = perform(RedisCommand("XREVRANGE", texts: [greeting.keys.events, "+", "-", "COUNT", "1"]), node)
                 node.beganAt = last.array?.first?.array?.first?.text.flatMap(StreamID.init) ?? .zero
-                node.position = StreamID(milliseconds: node.beganAt.milliseconds - min(node.beganAt.milliseconds, Self.earlierMilliseconds))
+                let since = node.beganAt.milliseconds - min(node.beganAt.milliseconds, Self.earlierMilliseconds)
+                node.position = settings.broken == .startsAtEnd ? node.beganAt : StreamID(milliseconds: since)
                 return planRead(node, after: 1)
             }
             if known != greeting.keys {
