@@ -1,3 +1,4 @@
+import HubStorage
 import HubTesting
 import Testing
 
@@ -19,8 +20,16 @@ import Testing
                 expiresAt: ManualClock.start + 90_000), at: 0, lifetime: 90_000, users: [], notes: [])
         world.events.append(event)
         world.eventIndex["e"] = 0
-        world.owners[channel.partition] = node.run
+        own(channel.partition, node, at: 0)
         return (world, node, event)
+    }
+
+    private func own(_ partition: Int32, _ node: SimNode, at: Int64) {
+        let process = node.owning.process
+        let look = LeaseBook.Look(
+            nodes: [process: 1], leases: [partition: .init(owner: process, epoch: 1)], serverStart: "a", serverUp: 0, sentAt: at,
+            answeredAt: at)
+        _ = node.owning.book.take(look)
     }
 
     @Test("a node that hands on what it reads after it was declared dead is found out")
@@ -49,10 +58,10 @@ import Testing
         #expect(node.alone.isEmpty)
         wait()
         #expect(world.report.violationCount == 0 && node.alone.count == 1 && node.letOut[event.record.id] != nil)
-        // PostgreSQL has given its partition to another one, or does not confirm its leases any more.
-        for change in [{ world.owners[world.channels[0].partition] = 99 }, { node.leaseAt = world.now - 3000 }] {
-            node.leaseAt = world.now
-            world.owners[world.channels[0].partition] = node.run
+        // It has given its partition back, or PostgreSQL does not confirm its leases any more.
+        let partition = world.channels[0].partition
+        for change in [{ node.owning.book.gives([partition]) }, { world.now += 3000 }] {
+            own(partition, node, at: world.now)
             change()
             world.letOut(release, isAgain: false, node)
             wait()

@@ -11,8 +11,10 @@ extension NodeSimulation {
         guard !isEnding else { return }
         schedule(between(0, 2 * settings.faultInterval), .fault)
         let node = nodes[Int.random(in: nodes.indices, using: &random)]
-        let isFirst = nodes.allSatisfy { $0.isUp && !$0.isStopped && !$0.isCut && !$0.isSlow } && isRedisUp
+        let areWell = nodes.allSatisfy { $0.isUp && !$0.isStopped && !$0.isCut && !$0.isSlow }
+        let isFirst = areWell && isRedisUp && isOperatedWell
         guard isFirst || chance(20), node.isUp, !node.isStopped, !node.isCut, !node.isSlow else { return }
+        if chance(50) { return operate(node) }
         let lasts: Int64
         switch Int.random(in: 0..<8, using: &random) {
         case 0:
@@ -56,24 +58,25 @@ extension NodeSimulation {
         note(lasts)
     }
 
-    private func note(_ lasts: Int64) { faults.append((now - 500, now + lasts + Self.aftermath)) }
+    func note(_ lasts: Int64) { faults.append((now - 500, now + lasts + Self.aftermath)) }
 
     func stop(_ node: SimNode) {
         count(node.stopsAtCommit ? "nodes stopped in a commit" : "nodes stopped")
-        let lasts = chance(30) ? between(200, 3000) : between(8000, 10_000)
+        let lasts = chance(30) ? between(200, 3000) : between(3500, 10_000)
         (node.isStopped, node.stopsAtCommit) = (true, false)
         schedule(lasts, .resume(node.index))
         note(lasts)
     }
 
-    private func count(_ fault: String) { report.changes[fault, default: 0] += 1 }
+    func count(_ fault: String) { report.changes[fault, default: 0] += 1 }
 
     private func kill(_ node: SimNode) {
         report.crashes += 1
         // The disk may have had it before the process could tell.
         if let batch = node.committing, chance(50) { _ = store(batch, of: node) }
-        if let write = node.writing, chance(50) { escalate(write, of: node) }
+        if let write = node.writing, chance(50), transacts(node) { escalate(write, of: node) }
         node.isUp = false
+        postgres.connected.remove(node.owning.process)
         dropSockets(of: node)
     }
 
@@ -81,22 +84,20 @@ extension NodeSimulation {
         // A node without Redis does not start.
         guard isRedisUp else { return schedule(250, .boot(index)) }
         lastRun += 1
-        let node = SimNode(index: index, book: newBook(run: lastRun), channels: settings.channels)
+        let node = SimNode(
+            index: index, process: Int64(lastRun), versions: builds[index], book: newBook(run: lastRun), channels: settings.channels)
         (node.run, node.life, node.isUp) = (lastRun, nodes[index].life + 1, true)
         nodes[index] = node
-        begin(node)
         schedule(between(0, 500), .beat(index, life: node.life))
         schedule(between(0, 250), .redis(.tick, index, life: node.life))
-        schedule(between(0, 250), .poll(index, life: node.life))
+        scheduleLook(node, after: between(0, 500))
+        node.isJoining = true
+        join(node)
     }
 
     private func begin(_ node: SimNode) {
-        let memory = memories.count - 1
-        (node.writerRoute, node.readerRoute, node.writer, node.reader) = (memory, memory, memory, memory)
-        node.position = memories[memory].end
-        memories[memory].beat(node.run, now: now)
-        leases[node.run] = now
-        (node.beatAt, node.leaseAt) = (now, now)
+        findRedis(node)
+        node.position = memories[node.reader].end
         send(.hello(isQuestion: true), node)
     }
 
@@ -126,7 +127,7 @@ extension NodeSimulation {
         catchUp(node)
     }
 
-    // MARK: Signs of life
+    // MARK: Joining
 
     /// The others have declared the node dead: its people get 4200. Others may come before it joins anew.
     func drain(_ node: SimNode) {
@@ -142,33 +143,60 @@ extension NodeSimulation {
         guard isRedisUp, !node.isCut else { return schedule(250, .greet(node.index, life: node.life)) }
         lastRun += 1
         node.run = lastRun
-        node.isJoining = false
         for number in node.subscribers.flatMap({ $0 }) { sockets[number].run = node.run }
         (node.sent, node.words, node.firstWord, node.lastNumber, node.passing) = (SentEntries(), [:], 1, 0, [])
         (node.trim, node.watch) = (TrimPoint(), NodeWatch())
-        giveUpLost(node)
+        (node.operation.written, node.operation.telling) = (WrittenVersion(node.operation.versions), [])
+        join(node)
+    }
+
+    /// Connects to the memory of now, and beats there.
+    private func findRedis(_ node: SimNode) {
+        let memory = memories.count - 1
+        (node.writerRoute, node.readerRoute, node.writer, node.reader) = (memory, memory, memory, memory)
+        memories[memory].beat(node.run)
+        node.beatAt = now
+    }
+
+    /// Beats for the first time, and takes part once the others write what this build reads.
+    private func join(_ node: SimNode) {
+        versionsRead[node.run] = node.operation.versions
+        findRedis(node)
+        if !waitUntilLowered(node) { takePart(node) }
+    }
+
+    func takePart(_ node: SimNode) {
+        node.isJoining = false
+        for other in nodes { node.operation.before[other.run] = other.lastNumber }
         begin(node)
+        guard node.operation.takesPartSince != nil else {
+            node.operation.takesPartSince = now
+            return schedule(between(0, 250), .poll(node.index, life: node.life))
+        }
+        giveUpLost(node)
         if settings.broken != .silentGreeting { attend(node, 0, Set(0..<Partition.count), asker: node.run) }
         post(.restarted, node)
     }
 
-    /// Every 250 ms: the beat in PostgreSQL, the leases, and publishes that wait in the store.
+    /// Rows of publishes are due by their askers' clocks.
+    private func isDue(_ index: Int, _ node: SimNode) -> Bool { publishes[index].id.time <= wall(node) }
+
+    /// Every 250 ms: the leases, and publishes that wait in the store.
     func poll(_ node: SimNode) {
         schedule(250, .poll(node.index, life: node.life))
-        // Whom Redis does not hear while others are heard gives its partitions back.
-        let isAlone = now - node.beatAt > 3000 && isRedisUp && members.contains { $0.key != node.run && now - $0.value < 1000 }
-        if isAlone {
-            leases[node.run] = nil
-        } else {
-            leases[node.run] = now
-            node.leaseAt = now
-        }
-        let owned = isAlone ? [] : Set(owners.filter { $0.value == node.run }.keys)
+        let owned = ownedNow(node)
         if owned != node.told {
             node.told = owned
             post(.owned(owned), node)
         }
-        settleUnknown(node)
-        for index in waitingRows.sorted() where owned.contains(channels[publishes[index].channel].partition) { post(.row(index), node) }
+        // A store that has failed is asked for a write each second.
+        if now - node.owning.probedAt >= 1000 {
+            node.owning.probedAt = now
+            settleUnknown(node)
+        }
+        guard reaches(node) else { return }
+        for index in waitingRows.sorted() where owned.contains(channels[publishes[index].channel].partition) && isDue(index, node) {
+            post(.row(index), node)
+        }
     }
 }

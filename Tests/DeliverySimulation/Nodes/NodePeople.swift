@@ -55,7 +55,8 @@ extension NodeSimulation {
         let node = nodes[Int.random(in: nodes.indices, using: &random)]
         people[index].step += 1
         // A balancer finds no node that answers, or one that will let them in when it goes on.
-        guard node.isUp, !node.isStopped && !isDead(node) || chance(30) else {
+        let refuses = node.isStopped || isDead(node) || node.owning.book.isCutOff
+        guard node.isUp, !node.operation.isDraining, !refuses || chance(30) else {
             return schedule(between(200, 1000), .connect(index, step: people[index].step))
         }
         let number = sockets.count
@@ -98,13 +99,23 @@ extension NodeSimulation {
         socket.read.append((index, !person.isHidden))
         guard now <= event.committedAt + event.lifetime else { return }
         if !isReplay, event.cells[person.place].seenAt != nil || person.unseen.contains(index) {
-            explain(event, "written again: same event id", from: event.committedAt, until: now, who: socket.person)
+            if isYounger(socket, event) {
+                report.duplicates["written again by a node that began after it: same event id", default: 0] += 1
+            } else {
+                explain(event, "written again: same event id", from: event.committedAt, until: now, who: socket.person)
+            }
         }
         if person.isHidden {
             people[socket.person].unseen.insert(index)
         } else {
             seen(index, by: socket.person, isAgain: isReplay)
+            if isYounger(socket, event) { event.cells[person.place].isOfYounger = true }
         }
+    }
+
+    /// A node that began after an event does not know that it was let out. It writes it to everybody when a new owner hands it out.
+    private func isYounger(_ socket: NodeSocket, _ event: NodeEvent) -> Bool {
+        nodes[socket.node].operation.takesPartSince.map { $0 > event.committedAt } ?? false
     }
 
     private func seen(_ index: Int, by person: Int, isAgain: Bool) {
@@ -144,7 +155,7 @@ extension NodeSimulation {
         case let cursor?:
             let place = people[socket.person].place
             for (index, isSeen) in socket.read.prefix(max(0, read - socket.readBefore))
-            where isSeen && events[index].cells[place].answeredAt == nil {
+            where isSeen && !events[index].cells.isEmpty && events[index].cells[place].answeredAt == nil {
                 events[index].cells[place].answeredAt = now
             }
             let old = socket.read.prefix { now > events[$0.event].committedAt + 5000 }.count
@@ -174,15 +185,17 @@ extension NodeSimulation {
 
     /// The node is gone, or closes the socket with 4200: the app connects again, anywhere.
     func dropSockets(of node: SimNode) {
-        for number in node.subscribers.flatMap({ $0 }) {
-            let socket = sockets[number]
-            guard socket.isOpenAtClient else { continue }
-            socket.isOpenAtClient = false
-            let person = socket.person
-            guard people[person].connection == number else { continue }
-            people[person].connection = nil
-            people[person].step += 1
-            schedule(between(200, 5000), .connect(person, step: people[person].step))
-        }
+        for number in node.subscribers.flatMap({ $0 }) { drop(number) }
+    }
+
+    func drop(_ number: Int) {
+        let socket = sockets[number]
+        guard socket.isOpenAtClient else { return }
+        socket.isOpenAtClient = false
+        let person = socket.person
+        guard people[person].connection == number else { return }
+        people[person].connection = nil
+        people[person].step += 1
+        schedule(between(200, 5000), .connect(person, step: people[person].step))
     }
 }

@@ -15,7 +15,7 @@ extension NodeSimulation {
     func missed(_ arrival: Arrival, _ node: SimNode) {
         guard let channel = channelIndex[arrival.channel], let person = personIndex[arrival.user] else { return }
         let place = people[person].place
-        let recent = (told[channel] ?? []).suffix(while: { now < events[$0].committedAt + events[$0].lifetime })
+        let recent = reaches(node) ? (told[channel] ?? []).suffix(400).filter { events[$0].record.expiresAt > wall(node) } : []
         let missed = recent.filter { !events[$0].confirmed[place] }.map { index in
             MissedEvent(
                 event: events[index].record, recipient: place, note: events[index].notes[place], isPushed: events[index].settled[place])
@@ -43,13 +43,5 @@ extension NodeSimulation {
         node.lastCursor += 1
         write(.ping(id.slot, cursor: node.lastCursor), to: id.slot)
         report(.replayed(id, tokens: [token], cursor: node.lastCursor), node)
-    }
-}
-
-extension Array {
-    /// The last elements that have the property, up to the last one without it.
-    fileprivate func suffix(while has: (Element) -> Bool) -> ArraySlice<Element> {
-        let first = lastIndex { !has($0) }.map { $0 + 1 } ?? startIndex
-        return self[first...]
     }
 }

@@ -52,4 +52,10 @@ package enum NodeRule: String, CaseIterable, Sendable {
     case pollByID = "poll-by-id"
     /// Nobody is asked for the receipts that lie there before a push falls due.
     case noQuestion = "no-question"
+    /// A node counts as dead by the time of its last beat, on its clock.
+    case leaseByClock = "lease-by-clock"
+    /// A node writes the newest version that it reads.
+    case versionAtOnce = "version-at-once"
+    /// A node that stops hands nothing over.
+    case abruptStop = "abrupt-stop"
 }

@@ -5,9 +5,10 @@ import HubTesting
 
 /// Several nodes with the delivery books that ship, between a Redis, a PostgreSQL, a network and people that go wrong.
 ///
-/// Simulated: one stream with lost memory and failover, leases, fences, aborted and unknown commits, nodes that are killed, stopped, slow,
-/// cut off or restarted. Every person has one phone, whose app is on the screen or in the background. Every event has the policy
-/// `notify`, and every other channel replays. Roles, changes of definitions, limits of pushes and members in Redis are not simulated here.
+/// Simulated: one stream with lost memory and failover, leases, fences, aborted and unknown commits, outages, restarts, upgrades, and
+/// clocks that are set. Nodes are killed, stopped, slow or cut off. Every person has one phone, whose app is on the screen or in the
+/// background. Every event has the policy `notify`, and every other channel replays. Roles, changes of definitions, limits of pushes and
+/// members in Redis are not simulated here.
 package final class NodeSimulation {
     enum Action {
         case publish
@@ -22,6 +23,16 @@ package final class NodeSimulation {
         case append(Int, life: Int)
         case read(Int, life: Int)
         case beat(Int, life: Int)
+        case look(Int, life: Int, step: Int)
+        case looked(Int, life: Int, step: Int)
+        case carried(Int, life: Int, step: Int, isNudged: Bool)
+        case lowered(Int, life: Int, until: Int64)
+        case leaves(Int, life: Int, NodeOperation.Stage, until: Int64)
+        case sendsAway(Int, life: Int)
+        case roll
+        case clockRight(Int)
+        case postgresBack(isRestarted: Bool)
+        case postgresFound(Int, life: Int)
         case poll(Int, life: Int)
         case greet(Int, life: Int)
         case word(NodeWord, Int, life: Int)
@@ -35,7 +46,8 @@ package final class NodeSimulation {
         case person(Int, step: Int)
         case connect(Int, step: Int)
         case engines
-        case gateway(Int, run: UInt64)
+        case gateway(Int, process: Int64, life: Int)
+        case outcome(Int, Int, life: Int, tries: Int)
         case expired(Int)
         case fault
         case boot(Int)
@@ -71,9 +83,20 @@ package final class NodeSimulation {
     /// From the first one on; the last one is found by nodes that begin. Indexes name epochs.
     var memories = [SimMemory(ahead: 0)]
 
+    // Operations: clocks of the nodes, ahead of the true time, and builds.
+    var clocks: [Int64]
+    var builds: [MessageVersions]
+    var roll: NodeRoll?
+    /// When nodes began to stop, or gave partitions back.
+    var handovers: [Int64] = []
+    /// When PostgreSQL was away from all nodes, or from one.
+    var outages: [(from: Int64, until: Int64)] = []
+    /// Versions that a run reads, and in which it writes from a number on.
+    var versionsRead: [UInt64: MessageVersions] = [:]
+    var versionsWritten: [UInt64: [(from: UInt64, version: UInt8)]] = [:]
+
     // PostgreSQL.
-    var owners: [Int32: UInt64] = [:]
-    var leases: [UInt64: Int64] = [:]
+    var postgres = SimPostgres()
     var publishes: [NodePublish] = []
     var events: [NodeEvent] = []
     var eventIndex: [String: Int] = [:]
@@ -89,6 +112,8 @@ package final class NodeSimulation {
         self.settings = settings
         random = SeededRandom(state: settings.seed)
         report = SimulationReport(seed: settings.seed)
+        clocks = Array(repeating: 0, count: settings.nodes)
+        builds = Array(repeating: Self.firstBuild, count: settings.nodes)
         definitions = SimKind.definitions(Set(Self.kinds), isReversed: false)
         for number in 0..<settings.channels {
             let name = Self.kinds[number % 2].channel("\(number)")
@@ -105,12 +130,11 @@ package final class NodeSimulation {
             channels.append((name, Partition.of(MemberPlace(app: "1", channel: name)), Array(first..<people.count)))
         }
         for index in 0..<settings.nodes {
-            nodes.append(SimNode(index: index, book: newBook(), channels: settings.channels))
+            nodes.append(SimNode(index: index, process: 1, versions: builds[index], book: newBook(), channels: settings.channels))
             boot(index)
         }
     }
 
-    var moment: Moment { Moment(monotonic: now, wall: ManualClock.start + now) }
     func schedule(_ delay: Int64, _ action: Action) { queue.add(now + delay, action) }
     func chance(_ percent: Int) -> Bool { Int.random(in: 0..<100, using: &random) < percent }
     func between(_ low: Int64, _ high: Int64) -> Int64 { Int64.random(in: low...high, using: &random) }
@@ -159,6 +183,17 @@ package final class NodeSimulation {
         case .append(let node, let life): if lives(node, life) { append(nodes[node]) }
         case .read(let node, let life): if lives(node, life) { readStream(nodes[node]) }
         case .beat(let node, let life): if lives(node, life) { beat(nodes[node]) }
+        case .look(let node, let life, let step): if lives(node, life) { look(nodes[node], step) }
+        case .looked(let node, let life, let step): if lives(node, life) { looked(nodes[node], step) }
+        case .carried(let node, let life, let step, let isNudged):
+            if lives(node, life) { carried(nodes[node], step, isNudged: isNudged) }
+        case .lowered(let node, let life, let end): if lives(node, life) { lowered(nodes[node], until: end) }
+        case .leaves(let node, let life, let stage, let end): if lives(node, life) { leave(nodes[node], stage, until: end) }
+        case .sendsAway(let node, let life): if lives(node, life) { sendAway(nodes[node]) }
+        case .roll: rollOn()
+        case .clockRight(let place): setClock(place, ahead: 0)
+        case .postgresBack(let isRestarted): postgresBack(isRestarted: isRestarted)
+        case .postgresFound(let node, let life): if lives(node, life) { nodes[node].owning.isCut = false }
         case .poll(let node, let life): if lives(node, life) { poll(nodes[node]) }
         case .greet(let node, let life): if lives(node, life) { joinAnew(nodes[node]) }
         case .word(let word, let node, let life): if lives(node, life) { post(word, nodes[node]) }
@@ -172,7 +207,8 @@ package final class NodeSimulation {
         case .person(let person, let step): if people[person].step == step { live(person) }
         case .connect(let person, let step): if people[person].step == step { connect(person) }
         case .engines: engines()
-        case .gateway(let push, let run): answered(push, run)
+        case .gateway(let push, let process, let life): answered(push, process, life)
+        case .outcome(let push, let node, let life, let tries): if lives(node, life) { stored(push, nodes[node], tries: tries) }
         case .expired(let publish): judge(publishes[publish])
         case .fault: fault()
         case .boot(let node): boot(node)
@@ -191,8 +227,9 @@ package final class NodeSimulation {
         switch action {
         case .late(_, let node, _), .turn(let node, _), .wake(let node, _), .committed(let node, _), .plan(let node, _),
             .planned(let node, _), .append(let node, _), .read(let node, _), .beat(let node, _), .poll(let node, _),
-            .greet(let node, _), .word(_, let node, _), .readOpen(let node, _, _), .missed(let node, _, _),
-            .redis(.tick, let node, _), .redis(.counts, let node, _):
+            .greet(let node, _), .look(let node, _, _), .looked(let node, _, _), .carried(let node, _, _, _), .lowered(let node, _, _),
+            .leaves(let node, _, _, _), .sendsAway(let node, _), .outcome(_, let node, _, _), .word(_, let node, _),
+            .readOpen(let node, _, _), .missed(let node, _, _), .redis(.tick, let node, _), .redis(.counts, let node, _):
             node
         case .rowStored(_, let node, let life): lives(node, life) ? node : nil
         case .up(let socket, _, _), .lost(let socket), .says(let socket, _): nodes[sockets[socket].node].isUp ? sockets[socket].node : nil

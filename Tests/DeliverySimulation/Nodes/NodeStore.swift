@@ -4,18 +4,15 @@ import HubTesting
 
 /// PostgreSQL: events, pushes and leases; each function is one transaction. And the gateways, which take every push.
 extension NodeSimulation {
-    private func passes(_ node: SimNode, _ channel: Int) -> Bool {
-        settings.broken == .noFence || owners[channels[channel].partition] == node.run
-    }
-
     /// Commits events, behind the fence.
     func store(_ batch: DeliveryBook.Batch, of node: SimNode) -> Result<[EventRecord], DeliveryBook.CommitFailure> {
+        guard transacts(node) else { return .failure(.store) }
         // One publish may be in it twice: as its node's message, and as the row in which that node left it.
         guard Set(batch.records.map(\.event.id)).count == batch.records.count else { return .failure(.store) }
         for commit in batch.records {
-            guard let channel = channelIndex[commit.event.channel], passes(node, channel), eventIndex[commit.event.id] == nil else {
-                return .failure(.store)
-            }
+            guard let channel = channelIndex[commit.event.channel], eventIndex[commit.event.id] == nil else { return .failure(.store) }
+            let isOwn = node.owning.book.owned[channels[channel].partition] != nil
+            guard isOwn || settings.broken == .noFence else { return .failure(.store) }
         }
         let rows = batch.publishes.compactMap { prepared -> Int? in
             guard case .scheduled = prepared.publish.purpose else { return nil }
@@ -30,14 +27,14 @@ extension NodeSimulation {
                 guard let recipients = commit.recipients else { continue }
                 let publish = publishes[command.publish]
                 let event = NodeEvent(
-                    publish: publish.index, record: commit.event, at: now, lifetime: publish.lifetime, users: recipients.snapshot.users,
-                    notes: recipients.notes)
+                    publish: publish.index, record: commit.event, at: now, ahead: clocks[node.index], lifetime: publish.lifetime,
+                    users: recipients.snapshot.users, notes: recipients.notes)
                 eventIndex[commit.event.id] = events.count
                 publish.events.append(events.count)
                 told[publish.channel, default: []].append(events.count)
                 if event.isOpen { openEvents.insert(events.count) }
                 events.append(event)
-                for record in commit.deliveries { insert(record, isAtCommit: true) }
+                for record in commit.deliveries { insert(record, at: node.committingAt, isAtCommit: true) }
             }
         }
         return .success(batch.records.map(\.event))
@@ -45,9 +42,10 @@ extension NodeSimulation {
 
     /// Takes back what was committed without an answer, as what ships does before its next transaction. A successor has read the rest.
     func settleUnknown(_ node: SimNode) {
+        guard reaches(node) else { return }
         defer { node.unknown = [] }
-        for commit in node.unknown where settings.broken != .unknownStays {
-            for index in commit.events where passes(node, publishes[events[index].publish].channel) {
+        for commit in node.unknown where settings.broken != .unknownStays && passes(commit.fence, node.owning.process) {
+            for index in commit.events {
                 let event = events[index]
                 eventIndex[event.record.id] = nil
                 publishes[event.publish].events.removeAll { $0 == index }
@@ -64,13 +62,9 @@ extension NodeSimulation {
 
     /// Inserts rows and writes settlements.
     func escalate(_ write: PushPlan.Write, of node: SimNode) {
-        func passes(_ id: String) -> Int? {
-            guard let index = eventIndex[id], self.passes(node, publishes[events[index].publish].channel) else { return nil }
-            return index
-        }
-        for record in write.rows where passes(record.event) != nil { insert(record, isAtCommit: false) }
+        for record in write.rows where eventIndex[record.event] != nil { insert(record, at: node.writingAt, isAtCommit: false) }
         for settlement in write.settlements {
-            guard let index = passes(settlement.event) else { continue }
+            guard let index = eventIndex[settlement.event] else { continue }
             for confirmation in settlement.confirmed { events[index].confirmed[confirmation.recipient] = true }
             for place in settlement.pushed { events[index].settled[place] = true }
             if settlement.isClosed {
@@ -80,9 +74,13 @@ extension NodeSimulation {
         }
     }
 
-    private func insert(_ record: PushRecord, isAtCommit: Bool) {
+    /// - Parameter at: when it was decided.
+    private func insert(_ record: PushRecord, at: Int64, isAtCommit: Bool) {
         guard let index = eventIndex[record.event], let place = events[index].users.firstIndex(of: record.user) else { return }
-        guard place < events[index].cells.count else { return violation("a push of \(record.event), which is judged already") }
+        guard place < events[index].cells.count else {
+            if events[index].retimed != nil { return }
+            return violation("a push of \(record.event), which is judged already")
+        }
         let key = RowKey(record)
         guard pushIndex[key] == nil else { return }
         guard record.state == .due else {
@@ -95,8 +93,7 @@ extension NodeSimulation {
         openPushes.insert(pushes.count)
         pushes.append(NodePush(record: record, event: index, place: place))
         if events[index].cells[place].pushDecidedAt == nil {
-            let dueAt = record.dueAt - ManualClock.start
-            events[index].cells[place].pushDecidedAt = min(dueAt, events[index].cells[place].fellDueAt ?? dueAt)
+            events[index].cells[place].pushDecidedAt = min(at, events[index].cells[place].fellDueAt ?? at)
             events[index].cells[place].atCommit = isAtCommit
         }
     }
@@ -125,41 +122,63 @@ extension NodeSimulation {
     func engines() {
         schedule(250, .engines)
         judgeTables()
-        for (run, at) in leases where now - at > 3500 { leases[run] = nil }
-        share()
-        for push in openPushes.sorted() {
-            let owner = owners[Partition.of(MemberPlace(app: "1", channel: pushes[push].record.user))]
-            guard let owner, pushes[push].leasedBy != owner, leases[owner].map({ now - $0 < 1000 }) == true else { continue }
-            pushes[push].leasedBy = owner
-            schedule(between(40, 300), .gateway(push, run: owner))
+        let senders = nodes.filter { $0.isUp && !$0.isStopped && transacts($0) }.map {
+            (process: $0.owning.process, life: $0.life, owned: ownedNow($0))
         }
-    }
-
-    /// Gives partitions without an owner to the node that has fewest, and moves one to a node that has fewer.
-    private func share() {
-        let living = leases.keys.sorted()
-        guard !living.isEmpty else { return }
-        var counts = Dictionary(uniqueKeysWithValues: living.map { ($0, 0) })
-        for owner in owners.values { counts[owner]? += 1 }
-        func least() -> UInt64 { living.min { (counts[$0] ?? 0, $0) < (counts[$1] ?? 0, $1) } ?? 0 }
-        for partition in 0..<Partition.count where owners[partition].map({ leases[$0] == nil }) ?? true {
-            owners[partition] = least()
-            counts[least()]? += 1
+        for push in openPushes.sorted() where pushes[push].leasedBy == nil {
+            let partition = Partition.of(MemberPlace(app: "1", channel: pushes[push].record.user))
+            guard let owner = senders.first(where: { $0.owned.contains(partition) }) else { continue }
+            // Long past its event's end. It was not stored that it went out, or its end came late by another owner's clock.
+            if events[pushes[push].event].cells.isEmpty {
+                pushes[push].isDone = true
+                openPushes.remove(push)
+                continue
+            }
+            (pushes[push].leasedBy, pushes[push].isSending) = (owner.process, true)
+            schedule(between(40, 300), .gateway(push, process: owner.process, life: owner.life))
         }
-        guard let most = living.max(by: { (counts[$0] ?? 0, $0) < (counts[$1] ?? 0, $1) }),
-            (counts[most] ?? 0) > (counts[least()] ?? 0) + 1
-        else { return }
-        let moved = (0..<Partition.count).filter { owners[$0] == most }.randomElement(using: &random)
-        if let moved { owners[moved] = least() }
     }
 
     /// The push is on the phone, and its row says so if the node lives to write it.
-    func answered(_ push: Int, _ run: UInt64) {
+    func answered(_ push: Int, _ process: Int64, _ life: Int) {
+        shown(push)
+        guard let node = nodes.first(where: { $0.isUp && $0.owning.process == process }) else { return }
+        schedule(between(2, 15), .outcome(push, node.index, life: life, tries: 10))
+    }
+
+    private func shown(_ push: Int) {
         let event = events[pushes[push].event]
-        if event.cells[pushes[push].place].shownAt != nil { report.duplicates["sent again by a new owner: same nid", default: 0] += 1 }
+        guard pushes[push].place < event.cells.count else {
+            if event.retimed != nil { return }
+            return violation("a push of \(event.record.id) is sent, which is judged already")
+        }
+        // A node that stops waits for its pushes on their way, so that their next owner does not send them again.
+        if event.cells[pushes[push].place].shownAt != nil, pushes[push].isGivenBack {
+            report.duplicates["sent again by a new owner, to which it was given back: same nid", default: 0] += 1
+        } else if let shownAt = event.cells[pushes[push].place].shownAt {
+            let who = personIndex[pushes[push].record.user] ?? 0
+            explain(event, "sent again by a new owner: same nid", from: shownAt, until: now, who: who)
+        }
         event.cells[pushes[push].place].shownAt = event.cells[pushes[push].place].shownAt ?? now
-        guard !pushes[push].isDone, leases[run] != nil, pushes[push].leasedBy == run else { return }
+    }
+
+    /// The gateway's answer goes to the store, which may not take it for a while.
+    func stored(_ push: Int, _ node: SimNode, tries: Int) {
+        guard !pushes[push].isDone, pushes[push].leasedBy == node.owning.process else { return }
+        guard transacts(node) || tries == 0 else { return schedule(1000, .outcome(push, node.index, life: node.life, tries: tries - 1)) }
+        pushes[push].isSending = false
+        guard tries > 0 else { return }
         pushes[push].isDone = true
         openPushes.remove(push)
+    }
+
+    /// A new owner sends again what the former one had in hand, and not what it has sent itself meanwhile.
+    func takeOverPushes(_ partitions: Set<Int32>, _ node: SimNode) {
+        for push in openPushes where partitions.contains(Partition.of(MemberPlace(app: "1", channel: pushes[push].record.user))) {
+            if pushes[push].leasedBy == node.owning.process, pushes[push].isSending { continue }
+            let isGivenBack = nodes.contains { $0.isUp && $0.owning.process == pushes[push].leasedBy }
+            if isGivenBack, pushes[push].isSending { pushes[push].isGivenBack = true }
+            pushes[push].leasedBy = nil
+        }
     }
 }

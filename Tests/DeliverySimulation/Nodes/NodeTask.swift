@@ -30,7 +30,7 @@ extension NodeSimulation {
         guard node.phase == .rest else { return }
         node.steps = StepStack(node.inbox.map { .word($0) })
         node.inbox = []
-        node.book.begin(at: moment)
+        node.book.begin(at: moment(node))
         node.phase = .items
         work(node)
     }
@@ -41,9 +41,10 @@ extension NodeSimulation {
             if let step = node.steps.next() {
                 switch step {
                 case .effect(.commit(let batch)):
-                    node.committing = batch
+                    (node.committing, node.committingAt) = (batch, now)
                     if node.stopsAtCommit { stop(node) }
-                    return schedule(between(2, 15), .committed(node.index, life: node.life))
+                    if node.owning.cutsAtCommit { cut(node) }
+                    return schedule(transactionTime(node), .committed(node.index, life: node.life))
                 case .effect(let effect): carryOut(effect, node)
                 case .word(let word): first(give(word, node), node)
                 }
@@ -52,10 +53,10 @@ extension NodeSimulation {
             switch node.phase {
             case .items:
                 node.phase = .commit
-                first(node.book.commit(at: moment), node)
+                first(node.book.commit(at: moment(node)), node)
             case .commit:
                 node.phase = .end
-                first(node.book.end(at: moment), node)
+                first(node.book.end(at: moment(node)), node)
             case .end, .rest:
                 node.phase = .rest
                 if !node.inbox.isEmpty { return scheduleTurn(node) }
@@ -73,19 +74,27 @@ extension NodeSimulation {
         guard let batch = node.committing else { return }
         node.committing = nil
         settleUnknown(node)
-        let aborts = chance(1)
-        let first = events.count
-        var result = aborts ? .failure(.store) : store(batch, of: node)
+        let aborts = chance(1) || node.owning.isAnswerLost
+        node.owning.isAnswerLost = false
+        var result: Result<[EventRecord], DeliveryBook.CommitFailure> = .failure(.store)
         // The commit may be on disk although its answer is lost.
-        if case .success = result, chance(1), chance(30) {
-            let rows = batch.publishes.compactMap { node.commands[$0.publish.id] }.filter { $0.of == nil }.map(\.publish)
-            node.unknown.append((Array(first..<events.count), rows))
-            result = .failure(.store)
-            report.changes["commits without an answer", default: 0] += 1
+        if chance(1), chance(30) {
+            commitUnknown(batch, node)
+        } else if !aborts {
+            result = store(batch, of: node)
         }
         if aborts { report.failedCommits += 1 }
-        self.first(node.book.committed(batch, result, at: moment), node)
+        self.first(node.book.committed(batch, result, at: moment(node)), node)
         work(node)
+    }
+
+    /// Commits without an answer.
+    func commitUnknown(_ batch: DeliveryBook.Batch, _ node: SimNode) {
+        let (first, fence) = (events.count, node.owning.book.owned)
+        guard case .success = store(batch, of: node) else { return }
+        let rows = batch.publishes.compactMap { node.commands[$0.publish.id] }.filter { $0.of == nil }.map(\.publish)
+        node.unknown.append((Array(first..<events.count), rows, fence))
+        count("commits without an answer")
     }
 
     func serves(_ node: SimNode, _ channel: String) -> Bool {
@@ -111,18 +120,18 @@ extension NodeSimulation {
         case .joins(let run): node.table[run] = node.book.addLoops(1)
         case .left(let run): return stored(before: .leaves(run), node)
         case .leaves(let run):
-            if let loops = node.table.removeValue(forKey: run) { node.book.removeLoops(loops, at: moment) }
+            if let loops = node.table.removeValue(forKey: run) { node.book.removeLoops(loops, at: moment(node)) }
             for place in node.takeovers.indices { node.takeovers[place].awaited.remove(run) }
             read(node)
         case .gap(let run):
             guard let loops = node.table[run] else { break }
-            node.book.forgetAttendance(ofLoops: loops, at: moment)
+            node.book.forgetAttendance(ofLoops: loops, at: moment(node))
             askWhoIsPresent(node.owned, holds: false, node)
         case .restarted: askWhoIsPresent(node.owned, holds: false, node)
         case .wasLetOut(let run, let number, let ticket):
             if settings.broken == .letOutIgnored { break }
             guard let loop = run == node.run ? 0 : node.table[run]?.lowerBound else { break }
-            node.book.wasLetOut(number, upTo: [(loop: loop, ticket: ticket)], at: moment)
+            node.book.wasLetOut(number, upTo: [(loop: loop, ticket: ticket)], at: moment(node))
         case .heard(let run, let round):
             if let loops = node.table[run] { return take(.heard(round: round, source: loops.lowerBound, newcomers: 0), node) }
         case .attended(let run, let round):
@@ -145,7 +154,7 @@ extension NodeSimulation {
     /// Publishes that are decided go to the store before the word: they know the loops and partitions of that moment.
     private func stored(before word: NodeWord, _ node: SimNode) -> [DeliveryBook.Effect] {
         node.steps.first([.word(word)])
-        return node.book.commit(at: moment)
+        return node.book.commit(at: moment(node))
     }
 
     /// Subscriptions to channels of other owners do not count.
@@ -173,7 +182,7 @@ extension NodeSimulation {
                     random: random, idTime: time)
             ])
         }
-        return node.book.take(item, answer, at: moment)
+        return node.book.take(item, answer, at: moment(node))
     }
 
     func audience(_ channel: Int) -> EventAudience {
@@ -209,6 +218,10 @@ extension NodeSimulation {
             guard waitingRows.contains(index), !node.commands.values.contains(where: { $0.publish == index }) else { return [] }
             node.rowsTaken.insert(index)
         }
+        if mayBeKnown, !reaches(node) {
+            if let run { answer(index, isTaken: false, to: run, node) }
+            return []
+        }
         if mayBeKnown, eventIndex[publish.id.event(channel.name)] != nil {
             if run == nil { waitingRows.remove(index) }
             if let run { answer(index, isTaken: true, to: run, node) }
@@ -235,7 +248,7 @@ extension NodeSimulation {
             effects = node.book.keep { self.serves(node, $1) }
         }
         if !gained.isEmpty {
-            node.book.wasAway(at: moment)
+            node.book.wasAway(at: moment(node))
             askWhoIsPresent(gained, holds: true, node)
         }
         return effects
@@ -264,22 +277,26 @@ extension NodeSimulation {
 
     func readOpen(_ node: SimNode, _ round: UInt64) {
         guard let takeover = node.takeovers.first(where: { $0.round == round }) else { return }
+        guard reaches(node) else { return schedule(500, .readOpen(node.index, life: node.life, round: round)) }
+        takeOverPushes(takeover.partitions, node)
         for index in openEvents.sorted() where settings.broken != .noTakeover {
             let event = events[index]
             let channel = publishes[event.publish].channel
             guard takeover.partitions.contains(channels[channel].partition) else { continue }
-            guard let recovered = recovered(event, channel) else {
+            let ahead = clocks[node.index] - event.ahead
+            if ahead != 0 { event.retimed = ahead > 0 ? .early : .late }
+            guard let recovered = recovered(event, channel, node) else {
                 event.isOpen = false
                 openEvents.remove(index)
                 continue
             }
-            let isFresh = !node.table.isEmpty && event.committedAt > now - Self.freshMilliseconds
+            let isFresh = !node.table.isEmpty && event.record.committedAt > wall(node) - Self.freshMilliseconds
             post(.item(isFresh ? .takenOver(recovered) : .recovered(recovered)), node)
         }
         post(.taken(round: round), node)
     }
 
-    private func recovered(_ event: NodeEvent, _ channel: Int) -> RecoveredEvent? {
+    private func recovered(_ event: NodeEvent, _ channel: Int, _ node: SimNode) -> RecoveredEvent? {
         let audience = audience(channel)
         guard let told = audience.definition.events[event.record.name] else { return nil }
         var (confirmed, pushed) = (PlaceSet(count: event.notes.count), PlaceSet(count: event.notes.count))
@@ -291,7 +308,7 @@ extension NodeSimulation {
             position: 0, event: event.record, users: event.users, notes: event.notes, confirmed: confirmed, pushed: pushed)
         return RecoveredEvent(
             open, event: told, audience: audience, data: .object(["n": .int(Int64(event.publish))]), rows: [], loopCount: 1,
-            tokenAge: .standard, at: moment)
+            tokenAge: .standard, at: moment(node))
     }
 
     // MARK: Effects
@@ -356,6 +373,8 @@ extension NodeSimulation {
     }
 
     func turnOfPlan(_ node: SimNode) {
+        // Rosters are read before anything is decided.
+        if !reaches(node) { return schedule(1000, .plan(node.index, life: node.life)) }
         node.plan.begin()
         let work = node.work
         node.work = []
@@ -364,20 +383,22 @@ extension NodeSimulation {
             if let context = node.plan.need(of: piece), let channel = channelIndex[context.record.channel] {
                 audience = self.audience(channel)
             }
-            for problem in node.plan.take(piece, audience, at: moment) { violation("\(problem)") }
+            for problem in node.plan.take(piece, audience, at: moment(node)) { violation("\(problem)") }
         }
-        node.writing = node.plan.takeWrite()
-        schedule(node.writing == nil ? 0 : between(2, 15), .planned(node.index, life: node.life))
+        (node.writing, node.writingAt) = (node.plan.takeWrite(), now)
+        schedule(node.writing == nil ? 0 : transactionTime(node), .planned(node.index, life: node.life))
     }
 
     func planned(_ node: SimNode) {
         if let write = node.writing {
-            if chance(1) { return schedule(1000, .planned(node.index, life: node.life)) }
             settleUnknown(node)
+            if chance(1) || !transacts(node) { return schedule(1000, .planned(node.index, life: node.life)) }
             escalate(write, of: node)
             node.writing = nil
         }
-        for (event, receipts) in node.plan.takeLate().sorted(by: { $0.key < $1.key }) { cancel(event, receipts.map(\.cancellation)) }
+        for (event, receipts) in node.plan.takeLate().sorted(by: { $0.key < $1.key }) where transacts(node) {
+            cancel(event, receipts.map(\.cancellation))
+        }
         node.isPlanning = false
         if !node.work.isEmpty { schedulePlan(node) }
     }

@@ -53,7 +53,8 @@ extension NodeSimulation {
         }
         report(.presentUpTo(ticket: node.lastTicket), node)
         if asker == node.run { return post(.attended(node.run, round: round), node) }
-        send(.attended(asker: asker, round: round), node)
+        let number = send(.attended(asker: asker, round: round), node)
+        if node.operation.isLeaving, let number { node.operation.telling.append((number, partitions)) }
     }
 
     /// An event comes to a node's subscribers.
@@ -99,10 +100,10 @@ extension NodeSimulation {
         }
         schedule(between(0, 2 * 2000 / Int64(settings.channels)), .publish)
         let asker = Int.random(in: nodes.indices, using: &random)
-        guard nodes[asker].isUp else { return }
+        guard nodes[asker].isUp, !nodes[asker].operation.isClosing else { return }
         let index = publishes.count
         let lifetime: Int64 = chance(50) ? 90_000 : 120_000
-        let id = PublishID(text: "p\(index)", time: ManualClock.start + now)
+        let id = PublishID(text: "p\(index)", time: wall(nodes[asker]))
         let channel = Int.random(in: channels.indices, using: &random)
         publishes.append(NodePublish(index: index, channel: channel, lifetime: lifetime, id: id, asker: asker))
         publishedPairs += settings.participantsPerChannel
@@ -132,11 +133,12 @@ extension NodeSimulation {
 
     func leaveToStore(_ index: Int, _ node: SimNode) {
         guard node.asked.remove(index) != nil else { return }
-        schedule(between(2, 15), .rowStored(index, node: node.index, life: node.life))
+        schedule(transactionTime(node), .rowStored(index, node: node.index, life: node.life))
     }
 
     func rowStored(_ index: Int, _ node: SimNode, isAlive: Bool) {
-        guard isAlive || chance(50) else { return }
+        // An answer that is lost on a broken way may hide a row.
+        guard isAlive ? transacts(node) : postgres.isUp && chance(50) else { return }
         publishes[index].isRow = true
         if isAlive { publishes[index].isAnswered = true }
         waitingRows.insert(index)

@@ -75,6 +75,8 @@ final class NodePublish {
     var isAnswered = false
     /// It waits in the store, because its owner did not answer.
     var isRow = false
+    /// It is published later, because clocks differ.
+    var isLate = false
     /// The publish's events; more than one only where a rule is broken.
     var events: [Int] = []
 
@@ -89,6 +91,8 @@ final class NodeEvent {
         var seenAt: Int64?
         /// It was a replay, or was read in the background before: also after a push it surprises nobody.
         var isSeenAgain = false
+        /// It was seen at a node that began after the event.
+        var isOfYounger = false
         /// A receipt came to some node.
         var answeredAt: Int64?
         /// A receipt lay at a node that stood still.
@@ -103,10 +107,16 @@ final class NodeEvent {
         var end: String?
     }
 
+    enum Retiming { case early, late }
+
     let publish: Int
     let record: EventRecord
     /// On the simulation's clock.
     let committedAt: Int64
+    /// How far its owner's wall clock was ahead of the true time.
+    let ahead: Int64
+    /// It ends earlier or later than it does, by the clock of an owner that has read it.
+    var retimed: Retiming?
     let lifetime: Int64
     let users: [String]
     let notes: [RecipientNote]
@@ -117,8 +127,9 @@ final class NodeEvent {
     /// The book's number of the owner of that time.
     var number: UInt64?
 
-    init(publish: Int, record: EventRecord, at: Int64, lifetime: Int64, users: [String], notes: [RecipientNote]) {
-        (self.publish, self.record, committedAt, self.lifetime, self.users, self.notes) = (publish, record, at, lifetime, users, notes)
+    init(publish: Int, record: EventRecord, at: Int64, ahead: Int64 = 0, lifetime: Int64, users: [String], notes: [RecipientNote]) {
+        (self.publish, self.record, committedAt, self.ahead) = (publish, record, at, ahead)
+        (self.lifetime, self.users, self.notes) = (lifetime, users, notes)
         cells = Array(repeating: Cell(), count: users.count)
         confirmed = Array(repeating: false, count: users.count)
         settled = notes.map { $0.choice != .awaited }
@@ -179,6 +190,10 @@ struct NodePush {
     let event: Int
     let place: Int
     var isDone = false
-    /// The run of a node that has it in hand.
-    var leasedBy: UInt64?
+    /// The process that has it in hand.
+    var leasedBy: Int64?
+    /// It is on its way to the gateway.
+    var isSending = false
+    /// A node that lives on gave its partition back meanwhile.
+    var isGivenBack = false
 }

@@ -31,8 +31,14 @@ final class SimNode {
     var isSlow = false
     var waiting: [NodeSimulation.Action] = []
 
+    var owning: NodeOwning
+    var operation: NodeOperation
+
     // The delivery task.
     var book: DeliveryBook
+    /// When the commit under way, or the plan's write, was decided.
+    var committingAt: Int64 = 0
+    var writingAt: Int64 = 0
     var plan = PushPlan()
     /// The other nodes' loops in the book, by their runs.
     var table: [UInt64: Range<Int>] = [:]
@@ -42,7 +48,7 @@ final class SimNode {
     var isTurnPlanned = false
     var committing: DeliveryBook.Batch?
     /// Commits without an answer: their events, and the waiting publishes that they ended.
-    var unknown: [(events: [Int], rows: [Int])] = []
+    var unknown: [(events: [Int], rows: [Int], fence: [Int32: Int64])] = []
     var owned: Set<Int32> = []
     /// As the task was told last.
     var told: Set<Int32> = []
@@ -89,12 +95,13 @@ final class SimNode {
     var trim = TrimPoint()
     var trimAt: Int64 = 0
     var isReadPlanned = false
-    /// When the last beat left that Redis, or PostgreSQL, has answered.
+    /// When the last beat left that Redis has answered.
     var beatAt = Int64.min / 2
-    var leaseAt = Int64.min / 2
 
-    init(index: Int, book: consuming DeliveryBook, channels: Int) {
+    init(index: Int, process: Int64, versions: MessageVersions, book: consuming DeliveryBook, channels: Int) {
         self.index = index
+        owning = NodeOwning(process: process)
+        operation = NodeOperation(versions)
         self.book = book
         subscribers = Array(repeating: [], count: channels)
     }

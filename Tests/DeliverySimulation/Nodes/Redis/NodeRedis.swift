@@ -16,7 +16,7 @@ extension NodeSimulation {
     }
 
     /// Time for a message to be appended that is given up else.
-    private static let appendMax: Int64 = 1500
+    static let appendMax: Int64 = 1500
     /// A message that is read later than this after the last beat is not handed on.
     private static let certainMilliseconds: Int64 = 3000
     private static let trimEvery: Int64 = 5000
@@ -25,8 +25,6 @@ extension NodeSimulation {
 
     /// The memory that newcomers find.
     var isRedisUp: Bool { memories[memories.count - 1].isUp }
-    /// When the nodes beat last in it.
-    var members: [UInt64: Int64] { memories[memories.count - 1].beatAt }
 
     /// Whether the others have declared the node dead where it reads.
     func isDead(_ node: SimNode) -> Bool { memories[node.reader].dead.contains(node.run) }
@@ -47,19 +45,26 @@ extension NodeSimulation {
 
     // MARK: Appending
 
-    func send(_ message: NodeMessage, _ node: SimNode) {
+    /// - Returns: the message's number.
+    @discardableResult
+    func send(_ message: NodeMessage, _ node: SimNode) -> UInt64? {
         let isPassing =
             switch message {
             case .publish, .event, .attend: true
+            // A node that stops waits until its next owners are told.
+            case .attended: node.operation.isLeaving
             default: false
             }
         guard let number = node.sent.append([1], now: nanoseconds, isPassing: isPassing) else {
-            return violation("node \(node.index) keeps too much for Redis")
+            violation("node \(node.index) keeps too much for Redis")
+            return nil
         }
         node.words[number] = message
         node.lastNumber = number
+        noteVersion(node)
         if isPassing { node.passing.append((number, now + Self.appendMax)) }
         schedule(1, .append(node.index, life: node.life))
+        return number
     }
 
     /// The connection that writes is there, and greeted: in a new memory all that is kept is appended again.
@@ -73,7 +78,7 @@ extension NodeSimulation {
     }
 
     func append(_ node: SimNode) {
-        guard isLinked(node) else { return }
+        guard !node.operation.isWaiting, isLinked(node) else { return }
         let batch = node.sent.unanswered(most: 512, bytes: 1 << 20)
         guard let last = batch.last?.number else { return }
         let words = batch.map { (number: $0.number, message: $0.payload.isEmpty ? nil : node.words[$0.number]) }
@@ -82,6 +87,8 @@ extension NodeSimulation {
         if node.isDeaf || chance(1) && chance(20) { return }
         node.sent.answered(through: last)
         node.passing.removeAll { $0.number <= last }
+        for told in node.operation.telling where told.number <= last { node.operation.untold.subtract(told.partitions) }
+        node.operation.telling.removeAll { $0.number <= last }
         if node.sent.hasUnanswered { schedule(1, .append(node.index, life: node.life)) }
     }
 
@@ -96,6 +103,7 @@ extension NodeSimulation {
         node.passing.removeFirst(late.count)
         for (number, _) in late {
             node.sent.giveUp(number)
+            node.operation.telling.removeAll { $0.number == number }
             if let message = node.words[number] { failed(message, node) }
         }
         append(node)
@@ -107,7 +115,7 @@ extension NodeSimulation {
         case .publish(let index): leaveToStore(index, node)
         case .event(let event):
             let partition = channels[publishes[events[event.event].publish].channel].partition
-            guard now - node.leaseAt < 3000, owners[partition] == node.run else { break }
+            guard ownedNow(node).contains(partition) else { break }
             node.alone.insert(event.serial)
             letOut(event, node)
         case .attend(let round, let partitions): attend(node, round, partitions, asker: node.run)
@@ -131,7 +139,7 @@ extension NodeSimulation {
 
     func readStream(_ node: SimNode) {
         node.isReadPlanned = false
-        guard !node.isDeaf, memories[node.readerRoute].isUp else { return }
+        guard !node.isDeaf, !node.operation.isWaiting, memories[node.readerRoute].isUp else { return }
         if settings.broken != .noDeadline, now - node.beatAt > Self.certainMilliseconds { return scheduleRead(node, after: 50) }
         if node.reader != node.readerRoute { enter(node) }
         let end = memories[node.reader].end
@@ -162,7 +170,9 @@ extension NodeSimulation {
             case .new: break
             }
         }
-        if let message = entry.message { take(message, of: run, node) }
+        guard let message = entry.message else { return }
+        checkVersion(number, of: run, node)
+        take(message, of: run, node)
     }
 
     /// A memory that the node has not read in before: all of it is read, and the others may have no word of this node.
@@ -209,9 +219,11 @@ extension NodeSimulation {
 
     func beat(_ node: SimNode) {
         schedule(500, .beat(node.index, life: node.life))
+        let isAnswered = !node.isDeaf && isLinked(node)
+        defer { lookAtVersions(node, isAnswered: isAnswered) }
         guard !node.isUnheard, memories[node.writerRoute].isUp else { return node.watch.reset() }
         guard isLinked(node) else { return node.isDeaf ? () : drain(node) }
-        memories[node.writer].beat(node.run, now: now)
+        memories[node.writer].beat(node.run)
         if node.isDeaf { return node.watch.reset() }
         node.beatAt = now
         for (run, beat) in node.watch.look(memories[node.writer].beats, me: node.run)

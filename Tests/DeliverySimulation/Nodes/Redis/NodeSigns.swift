@@ -17,6 +17,9 @@ extension NodeSimulation {
     /// Long after a fault every node knows all others, and nobody else.
     func judgeTables() {
         guard !isEnding, now > 20_000, now % 5000 < 250, !isFaulty(now, now) else { return }
+        // A node that stops in order is missed as one that is killed, and no fault.
+        let areSettled = nodes.allSatisfy { $0.isUp && !$0.isJoining && $0.operation.takesPartSince.map { $0 < now - 10_000 } ?? false }
+        guard areSettled else { return }
         for node in nodes where node.isUp && !node.isSlow {
             let others = Set(nodes.filter(\.isUp).map(\.run)).subtracting([node.run])
             if Set(node.table.keys) != others {

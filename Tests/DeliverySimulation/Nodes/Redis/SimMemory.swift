@@ -23,8 +23,6 @@ struct SimMemory {
     /// The last number that each run appended.
     private var numbers: [UInt64: UInt64] = [:]
     private(set) var beats: [UInt64: Int64] = [:]
-    /// When each run beat last, on the simulation's clock.
-    private(set) var beatAt: [UInt64: Int64] = [:]
     /// Runs that were declared dead.
     var dead: Set<UInt64> = []
 
@@ -37,7 +35,7 @@ struct SimMemory {
         (copy.entries, copy.trimmed) = (Array(entries.prefix { $0.id.milliseconds <= until }), trimmed)
         copy.lastID = copy.entries.last?.id ?? .zero
         for case (let run, let number)? in copy.entries.map(\.origin) { copy.numbers[run] = max(copy.numbers[run] ?? 0, number) }
-        (copy.beats, copy.beatAt, copy.dead) = (beats, beatAt, dead)
+        (copy.beats, copy.dead) = (beats, dead)
         return copy
     }
 
@@ -59,15 +57,12 @@ struct SimMemory {
         return !news.isEmpty
     }
 
-    mutating func beat(_ run: UInt64, now: Int64) {
-        beats[run, default: 0] += 1
-        beatAt[run] = now
-    }
+    mutating func beat(_ run: UInt64) { beats[run, default: 0] += 1 }
 
     /// Declares a run dead whose beat still stands where it was seen, as `MemberScripts.declareDead`.
     mutating func declareDead(_ run: UInt64, beat: Int64, now: Int64) -> Bool {
         guard beats[run] == beat else { return false }
-        (beats[run], beatAt[run]) = (nil, nil)
+        beats[run] = nil
         dead.insert(run)
         add(nil, .dead(run), now)
         return true
