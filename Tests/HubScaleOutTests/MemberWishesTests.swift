@@ -46,8 +46,10 @@ import Testing
         func leave(_ node: UInt64, _ user: String) { nodes[node]?.leave(place, user: user, lingerMilliseconds: 0, lingersAlways: false) }
 
         /// Carries out all wishes that may travel.
-        func flush(_ node: UInt64) {
+        /// - Parameter onTheWay: happens once they have been taken.
+        func flush(_ node: UInt64, onTheWay: () -> Void = {}) {
             while var batch = nodes[node]?.take(now: now) {
+                onTheWay()
                 let commands = nodes[node]?.commands(for: &batch, greeting(node), now: now) ?? []
                 _ = nodes[node]?.answered(batch, .success(commands.map { perform($0) }), now: now)
             }
@@ -125,6 +127,27 @@ import Testing
         world.flush(1)
         world.flush(2)
         #expect(world.told == ["+ann repeated", "-bob late"])
+    }
+
+    @Test("an end that meets a new memory on its way is not told there of who comes back and is on another node, too")
+    func leavesOnTheWay() {
+        let world = World(nodes: 2)
+        for node: UInt64 in [1, 2] {
+            world.join(node, "ann")
+            world.flush(node)
+        }
+        world.leave(1, "ann")
+        var isFirst = true
+        world.flush(1) {
+            if isFirst {
+                world.lose(noticedBy: [])
+                world.join(1, "ann")
+            }
+            isFirst = false
+        }
+        world.notice(1)
+        world.flush(1)
+        #expect(world.told == ["+ann repeated"])
     }
 
     @Test("a leaver is remembered for a minute, whenever they left before")

@@ -18,11 +18,20 @@ package struct MemberWishes: Sendable {
         case online([String])
         case noMember(lingerMilliseconds: Int, lingersAlways: Bool)
         case subscribers(Int, SubscriberNews)
+
+        var isAbsence: Bool {
+            switch self {
+            case .noMember, .subscribers(0, _): true
+            case .member, .list, .online, .subscribers: false
+            }
+        }
     }
 
     /// Wishes that travel together.
     package struct Batch: Sendable {
         fileprivate let wishes: [(key: Key, value: Value)]
+        /// Memory that the wishes were for when they were taken.
+        fileprivate let epoch: String?
         /// The commands begin with the one that says that a memory was lost.
         fileprivate var tellsOfLoss = false
     }
@@ -137,7 +146,7 @@ package struct MemberWishes: Sendable {
         guard reads, !isTravelling else { return nil }
         let batch = wishes.take(most: Self.batchMax)
         isTravelling = !batch.isEmpty
-        return batch.isEmpty ? nil : Batch(wishes: batch)
+        return batch.isEmpty ? nil : Batch(wishes: batch, epoch: epoch)
     }
 
     /// Forgets leavers whose time is over, and the first half where there are too many.
@@ -158,7 +167,11 @@ package struct MemberWishes: Sendable {
         let life = "\(MemberScripts.earlySeconds * 1_000)"
         let loss = RedisCommand("SET", texts: [greeting.keys.base + "recovering", "1", "PX", life, "NX"])
         return (tellsOfLoss ? [loss] : [])
-            + batch.wishes.map { Self.call($0.key, $0.value, isRepeated: wishes.isRepeated($0.key), greeting) }
+            + batch.wishes.map { [isOfAnother = batch.epoch != epoch] in
+                // An end that meets another memory on its way is told later, if nobody has the member there.
+                let isRepeated = wishes.isRepeated($0.key) && !(isOfAnother && $0.value.isAbsence)
+                return Self.call($0.key, $0.value, isRepeated: isRepeated, greeting)
+            }
     }
 
     private static func call(_ key: Key, _ value: Value, isRepeated: Bool, _ greeting: NodeGreeting) -> RedisCommand {
