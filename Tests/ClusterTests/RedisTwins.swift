@@ -18,12 +18,18 @@ final class RedisTwins {
     let model = RedisModel()
     /// First differences between the two, as text.
     private(set) var differences: [String] = []
+    /// The machine stood still within a command. A time may have come in one, and not in the other: nothing can be said from here on.
+    private(set) var wasHeldUp = false
     /// First part of the keys of the present epoch.
     private(set) var base = ""
     private let link: RedisLink<Void>
     /// Entries of the stream that were read, by id.
     private var (realPlaces, modelPlaces): ([String: Int], [String: Int]) = ([:], [:])
     private var (realLast, modelLast) = ("0-0", "0-0")
+    /// When keys of the model end, or ended lately.
+    private var ends: Set<Int64> = []
+    /// Milliseconds between the two clocks at the most.
+    private static let heldMax: Int64 = 150
 
     init(_ server: TestRedis) throws {
         let address = try server.address()
@@ -41,9 +47,10 @@ final class RedisTwins {
     @discardableResult
     func perform(_ what: String, _ command: RedisCommand, _ order: Order = .all) async throws -> RedisReply {
         while isNearDeadline(try await readTime()) { try await Task.sleep(for: .milliseconds(100)) }
-        let replies = try await ask([RedisCommand("TIME"), command, read(after: realLast)])
-        model.now = Self.milliseconds(replies[0])
+        let replies = try await ask([RedisCommand("TIME"), command, read(after: realLast), RedisCommand("TIME")])
+        noteTime(replies[0], replies[3])
         let reply = model.perform(command)
+        if wasHeldUp { return reply }
         let (realNews, modelNews) = (replies[2], model.perform(read(after: modelLast)))
         let told = (note(realNews, &realPlaces, &realLast), note(modelNews, &modelPlaces, &modelLast))
         compare("announcements of \(what)", told.0.sorted(), told.1.sorted())
@@ -53,23 +60,28 @@ final class RedisTwins {
 
     /// Compares all keys and their contents.
     func compareContents() async throws {
-        let keys = try await ask([RedisCommand("KEYS", texts: ["*"])])[0].array ?? []
+        while isNearDeadline(try await readTime()) { try await Task.sleep(for: .milliseconds(100)) }
         let known = model.memory.keys
-        compare("keys", keys.compactMap(\.text).sorted(), known.map { String(decoding: $0.name, as: UTF8.self) })
-        for (name, kind) in known {
-            let command: RedisCommand =
-                switch kind {
-                case .string: RedisCommand("GET", [name])
-                case .hash: RedisCommand("HGETALL", [name])
-                case .set: RedisCommand("SMEMBERS", [name])
-                case .zset: RedisCommand("ZRANGE", [name, Array("0".utf8), Array("-1".utf8), Array("WITHSCORES".utf8)])
-                case .stream: RedisCommand("XREVRANGE", [name, Array("+".utf8), Array("-".utf8)])
-                }
-            let life = RedisCommand("PTTL", [name])
-            let (real, own) = (try await ask([command, life]), [model.perform(command), model.perform(life)])
+        let commands = [RedisCommand("KEYS", texts: ["*"])] + known.flatMap { [read($0.name, $0.kind), RedisCommand("PTTL", [$0.name])] }
+        let replies = try await ask([RedisCommand("TIME")] + commands + [RedisCommand("TIME")])
+        noteTime(replies[0], replies[replies.count - 1])
+        if wasHeldUp { return }
+        compare("keys", (replies[1].array ?? []).compactMap(\.text).sorted(), known.map { String(decoding: $0.name, as: UTF8.self) })
+        for (place, (name, kind)) in known.enumerated() {
+            let (real, own) = (replies[(2 + 2 * place)...], [model.perform(read(name, kind)), model.perform(RedisCommand("PTTL", [name]))])
             let key = String(decoding: name, as: UTF8.self)
-            compare("whether \(key) expires", ["\(real[1].integer ?? 0 > 0)"], ["\(own[1].integer ?? 0 > 0)"])
-            compare(key, contents(real[0], kind), contents(own[0], kind))
+            compare("whether \(key) expires", ["\(real[real.startIndex + 1].integer ?? 0 > 0)"], ["\(own[1].integer ?? 0 > 0)"])
+            compare(key, contents(real[real.startIndex], kind), contents(own[0], kind))
+        }
+    }
+
+    private func read(_ name: [UInt8], _ kind: RedisMemory.Kind) -> RedisCommand {
+        switch kind {
+        case .string: RedisCommand("GET", [name])
+        case .hash: RedisCommand("HGETALL", [name])
+        case .set: RedisCommand("SMEMBERS", [name])
+        case .zset: RedisCommand("ZRANGE", [name, Array("0".utf8), Array("-1".utf8), Array("WITHSCORES".utf8)])
+        case .stream: RedisCommand("XREVRANGE", [name, Array("+".utf8), Array("-".utf8)])
         }
     }
 
@@ -94,14 +106,22 @@ final class RedisTwins {
     private func isNearDeadline(_ now: Int64) -> Bool {
         model.now = now
         var times: [Int64] = []
-        for (name, life) in [("leaving", 0), ("counting", 0), ("early", 0), ("last-beats", 5_000)] as [(String, Int64)] {
+        for (name, life) in [("leaving", 0), ("vacating", 0), ("counting", 0), ("early", 0), ("last-beats", 5_000)] as [(String, Int64)] {
             let words = model.perform(RedisCommand("ZRANGE", texts: [base + name, "0", "-1", "WITHSCORES"])).array ?? []
             times += stride(from: 1, to: words.count, by: 2).compactMap { words[$0].integer.map { $0 + life } }
         }
-        for name in ["recovering", "rebuilding", "lost"] {
-            if let left = model.perform(RedisCommand("PTTL", texts: [base + name])).integer, left >= 0 { times.append(now + left) }
+        return (times + ends).contains { (now - 2 * Self.heldMax...now + 2 * Self.heldMax).contains($0) }
+    }
+
+    /// Sets the model's clock to the server's, before a command.
+    private func noteTime(_ before: RedisReply, _ after: RedisReply) {
+        let (before, after) = (Self.milliseconds(before), Self.milliseconds(after))
+        wasHeldUp = wasHeldUp || after - before > Self.heldMax
+        model.now = before
+        ends = ends.filter { $0 > before - 4 * Self.heldMax }
+        for (name, _) in model.memory.keys {
+            if let left = model.perform(RedisCommand("PTTL", [name])).integer, left >= 0 { ends.insert(before + left) }
         }
-        return times.contains { (now - 20...now + 200).contains($0) }
     }
 
     private func readTime() async throws -> Int64 { Self.milliseconds(try await ask([RedisCommand("TIME")])[0]) }
