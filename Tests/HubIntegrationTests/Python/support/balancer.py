@@ -10,6 +10,8 @@ class Balancer:
     def __init__(self, ports):
         self._count = len(ports)
         self._turns = itertools.cycle(ports)
+        # The event loop itself refers to its tasks weakly.
+        self._tasks = set()
 
     async def start(self, port=0):
         """Listens on the port; 0: a free one, then `port` says which."""
@@ -21,6 +23,9 @@ class Balancer:
         self._server.close()
 
     async def _serve(self, reader, writer):
+        task = asyncio.current_task()
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
         for _ in range(self._count):
             try:
                 there = await asyncio.open_connection("127.0.0.1", next(self._turns))

@@ -58,6 +58,8 @@ async def c12_presence(s):
     await clients[2].subscribe(channel, user="12", info={"name": "C", "n": [1, None, {"\u00e9": True}]})
     added = json.loads((await clients[1].event(ADDED, channel))["data"])
     equal(added, {"user_id": "12", "user_info": {"name": "C", "n": [1, None, {"\u00e9": True}]}})
+    # A node that hears of a coming and a going in one turn tells of neither.
+    await clients[0].event(ADDED, channel, count=2)
     await clients[2].unsubscribe(channel)
     equal(json.loads((await clients[0].event(REMOVED, channel))["data"]), {"user_id": "12"})
     await clients[1].leave()
