@@ -44,6 +44,10 @@ import Testing
 
         func join(_ node: UInt64, _ user: String) { nodes[node]?.join(place, user: user, info: nil, membersMax: 100, ticket: 1) }
         func leave(_ node: UInt64, _ user: String) { nodes[node]?.leave(place, user: user, lingerMilliseconds: 0, lingersAlways: false) }
+        func sendAway(_ node: UInt64, _ user: String) {
+            nodes[node]?.leave(place, user: user, lingerMilliseconds: 3000, lingersAlways: true)
+            flush(node)
+        }
 
         /// Carries out all wishes that may travel.
         /// - Parameter onTheWay: happens once they have been taken.
@@ -81,6 +85,51 @@ import Testing
                 return announcement.standing == .change ? event : "\(event) \(announcement.standing)"
             }
         }
+    }
+
+    /// World with a user on both nodes, whom the first one has just sent away.
+    private var sentAwayFromOne: World {
+        let world = World(nodes: 3)
+        for node: UInt64 in [1, 2] {
+            world.join(node, "ann")
+            world.flush(node)
+        }
+        world.sendAway(1, "ann")
+        world.seconds = 1
+        return world
+    }
+
+    @Test("who is sent away by one node, and then leaves another, is told removed when the time to come back is over")
+    func lingersLast() {
+        let world = sentAwayFromOne
+        world.leave(2, "ann")
+        world.flush(2)
+        world.settle(2)
+        #expect(world.told == ["+ann"])
+        world.seconds = 3.01
+        world.settle(2)
+        #expect(world.told == ["+ann", "-ann"])
+    }
+
+    @Test("who is back from a node that sent them away leaves at once")
+    func isBack() {
+        let world = sentAwayFromOne
+        world.join(3, "ann")
+        world.flush(3)
+        for node: UInt64 in [2, 3] {
+            world.leave(node, "ann")
+            world.flush(node)
+        }
+        #expect(world.told == ["+ann", "-ann"])
+    }
+
+    @Test("who leaves after the time to come back is told removed at once")
+    func lingersNoMore() {
+        let world = sentAwayFromOne
+        world.seconds = 3.01
+        world.leave(2, "ann")
+        world.flush(2)
+        #expect(world.told == ["+ann", "-ann"])
     }
 
     @Test("in a new memory, who leaves one node and is still on another is not told removed")

@@ -13,6 +13,7 @@ internal import HubCore
 /// - `connections:APP`, a hash, has the connections of each node;
 /// - `recovering` is there for the first seconds of a memory after a lost one;
 /// - `early`, a sorted set, has members and channels in a new memory of which webhooks hear later, and when;
+/// - `staying`, a sorted set, has members who may come back to a node that has lost them, while they are on another, and until when;
 /// - `vacating`, a sorted set, has channels without subscribers in a memory in which not every node has written, and when others hear;
 /// - `versions`, a hash, has the versions of messages that each node reads;
 /// - `facts`, a hash, has what each node tells of itself, and `probes` when its last probe came back, in milliseconds of Redis' clock;
@@ -64,15 +65,22 @@ package enum MemberScripts {
           local entry = redis.call('XREVRANGE', events, '+', '-', 'COUNT', 1)[1]
           return entry and entry[1] or '0-0'
         end
-        -- The last node's entry of the user goes; the others are told at once, or when `due` has come.
+        -- The last node's entry of the user goes; the others are told at once, or when `due` has come. A former node's `due` holds, too.
         local function remove(place, user, node, due)
-          redis.call('SREM', base .. 'members-of:' .. node, place .. '\\0' .. user)
+          local key = place .. '\\0' .. user
+          redis.call('SREM', base .. 'members-of:' .. node, key)
           if redis.call('HDEL', base .. 'on:' .. place, user .. '\\0' .. node) == 0 then return end
-          if redis.call('HINCRBY', base .. 'users:' .. place, user, -1) > 0 then return end
+          redis.call('ZREMRANGEBYSCORE', base .. 'staying', '-inf', now())
+          local staying = tonumber(redis.call('ZSCORE', base .. 'staying', key) or '0')
+          if redis.call('HINCRBY', base .. 'users:' .. place, user, -1) > 0 then
+            if due > staying then redis.call('ZADD', base .. 'staying', due, key) end
+            return
+          end
           redis.call('HDEL', base .. 'users:' .. place, user)
-          due = math.max(due, wholeAt())
+          redis.call('ZREM', base .. 'staying', key)
+          due = math.max(due, staying, wholeAt())
           if due > 0 then
-            redis.call('ZADD', base .. 'leaving', due, place .. '\\0' .. user)
+            redis.call('ZADD', base .. 'leaving', due, key)
           else
             removed(place, user)
           end
@@ -174,7 +182,8 @@ package enum MemberScripts {
             redis.call('HSET', list, user, info)
             if redis.call('HSET', base .. 'on:' .. place, user .. '\\0' .. ARGV[2], '') == 1 then
               redis.call('HINCRBY', users, user, 1)
-              redis.call('SADD', base .. 'members-of:' .. ARGV[2], place .. '\\0' .. user)
+              redis.call('SADD', base .. 'members-of:' .. ARGV[2], key)
+              redis.call('ZREM', base .. 'staying', key)
             end
             return id or last()
             """)
