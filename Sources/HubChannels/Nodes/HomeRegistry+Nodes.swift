@@ -50,12 +50,16 @@ extension HomeRegistry {
         nodes.hasWishes = true
     }
 
-    func leaveNodes(_ membership: EngineMessage.Membership, user: String, linger: Duration, isSent: Bool, _ key: ChannelKey) {
-        guard let channel = channels[key], let left = channel.shared?.leave(membership.connection, user: user), left != .unknown
+    func leaveNodes(
+        _ membership: EngineMessage.Membership, user: String, linger: Duration, isSent: Bool, now: UInt64, _ key: ChannelKey
+    ) {
+        guard let channel = channels[key],
+            let (left, mayReturn) = channel.shared?.leave(
+                membership.connection, user: user, isSent: isSent, returnsWithin: linger, now: now), left != .unknown
         else { return }
         channel.subscribers[membership.connection.loop] -= 1
         if left == .last {
-            nodes?.backplane.leave(place(key), user: user, lingerMilliseconds: Int(linger.milliseconds), lingersAlways: isSent)
+            nodes?.backplane.leave(place(key), user: user, lingerMilliseconds: Int(linger.milliseconds), lingersAlways: mayReturn)
         }
         subscribersLeft(channel, key)
     }

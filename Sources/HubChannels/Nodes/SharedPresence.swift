@@ -15,6 +15,8 @@ final class SharedPresence {
         /// Question whose answer counts.
         var ticket: UInt64
         var admittedAt: StreamID?
+        /// Until when a connection may be back that was sent away, on the monotonic clock.
+        var returnsUntil: UInt64 = 0
     }
 
     /// Whether the members are known.
@@ -63,6 +65,7 @@ final class SharedPresence {
         }
         let isNew = own[id]?.connections.insert(membership.connection).inserted
         assert(isNew == true, "connection \(membership.connection) joins twice as one member")
+        own[id]?.returnsUntil = 0
         guard known.info != member.userInfo else { return false }
         own[id]?.info = member.userInfo
         own[id]?.ticket = ticket
@@ -70,13 +73,23 @@ final class SharedPresence {
         return true
     }
 
-    func leave(_ connection: ConnectionID, user: String) -> Presence.Leave {
+    /// Ends a connection.
+    /// - Parameters:
+    ///   - isSent: the server has sent it away.
+    ///   - returnsWithin: time in which it is expected back then.
+    ///   - now: nanoseconds of the monotonic clock.
+    /// - Returns: what is left of the user, and whether this connection of theirs, or a former one, may be back soon.
+    func leave(
+        _ connection: ConnectionID, user: String, isSent: Bool = false, returnsWithin: Duration = .zero, now: UInt64 = 0
+    ) -> (left: Presence.Leave, mayReturn: Bool) {
         let id = ExactText(user)
-        guard own[id]?.connections.remove(connection) != nil else { return .unknown }
+        guard own[id]?.connections.remove(connection) != nil else { return (.unknown, false) }
         newcomers.removeAll { $0.membership.connection == connection }
-        guard own[id]?.connections.isEmpty == true else { return .further }
+        if isSent { own[id]?.returnsUntil = now + UInt64(clamping: returnsWithin.milliseconds) * 1_000_000 }
+        let mayReturn = own[id].map { $0.returnsUntil > now } ?? false
+        guard own[id]?.connections.isEmpty == true else { return (.further, mayReturn) }
         own[id] = nil
-        return .last
+        return (.last, mayReturn)
     }
 
     // MARK: What the way tells

@@ -227,7 +227,7 @@ package final class HomeRegistry {
     package func leave(_ membership: EngineMessage.Membership, user: String, isSent: Bool, now: UInt64) {
         let key = ChannelKey(app: membership.app, name: membership.channel)
         let linger = apps[key.app].presenceLinger
-        if nodes != nil { return leaveNodes(membership, user: user, linger: linger, isSent: isSent, key) }
+        if nodes != nil { return leaveNodes(membership, user: user, linger: linger, isSent: isSent, now: now, key) }
         let lingersUntil = linger > .zero ? now + UInt64(clamping: linger.milliseconds) * 1_000_000 : 0
         guard let channel = channels[key],
             let left = channel.presence?.leave(membership.connection, user: user, lingersUntil: lingersUntil), left != .unknown

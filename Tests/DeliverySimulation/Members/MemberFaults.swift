@@ -77,7 +77,8 @@ extension MemberSimulation {
         node.wellSince = node.isConnected ? now : node.wellSince
         let waiting = node.waiting
         node.waiting = []
-        for action in waiting { schedule(0, action) }
+        // Before whatever else happens in this millisecond: nothing overtakes on one connection.
+        for action in waiting { perform(action) }
         if now < node.slowUntil { schedule(between(10, 50), .slow(node.index, life: node.life)) }
     }
 

@@ -14,7 +14,7 @@ struct MemberUser {
     /// When the first of them came, or the last one went, and how.
     var since: Int64 = 0
     var end = End.left
-    /// The others hear of the end no earlier.
+    /// The others hear of the end no earlier: the latest time to come back of those who were known to be there.
     var endsAt: Int64 = 0
 }
 
@@ -117,14 +117,17 @@ extension MemberSimulation {
         socket.isOpen = false
         socket.known = []
         users[user].open.remove(number)
-        if users[user].open.isEmpty {
-            (users[user].since, users[user].end) = (now, end)
-            users[user].endsAt =
+        if socket.knownSince != nil {
+            let endsAt =
                 switch end {
                 case .left: now
-                case .sent: sockets[number].knownSince == nil ? now : now + 2980
+                case .sent: now + 2980
                 case .killed: nodes[socket.node].beatenAt + 4480
                 }
+            users[user].endsAt = max(users[user].endsAt, endsAt)
+        }
+        if users[user].open.isEmpty {
+            (users[user].since, users[user].end) = (now, end)
             departures += 1
         }
         guard devices[socket.device].socket == number else { return }

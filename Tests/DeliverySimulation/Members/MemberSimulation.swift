@@ -78,6 +78,7 @@ package final class MemberSimulation {
     var facts: [[Int: [String: Bool]]] = []
     /// The node that tells the app's server, up to where it did, and whom it told there or gone last.
     var owner: Int?
+    var ownerSince: Int64 = 0
     var mark: WebhookMark?
     var told: [String: Bool] = [:]
 
@@ -131,7 +132,7 @@ package final class MemberSimulation {
         return report
     }
 
-    private func perform(_ action: Action) {
+    func perform(_ action: Action) {
         if let (index, life) = place(of: action) {
             let node = nodes[index]
             guard node.isUp, node.life == life else { return }

@@ -21,7 +21,7 @@ extension MemberSimulation {
         {
             // A former owner that cannot act hears of it when it goes on.
             if let owner { nodes[owner].facts.end() }
-            owner = next.index
+            (owner, ownerSince) = (next.index, now)
             if !next.facts.isOwn { tell(next.facts.begin(after: mark, now: nanoseconds), next) }
         }
     }
@@ -42,7 +42,9 @@ extension MemberSimulation {
             case .memberRemoved(let removed): (user, isThere) = (removed, false)
             default: continue
             }
-            if told[user] == isThere {
+            if told[user] == isThere, now < lossAt + Self.lossMax, ownerSince > lossAt - 5000 {
+                report.duplicates["told again by webhooks' next owner, which took over around the loss of a memory", default: 0] += 1
+            } else if told[user] == isThere {
                 report.unexplained += 1
                 violation("the app's server hears again that \(user) is \(isThere ? "there" : "gone"), from node \(node.index)")
             }

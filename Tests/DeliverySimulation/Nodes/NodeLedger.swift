@@ -37,7 +37,7 @@ extension NodeSimulation {
             if cell.shownAt != nil { report.pushed += 1 }
             let who = personIndex[user] ?? 0
             switch (cell.seenAt, cell.shownAt) {
-            case (nil, nil) where event.retimed != nil && (event.isOpen || isExpired):
+            case (nil, nil) where event.retimed != nil && (event.isOpen || isExpired || isLate(cell, event)):
                 // Its times in the store are those of the clock at its decision.
                 report.excused["its end came at another time by its next owner's clock", default: 0] += 1
             case (nil, nil) where isExpired && wasAway(atEndOf: event):
@@ -61,6 +61,11 @@ extension NodeSimulation {
         }
     }
 
+    /// Its push was decided after its end by the true time, and may be on its way.
+    private func isLate(_ cell: NodeEvent.Cell, _ event: NodeEvent) -> Bool {
+        cell.pushDecidedAt.map { $0 > event.committedAt + event.lifetime - Decision.lastCallMilliseconds } ?? false
+    }
+
     private func judgeDuplicate(_ event: NodeEvent, _ cell: NodeEvent.Cell, _ who: Int, seenAt: Int64) {
         let decidedAt = cell.pushDecidedAt ?? 0
         func looked(_ from: Int64, _ until: Int64) -> Bool { people[who].looks.contains { $0 >= from && $0 <= until } }
@@ -74,6 +79,10 @@ extension NodeSimulation {
             }
             if handovers.contains(where: { answeredAt >= $0 - 500 && answeredAt <= $0 + 2500 }) {
                 report.duplicates["receipt while a node that lives handed its channel over", default: 0] += 1
+                return
+            }
+            if lapses.contains(where: { answeredAt >= $0 - 2500 && answeredAt <= $0 + 2500 }) {
+                report.duplicates["receipt while the owner stood still, and lost its lease by that", default: 0] += 1
                 return
             }
             return explain(event, "receipt between two owners when the push fell due", from: answeredAt, until: decidedAt, who: who)

@@ -56,7 +56,7 @@ extension NodeSimulation {
         people[index].step += 1
         // A balancer finds no node that answers, or one that will let them in when it goes on.
         let refuses = node.isStopped || isDead(node) || node.owning.book.isCutOff
-        guard node.isUp, !node.operation.isDraining, !refuses || chance(30) else {
+        guard node.letsIn, !refuses || chance(30) else {
             return schedule(between(200, 1000), .connect(index, step: people[index].step))
         }
         let number = sockets.count

@@ -89,6 +89,8 @@ package final class NodeSimulation {
     var roll: NodeRoll?
     /// When nodes began to stop, or gave partitions back.
     var handovers: [Int64] = []
+    /// When nodes lost partitions by no order: their leases were over, or others had taken them.
+    var lapses: [Int64] = []
     /// When PostgreSQL was away from all nodes, or from one.
     var outages: [(from: Int64, until: Int64)] = []
     /// Versions that a run reads, and in which it writes from a number on.
@@ -164,7 +166,7 @@ package final class NodeSimulation {
 
     var judged = 0
 
-    private func perform(_ action: Action) {
+    func perform(_ action: Action) {
         if let node = place(of: action), nodes[node].isStopped {
             if case .up(let socket, let cursor?, let read) = action, cursor > 0 { lies(sockets[socket], cursor, read) }
             return nodes[node].waiting.append(action)

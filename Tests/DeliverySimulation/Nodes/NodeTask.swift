@@ -244,6 +244,7 @@ extension NodeSimulation {
         node.owned = partitions
         var effects: [DeliveryBook.Effect] = []
         if !lost.isEmpty {
+            if !node.operation.isLeaving { lapses.append(now) }
             for place in node.takeovers.indices { node.takeovers[place].partitions.subtract(lost) }
             effects = node.book.keep { self.serves(node, $1) }
         }

@@ -100,7 +100,7 @@ extension NodeSimulation {
         }
         schedule(between(0, 2 * 2000 / Int64(settings.channels)), .publish)
         let asker = Int.random(in: nodes.indices, using: &random)
-        guard nodes[asker].isUp, !nodes[asker].operation.isClosing else { return }
+        guard nodes[asker].hasBegun, !nodes[asker].operation.isClosing else { return }
         let index = publishes.count
         let lifetime: Int64 = chance(50) ? 90_000 : 120_000
         let id = PublishID(text: "p\(index)", time: wall(nodes[asker]))

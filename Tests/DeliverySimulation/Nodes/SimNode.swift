@@ -34,6 +34,10 @@ final class SimNode {
     var owning: NodeOwning
     var operation: NodeOperation
 
+    /// Listens: it has taken part once.
+    var hasBegun: Bool { isUp && operation.takesPartSince != nil }
+    var letsIn: Bool { hasBegun && !operation.isDraining }
+
     // The delivery task.
     var book: DeliveryBook
     /// When the commit under way, or the plan's write, was decided.

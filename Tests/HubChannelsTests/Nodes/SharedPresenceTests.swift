@@ -31,7 +31,25 @@ import Testing
 
     private func full(_ user: String, ticket: UInt64) -> [Int] { shared.full(user: user, ticket: ticket).map(\.connection.slot) }
 
-    private func leave(_ slot: Int, _ user: String) -> Presence.Leave { shared.leave(connection(slot), user: user) }
+    private func leave(_ slot: Int, _ user: String) -> Presence.Leave { shared.leave(connection(slot), user: user).left }
+
+    /// Seconds in, and whether the user's last connection leaves the time to come back.
+    private func leaves(_ slot: Int, isSent: Bool = false, at seconds: UInt64) -> Bool {
+        let now = seconds * 1_000_000_000
+        return shared.leave(connection(slot), user: "ann", isSent: isSent, returnsWithin: .seconds(3), now: now).mayReturn
+    }
+
+    @Test("who leaves within three seconds after another connection of theirs was sent away has the time to come back")
+    func sentAway() {
+        for slot in 1...3 { _ = join(slot, "ann") }
+        #expect(leaves(1, isSent: true, at: 10))
+        #expect(leaves(2, at: 12))
+        #expect(!leaves(3, at: 13))
+        for slot in 4...5 { _ = join(slot, "ann") }
+        #expect(leaves(4, isSent: true, at: 20))
+        _ = join(6, "ann")
+        #expect(!leaves(5, at: 21) && !leaves(6, at: 21), "the one that was sent away is back")
+    }
 
     private func takeEdges() -> Presence.Edges { shared.takeEdges() }
 
