@@ -33,6 +33,8 @@ final class MemberNode {
     var isUnheard = false
     var isDeaf = false
     var isCut: Bool { isUnheard || isDeaf }
+    /// Listens: this process has taken part once.
+    var hasBegun = false
     /// Since when it is well.
     var wellSince: Int64 = 0
     var waiting: [MemberSimulation.Action] = []

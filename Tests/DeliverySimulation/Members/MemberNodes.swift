@@ -24,6 +24,7 @@ extension MemberSimulation {
             guard succeeds, let keys = node.keys else { return fail(node) }
             node.nextBeatAt = now + Self.beatEvery
             node.isConnected = true
+            node.hasBegun = true
             node.wellSince = now
             if let rolling, rolling == node.index { schedule(1000, .roll(rolling + 1)) }
             node.way.wishes.withLock { $0.begin(in: keys.epoch) }
@@ -165,6 +166,8 @@ extension MemberSimulation {
     // MARK: Starts and ends
 
     func boot(_ index: Int) {
+        // A node without Redis does not start, and is started again.
+        guard isRedisUp else { return schedule(between(500, 1500), .boot(index)) }
         lastRun += 1
         nodes[index] = MemberNode(index: index, run: lastRun, life: nodes[index].life + 1, app: app, redis: redis)
         facts[index] = [:]

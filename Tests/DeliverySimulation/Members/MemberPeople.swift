@@ -73,7 +73,9 @@ extension MemberSimulation {
     func connect(_ device: Int) {
         if isEnding { return }
         let node = nodes[Int.random(in: nodes.indices, using: &random)]
-        guard node.isUp, !node.isLeaving, node.isConnected && !node.isStopped || chance(20) else { return comeBack(device, 200, 1000) }
+        guard node.isUp, node.hasBegun, !node.isLeaving, node.isConnected && !node.isStopped || chance(20) else {
+            return comeBack(device, 200, 1000)
+        }
         guard let channel = ChannelName(places[users[devices[device].user].channel].channel) else { return }
         let number = sockets.count
         sockets.append(MemberSocket(number, device: device, node: node, channel: channel))

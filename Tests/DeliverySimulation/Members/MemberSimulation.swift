@@ -78,7 +78,6 @@ package final class MemberSimulation {
     var facts: [[Int: [String: Bool]]] = []
     /// The node that tells the app's server, up to where it did, and whom it told there or gone last.
     var owner: Int?
-    var ownerSince: Int64 = 0
     var mark: WebhookMark?
     var told: [String: Bool] = [:]
 
