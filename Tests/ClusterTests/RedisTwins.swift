@@ -106,7 +106,10 @@ final class RedisTwins {
     private func isNearDeadline(_ now: Int64) -> Bool {
         model.now = now
         var times: [Int64] = []
-        for (name, life) in [("leaving", 0), ("vacating", 0), ("counting", 0), ("early", 0), ("last-beats", 5_000)] as [(String, Int64)] {
+        let lives: [(String, Int64)] = [
+            ("leaving", 0), ("staying", 0), ("vacating", 0), ("counting", 0), ("early", 0), ("last-beats", 5_000),
+        ]
+        for (name, life) in lives {
             let words = model.perform(RedisCommand("ZRANGE", texts: [base + name, "0", "-1", "WITHSCORES"])).array ?? []
             times += stride(from: 1, to: words.count, by: 2).compactMap { words[$0].integer.map { $0 + life } }
         }

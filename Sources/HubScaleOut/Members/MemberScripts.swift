@@ -73,7 +73,7 @@ package enum MemberScripts {
           redis.call('ZREMRANGEBYSCORE', base .. 'staying', '-inf', now())
           local staying = tonumber(redis.call('ZSCORE', base .. 'staying', key) or '0')
           if redis.call('HINCRBY', base .. 'users:' .. place, user, -1) > 0 then
-            if due > staying then redis.call('ZADD', base .. 'staying', due, key) end
+            if due > math.max(staying, now()) then redis.call('ZADD', base .. 'staying', due, key) end
             return
           end
           redis.call('HDEL', base .. 'users:' .. place, user)
