@@ -85,7 +85,7 @@ extension MemberSimulation {
     private func cut(_ node: MemberNode) {
         let (way, lasts) = (between(0, 2), between(500, 10_000))
         count(["nodes cut off from Redis", "nodes that Redis does not hear", "nodes that do not hear Redis"][Int(way)])
-        (node.isUnheard, node.isDeaf) = (way != 2, way != 1)
+        (node.isUnheard, node.isDeaf, node.cutAt) = (way != 2, way != 1, now)
         schedule(lasts, .heal(node.index))
         wrong(for: lasts + 5000)
     }
@@ -93,6 +93,8 @@ extension MemberSimulation {
     func heal(_ node: MemberNode) {
         guard node.isCut else { return }
         (node.isUnheard, node.isDeaf) = (false, false)
+        // What it has to say of the lost memory comes late to the new one.
+        if lossAt > node.cutAt { forgetTold("cuts over the loss of a memory") }
         node.wellSince = node.isConnected ? now : node.wellSince
     }
 

@@ -32,6 +32,7 @@ final class MemberNode {
     /// Nothing comes from it to Redis, or from there to it.
     var isUnheard = false
     var isDeaf = false
+    var cutAt: Int64 = 0
     var isCut: Bool { isUnheard || isDeaf }
     /// Listens: this process has taken part once.
     var hasBegun = false
