@@ -152,8 +152,12 @@ package final class RedisBackplane: Backplane {
         }
     }
 
-    /// Ends all connections. Members of this node linger until the other nodes declare it dead.
+    /// Ends all connections. Members of this node linger until the other nodes declare it dead. In the first seconds of a memory after a
+    /// lost one, waits until Redis knows who has left meanwhile.
     package func close() async {
+        while state.withLock({ $0.isConnected }), !shards.allSatisfy(\.members.areEndsTold) {
+            do { try await Task.sleep(for: .milliseconds(50)) } catch { break }
+        }
         state.withLock { ($0.isClosed, $0.isConnected) = (true, false) }
         for shard in shards { await shard.close() }
     }

@@ -59,6 +59,7 @@ import Testing
             }
         }
 
+        func areEndsTold(_ node: UInt64) -> Bool { nodes[node]?.areEndsTold(now: now) ?? true }
         func settle(_ node: UInt64) { _ = perform(NodeBeat.settle(greeting(node))) }
 
         /// The server is another one, without memory, and these nodes have read so.
@@ -132,6 +133,70 @@ import Testing
         #expect(world.told == ["+ann", "-ann"])
     }
 
+    @Test(
+        "who came just before the loss is told as somebody who may be new",
+        arguments: [(9.0, ["+ann repeated", "+ann confirmed"]), (11.0, ["+ann repeated"])])
+    func recent(seconds: Double, told: [String]) {
+        let world = World(nodes: 2)
+        world.join(1, "ann")
+        world.flush(1)
+        world.seconds = seconds
+        world.lose(noticedBy: [1, 2])
+        world.flush(1)
+        world.seconds += 10
+        world.settle(1)
+        #expect(world.told == told)
+    }
+
+    @Test("who was there on another node before is known, however late they came to this one")
+    func hopped() {
+        let world = World(nodes: 2)
+        world.join(1, "ann")
+        world.flush(1)
+        world.seconds = 30
+        world.join(2, "ann")
+        world.flush(2)
+        world.leave(1, "ann")
+        world.flush(1)
+        // Nothing is as new to the second memory that is lost as to the first one.
+        for _ in 1...2 {
+            world.seconds += 1
+            world.lose(noticedBy: [1, 2])
+            world.flush(2)
+        }
+        world.seconds += 20
+        world.settle(2)
+        #expect(world.told == ["+ann repeated"])
+    }
+
+    @Test("a node that stops after the loss of a memory waits until the ends are told")
+    func stops() {
+        let world = World(nodes: 2)
+        world.join(1, "ann")
+        world.flush(1)
+        #expect(world.areEndsTold(1))
+        world.lose(noticedBy: [1])
+        world.leave(1, "ann")
+        world.flush(1)
+        #expect(!world.areEndsTold(1))
+        world.seconds = 6
+        world.flush(1)
+        #expect(world.told == ["-ann late"] && world.areEndsTold(1))
+    }
+
+    @Test("a node that stops waits for the ends no longer than it takes to tell them")
+    func stopsWithoutRedis() {
+        let world = World(nodes: 2)
+        world.join(1, "ann")
+        world.flush(1)
+        world.lose(noticedBy: [1])
+        world.leave(1, "ann")
+        world.seconds = 6.9
+        #expect(!world.areEndsTold(1))
+        world.seconds = 7.1
+        #expect(world.areEndsTold(1))
+    }
+
     @Test("in a new memory, who leaves one node and is still on another is not told removed")
     func stillThere() {
         let world = World(nodes: 2)
@@ -140,16 +205,17 @@ import Testing
             world.flush(node)
         }
         #expect(world.told == ["+ann"])
+        world.seconds = 20
         world.lose(noticedBy: [1])
         world.flush(1)
         world.leave(1, "ann")
         world.flush(1)
         #expect(world.told == ["+ann repeated"])
-        world.seconds = 2
+        world.seconds = 22
         world.settle(1)
         world.notice(2)
         world.flush(2)
-        world.seconds = 10
+        world.seconds = 30
         world.settle(1)
         #expect(world.told == ["+ann repeated"])
         world.leave(2, "ann")

@@ -154,7 +154,7 @@ package enum MemberScripts {
     /// A user's entry of the node. ARGV: …, place, user, info, members at most, whether Redis had it in a memory that
     /// was lost.
     ///
-    /// Answers `full`, or an id. A node that has read up to it knows of the member.
+    /// Answers `full`, or an id and whether the coming was told by this call. A node that has read up to the id knows of the member.
     package static let join = RedisScript(
         ScaleOutScripts.fence + functions + """
             local place, user, info, isRepeated = ARGV[4], ARGV[5], ARGV[6], ARGV[8] == '1'
@@ -162,7 +162,7 @@ package enum MemberScripts {
             local isThere = redis.call('HEXISTS', users, user) == 1
             if not isThere and redis.call('HLEN', users) >= tonumber(ARGV[7]) then return 'full' end
             local lingers = redis.call('ZREM', base .. 'leaving', place .. '\\0' .. user) == 1
-            local id
+            local id, isTold
             local key = place .. '\\0' .. user
             if isRepeated then redis.call('ZREM', base .. 'early', key) end
             if not isThere and not lingers then
@@ -172,6 +172,7 @@ package enum MemberScripts {
               else
                 id = tell('added', place, 'u', user, 'i', info)
               end
+              isTold = true
               if redis.call('EXISTS', base .. 'rebuilding') == 1 then
                 redis.call('SADD', base .. 'lost', key)
                 redis.call('EXPIRE', base .. 'lost', \(lostSeconds))
@@ -185,7 +186,7 @@ package enum MemberScripts {
               redis.call('SADD', base .. 'members-of:' .. ARGV[2], key)
               redis.call('ZREM', base .. 'staying', key)
             end
-            return id or last()
+            return {id or last(), isTold and 1 or 0}
             """)
 
     /// The members of a place, those that linger included. ARGV: …, place. Answers the id of the stream's end, and users and infos in turn.

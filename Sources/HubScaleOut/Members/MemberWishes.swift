@@ -40,6 +40,8 @@ package struct MemberWishes: Sendable {
     static let batchMax = 512
     /// Time in which every living node writes its members into a new memory.
     static let rebuildMax: Duration = .seconds(6)
+    /// For how long some nodes may be at a memory that others have left.
+    static let splitMax: Duration = .seconds(10)
     /// Leavers that are remembered at most, and for how long if the node hears nothing of their end.
     private static let restingMax = 100_000
     private static let restingFor: Duration = .seconds(MemberScripts.lostSeconds)
@@ -57,6 +59,8 @@ package struct MemberWishes: Sendable {
     private var tellsOfLoss = false
     /// When absences from before a lost memory are wished.
     private var lateAt: ContinuousClock.Instant?
+    /// Until when a node that stops waits for them to be told.
+    private var toldBy: ContinuousClock.Instant?
     /// Leavers of whose end the node may not have heard yet, the first ones first, and until when they are remembered.
     private var resting: [(key: Key, until: ContinuousClock.Instant)] = []
     /// The same once the node has heard of it.
@@ -126,12 +130,16 @@ package struct MemberWishes: Sendable {
     private mutating func enter(_ epoch: String, now: ContinuousClock.Instant) {
         guard epoch != self.epoch, epoch != formerEpoch else { return }
         if self.epoch != nil {
-            wishes.restart()
+            wishes.restart(since: now - Self.splitMax)
             lateAt = now + Self.rebuildMax
+            toldBy = now + Self.rebuildMax + .seconds(1)
             tellsOfLoss = true
         }
         (self.epoch, formerEpoch) = (epoch, self.epoch)
     }
+
+    /// Whether a node that stops takes nothing with it that the others have to hear of a lost memory.
+    package func areEndsTold(now: ContinuousClock.Instant) -> Bool { toldBy.map { $0 < now } ?? true || wishes.areEndsTold }
 
     // MARK: The way to Redis
 
@@ -169,7 +177,8 @@ package struct MemberWishes: Sendable {
         return (tellsOfLoss ? [loss] : [])
             + batch.wishes.map { [isOfAnother = batch.epoch != epoch] in
                 // An end that meets another memory on its way is told later, if nobody has the member there.
-                let isRepeated = wishes.isRepeated($0.key) && !(isOfAnother && $0.value.isAbsence)
+                // A coming that was lost before some have read it is told as one that may be new.
+                let isRepeated = wishes.isRepeated($0.key) && !($0.value.isAbsence ? isOfAnother : wishes.isRecent($0.key))
                 return Self.call($0.key, $0.value, isRepeated: isRepeated, greeting)
             }
     }
@@ -220,11 +229,17 @@ package struct MemberWishes: Sendable {
             let rests = if case .noMember = entry.value { reply.integer == 1 } else { false }
             let until = rests ? now + Self.restingFor : nil
             if let until { resting.append((entry.key, until)) }
-            if wishes.succeeded(entry.key, restsUntil: until), let answer = Self.answer(entry.key, entry.value, reply) {
+            let toldAt = Self.isTold(entry.key, reply) ? now : nil
+            if wishes.succeeded(entry.key, restsUntil: until, toldAt: toldAt), let answer = Self.answer(entry.key, entry.value, reply) {
                 answers.append(answer)
             }
         }
         return (answers, succeeds)
+    }
+
+    /// Whether the call has told the others that the member came.
+    private static func isTold(_ key: Key, _ reply: RedisReply) -> Bool {
+        if case .member = key { reply.array?.last?.integer == 1 } else { false }
     }
 
     /// Nil for answers that nobody waits for.
@@ -232,7 +247,7 @@ package struct MemberWishes: Sendable {
         switch (key, value) {
         case (.member(let place, let user), .member(_, _, let ticket)):
             if reply.text == "full" { return .full(place, user: user.text, ticket: ticket) }
-            return reply.text.flatMap(StreamID.init).map { .admitted(place, user: user.text, ticket: ticket, at: $0) }
+            return reply.array?.first?.text.flatMap(StreamID.init).map { .admitted(place, user: user.text, ticket: ticket, at: $0) }
         case (.list(let place), .list(let ticket)):
             guard let parts = reply.array, parts.count == 2, let id = parts[0].text.flatMap(StreamID.init), let words = parts[1].array
             else {

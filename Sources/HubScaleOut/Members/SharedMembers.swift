@@ -64,6 +64,9 @@ package final class SharedMembers: Sendable {
         successor?.wish(change)
     }
 
+    /// Whether a node that stops takes nothing with it that the others have to hear of a lost memory.
+    var areEndsTold: Bool { state.withLock { $0.wishes.areEndsTold(now: .now) } }
+
     /// The node reads from now on.
     /// - Parameter epoch: of the memory that it reads.
     func begin(in epoch: String?) {

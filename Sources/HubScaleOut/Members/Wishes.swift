@@ -13,6 +13,10 @@ struct Wishes<Key: Hashable & Sendable, Value: Sendable>: Sendable {
         var travelsAsAbsence = false
         /// Redis had a value of the key, in this memory or in one that it lost.
         var wasDone = false
+        /// When its coming was told, in this memory or in one before; nil: another node had told of it.
+        var toldAt: ContinuousClock.Instant?
+        /// Its coming was told just before the loss: some nodes may not have read it.
+        var isRecent = false
         /// The wish follows from a lost memory: Redis had a value of the key, and nobody knows it any more.
         var isRepeated = false
         /// The wish waits until all nodes have written into the new memory what they have.
@@ -76,9 +80,13 @@ struct Wishes<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     }
 
     /// Redis has carried the batch's wish out.
-    /// - Parameter until: time until which an absence is remembered; nil: it is not.
+    /// - Parameters:
+    ///   - until: time until which an absence is remembered; nil: it is not.
+    ///   - toldAt: when its coming was told by this; nil: it was not.
     /// - Returns: whether it still is the newest.
-    mutating func succeeded(_ key: Key, restsUntil until: ContinuousClock.Instant? = nil) -> Bool {
+    mutating func succeeded(
+        _ key: Key, restsUntil until: ContinuousClock.Instant? = nil, toldAt: ContinuousClock.Instant? = nil
+    ) -> Bool {
         guard var wish = wishes[key] else { return false }
         wish.travels = false
         if wish.isLate {
@@ -86,6 +94,11 @@ struct Wishes<Key: Hashable & Sendable, Value: Sendable>: Sendable {
             return false
         }
         wish.wasDone = !wish.travelsAsAbsence
+        if wish.travelsAsAbsence {
+            wish.toldAt = nil
+        } else if !wish.isRepeated {
+            wish.toldAt = toldAt ?? wish.toldAt
+        }
         wish.isRepeated = wish.isRepeated && wish.isNew
         if wish.isNew {
             waiting.append(key)
@@ -127,8 +140,15 @@ struct Wishes<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     /// Whether Redis had a value of the key in a memory that it lost, and the others may hear of it now.
     func isRepeated(_ key: Key) -> Bool { wishes[key].map { $0.isRepeated && !$0.isLate } ?? false }
 
+    /// Whether some nodes may not have heard of the value in the memory that was lost.
+    func isRecent(_ key: Key) -> Bool { wishes[key]?.isRecent ?? false }
+
+    /// Nothing is left to be told of what is there no more.
+    var areEndsTold: Bool { !wishes.values.contains { $0.isLate || $0.isAbsence && ($0.isNew || $0.travels) } }
+
     /// Redis' memory was lost. A wish that travels is wished again after its answer. An absence of what Redis had waits for `releaseLate`.
-    mutating func restart() {
+    /// - Parameter since: comings that were told since then may not be known to all nodes.
+    mutating func restart(since: ContinuousClock.Instant) {
         isRebuilding = true
         for (key, wish) in wishes {
             guard !wish.isAbsence || wish.travels || wish.wasDone else {
@@ -138,6 +158,7 @@ struct Wishes<Key: Hashable & Sendable, Value: Sendable>: Sendable {
             wishes[key]?.isNew = true
             wishes[key]?.restsUntil = nil
             wishes[key]?.isRepeated = wish.wasDone
+            wishes[key]?.isRecent = wish.toldAt.map { $0 > since } ?? false
             wishes[key]?.isLate = wish.isAbsence && wish.wasDone
             if !wish.travels, wishes[key]?.isLate == false { waiting.append(key) }
         }

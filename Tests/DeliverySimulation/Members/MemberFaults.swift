@@ -72,8 +72,8 @@ extension MemberSimulation {
 
     func resume(_ node: MemberNode) {
         node.isStopped = false
-        // It does not know what it missed in a memory that is lost.
-        if lossAt > node.stoppedAt { forgetTold("stops over the loss of a memory") }
+        // It does not know what it missed in a memory that is lost, and its words about it come late to the new one.
+        if lossAt + 10_000 > node.stoppedAt { forgetTold("stops over the loss of a memory") }
         node.wellSince = node.isConnected ? now : node.wellSince
         let waiting = node.waiting
         node.waiting = []
@@ -93,8 +93,8 @@ extension MemberSimulation {
     func heal(_ node: MemberNode) {
         guard node.isCut else { return }
         (node.isUnheard, node.isDeaf) = (false, false)
-        // What it has to say of the lost memory comes late to the new one.
-        if lossAt > node.cutAt { forgetTold("cuts over the loss of a memory") }
+        // Its words about the lost memory come late to the new one.
+        if lossAt + 10_000 > node.cutAt { forgetTold("cuts over the loss of a memory") }
         node.wellSince = node.isConnected ? now : node.wellSince
     }
 

@@ -186,6 +186,9 @@ extension MemberSimulation {
     }
 
     func ended(_ node: MemberNode) {
+        guard node.way.wishes.withLock({ $0.areEndsTold(now: instant) }) else {
+            return schedule(50, .ended(node.index, life: node.life))
+        }
         node.isUp = false
         schedule(between(1000, 3000), .boot(node.index))
     }
