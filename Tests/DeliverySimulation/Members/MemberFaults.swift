@@ -102,7 +102,7 @@ extension MemberSimulation {
         count("Redis restarted empty")
         let away = chance(10) ? between(30_000, 60_000) : between(200, 6000)
         isRedisUp = false
-        lossAt = now + away
+        (lossAt, isSplit) = (now + away, false)
         schedule(away, .redisBack)
         wrong(for: away + 10_000)
     }
@@ -117,7 +117,7 @@ extension MemberSimulation {
     /// A replica takes over, of which the scripts know nothing. The nodes come to it one after the other.
     private func failOver() {
         count("failovers of Redis")
-        lossAt = now
+        (lossAt, isSplit) = (now, true)
         lastWord += 1
         redis = RedisModel(process: "process\(lastWord)")
         loadScripts()

@@ -67,6 +67,8 @@ package final class MemberSimulation {
     var lonelyKill = Int64.min
     /// When Redis last lost its memory.
     var lossAt = Int64.min / 2
+    /// The last loss was a failover, after which nodes wrote on in the old memory for a moment.
+    var isSplit = false
 
     // Redis.
     /// The newest one. A node may still be at the one before.

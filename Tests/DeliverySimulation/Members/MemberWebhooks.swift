@@ -47,7 +47,9 @@ extension MemberSimulation {
             case .memberRemoved(let removed): (user, isThere) = (removed, false)
             default: continue
             }
-            if told[user] == isThere {
+            if told[user] == isThere, isThere, isSplit, now < lossAt + Self.lossMax / 2 {
+                report.duplicates["told there again after a failover, of which the owner had not read all", default: 0] += 1
+            } else if told[user] == isThere {
                 report.unexplained += 1
                 violation("the app's server hears again that \(user) is \(isThere ? "there" : "gone"), from node \(node.index)")
             }
