@@ -185,6 +185,10 @@ package final class RedisBackplane: Backplane {
         members(of: place).join(place, user: user, info: info, membersMax: membersMax, ticket: ticket)
     }
 
+    package func known(_ place: MemberPlace, user: String) { members(of: place).known(place, user: user) }
+
+    package func missed(_ place: MemberPlace, user: String) { members(of: place).missed(place, user: user) }
+
     package func leave(_ place: MemberPlace, user: String, lingerMilliseconds: Int, lingersAlways: Bool) {
         members(of: place).leave(place, user: user, lingerMilliseconds: lingerMilliseconds, lingersAlways: lingersAlways)
     }

@@ -95,7 +95,8 @@ private final class Callers {
             let words = [place] + parts + [pick(["0", "0", "1", "2", "60", "150"]), flag(80), flag(80), flag(20)]
             try await call("subscribers", MemberScripts.subscribers, words)
         case 60..<66: try await call("list", MemberScripts.list, [place], .list)
-        case 66..<70: try await call("online", MemberScripts.online, [place, user, "nobody", "ann"])
+        case 66..<68: try await call("known", MemberScripts.known, [place, user])
+        case 68..<70: try await call("online", MemberScripts.online, [place, user, "nobody", "ann"])
         case 70..<76:
             let has = Int.random(in: 0..<4, using: &random)
             try await call("quota", MemberScripts.quota, [pick(["1", "2"]), "\(has)", "\(has + pick([0, 0, 1, 3]))", pick(["0", "6"])])
@@ -114,7 +115,8 @@ private final class Callers {
             try await call("sweep", MemberScripts.sweep, [other, "1000", pick(["0", "0", "600000"]), pick(["0", "600000"])])
         case 93..<96:
             let first = Int.random(in: 1..<9, using: &random)
-            try await call("append", ScaleOutScripts.append, ["\(first)"] + ["a\0b", "", "é"].prefix(Int.random(in: 1...3, using: &random)))
+            try await call(
+                "append", ScaleOutScripts.append, ["\(first)"] + ["a\0b", "", "é"].prefix(Int.random(in: 1...3, using: &random)))
         case 96..<98: try await open(Int.random(in: 0..<4, using: &random))
         case 98 where isChosen(30):
             if isChosen(50) { process = pick(["p1", "p2", "p3"]) } else { try await twins.lose() }

@@ -135,7 +135,7 @@ import Testing
 
     @Test(
         "who came just before the loss is told as somebody who may be new",
-        arguments: [(9.0, ["+ann repeated", "+ann confirmed"]), (11.0, ["+ann repeated"])])
+        arguments: [(9.0, ["+ann early", "+ann confirmed"]), (11.0, ["+ann repeated"])])
     func recent(seconds: Double, told: [String]) {
         let world = World(nodes: 2)
         world.join(1, "ann")
@@ -167,6 +167,39 @@ import Testing
         world.seconds += 20
         world.settle(2)
         #expect(world.told == ["+ann repeated"])
+    }
+
+    @Test("the end of somebody whose node died with the memory is told once, by those who knew them")
+    func missed() {
+        let world = World(nodes: 3)
+        world.join(3, "ann")
+        world.join(3, "bob")
+        world.flush(3)
+        world.seconds = 30
+        world.lose(noticedBy: [1, 2])
+        world.flush(1)
+        world.join(2, "bob")
+        for user in ["ann", "bob"] { for node: UInt64 in [1, 2] { world.nodes[node]?.missed(world.place, user: user) } }
+        world.seconds = 37
+        for node: UInt64 in [2, 1] { world.flush(node) }
+        #expect(world.told == ["+bob early", "-ann late"])
+    }
+
+    @Test("who is back before others say that they were there is no news")
+    func known() {
+        let world = World(nodes: 3)
+        world.join(3, "ann")
+        world.flush(3)
+        world.seconds = 30
+        world.lose(noticedBy: [1, 2])
+        world.flush(1)
+        world.join(2, "ann")
+        world.flush(2)
+        world.nodes[1]?.known(world.place, user: "ann")
+        world.flush(1)
+        world.seconds = 40
+        world.settle(1)
+        #expect(world.told == ["+ann early", "+ann repeated"])
     }
 
     @Test("a node that stops after the loss of a memory waits until the ends are told")
@@ -251,6 +284,7 @@ import Testing
             world.join(node, "ann")
             world.flush(node)
         }
+        world.seconds = 20
         world.leave(1, "ann")
         var isFirst = true
         world.flush(1) {

@@ -154,6 +154,10 @@ extension HomeRegistry {
             if nodes?.isRebuilding(place.app) == false { noteCount(key) }
         case .occupied, .vacated, .dead: break
         case .added, .removed, .info:
+            if case .added(let user, _) = announcement.event, announcement.standing == .early, channel.shared?.wasThere(user) == true {
+                nodes?.backplane.known(place, user: user)
+                nodes?.hasWishes = true
+            }
             channel.shared?.take(announcement)
             noteUnsettled(channel, key)
         }
@@ -167,8 +171,11 @@ extension HomeRegistry {
         switch answer {
         case .admitted(_, let user, let ticket, let id): channel.shared?.admitted(user: user, ticket: ticket, at: id)
         case .list(let place, let ticket, let id, let members):
-            guard channel.shared?.listed(members, ticket: ticket, at: id) == true, var nodes, let shared = channel.shared else { break }
-            ask(shared, place, &nodes)
+            guard let shared = channel.shared, var nodes else { break }
+            let (isOutdated, lost) = shared.listed(members, ticket: ticket, at: id)
+            for user in lost { nodes.backplane.missed(place, user: user) }
+            if !lost.isEmpty { nodes.hasWishes = true }
+            if isOutdated { ask(shared, place, &nodes) }
             self.nodes = nodes
         case .online: return []
         case .full(let place, let user, let ticket):

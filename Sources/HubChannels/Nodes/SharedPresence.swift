@@ -35,6 +35,8 @@ final class SharedPresence {
     private var changes = PresenceChanges()
     private var listing = Listing.unknown
     private var newcomers: [Newcomer] = []
+    /// The members are those of a memory that was lost.
+    private var isOfLostMemory = false
     /// Somebody was acknowledged, and hears changes.
     private var isHeard = false
 
@@ -52,6 +54,9 @@ final class SharedPresence {
     var connectionCount: Int { own.values.reduce(0) { $0 + $1.connections.count } }
 
     // MARK: The node's own connections
+
+    /// Whether the user was a member in a memory that was lost, as far as this node knew.
+    func wasThere(_ user: String) -> Bool { isOfLostMemory && members[ExactText(user)] != nil }
 
     /// Adds a connection that waits for its acknowledgement.
     /// - Parameter ticket: of the question that follows from it.
@@ -114,17 +119,19 @@ final class SharedPresence {
     func ask(ticket: UInt64) { listing = .asked(ticket: ticket, []) }
 
     /// Takes the list over. Whom it adds and leaves out is a change.
-    /// - Returns: whether it is outdated already, and another one has to be asked for.
-    func listed(_ list: [Member], ticket: UInt64, at id: StreamID) -> Bool {
-        guard case .asked(let asked, let kept) = listing, asked == ticket else { return false }
-        guard let kept else { return true }
+    /// - Returns: whether it is outdated already, and another one has to be asked for; and who was there in a lost memory and is gone.
+    func listed(_ list: [Member], ticket: UInt64, at id: StreamID) -> (isOutdated: Bool, lost: [String]) {
+        guard case .asked(let asked, let kept) = listing, asked == ticket else { return (false, []) }
+        guard let kept else { return (true, []) }
         let former = members
         members = Dictionary(list.map { (ExactText($0.user), $0) }, uniquingKeysWith: { $1 })
-        for user in former.keys where members[user] == nil { changes.touch(user, isTold: true) }
+        let gone = former.keys.filter { members[$0] == nil }
+        for user in gone { changes.touch(user, isTold: true) }
         for user in members.keys where former[user] == nil { changes.touch(user, isTold: false) }
         listing = .known(at: id)
         for announcement in kept { take(announcement) }
-        return false
+        defer { isOfLostMemory = false }
+        return (false, isOfLostMemory ? gone.map(\.text) : [])
     }
 
     func take(_ announcement: Announcement) {
@@ -160,6 +167,7 @@ final class SharedPresence {
     /// The way lost its memory. Everything told stands until another list comes. Every admission is asked for again under its ticket.
     func restart() {
         listing = .unknown
+        isOfLostMemory = true
         for id in own.keys { own[id]?.admittedAt = nil }
     }
 

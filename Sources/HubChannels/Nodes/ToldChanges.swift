@@ -38,7 +38,7 @@ package struct ToldChanges {
         let isNews =
             switch announcement.standing {
             case .change: true
-            case .repeated: wasThere == !isThere
+            case .repeated, .early: wasThere == !isThere
             case .confirmed, .late: wasThere != isThere
             }
         if isNews { told.set((isThere, now), for: subject, now: now) }

@@ -21,6 +21,8 @@ package struct Announcement: Sendable, Equatable {
         case change
         /// Told in a memory that was lost, or perhaps: for a list that is new, but no change.
         case repeated
+        /// The same of somebody of whom the new memory hears for the first time. Nodes that knew them in the lost one say so (`known`).
+        case early
         /// Repeated before, and a change after all: for webhooks alone.
         case confirmed
         /// The end of what was there in a memory that was lost.

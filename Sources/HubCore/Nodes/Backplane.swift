@@ -28,6 +28,10 @@ package protocol Backplane: Sendable {
     ///   - lingerMilliseconds: time until the others are told, in a large channel; 0: none.
     ///   - lingersAlways: also in a small one, because the user will be back on another node.
     func leave(_ place: MemberPlace, user: String, lingerMilliseconds: Int, lingersAlways: Bool)
+    /// The node knew of the member in a memory that was lost, and the next one does not have the member. Somebody says so once.
+    func missed(_ place: MemberPlace, user: String)
+    /// The node knew of the member in a memory that was lost, and the next one takes them for somebody new.
+    func known(_ place: MemberPlace, user: String)
     /// The node has another number of subscribers.
     /// - Parameter tells: announcements that somebody wants.
     func setSubscribers(_ place: MemberPlace, _ count: Int, tells: SubscriberNews)

@@ -14,6 +14,7 @@ internal import HubCore
 /// - `recovering` is there for the first seconds of a memory after a lost one;
 /// - `early`, a sorted set, has members and channels in a new memory of which webhooks hear later, and when;
 /// - `staying`, a sorted set, has members who may come back to a node that has lost them, while they are on another, and until when;
+/// - `known`, a set, has those of them of whom a node says that they were there in the lost memory;
 /// - `vacating`, a sorted set, has channels without subscribers in a memory in which not every node has written, and when others hear;
 /// - `versions`, a hash, has the versions of messages that each node reads;
 /// - `facts`, a hash, has what each node tells of itself, and `probes` when its last probe came back, in milliseconds of Redis' clock;
@@ -138,7 +139,8 @@ package enum MemberScripts {
             if user == '' then
               tell('occupied', place, 'c', 1)
             else
-              tell('added', place, 'c', 1, 'u', user, 'i', redis.call('HGET', base .. 'list:' .. place, user) or '')
+              local standing = redis.call('SREM', base .. 'known', key) == 1 and 'o' or 'c'
+              tell('added', place, standing, 1, 'u', user, 'i', redis.call('HGET', base .. 'list:' .. place, user) or '')
             end
           end
           for _, place in ipairs(redis.call('ZRANGEBYSCORE', base .. 'counting', '-inf', now(), 'LIMIT', 0, most)) do
@@ -167,8 +169,10 @@ package enum MemberScripts {
             if isRepeated then redis.call('ZREM', base .. 'early', key) end
             if not isThere and not lingers then
               -- A user who signs in is nothing for webhooks.
-              if isRepeated or string.sub(place, -1) ~= ' ' and isEarly(key) then
+              if isRepeated then
                 id = tell('added', place, 'u', user, 'i', info, 'o', 1)
+              elseif string.sub(place, -1) ~= ' ' and isEarly(key) then
+                id = tell('added', place, 'u', user, 'i', info, 'o', 1, 'e', 1)
               else
                 id = tell('added', place, 'u', user, 'i', info)
               end
@@ -187,6 +191,17 @@ package enum MemberScripts {
               redis.call('ZREM', base .. 'staying', key)
             end
             return {id or last(), isTold and 1 or 0}
+            """)
+
+    /// Says that a member was there in a memory that was lost, of whom webhooks would hear as of a new one. ARGV: …, place, user.
+    package static let known = RedisScript(
+        ScaleOutScripts.fence + functions + """
+            local key = ARGV[4] .. '\\0' .. ARGV[5]
+            if redis.call('ZSCORE', base .. 'early', key) then
+              redis.call('SADD', base .. 'known', key)
+              redis.call('EXPIRE', base .. 'known', \(lostSeconds))
+            end
+            return 'OK'
             """)
 
     /// The members of a place, those that linger included. ARGV: …, place. Answers the id of the stream's end, and users and infos in turn.
@@ -366,5 +381,5 @@ package enum MemberScripts {
             return 0
             """)
 
-    static let all = [join, list, online, quota, leave, subscribers, settle, beat, declareDead, sweep]
+    static let all = [join, known, list, online, quota, leave, subscribers, settle, beat, declareDead, sweep]
 }

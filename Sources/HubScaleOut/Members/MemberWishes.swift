@@ -10,19 +10,21 @@ package struct MemberWishes: Sendable {
         case subscribers(MemberPlace)
         case list(MemberPlace)
         case online(MemberPlace, ticket: UInt64)
+        case known(MemberPlace, user: ExactText)
     }
 
     fileprivate enum Value: Sendable {
         case member(info: [UInt8]?, membersMax: Int, ticket: UInt64)
         case list(ticket: UInt64)
         case online([String])
+        case known
         case noMember(lingerMilliseconds: Int, lingersAlways: Bool)
         case subscribers(Int, SubscriberNews)
 
         var isAbsence: Bool {
             switch self {
             case .noMember, .subscribers(0, _): true
-            case .member, .list, .online, .subscribers: false
+            case .member, .list, .online, .known, .subscribers: false
             }
         }
     }
@@ -96,6 +98,17 @@ package struct MemberWishes: Sendable {
     package mutating func leave(_ place: MemberPlace, user: String, lingerMilliseconds: Int, lingersAlways: Bool) {
         let value = Value.noMember(lingerMilliseconds: lingerMilliseconds, lingersAlways: lingersAlways)
         wishes.wish(.member(place, user: ExactText(user)), value, isAbsence: true)
+    }
+
+    /// The node knew of the member in a memory that was lost, and the next one does not have the member. Their own node has died with it.
+    /// The first node that says so tells the others.
+    package mutating func missed(_ place: MemberPlace, user: String) {
+        wishes.wishLost(.member(place, user: ExactText(user)), .noMember(lingerMilliseconds: 0, lingersAlways: false))
+    }
+
+    /// The node knew of the member in a memory that was lost, and the next one takes them for somebody new.
+    package mutating func known(_ place: MemberPlace, user: String) {
+        wishes.wish(.known(place, user: ExactText(user)), .known, isAbsence: true)
     }
 
     /// The node has another number of subscribers.
@@ -191,6 +204,7 @@ package struct MemberWishes: Sendable {
         case (.member(let place, let user), .member(let info, let membersMax, _)):
             script(MemberScripts.join, [word(place), word(user.text), info ?? [], word(membersMax), repeated])
         case (.list(let place), .list(_)): script(MemberScripts.list, [word(place)])
+        case (.known(let place, let user), .known): script(MemberScripts.known, [word(place), word(user.text)])
         case (.online(let place, _), .online(let users)): script(MemberScripts.online, [word(place)] + users.map(word))
         case (.member(let place, let user), .noMember(let linger, let lingersAlways)):
             script(MemberScripts.leave, [word(place), word(user.text), word(linger), repeated, word(lingersAlways ? 1 : 0)])

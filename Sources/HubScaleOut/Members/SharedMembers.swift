@@ -51,6 +51,12 @@ package final class SharedMembers: Sendable {
         wish { $0.leave(place, user: user, lingerMilliseconds: lingerMilliseconds, lingersAlways: lingersAlways) }
     }
 
+    /// The node knew of the member in a memory that was lost, and the next one does not have the member.
+    package func missed(_ place: MemberPlace, user: String) { wish { $0.missed(place, user: user) } }
+
+    /// The node knew of the member in a memory that was lost, and the next one takes them for somebody new.
+    package func known(_ place: MemberPlace, user: String) { wish { $0.known(place, user: user) } }
+
     /// The node has another number of subscribers.
     package func setSubscribers(_ place: MemberPlace, _ count: Int, tells: SubscriberNews) {
         wish { $0.setSubscribers(place, count, tells: tells) }

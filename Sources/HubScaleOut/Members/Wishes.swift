@@ -61,6 +61,15 @@ struct Wishes<Key: Hashable & Sendable, Value: Sendable>: Sendable {
         if !wish.travels, !wish.isLate { waiting.append(key) }
     }
 
+    /// Wishes the absence of a value that another node had in a memory that was lost. This node's own wishes go before.
+    mutating func wishLost(_ key: Key, _ value: Value) {
+        guard wishes[key] == nil else { return }
+        var wish = Wish(value: value, isAbsence: true)
+        (wish.wasDone, wish.isRepeated, wish.isLate) = (true, true, isRebuilding)
+        wishes[key] = wish
+        if !wish.isLate { waiting.append(key) }
+    }
+
     /// The oldest wishes that wait, each key once.
     mutating func take(most: Int) -> [(key: Key, value: Value)] {
         var batch: [(key: Key, value: Value)] = []

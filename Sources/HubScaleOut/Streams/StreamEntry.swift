@@ -35,7 +35,9 @@ package struct StreamEntry: Equatable {
             case "count": text("n").flatMap { Int($0) }.map { .count($0) }
             default: nil
             }
-        let standings: [(name: Unicode.Scalar, standing: Announcement.Standing)] = [("o", .repeated), ("c", .confirmed), ("l", .late)]
+        let standings: [(name: Unicode.Scalar, standing: Announcement.Standing)] = [
+            ("e", .early), ("o", .repeated), ("c", .confirmed), ("l", .late),
+        ]
         let standing = standings.first { value($0.name) != nil }?.standing ?? .change
         return event.map { Announcement(id: id, place: place, event: $0, standing: standing) }
     }

@@ -105,6 +105,10 @@ final class SimWay: Backplane {
         wishes.withLock { $0.join(place, user: user, info: info, membersMax: membersMax, ticket: ticket) }
     }
 
+    func missed(_ place: MemberPlace, user: String) { wishes.withLock { $0.missed(place, user: user) } }
+
+    func known(_ place: MemberPlace, user: String) { wishes.withLock { $0.known(place, user: user) } }
+
     func leave(_ place: MemberPlace, user: String, lingerMilliseconds: Int, lingersAlways: Bool) {
         wishes.withLock { $0.leave(place, user: user, lingerMilliseconds: lingerMilliseconds, lingersAlways: lingersAlways) }
     }
