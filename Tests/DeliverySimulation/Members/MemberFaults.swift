@@ -42,14 +42,13 @@ extension MemberSimulation {
 
     private func kill(_ node: MemberNode) {
         report.crashes += 1
-        if !isRedisUp || now < lossAt + 10_000 { forgetTold("kills while Redis had no memory") }
         node.isUp = false
         node.wellSince = .max
         for socket in node.sockets { gone(socket, .killed) }
         node.sockets = []
     }
 
-    /// A node that dies while Redis has no memory takes with it who was there before. Webhooks may miss an end, or hear a coming again.
+    /// Webhooks may miss an end, or hear a coming again.
     private func forgetTold(_ reason: String) {
         report.changes[reason, default: 0] += 1
         told = [:]
@@ -58,7 +57,7 @@ extension MemberSimulation {
 
     private func stop(_ node: MemberNode, for lasts: Int64) {
         count("nodes stopped")
-        (node.isStopped, node.stoppedAt) = (true, now)
+        node.isStopped = true
         schedule(lasts, .resume(node.index, life: node.life))
         wrong(for: lasts + 5000)
     }
@@ -66,14 +65,12 @@ extension MemberSimulation {
     /// A slow node stands still most of the time.
     func slow(_ node: MemberNode) {
         guard now < node.slowUntil else { return }
-        (node.isStopped, node.stoppedAt) = (true, now)
+        node.isStopped = true
         schedule(between(100, 2500), .resume(node.index, life: node.life))
     }
 
     func resume(_ node: MemberNode) {
         node.isStopped = false
-        // It does not know what it missed in a memory that is lost, and its words about it come late to the new one.
-        if lossAt + 10_000 > node.stoppedAt { forgetTold("stops over the loss of a memory") }
         node.wellSince = node.isConnected ? now : node.wellSince
         let waiting = node.waiting
         node.waiting = []

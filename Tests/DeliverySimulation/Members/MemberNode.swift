@@ -24,7 +24,6 @@ final class MemberNode {
     var isConnected = false
     /// The process stands still.
     var isStopped = false
-    var stoppedAt: Int64 = 0
     /// It stands still most of the time, until then.
     var slowUntil: Int64 = 0
     /// It sends its clients away, and ends.
