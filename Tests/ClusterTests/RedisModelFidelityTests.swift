@@ -85,7 +85,8 @@ private final class Callers {
         switch Int.random(in: 0..<100, using: &random) {
         case 0..<28:
             let most = place == "1 presence-a" ? "3" : "1000"
-            try await call("join", MemberScripts.join, [place, user, pick(["{}", "{\"a\":1}", ""]), most, flag(20)])
+            try await call(
+                "join", MemberScripts.join, [place, user, pick(["{}", "{\"a\":1}", ""]), most, pick(["0", "0", "0", "1", "2"])])
         case 28..<46:
             leaves += 1
             let linger = pick(["0", "0", "\(400 + leaves % 50 * 10)", "600000"])

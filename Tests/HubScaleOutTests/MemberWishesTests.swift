@@ -135,7 +135,7 @@ import Testing
 
     @Test(
         "who came just before the loss is told as somebody who may be new",
-        arguments: [(9.0, ["+ann early", "+ann confirmed"]), (11.0, ["+ann repeated"])])
+        arguments: [(9.0, ["+ann repeated", "+ann confirmed"]), (11.0, ["+ann repeated"])])
     func recent(seconds: Double, told: [String]) {
         let world = World(nodes: 2)
         world.join(1, "ann")

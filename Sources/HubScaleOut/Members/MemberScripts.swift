@@ -153,8 +153,8 @@ package enum MemberScripts {
 
         """
 
-    /// A user's entry of the node. ARGV: …, place, user, info, members at most, whether Redis had it in a memory that
-    /// was lost.
+    /// A user's entry of the node. ARGV: …, place, user, info, members at most, 0. In place of 0: 1 if a memory that was lost had it, 2 if
+    /// for a moment only.
     ///
     /// Answers `full`, or an id and whether the coming was told by this call. A node that has read up to the id knows of the member.
     package static let join = RedisScript(
@@ -172,7 +172,12 @@ package enum MemberScripts {
               if isRepeated then
                 id = tell('added', place, 'u', user, 'i', info, 'o', 1)
               elseif string.sub(place, -1) ~= ' ' and isEarly(key) then
-                id = tell('added', place, 'u', user, 'i', info, 'o', 1, 'e', 1)
+                -- Nodes may have read a recent coming in the lost memory. That does not mean that it was told.
+                if ARGV[8] == '2' then
+                  id = tell('added', place, 'u', user, 'i', info, 'o', 1)
+                else
+                  id = tell('added', place, 'u', user, 'i', info, 'o', 1, 'e', 1)
+                end
               else
                 id = tell('added', place, 'u', user, 'i', info)
               end

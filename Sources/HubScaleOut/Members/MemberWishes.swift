@@ -191,15 +191,23 @@ package struct MemberWishes: Sendable {
             + batch.wishes.map { [isOfAnother = batch.epoch != epoch] in
                 // An end that meets another memory on its way is told later, if nobody has the member there.
                 // A coming that was lost before some have read it is told as one that may be new.
-                let isRepeated = wishes.isRepeated($0.key) && !($0.value.isAbsence ? isOfAnother : wishes.isRecent($0.key))
-                return Self.call($0.key, $0.value, isRepeated: isRepeated, greeting)
+                let isRepeated = wishes.isRepeated($0.key) && !(isOfAnother && $0.value.isAbsence)
+                let isRecent = isRepeated && !$0.value.isAbsence && wishes.isRecent($0.key)
+                return Self.call($0.key, $0.value, isRecent ? .recent : isRepeated ? .repeated : .new, greeting)
             }
     }
 
-    private static func call(_ key: Key, _ value: Value, isRepeated: Bool, _ greeting: NodeGreeting) -> RedisCommand {
+    /// How a wish stands to a memory that was lost, as scripts are told.
+    private enum Standing: Int {
+        case new, repeated
+        /// Redis had it, and some nodes may not have heard of it.
+        case recent
+    }
+
+    private static func call(_ key: Key, _ value: Value, _ standing: Standing, _ greeting: NodeGreeting) -> RedisCommand {
         func script(_ script: RedisScript, _ words: [[UInt8]]) -> RedisCommand { greeting.call(script, words) }
         func word(_ text: some CustomStringConvertible) -> [UInt8] { Array(text.description.utf8) }
-        let repeated = word(isRepeated ? 1 : 0)
+        let repeated = word(standing.rawValue)
         return switch (key, value) {
         case (.member(let place, let user), .member(let info, let membersMax, _)):
             script(MemberScripts.join, [word(place), word(user.text), info ?? [], word(membersMax), repeated])
