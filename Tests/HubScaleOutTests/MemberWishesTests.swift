@@ -43,6 +43,14 @@ import Testing
         }
 
         func join(_ node: UInt64, _ user: String) { nodes[node]?.join(place, user: user, info: nil, membersMax: 100, ticket: 1) }
+        /// The user comes to the nodes, one after the other.
+        func come(_ user: String, to nodes: [UInt64]) {
+            for node in nodes {
+                join(node, user)
+                flush(node)
+            }
+        }
+
         func leave(_ node: UInt64, _ user: String) { nodes[node]?.leave(place, user: user, lingerMilliseconds: 0, lingersAlways: false) }
         func sendAway(_ node: UInt64, _ user: String) {
             nodes[node]?.leave(place, user: user, lingerMilliseconds: 3000, lingersAlways: true)
@@ -91,10 +99,7 @@ import Testing
     /// World with a user on both nodes, whom the first one has just sent away.
     private var sentAwayFromOne: World {
         let world = World(nodes: 3)
-        for node: UInt64 in [1, 2] {
-            world.join(node, "ann")
-            world.flush(node)
-        }
+        world.come("ann", to: [1, 2])
         world.sendAway(1, "ann")
         world.seconds = 1
         return world
@@ -115,8 +120,7 @@ import Testing
     @Test("who is back from a node that sent them away leaves at once")
     func isBack() {
         let world = sentAwayFromOne
-        world.join(3, "ann")
-        world.flush(3)
+        world.come("ann", to: [3])
         for node: UInt64 in [2, 3] {
             world.leave(node, "ann")
             world.flush(node)
@@ -138,8 +142,7 @@ import Testing
         arguments: [(9.0, ["+ann repeated", "+ann confirmed"]), (11.0, ["+ann repeated"])])
     func recent(seconds: Double, told: [String]) {
         let world = World(nodes: 2)
-        world.join(1, "ann")
-        world.flush(1)
+        world.come("ann", to: [1])
         world.seconds = seconds
         world.lose(noticedBy: [1, 2])
         world.flush(1)
@@ -151,11 +154,9 @@ import Testing
     @Test("who was there on another node before is known, however late they came to this one")
     func hopped() {
         let world = World(nodes: 2)
-        world.join(1, "ann")
-        world.flush(1)
+        world.come("ann", to: [1])
         world.seconds = 30
-        world.join(2, "ann")
-        world.flush(2)
+        world.come("ann", to: [2])
         world.leave(1, "ann")
         world.flush(1)
         // Nothing is as new to the second memory that is lost as to the first one.
@@ -173,8 +174,7 @@ import Testing
     func missed() {
         let world = World(nodes: 3)
         world.join(3, "ann")
-        world.join(3, "bob")
-        world.flush(3)
+        world.come("bob", to: [3])
         world.seconds = 30
         world.lose(noticedBy: [1, 2])
         world.flush(1)
@@ -188,13 +188,11 @@ import Testing
     @Test("who is back before others say that they were there is no news")
     func known() {
         let world = World(nodes: 3)
-        world.join(3, "ann")
-        world.flush(3)
+        world.come("ann", to: [3])
         world.seconds = 30
         world.lose(noticedBy: [1, 2])
         world.flush(1)
-        world.join(2, "ann")
-        world.flush(2)
+        world.come("ann", to: [2])
         world.nodes[1]?.known(world.place, user: "ann")
         world.flush(1)
         world.seconds = 40
@@ -205,8 +203,7 @@ import Testing
     @Test("a node that stops after the loss of a memory waits until the ends are told")
     func stops() {
         let world = World(nodes: 2)
-        world.join(1, "ann")
-        world.flush(1)
+        world.come("ann", to: [1])
         #expect(world.areEndsTold(1))
         world.lose(noticedBy: [1])
         world.leave(1, "ann")
@@ -220,8 +217,7 @@ import Testing
     @Test("a node that stops waits for the ends no longer than it takes to tell them")
     func stopsWithoutRedis() {
         let world = World(nodes: 2)
-        world.join(1, "ann")
-        world.flush(1)
+        world.come("ann", to: [1])
         world.lose(noticedBy: [1])
         world.leave(1, "ann")
         world.seconds = 6.9
@@ -233,10 +229,7 @@ import Testing
     @Test("in a new memory, who leaves one node and is still on another is not told removed")
     func stillThere() {
         let world = World(nodes: 2)
-        for node: UInt64 in [1, 2] {
-            world.join(node, "ann")
-            world.flush(node)
-        }
+        world.come("ann", to: [1, 2])
         #expect(world.told == ["+ann"])
         world.seconds = 20
         world.lose(noticedBy: [1])
@@ -280,10 +273,7 @@ import Testing
     @Test("an end that meets a new memory on its way is not told there of who comes back and is on another node, too")
     func leavesOnTheWay() {
         let world = World(nodes: 2)
-        for node: UInt64 in [1, 2] {
-            world.join(node, "ann")
-            world.flush(node)
-        }
+        world.come("ann", to: [1, 2])
         world.seconds = 20
         world.leave(1, "ann")
         var isFirst = true
@@ -302,13 +292,11 @@ import Testing
     @Test("a leaver is remembered for a minute, whenever they left before")
     func leavesTwice() {
         let world = World(nodes: 1)
-        world.join(1, "ann")
-        world.flush(1)
+        world.come("ann", to: [1])
         world.leave(1, "ann")
         world.flush(1)
         world.seconds = 30
-        world.join(1, "ann")
-        world.flush(1)
+        world.come("ann", to: [1])
         world.leave(1, "ann")
         world.flush(1)
         // A minute after the first time.
@@ -323,8 +311,7 @@ import Testing
     @Test("a leaver is remembered for five seconds after the node has heard of the end", arguments: [(4.0, ["-ann late"]), (6.0, [])])
     func heard(seconds: Double, told: [String]) {
         let world = World(nodes: 1)
-        world.join(1, "ann")
-        world.flush(1)
+        world.come("ann", to: [1])
         world.leave(1, "ann")
         world.flush(1)
         world.nodes[1]?.removed("ann", from: world.place, now: world.now)
