@@ -40,7 +40,7 @@ final class MemberNode {
     var waiting: [MemberSimulation.Action] = []
 
     let home: HomeRegistry
-    let way = SimWay()
+    let way: SimWay
     var told = ToldChanges()
     /// Webhooks' facts of this process.
     var facts = AppFacts(app: "1", heldMax: 10_000, recentBytesMax: 1 << 20)
@@ -81,8 +81,9 @@ final class MemberNode {
     /// The server that it is connected to.
     var redis: RedisModel
 
-    init(index: Int, run: UInt64, life: Int, app: App, redis: RedisModel) {
+    init(index: Int, run: UInt64, life: Int, app: App, redis: RedisModel, broken: MemberRule?) {
         (self.index, self.run, self.life, self.redis) = (index, run, life, redis)
+        way = SimWay(broken: broken)
         home = HomeRegistry(loopCount: 1, apps: [app], facts: FactLog(kinds: [app.factKinds]), backplane: way)
     }
 }
@@ -91,6 +92,9 @@ final class MemberNode {
 final class SimWay: Backplane {
     let wishes = Guarded(MemberWishes())
     let isFlushed = Guarded(false)
+    private let broken: MemberRule?
+
+    init(broken: MemberRule?) { self.broken = broken }
 
     var node: UInt64 { 0 }
     var messageBytesMax: Int { 1 << 20 }
@@ -104,9 +108,13 @@ final class SimWay: Backplane {
         wishes.withLock { $0.join(place, user: user, info: info, membersMax: membersMax, ticket: ticket) }
     }
 
-    func missed(_ place: MemberPlace, user: String) { wishes.withLock { $0.missed(place, user: user) } }
+    func missed(_ place: MemberPlace, user: String) {
+        if broken != .missedUnsaid { wishes.withLock { $0.missed(place, user: user) } }
+    }
 
-    func known(_ place: MemberPlace, user: String) { wishes.withLock { $0.known(place, user: user) } }
+    func known(_ place: MemberPlace, user: String) {
+        if broken != .knownUnsaid { wishes.withLock { $0.known(place, user: user) } }
+    }
 
     func leave(_ place: MemberPlace, user: String, lingerMilliseconds: Int, lingersAlways: Bool) {
         wishes.withLock { $0.leave(place, user: user, lingerMilliseconds: lingerMilliseconds, lingersAlways: lingersAlways) }

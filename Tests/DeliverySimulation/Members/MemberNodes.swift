@@ -169,7 +169,7 @@ extension MemberSimulation {
         // A node without Redis does not start, and is started again.
         guard isRedisUp else { return schedule(between(500, 1500), .boot(index)) }
         lastRun += 1
-        nodes[index] = MemberNode(index: index, run: lastRun, life: nodes[index].life + 1, app: app, redis: redis)
+        nodes[index] = MemberNode(index: index, run: lastRun, life: nodes[index].life + 1, app: app, redis: redis, broken: settings.broken)
         facts[index] = [:]
         schedule(0, .start(index, life: nodes[index].life))
     }

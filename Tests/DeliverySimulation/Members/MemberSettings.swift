@@ -39,6 +39,10 @@ package enum MemberRule: String, CaseIterable, Sendable {
     case startsAtEnd = "starts-at-end"
     /// Webhooks hear each announcement, told before or not.
     case toldAgain = "told-again"
+    /// Nodes do not say whom a new memory lacks.
+    case missedUnsaid = "missed-unsaid"
+    /// Nodes do not say whom a new memory takes for somebody new.
+    case knownUnsaid = "known-unsaid"
 
     /// A script with the rule broken.
     func edit(_ body: String) -> String {
@@ -52,7 +56,7 @@ package enum MemberRule: String, CaseIterable, Sendable {
         case .endsForgotten:
             replaced(
                 "local function tellLost(kind, place, user)", by: "local function tellLost() end local function unused(kind, place, user)")
-        case .heardIsOver, .startsAtEnd, .toldAgain: body
+        case .heardIsOver, .startsAtEnd, .toldAgain, .missedUnsaid, .knownUnsaid: body
         }
     }
 }

@@ -103,7 +103,7 @@ package final class MemberSimulation {
         facts = Array(repeating: [:], count: settings.nodes)
         for index in 0..<settings.nodes {
             lastRun += 1
-            nodes.append(MemberNode(index: index, run: lastRun, life: 0, app: app, redis: redis))
+            nodes.append(MemberNode(index: index, run: lastRun, life: 0, app: app, redis: redis, broken: settings.broken))
             schedule(0, .start(index, life: 0))
         }
     }
