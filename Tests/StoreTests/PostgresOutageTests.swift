@@ -8,11 +8,13 @@ import Testing
 
 /// PostgreSQL hangs, ends its connections, and comes back.
 @Suite("A PostgreSQL that fails", .enabled(if: TestDatabase.direct != nil)) struct PostgresOutageTests {
-    private static func withStore(_ body: @Sendable (PostgresStore, FaultyWay, _ address: String) async throws -> Void) async throws {
+    private static func withStore(
+        isAlone: Bool = true, _ body: @Sendable (PostgresStore, FaultyWay, _ address: String) async throws -> Void
+    ) async throws {
         try await TestDatabase.direct?.withTurn { address in
             let way = try FaultyWay(to: TestDatabase.port(of: address))
             defer { way.close() }
-            let store = try await PostgresStore(address: TestDatabase.address(address, port: way.port), time: TestClock())
+            let store = try await PostgresStore(address: TestDatabase.address(address, port: way.port), time: TestClock(), isAlone: isAlone)
             do {
                 try await body(store, way, address)
             } catch {
@@ -128,6 +130,24 @@ import Testing
             let stored = try await store.commit([event], answers: [answer], scheduled: [take])
             #expect(stored.map(\.sequence) == [3])
             #expect(try await store.scheduled(app: "1", id: "later")?.state == .published)
+        }
+    }
+
+    @Test("a commit whose answer was lost is taken back before some of its partitions go to another node")
+    func lostAnswerOfAnOwner() async throws {
+        try await Self.withStore(isAlone: false) { store, way, address in
+            #expect(await eventually { store.node.owned.count == 64 })
+            _ = try await Self.commit("before", store)
+            way.set(.losesCommits)
+            await #expect(throws: StorageError.self) { _ = try await Self.commit("lost", store) }
+            way.set(.passes)
+            let count = "SELECT count(*) AS events FROM tandem.event WHERE id = 'lost'"
+            #expect(try TestDatabase.run([count], at: address)[0].first?.int("events") == 1, "the server has committed it")
+            // The first node writes nothing meanwhile.
+            let other = try await PostgresStore(address: address, time: TestClock(), isAlone: false)
+            #expect(await eventually { store.node.owned.count == 32 && other.node.owned.count == 32 })
+            #expect(try TestDatabase.run([count], at: address)[0].first?.int("events") == 0)
+            try await other.close()
         }
     }
 

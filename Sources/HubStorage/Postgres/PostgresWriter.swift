@@ -20,6 +20,7 @@ final class PostgresWriter: Sendable {
     init(link: PostgresLink, node: PostgresNode) {
         self.link = link
         self.node = node
+        node.giveBack(by: { [weak self] in try await self?.giveBack($0) })
     }
 
     /// Ends the connection.
@@ -44,6 +45,21 @@ final class PostgresWriter: Sendable {
                 try tx.rollBack()
                 throw failure
             }
+        }
+    }
+
+    /// Gives partitions to other nodes. Nothing of theirs is under way then, and what had no answer has been taken back. Behind a fence that
+    /// lacks some of its partitions, a transaction could not be taken back.
+    private func giveBack(_ partitions: [Int32]) async throws {
+        let settle = settleUnknown
+        try await link.run(within: .seconds(3), greeting: settle) { [self] connection, deadline in
+            if unknownCount > 0 { try settle(connection, deadline) }
+            _ = try connection.run(
+                [
+                    PostgresStatement(
+                        "UPDATE tandem.lease SET owner = 0 WHERE owner = $1 AND partition = ANY($2)",
+                        [.int(node.number), .ints(partitions.map(Int64.init))])
+                ], deadline: deadline)
         }
     }
 

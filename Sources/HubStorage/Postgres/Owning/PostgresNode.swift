@@ -17,6 +17,11 @@ final class PostgresNode: Sendable {
         var failedBeats: UInt64 = 0
         var takeovers: UInt64 = 0
         var hears: @Sendable () -> Bool = { true }
+        var giveBack: @Sendable ([Int32]) async throws -> Void = { _ in }
+        /// Partitions that are being given back. The server says of them that they are this node's.
+        var giving: [Int32] = []
+        /// When that ended. Looks that were sent before do not know of it.
+        var givenAt: Int64?
     }
 
     let number: Int64
@@ -47,6 +52,8 @@ final class PostgresNode: Sendable {
     var isCutOff: Bool { state.withLock { $0.book.isCutOff } }
     /// Asks `hears` before each beat from now on.
     func listen(_ hears: @escaping @Sendable () -> Bool) { state.withLock { $0.hears = hears } }
+    /// Gives partitions back by `give` from now on, which is to end what the node has under way first.
+    func giveBack(by give: @escaping @Sendable ([Int32]) async throws -> Void) { state.withLock { $0.giveBack = give } }
     /// Whether another node's beat moved at the last look.
     var seesAnother: Bool { state.withLock { $0.book.seesAnother } }
 
@@ -106,7 +113,11 @@ final class PostgresNode: Sendable {
             guard let look else { return [] }
             actions = state.withLock { state in
                 state.beats += 1
-                return state.isClosed || state.hasLeft ? [] : state.book.take(look)
+                if state.isClosed || state.hasLeft { return [] }
+                if let givenAt = state.givenAt, sentAt > givenAt { (state.giving, state.givenAt) = ([], nil) }
+                let actions = state.book.take(look)
+                state.book.gives(state.giving)
+                return actions
             }
         } catch {
             state.withLock { state in
@@ -268,8 +279,26 @@ final class PostgresNode: Sendable {
         return leases
     }
 
+    /// Nobody waits for it: beats go on. What fails is tried again at the next look.
+    private func giveBack(_ actions: [LeaseBook.Action]) {
+        for case .giveBack(let partitions) in actions {
+            let give = state.withLock { state -> (@Sendable ([Int32]) async throws -> Void)? in
+                if state.isClosed || state.hasLeft || !state.giving.isEmpty { return nil }
+                state.book.gives(partitions)
+                state.giving = partitions
+                return state.giveBack
+            }
+            guard let give else { continue }
+            Task {
+                try? await give(partitions)
+                state.withLock { $0.givenAt = monotonic }
+            }
+        }
+    }
+
     private func carryOut(_ actions: [LeaseBook.Action]) async throws -> [Int32] {
         if actions.isEmpty { return [] }
+        giveBack(actions)
         return try await link.run(within: .seconds(3)) { [self] connection, deadline in
             if hasEnded { return [] }
             // A free partition has no old owner whose transactions could still be under way.
@@ -298,14 +327,7 @@ final class PostgresNode: Sendable {
                         taken[partition] = epoch
                         state.withLock { $0.takeovers += 1 }
                     }
-                case .giveBack(let partitions):
-                    state.withLock { $0.book.gives(partitions) }
-                    _ = try connection.run(
-                        [
-                            PostgresStatement(
-                                "UPDATE tandem.lease SET owner = 0 WHERE owner = $1 AND partition = ANY($2)",
-                                [.int(number), .ints(partitions.map(Int64.init))])
-                        ], deadline: deadline)
+                case .giveBack: break
                 case .forget(let node):
                     _ = try connection.run(
                         [PostgresStatement("DELETE FROM tandem.node WHERE number = $1", [.int(node)])], deadline: deadline)

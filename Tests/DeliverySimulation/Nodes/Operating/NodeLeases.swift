@@ -130,7 +130,10 @@ extension NodeSimulation {
         guard !actions.isEmpty else { return scheduleLook(node, after: LeaseBook.lookEvery) }
         var isNudged = false
         for action in actions {
-            if case .giveBack(let partitions) = action { node.owning.book.gives(partitions) }
+            if case .giveBack(let partitions) = action {
+                settleUnknown(node)
+                node.owning.book.gives(partitions)
+            }
             guard reaches(node) else { continue }
             switch action {
             case .take(let partition, let owner): isNudged = !take(partition, from: owner, node) && owner == 0 || isNudged
