@@ -33,11 +33,12 @@ extension NodeSimulation {
             report.pairs += 1
             let cell = event.cells[place]
             let isExpired = cell.end?.hasPrefix("expired") == true
+            let isReadLate = cell.cameTooLate && event.confirmed[place]
             if cell.seenAt != nil { report.seenOnSocket += 1 }
             if cell.shownAt != nil { report.pushed += 1 }
             let who = personIndex[user] ?? 0
             switch (cell.seenAt, cell.shownAt) {
-            case (nil, nil) where event.retimed != nil && (event.isOpen || isExpired || isLate(cell, event)):
+            case (nil, nil) where event.retimed != nil && (event.isOpen || isExpired || isLate(cell, event) || isReadLate):
                 // Its times in the store are those of the clock at its decision.
                 report.excused["its end came at another time by its next owner's clock", default: 0] += 1
             case (nil, nil) where isExpired && wasAway(atEndOf: event):
@@ -81,7 +82,12 @@ extension NodeSimulation {
                 report.duplicates["receipt while a node that lives handed its channel over", default: 0] += 1
                 return
             }
-            if lapses.contains(where: { answeredAt >= $0 - 2500 && answeredAt <= $0 + 2500 }) {
+            if let lyingAt = cell.lyingAt, farewells.contains(where: { lyingAt <= $0 && lyingAt >= $0 - 2500 }) {
+                report.duplicates["receipt lay at a node that stood still, and sent its people away then", default: 0] += 1
+                return
+            }
+            // An owner acts for 3 s after a look, which may take one. So what came since lies at an owner that stands still.
+            if lapses.contains(where: { answeredAt >= $0 - 4000 && answeredAt <= $0 + 2500 }) {
                 report.duplicates["receipt while the owner stood still, and lost its lease by that", default: 0] += 1
                 return
             }

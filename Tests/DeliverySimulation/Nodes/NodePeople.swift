@@ -97,7 +97,10 @@ extension NodeSimulation {
         guard socket.isOpenAtClient else { return }
         let (event, person) = (events[index], people[socket.person])
         socket.read.append((index, !person.isHidden))
-        guard now <= event.committedAt + event.lifetime else { return }
+        guard now <= event.committedAt + event.lifetime else {
+            if !event.cells.isEmpty { event.cells[person.place].cameTooLate = true }
+            return
+        }
         if !isReplay, event.cells[person.place].seenAt != nil || person.unseen.contains(index) {
             if isYounger(socket, event) {
                 report.duplicates["written again by a node that began after it: same event id", default: 0] += 1

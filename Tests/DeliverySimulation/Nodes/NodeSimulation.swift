@@ -89,6 +89,8 @@ package final class NodeSimulation {
     var roll: NodeRoll?
     /// When nodes began to stop, or gave partitions back.
     var handovers: [Int64] = []
+    /// When nodes that stop sent people away.
+    var farewells: [Int64] = []
     /// When nodes lost partitions by no order: their leases were over, or others had taken them.
     var lapses: [Int64] = []
     /// When PostgreSQL was away from all nodes, or from one.

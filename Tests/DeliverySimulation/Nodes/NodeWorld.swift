@@ -89,6 +89,8 @@ final class NodePublish {
 final class NodeEvent {
     struct Cell {
         var seenAt: Int64?
+        /// It came to the phone after its end by the true time.
+        var cameTooLate = false
         /// It was a replay, or was read in the background before: also after a push it surprises nobody.
         var isSeenAgain = false
         /// It was seen at a node that began after the event.

@@ -138,6 +138,7 @@ extension NodeSimulation {
             node.operation.isClosing = true
             return go(.answered, node, until: max(now, node.operation.stoppingSince + 9000))
         }
+        farewells.append(now)
         for number in here.shuffled(using: &random).prefix(17) {
             drop(number)
             disconnect(number, mayReturn: true)
