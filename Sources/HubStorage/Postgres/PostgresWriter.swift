@@ -48,8 +48,8 @@ final class PostgresWriter: Sendable {
         }
     }
 
-    /// Gives partitions to other nodes. Nothing of theirs is under way then, and what had no answer has been taken back. Behind a fence that
-    /// lacks some of its partitions, a transaction could not be taken back.
+    /// Gives partitions to other nodes. Nothing of theirs is under way then, and what had no answer has been taken back. The fence
+    /// would refuse that afterwards.
     private func giveBack(_ partitions: [Int32]) async throws {
         let settle = settleUnknown
         try await link.run(within: .seconds(3), greeting: settle) { [self] connection, deadline in

@@ -279,7 +279,7 @@ final class PostgresNode: Sendable {
         return leases
     }
 
-    /// Nobody waits for it: beats go on. What fails is tried again at the next look.
+    /// Nobody waits for it: beats go on. A failure is tried again at the next look.
     private func giveBack(_ actions: [LeaseBook.Action]) {
         for case .giveBack(let partitions) in actions {
             let give = state.withLock { state -> (@Sendable ([Int32]) async throws -> Void)? in
