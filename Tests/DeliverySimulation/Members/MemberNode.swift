@@ -89,20 +89,12 @@ final class MemberNode {
 }
 
 /// The way between nodes as a home sees it: wishes about members, and nothing else.
-final class SimWay: Backplane {
+final class SimWay: HomesBackplane {
     let wishes = Guarded(MemberWishes())
     let isFlushed = Guarded(false)
     private let broken: MemberRule?
 
     init(broken: MemberRule?) { self.broken = broken }
-
-    var node: UInt64 { 0 }
-    var messageBytesMax: Int { 1 << 20 }
-    var messageVersion: UInt8 { MessageVersions.known.highest }
-    var living: Set<UInt64> { [] }
-
-    func shard(of app: String) -> Int { 0 }
-    func send(_ message: [UInt8], app: String, isKept: Bool, _ done: @escaping @Sendable (Bool) -> Void) { done(false) }
 
     func join(_ place: MemberPlace, user: String, info: [UInt8]?, membersMax: Int, ticket: UInt64) {
         wishes.withLock { $0.join(place, user: user, info: info, membersMax: membersMax, ticket: ticket) }
@@ -131,15 +123,4 @@ final class SimWay: Backplane {
     }
 
     func flush() { isFlushed.withLock { $0 = true } }
-
-    // No home asks for these.
-    func admit(app: String, limit: Int, _ done: @escaping @Sendable (Bool?) -> Void) { done(nil) }
-    func count(app: String) {}
-    func release(app: String) {}
-    func channels(app: String, prefix: String, countsUsers: Bool) async -> [ChannelCounts]? { nil }
-    func channels(_ places: [MemberPlace]) async -> [ChannelCounts]? { nil }
-    func users(_ place: MemberPlace) async -> [String]? { nil }
-    func lastMessage(app: String) async -> StreamID? { nil }
-    func members(_ place: MemberPlace) async -> [String: [UInt64]]? { nil }
-    func connections(app: String) async -> Int? { nil }
 }

@@ -1,4 +1,5 @@
 import HubCore
+import HubTesting
 import PusherProtocol
 import Synchronization
 import Testing
@@ -69,7 +70,7 @@ import Testing
 }
 
 /// Keeps the wishes of a home that concern a lost memory.
-private final class RecordingWay: Backplane {
+private final class RecordingWay: HomesBackplane {
     private struct State {
         var asked: UInt64 = 0
         var wishes: [String] = []
@@ -95,23 +96,8 @@ private final class RecordingWay: Backplane {
     func flush() { state.withLock { $0.isFlushed = true } }
 
     // The tests do not look at these.
-    let node: UInt64 = 1
-    let messageBytesMax = 1 << 20
-    let messageVersion = MessageVersions.known.highest
-    let living: Set<UInt64> = []
-    func shard(of app: String) -> Int { 0 }
-    func send(_ message: [UInt8], app: String, isKept: Bool, _ done: @escaping @Sendable (Bool) -> Void) { done(false) }
     func join(_ place: MemberPlace, user: String, info: [UInt8]?, membersMax: Int, ticket: UInt64) {}
     func leave(_ place: MemberPlace, user: String, lingerMilliseconds: Int, lingersAlways: Bool) {}
     func setSubscribers(_ place: MemberPlace, _ count: Int, tells: SubscriberNews) {}
     func online(_ users: [String], in place: MemberPlace, ticket: UInt64) {}
-    func admit(app: String, limit: Int, _ done: @escaping @Sendable (Bool?) -> Void) { done(nil) }
-    func count(app: String) {}
-    func release(app: String) {}
-    func channels(app: String, prefix: String, countsUsers: Bool) async -> [ChannelCounts]? { nil }
-    func channels(_ places: [MemberPlace]) async -> [ChannelCounts]? { nil }
-    func users(_ place: MemberPlace) async -> [String]? { nil }
-    func lastMessage(app: String) async -> StreamID? { nil }
-    func members(_ place: MemberPlace) async -> [String: [UInt64]]? { nil }
-    func connections(app: String) async -> Int? { nil }
 }
