@@ -241,11 +241,11 @@ final class NodeDelivery: NodeDeliveryPort {
         }
     }
 
-    /// Asks every node who is present in channels of these partitions; without the way, this one alone.
+    /// Asks every node who is present in channels of these partitions. This one answers at once. For the others the question is kept until
+    /// they can read it. Without it, people on them would count as gone for as long as they stay.
     func attend(_ round: UInt64, _ partitions: PartitionSet) {
-        send(.attend(round: round, partitions: partitions)) { [weak self] isOnItsWay in
-            if !isOnItsWay, let self { attend(round, partitions, asker: me) }
-        }
+        attend(round, partitions, asker: me)
+        send(.attend(round: round, partitions: partitions))
     }
 
     /// Answers a publish of a node.
@@ -325,7 +325,7 @@ final class NodeDelivery: NodeDeliveryPort {
             if asker == me { post(.heard(node: origin, round: round, newcomers: newcomers)) }
         case .attend(let round, let partitions):
             publishes.sendAgain(partitions)
-            attend(round, partitions, asker: origin)
+            if !isOwn { attend(round, partitions, asker: origin) }
         case .attended(let asker, let round): if asker == me { post(.attended(node: origin, round: round)) }
         case .order(let order, let ticket):
             post(

@@ -22,6 +22,8 @@ package struct NodeSettings: Sendable {
 package enum NodeRule: String, CaseIterable, Sendable {
     /// A new owner asks nobody who is present: the unknown count as absent.
     case noAttend = "no-attend"
+    /// A new owner that has not reached the others within a second and a half asks them no more.
+    case questionGivenUp = "question-given-up"
     /// A node that stood still hands on what it reads, and sends what it had in hand.
     case noDeadline = "no-deadline"
     /// Each try of a publish makes events of its own.

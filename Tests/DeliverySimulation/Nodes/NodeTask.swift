@@ -265,7 +265,9 @@ extension NodeSimulation {
             node.takeovers.append(NodeTakeover(round: round, partitions: partitions, awaited: awaited))
             schedule(isAsked ? 2000 : 0, .word(.attendedNoMore(round: round), node.index, life: node.life))
         }
-        if isAsked { send(.attend(round: round, partitions: partitions), node) }
+        guard isAsked else { return }
+        attend(node, round, partitions, asker: node.run)
+        send(.attend(round: round, partitions: partitions), node)
     }
 
     /// Reads the open events of partitions where everybody's presence is known.

@@ -28,7 +28,7 @@ extension NodeSimulation {
         case .replay(let run, let id, let token, let events): if run == node.run { replay(id, token, events, node) }
         case .ask(let round): if !isOwn { send(.heard(asker: origin, round: round), node) }
         case .heard(let asker, let round): if asker == node.run { post(.heard(origin, round: round), node) }
-        case .attend(let round, let partitions): attend(node, round, partitions, asker: origin)
+        case .attend(let round, let partitions): if !isOwn { attend(node, round, partitions, asker: origin) }
         case .dead(let run): post(.left(run), node)
         case .attended(let asker, let round): if asker == node.run { post(.attended(origin, round: round), node) }
         }

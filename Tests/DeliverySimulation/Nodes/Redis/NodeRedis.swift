@@ -50,7 +50,8 @@ extension NodeSimulation {
     func send(_ message: NodeMessage, _ node: SimNode) -> UInt64? {
         let isPassing =
             switch message {
-            case .publish, .event, .attend: true
+            case .publish, .event: true
+            case .attend: settings.broken == .questionGivenUp
             // A node that stops waits until its next owners are told.
             case .attended: node.operation.isLeaving
             default: false
@@ -118,7 +119,6 @@ extension NodeSimulation {
             guard ownedNow(node).contains(partition) else { break }
             node.alone.insert(event.serial)
             letOut(event, node)
-        case .attend(let round, let partitions): attend(node, round, partitions, asker: node.run)
         default: break
         }
     }
