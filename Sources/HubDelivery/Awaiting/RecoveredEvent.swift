@@ -8,7 +8,7 @@ package struct RecoveredEvent: Sendable {
     /// Roles whose sockets get the frame.
     let roles: RoleSet
 
-    /// Milliseconds for which an event of any age waits for receipts that are under way.
+    /// Milliseconds for which receipts that are under way are waited for. Near the event's end it is a quarter of what is left.
     private static let receiptsMilliseconds: Int64 = 5_000
 
     /// Milliseconds since 1970.
@@ -16,8 +16,8 @@ package struct RecoveredEvent: Sendable {
 
     /// Every unsettled recipient is waited for once more, for as long as people take to come back after an absence of the server.
     ///
-    /// After half of the event's lifetime only receipts are waited for. Otherwise an event would expire among changes of its owner, each of
-    /// which begins the wait anew.
+    /// After half of the event's lifetime only receipts are waited for, and ever shorter towards its end. Otherwise an event would expire
+    /// among changes of its owner, each of which begins the wait anew.
     /// - Parameters:
     ///   - audience: read now; nil: the event's session is gone.
     ///   - data: the event's data, parsed.
@@ -41,13 +41,13 @@ package struct RecoveredEvent: Sendable {
                 definition.scope == .device
                 ? Decision.usableDevices(tokenAge.worthTrying(entry.devices, for: variant.policy, now: now)).map(\.id)
                     .filter { !pushed.contains([entry.user, $0]) } : [nil]
-            let untilHalf = record.committedAt + variant.ttlMilliseconds / 2 - now
+            let lifetime = record.committedAt + variant.ttlMilliseconds - now
+            let receipts = min(Self.receiptsMilliseconds, max(0, lifetime / 4))
             return devices.map {
                 Escalation.Target(
                     user: entry.user, device: $0, policy: variant.policy,
-                    wait: min(wait.milliseconds, max(Self.receiptsMilliseconds, untilHalf)),
-                    lifetime: record.committedAt + variant.ttlMilliseconds - now, recipient: place, reason: DeviceState.serverGrace.rawValue
-                )
+                    wait: min(wait.milliseconds, max(receipts, lifetime - variant.ttlMilliseconds / 2)), lifetime: lifetime,
+                    recipient: place, reason: DeviceState.serverGrace.rawValue)
             }
         }
         guard !targets.isEmpty else { return nil }

@@ -35,6 +35,12 @@ import Testing
         let whole = try #require(try wait(at: 0))
         #expect(whole > 20_000 && whole <= 45_000)
         #expect(try wait(at: 10_000) == min(whole, 35_000) && wait(at: 30_000) == 15_000)
-        for age: Int64 in [40_000, 45_000, 80_000] { #expect(try wait(at: age) == 5_000) }
+        for age: Int64 in [40_000, 45_000, 70_000] { #expect(try wait(at: age) == 5_000) }
+    }
+
+    @Test("an owner for three of its last eleven seconds lets the push fall due")
+    func nearItsEnd() throws {
+        #expect(try wait(at: 79_000) == 2_750)
+        #expect(try wait(at: 88_000) == 500 && wait(at: 90_000) == 0 && wait(at: 95_000) == 0)
     }
 }
