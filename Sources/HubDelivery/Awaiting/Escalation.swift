@@ -134,6 +134,8 @@ package struct Escalation {
     private var byChannel: [Channel: [UInt64]] = [:]
     /// Next times of open events, among outdated ones: an entry counts if it equals its event's `scheduled`.
     private var agenda = Agenda()
+    /// Times after which open events wait for no hearing, among those of closed ones.
+    private var lastCalls = Agenda()
     private var effects: [Effect] = []
     /// Numbers of events with confirmations that are not yet among the effects.
     private var confirming: [UInt64] = []
@@ -162,8 +164,10 @@ package struct Escalation {
     }
     /// Time at which `advance` has work next; nil if no target waits.
     package var nextDue: Int64? { agenda.first?.at }
-    /// For tests: entries of the agenda, which outdated ones must not outnumber.
-    package var agendaCount: Int { agenda.count }
+    /// Time at which `advance` has work although a hearing is not over; nil if no target waits.
+    package var nextLastCall: Int64? { lastCalls.first?.at }
+    /// For tests: entries of both agendas, which outdated ones must not outnumber.
+    package var agendaCount: Int { max(agenda.count, lastCalls.count) }
     /// For tests: channels with open events.
     package var channelCount: Int { byChannel.count }
 
@@ -180,6 +184,7 @@ package struct Escalation {
         byChannel[Channel(app: opening.app, name: opening.channel), default: []].append(opening.number)
         targetCount += opening.targets.count
         schedule(event)
+        addLastCall(event, now: now)
     }
 
     /// Notes the cursor of the PING that followed the event on a loop.
@@ -358,6 +363,7 @@ package struct Escalation {
         if agenda.count > 2 * open.count + 64 {
             agenda.keep { number, at in open[number]?.scheduled == at }
         }
+        if lastCalls.count > 2 * open.count + 64 { lastCalls.keep { number, _ in open[number] != nil } }
     }
 
     // MARK: Time
@@ -370,14 +376,22 @@ package struct Escalation {
     /// Does everything that is due, and returns all effects since the last call, in order.
     /// - Parameters:
     ///   - now: time up to which all receipts have been heard.
+    ///   - clock: the time itself. An event near its end waits for no hearing: it would be worthless after it.
     ///   - cameAt: time at which a due user last came, or was on the way, to a channel that replays missed events.
     package mutating func advance(
-        now: Int64, cameAt: (_ app: String, _ channel: String, _ user: String) -> Int64? = { _, _, _ in nil }
+        now: Int64, clock: Int64? = nil, cameAt: (_ app: String, _ channel: String, _ user: String) -> Int64? = { _, _, _ in nil }
     ) -> [Effect] {
-        withoutActuallyEscaping(cameAt) { advance(now: now, Patience(lateness: lateness, cameAt: $0)) }
+        withoutActuallyEscaping(cameAt) { advance(now: now, clock: clock ?? now, Patience(lateness: lateness, cameAt: $0)) }
     }
 
-    private mutating func advance(now: Int64, _ patience: Patience) -> [Effect] {
+    private mutating func advance(now: Int64, clock: Int64, _ patience: Patience) -> [Effect] {
+        while let next = lastCalls.first, next.at <= clock {
+            lastCalls.removeFirst()
+            guard let event = open[next.number] else { continue }
+            push(event, now: clock, patience)
+            schedule(event)
+            addLastCall(event, now: clock)
+        }
         while let next = agenda.first, next.at <= now {
             agenda.removeFirst()
             guard let event = open[next.number], event.scheduled == next.at else { continue }
@@ -399,6 +413,10 @@ package struct Escalation {
         guard event.unsettled > 0, let next = event.nextTime, next < event.scheduled ?? .max else { return }
         event.scheduled = next
         agenda.add(next, event.opening.number)
+    }
+
+    private mutating func addLastCall(_ event: OpenEvent, now: Int64) {
+        if let last = event.lastCall { lastCalls.add(max(last, now + 1), event.opening.number) }
     }
 
     private mutating func askForProof(_ event: OpenEvent, now: Int64) {

@@ -22,6 +22,9 @@ final class OpenEvent {
     static let replaysMax = 8
     /// Milliseconds between questions for a sign of life: questions of one event go out together.
     private static let proofInterval: Int64 = 500
+    /// Milliseconds for which a hearing may put a push off that falls due at the last moment. The rest of the last call's spare second is
+    /// for the commit.
+    private static let lastHearingMax: Int64 = 500
 
     private(set) var opening: Escalation.Opening
     let committedAt: Int64
@@ -199,6 +202,13 @@ final class OpenEvent {
 
     /// Last time at which the push is not too late.
     private func latest(_ index: Int) -> Int64 { committedAt + opening.targets[index].lifetime - Decision.lastCallMilliseconds }
+
+    /// Time at which the first of the waiting targets can wait for no hearing any more; nil: none waits. O(n) in the targets.
+    var lastCall: Int64? {
+        opening.targets.indices.lazy.filter { self.phases[$0] != .settled }.map { self.opening.targets[$0].lifetime }.min().map {
+            committedAt + max(0, $0 - Decision.lastCallMilliseconds) + Self.lastHearingMax
+        }
+    }
 
     private func addProof(_ ask: Int64, _ index: Int) {
         let rounded = committedAt + (ask - committedAt + Self.proofInterval - 1) / Self.proofInterval * Self.proofInterval

@@ -283,7 +283,7 @@ extension DeliveryBook {
         let (definitions, attendance) = (definitions, attendance)
         // Mostly all that fall due are of one channel.
         var known: (channel: String, replays: Bool)?
-        let due = escalation.advance(now: time) { app, channel, user in
+        let due = escalation.advance(now: time, clock: now.monotonic) { app, channel, user in
             if known?.channel != channel { known = (channel, definitions.match(channel: channel)?.definition.replays == true) }
             return known?.replays == true ? attendance.cameAt(app: app, channel: channel, user: user) : nil
         }

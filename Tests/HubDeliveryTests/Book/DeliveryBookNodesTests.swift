@@ -12,6 +12,7 @@ struct DeliveryBookNodesTests {
         events:
           asked: { to: "{user}", policy: critical, ttl: 5m, notification: { title: Asked, body: now } }
           told: { to: "{user}", policy: notify, ttl: 5m, notification: { title: Told, body: now } }
+          brief: { to: "{user}", policy: notify, ttl: 8s, notification: { title: Brief, body: now } }
         """
     private static let replaying = "replay: true\n" + yaml.replacing("private-room", with: "private-desk")
     private static let channel = "private-room-u"
@@ -184,6 +185,17 @@ struct DeliveryBookNodesTests {
         _ = try stage.publish()
         let work = stage.pass(2000 + 4400, silent: [1], sources: [0, 1])
         #expect(pushes(work) == 1)
+    }
+
+    @Test("a silent node does not delay the push of an event that would expire meanwhile")
+    func lastCall() throws {
+        let stage = try Stage()
+        _ = stage.book.addLoops(1)
+        stage.attach(ConnectionID(loop: 1, slot: 5, generation: 1), ticket: 1)
+        _ = try stage.publish("brief")
+        #expect(pushes(stage.pass(3800, sources: [0, 1])) == 0)
+        #expect(pushes(stage.pass(600, silent: [1], sources: [0, 1])) == 0, "a hearing may take a moment")
+        #expect(pushes(stage.pass(400, silent: [1], sources: [0, 1])) == 1)
     }
 
     @Test("channels that go to another owner are given up without a settlement")
