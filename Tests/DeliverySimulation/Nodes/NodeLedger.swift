@@ -84,6 +84,11 @@ extension NodeSimulation {
                 report.duplicates["receipt while a node that lives handed its channel over", default: 0] += 1
                 return
             }
+            // It asks for no receipt of it, as of any event that is older than the nodes remember.
+            if event.retimed == .early {
+                report.duplicates["receipt for an event that was old by its next owner's clock", default: 0] += 1
+                return
+            }
             if let lyingAt = cell.lyingAt, farewells.contains(where: { lyingAt <= $0 && lyingAt >= $0 - 2500 }) {
                 report.duplicates["receipt lay at a node that stood still, and sent its people away then", default: 0] += 1
                 return

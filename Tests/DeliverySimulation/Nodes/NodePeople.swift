@@ -123,7 +123,11 @@ extension NodeSimulation {
 
     private func seen(_ index: Int, by person: Int, isAgain: Bool) {
         let (event, place) = (events[index], people[person].place)
-        guard now <= event.committedAt + event.lifetime, event.cells[place].seenAt == nil else { return }
+        guard !event.cells.isEmpty, event.cells[place].seenAt == nil else { return }
+        guard now <= event.committedAt + event.lifetime else {
+            event.cells[place].cameTooLate = true
+            return
+        }
         event.cells[place].seenAt = now
         event.cells[place].isSeenAgain = isAgain
     }
