@@ -175,6 +175,8 @@ package final class RedisBackplane: Backplane {
         return shards.reduce([node]) { $0.union($1.living) }
     }
 
+    package func giveUp(_ nodes: Set<UInt64>) { shards[0].giveUp(nodes) }
+
     package func send(_ message: [UInt8], app: String, isKept: Bool, _ done: @escaping @Sendable (Bool) -> Void) {
         shards[shard(of: app)].events.send(message, isKept: isKept) { result in
             if case .success = result { done(true) } else { done(false) }

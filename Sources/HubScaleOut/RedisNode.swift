@@ -13,6 +13,12 @@ package final class RedisNode: Sendable {
     /// Time in which the others lower the version in which they write, for a node of an older build.
     static let loweredMax: Duration = .seconds(5)
 
+    /// Nodes that have not come to a memory.
+    private struct Absent {
+        let epoch: String
+        var nodes: Set<UInt64>
+    }
+
     private struct State {
         var watch = NodeWatch()
         var version: WrittenVersion
@@ -52,6 +58,8 @@ package final class RedisNode: Sendable {
     private let facts: @Sendable () -> [UInt8]
     private let started = ContinuousClock.now
     private let onDeath: @Sendable () -> Void
+    /// Nodes that are declared dead with the next beat.
+    private let absent: Guarded<Absent?>
     private let certainty: Guarded<Certainty>
 
     /// - Parameters:
@@ -95,6 +103,8 @@ package final class RedisNode: Sendable {
         self.database = database
         self.facts = facts
         self.onDeath = onDeath
+        let absent = Guarded<Absent?>(nil)
+        self.absent = absent
         let certainty = Guarded(Certainty())
         self.certainty = certainty
         events = EventStream(
@@ -108,6 +118,7 @@ package final class RedisNode: Sendable {
                 if case .removed(let user) = announcement.event, let place = announcement.place { members.removed(user, from: place) }
             }
             for case .newEpoch(let epoch) in news {
+                absent.withLock { $0 = nil }
                 members.restart(in: epoch)
                 quotas.restart()
                 asker.renew()
@@ -123,6 +134,29 @@ package final class RedisNode: Sendable {
             figures.connections = writer.connectionCount
             figures.others = state.watch.living.count
             return figures
+        }
+    }
+
+    /// Declares nodes dead that have no beat in the memory that is read now, with one of the next beats. They have not come to it in time,
+    /// and the others know nothing of them any more. A node that comes later has to join anew, or nobody would read its messages.
+    package func giveUp(_ nodes: Set<UInt64>) {
+        guard let epoch = events.epoch, !nodes.isEmpty else { return }
+        absent.withLock { absent in
+            let known = absent?.epoch == epoch ? absent?.nodes ?? [] : []
+            absent = Absent(epoch: epoch, nodes: known.union(nodes))
+        }
+    }
+
+    private func declareAbsent() async throws(RedisFailure) {
+        guard let absent = absent.withLock({ $0 }) else { return }
+        for other in absent.nodes.sorted() {
+            // The connection that writes may not have come to the memory yet.
+            let replies = try await writer.run { greeting in
+                greeting.keys.epoch == absent.epoch ? [NodeBeat.declareDead(other, beat: nil, greeting)] : []
+            }
+            guard let reply = replies.first else { return }
+            if try reply.value().integer == 1 { state.withLock { $0.figures.declaredDead += 1 } }
+            self.absent.withLock { if $0?.epoch == absent.epoch { $0?.nodes.remove(other) } }
         }
     }
 
@@ -232,6 +266,7 @@ package final class RedisNode: Sendable {
                 if ContinuousClock.now >= beatAt {
                     beatAt = Self.nextBeat(after: beatAt, at: .now)
                     try await beat()
+                    try await declareAbsent()
                 }
                 if state.withLock({ $0.lingering }) > 0 { try await settle() }
             } catch {

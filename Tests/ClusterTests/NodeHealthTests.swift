@@ -76,6 +76,28 @@ struct NodeHealthTests {
         await nodes[2].close()
     }
 
+    @Test("a node that has not come to a memory is declared dead there, and told so when it comes; one that has beaten lives on")
+    func absent() async throws {
+        let redis = try TestRedis()
+        let told = Guarded<Set<UInt64>>([])
+        let nodes = try [
+            node(redis, 1) { news in
+                for case .announcement(let word) in news { if case .dead(let node) = word.event { told.withLock { _ = $0.insert(node) } } }
+            }, node(redis, 2),
+        ]
+        let late = RedisNode(
+            try redis.locator(), prefix: "test", node: 3, take: { _, _ in }, answer: { _ in }, onDeath: {})
+        try await run(nodes) {
+            nodes[0].giveUp([2, 3])
+            try await eventually("the absent one is declared dead") { told.withLock { $0 } == [3] }
+            await #expect(throws: RedisFailure.self) { try await late.start() }
+            let beats = nodes[1].figures.beats
+            try await eventually("the other one beats on") { nodes[1].figures.beats > beats + 2 }
+            #expect(told.withLock { $0 } == [3])
+        }
+        await late.close()
+    }
+
     @Test("a hub that the others declared dead says so, until it has joined them again as another run")
     func refusal() async throws {
         let redis = try TestRedis()

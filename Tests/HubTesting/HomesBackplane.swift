@@ -8,6 +8,7 @@ extension HomesBackplane {
     package var messageBytesMax: Int { 1 << 20 }
     package var messageVersion: UInt8 { MessageVersions.known.highest }
     package var living: Set<UInt64> { [] }
+    package func giveUp(_ nodes: Set<UInt64>) {}
     package func shard(of app: String) -> Int { 0 }
     package func send(_ message: [UInt8], app: String, isKept: Bool, _ done: @escaping @Sendable (Bool) -> Void) { done(false) }
     package func admit(app: String, limit: Int, _ done: @escaping @Sendable (Bool?) -> Void) { done(nil) }

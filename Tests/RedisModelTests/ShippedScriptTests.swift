@@ -95,4 +95,15 @@ struct ShippedScriptTests {
         #expect(run(MemberScripts.sweep, first, "2", "100", "0", "0") == .integer(0))
         #expect(told() == ["added ann", "node", "removed ann"])
     }
+
+    @Test("a node that has never beaten in a memory is declared dead, and one that has is not")
+    func absent() {
+        let (first, second) = (open(1), open(2))
+        _ = run(MemberScripts.beat, first, "db", "", "", "3000", "1", "1")
+        #expect(run(MemberScripts.declareDead, second, "1", "") == .integer(0))
+        #expect(run(MemberScripts.declareDead, first, "2", "") == .integer(1))
+        #expect(run(MemberScripts.settle, first, "10").error == nil)
+        #expect(run(MemberScripts.settle, second, "10").error == ScriptRefusal.link)
+        #expect(told() == ["node"])
+    }
 }

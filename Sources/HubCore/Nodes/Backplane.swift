@@ -11,6 +11,8 @@ package protocol Backplane: Sendable {
     /// The nodes whose beats are there, this one included.
     var living: Set<UInt64> { get }
 
+    /// Declares nodes dead that have never beaten in the memory that is read now. Nothing happens to one that has.
+    func giveUp(_ nodes: Set<UInt64>)
     /// Index of the server that an app's messages and members are at. The same on all nodes.
     func shard(of app: String) -> Int
 

@@ -137,8 +137,8 @@ package struct DeliveryBook: ~Copyable {
         }
         note(Hearing.Delay(from: begunAt, until: now.monotonic))
         note(hearing.giveUp(now: begunAt))
-        // No later than the last complete hearing, but for events near their end: neither a slow commit nor a busy loop may overtake
-        // receipts that have arrived.
+        // No later than the last complete hearing: neither a slow commit nor a busy loop may overtake receipts that have arrived. Events
+        // near their end cannot wait for it.
         effects += advance(upTo: hearing.dueUpTo(now: begunAt, isWaiting: escalation.eventCount > 0), at: now)
         let isWaiting = escalation.eventCount > 0
         if let round = hearing.ask(now: now.monotonic, due: escalation.nextDue, isWaiting: isWaiting) { effects.append(.ask(round: round)) }

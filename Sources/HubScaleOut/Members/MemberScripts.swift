@@ -330,10 +330,10 @@ package enum MemberScripts {
             return {beats, waiting, sweeping, seen, common, others, board}
             """)
 
-    /// Declares a node dead: from here on its scripts are refused. ARGV: …, the dead one, its beat as it was seen.
+    /// Declares a node dead: from here on its scripts are refused. ARGV: …, the dead one, its beat as it was seen; empty: it has none here.
     package static let declareDead = RedisScript(
         ScaleOutScripts.fence + functions + """
-            if redis.call('HGET', base .. 'beats', ARGV[4]) ~= ARGV[5] then return 0 end
+            if (redis.call('HGET', base .. 'beats', ARGV[4]) or '') ~= ARGV[5] then return 0 end
             redis.call('HDEL', KEYS[2], ARGV[4])
             redis.call('HDEL', base .. 'beats', ARGV[4])
             redis.call('HDEL', base .. 'facts', ARGV[4])

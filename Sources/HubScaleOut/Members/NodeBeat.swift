@@ -56,8 +56,9 @@ package struct NodeBeat: Sendable, Equatable {
     }
 
     /// Declares a node dead, unless its beat has moved. Answers 1 if it did.
-    package static func declareDead(_ node: UInt64, beat: Int64, _ greeting: NodeGreeting) -> RedisCommand {
-        greeting.call(MemberScripts.declareDead, ["\(node)", "\(beat)"].map { Array($0.utf8) })
+    /// - Parameter beat: its last one; nil: it has never beaten in this memory.
+    package static func declareDead(_ node: UInt64, beat: Int64?, _ greeting: NodeGreeting) -> RedisCommand {
+        greeting.call(MemberScripts.declareDead, ["\(node)", beat.map { "\($0)" } ?? ""].map { Array($0.utf8) })
     }
 
     /// Removes a piece of what a dead node left. Answers 1 if more can be done now.

@@ -30,7 +30,7 @@ extension DeliveryTask {
             for place in takeovers.indices { takeovers[place].awaited.remove(node) }
             await read()
             lookForPushes()
-        case .remained(let nodes): for node in table.names.subtracting(nodes).sorted() { several.nodes.died(node) }
+        case .remained(let nodes): several.nodes.giveUp(table.names.subtracting(nodes))
         case .gap(let node):
             guard let loops = table.loops(of: node) else { break }
             book.forgetAttendance(ofLoops: loops, at: now)

@@ -354,6 +354,9 @@ final class NodeDelivery: NodeDeliveryPort {
 
     func gap(_ node: UInt64) { post(.gap(node: node)) }
 
+    /// Has nodes declared dead that have not come to the present memory.
+    func giveUp(_ nodes: Set<UInt64>) { exchange.withLock { $0 }?.backplane?.giveUp(nodes) }
+
     func died(_ node: UInt64) {
         post(.left(node: node))
         let done = state.withLock { state -> [Waiting] in

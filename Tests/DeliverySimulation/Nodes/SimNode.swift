@@ -89,6 +89,8 @@ final class SimNode {
     var watch = NodeWatch()
     /// Others that have greeted lately.
     var greeted: Set<UInt64> = []
+    /// Others that have not come to the memory that is read, and are declared dead with the next beat.
+    var absent: Set<UInt64> = []
     var giveUps: UInt64 = 0
     /// Memories that the connections reach, and those that they were greeted by last.
     var (writerRoute, readerRoute) = (0, 0)

@@ -34,7 +34,11 @@ final class DeliveryStage {
           asked: { to: all, policy: critical, ttl: 5m, notification: { title: Asked, body: "{{word}}" } }
         """
 
-    init(_ gateway: ScriptedGateway = ScriptedGateway(), yaml: String = DeliveryStage.yaml, loops: Int = 0) throws {
+    /// - Parameter several: makes it one of several nodes.
+    init(
+        _ gateway: ScriptedGateway = ScriptedGateway(), yaml: String = DeliveryStage.yaml, loops: Int = 0,
+        several: (TestStore, Outbox) -> DeliveryService.Several? = { _, _ in nil }
+    ) throws {
         test = try TestStore()
         self.gateway = gateway
         let logger = Logger(label: "test")
@@ -46,7 +50,7 @@ final class DeliveryStage {
         delivery = DeliveryService(
             definitions: try DefinitionSet.load([("game.yaml", yaml)]), directory: test.store, store: test.store, apps: AppDirectory([app]),
             outbox: outbox, escalator: escalator, replayer: replayer, ports: EnginePorts(Array(repeating: loop, count: loops)),
-            process: ProcessTag(random: 7), time: test.clock, live: live, logger: logger)
+            process: ProcessTag(random: 7), time: test.clock, several: several(test, outbox), live: live, logger: logger)
     }
 
     /// A session with one participant, and these devices of theirs.

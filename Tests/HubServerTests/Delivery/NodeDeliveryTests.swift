@@ -2,6 +2,7 @@ import HubChannels
 import HubCore
 import HubDelivery
 import HubTesting
+import Logging
 import OutboxTesting
 import PusherProtocol
 import Synchronization
@@ -27,6 +28,19 @@ struct NodeDeliveryTests {
         #expect(stage.nodes.take(DeliveryMessage.attend(round: 7, partitions: partitions).bytes[...], of: 9))
         #expect(stage.questions() == 1, "the node does not answer another one's question")
     }
+
+    @Test("nodes that have not come to a new memory are given up, and count until they are declared dead")
+    func remained() async throws {
+        let stage = try NodeStage()
+        let task = DeliveryTask(stage.stage.delivery)
+        for node: UInt64 in [8, 9] {
+            await task.turn([.node(.joined(node: node, .init(tag: node, moreTag: 0, loopCount: 1, isQuestion: false)))])
+        }
+        await task.turn([.node(.remained([8]))])
+        #expect(stage.way.givenUp == [9] && task.table.contains(9))
+        await task.turn([.node(.left(node: 9))])
+        #expect(!task.table.contains(9) && task.table.contains(8))
+    }
 }
 
 /// Delivery of one node beside a way that is interrupted.
@@ -34,7 +48,9 @@ private struct NodeStage {
     /// Keeps what waits, and fails everything else.
     final class Way: HomesBackplane {
         private let sent = Mutex<[[UInt8]]>([])
+        private let absent = Mutex<Set<UInt64>>([])
         let node: UInt64 = 4
+        var givenUp: Set<UInt64> { absent.withLock { $0 } }
         /// Messages that go out as soon as they can.
         var kept: [DeliveryMessage] {
             sent.withLock { $0 }.compactMap { bytes in
@@ -46,6 +62,8 @@ private struct NodeStage {
         func send(_ message: [UInt8], app: String, isKept: Bool, _ done: @escaping @Sendable (Bool) -> Void) {
             if isKept { sent.withLock { $0.append(message) } } else { done(false) }
         }
+
+        func giveUp(_ nodes: Set<UInt64>) { absent.withLock { $0.formUnion(nodes) } }
 
         func join(_ place: MemberPlace, user: String, info: [UInt8]?, membersMax: Int, ticket: UInt64) {}
         func leave(_ place: MemberPlace, user: String, lingerMilliseconds: Int, lingersAlways: Bool) {}
@@ -64,14 +82,20 @@ private struct NodeStage {
     private let exchange: NodeExchange
 
     init() throws {
-        stage = try DeliveryStage()
-        let apps = AppDirectory([stage.app])
-        let ports = EnginePorts([loop])
-        nodes = NodeDelivery(tag: (7, 0), ports: ports, apps: apps, store: stage.test.store, time: stage.test.clock) { PartitionSet() }
+        let app = App(index: 0, id: "1", secrets: ["k": "s"])
+        let apps = AppDirectory([app])
+        let (ports, nodes) = (EnginePorts([loop]), Guarded<NodeDelivery?>(nil))
+        stage = try DeliveryStage { test, outbox in
+            let several = NodeDelivery(tag: (7, 0), ports: ports, apps: apps, store: test.store, time: test.clock) { PartitionSet() }
+            nodes.withLock { $0 = several }
+            let pushes = NodePushQueue(outbox: outbox, store: test.store, nodes: nil, logger: Logger(label: "test"))
+            return DeliveryService.Several(nodes: several, pushes: pushes, firstNumber: 0) { _ in [] }
+        }
+        self.nodes = try #require(nodes.withLock { $0 })
         exchange = NodeExchange(
-            directory: apps, process: ProcessTag(random: 7), loopCount: 1, delivery: nodes, post: { _, _ in }, report: { _ in })
+            directory: apps, process: ProcessTag(random: 7), loopCount: 1, delivery: self.nodes, post: { _, _ in }, report: { _ in })
         exchange.connect(way)
-        nodes.connect(exchange, stage.delivery)
+        self.nodes.connect(exchange, stage.delivery)
     }
 
     /// How often the loop was asked since the last call who is present.

@@ -38,7 +38,7 @@ extension NodeSimulation {
         case .counts(let round):
             guard node.giveUps == round else { return }
             let gone = Set(node.table.keys).subtracting(node.greeted).subtracting(node.watch.living)
-            for run in gone.sorted() { post(.left(run), node) }
+            node.absent.formUnion(gone)
             node.greeted = []
         }
     }
@@ -183,6 +183,7 @@ extension NodeSimulation {
             return
         }
         node.position = 0
+        node.absent = []
         node.trim.restart()
         giveUpLost(node)
         if settings.broken != .silentEpoch { sayWhoIsHere(node) }
@@ -230,6 +231,9 @@ extension NodeSimulation {
         where memories[node.writer].declareDead(run, beat: beat, now: now) {
             wakeReaders(of: node.writer)
         }
+        guard node.reader == node.writer else { return }
+        for run in node.absent.sorted() where memories[node.writer].declareDead(run, beat: nil, now: now) { wakeReaders(of: node.writer) }
+        node.absent = []
     }
 
     // MARK: Faults

@@ -60,7 +60,8 @@ struct SimMemory {
     mutating func beat(_ run: UInt64) { beats[run, default: 0] += 1 }
 
     /// Declares a run dead whose beat still stands where it was seen, as `MemberScripts.declareDead`.
-    mutating func declareDead(_ run: UInt64, beat: Int64, now: Int64) -> Bool {
+    /// - Parameter beat: nil: the run has never beaten here.
+    mutating func declareDead(_ run: UInt64, beat: Int64?, now: Int64) -> Bool {
         guard beats[run] == beat else { return false }
         beats[run] = nil
         dead.insert(run)
