@@ -113,19 +113,19 @@ final class DeliveryService: EventPort, AttendancePort {
 
     func bind(_ socketID: SocketID, app: String, user: String, device: String, channel: ChannelName?) async {
         if let several {
-            return await several.nodes.order(
-                .signed(socket: socketID.description, app: app, user: user, device: device, channel: channel?.text))
+            return await several.nodes.orders.order(
+                .signed(socket: socketID.description, app: app, user: user, device: device, channel: channel?.text), isAwaited: false)
         }
         await order { .bind(socketID, app: app, user: user, device: device, channel: channel, done: $0) }
     }
 
     func removed(_ session: Session, user: String) async {
-        if let several { return await several.nodes.order(.removed(session, users: [user], isOver: false), isAwaited: true) }
+        if let several { return await several.nodes.orders.order(.removed(session, users: [user], isOver: false), isAwaited: true) }
         await order { .removed(session, users: [user], isOver: false, done: $0) }
     }
 
     func sessionEnded(_ session: Session, users: [String]) async {
-        if let several { return await several.nodes.order(.removed(session, users: users, isOver: true), isAwaited: true) }
+        if let several { return await several.nodes.orders.order(.removed(session, users: users, isOver: true), isAwaited: true) }
         await order { .removed(session, users: users, isOver: true, done: $0) }
     }
 
@@ -138,7 +138,8 @@ final class DeliveryService: EventPort, AttendancePort {
 
     func setDeviceState(app: String, user: String, device: String, _ state: AppState, keepsWorking: Bool) async {
         if let several {
-            return await several.nodes.order(.deviceState(app: app, user: user, device: device, state, keepsWorking: keepsWorking))
+            return await several.nodes.orders.order(
+                .deviceState(app: app, user: user, device: device, state, keepsWorking: keepsWorking), isAwaited: false)
         }
         inbox.post(.book(.deviceState(app: app, user: user, device: device, state, keepsWorking: keepsWorking)))
     }
@@ -177,12 +178,12 @@ final class DeliveryService: EventPort, AttendancePort {
     }
 
     func rosterChanged(app: String, session: String, user: String) async {
-        if let several { return await several.nodes.order(.rosterChanged(app: app, session: session, user: user)) }
+        if let several { return await several.nodes.orders.order(.rosterChanged(app: app, session: session, user: user), isAwaited: false) }
         inbox.post(.book(.rosterChanged(app: app, session: session, user: user)))
     }
 
     func received(_ receipt: AppReceipt) async {
-        if let several { return await several.nodes.order(.received(receipt)) }
+        if let several { return await several.nodes.orders.order(.received(receipt), isAwaited: false) }
         inbox.post(.received(receipt))
     }
 

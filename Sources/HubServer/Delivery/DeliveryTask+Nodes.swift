@@ -121,11 +121,20 @@ extension DeliveryTask {
             guard let connection = SocketID(socket).flatMap(table.connection(of:)) else { return }
             await give(.signed(connection, socket: socket, app: app, user: user, device: device, channel: channel))
         case .removed(let app, let session, let definition, let users, let isOver):
+            // The order may come late, from a node that was cut off. Whoever has joined again meanwhile stays.
+            var gone = users
+            if !isOver { for user in users where await isOnRoster(user, app, session) { gone.removeAll { $0 == user } } }
+            guard isOver || !gone.isEmpty else { break }
             let session = Session(
                 app: app, id: session, number: 0, definition: definition, joinCode: nil, attributes: [:], createdAt: 0)
-            await give(.removed(session, users: users, isOver: isOver))
+            await give(.removed(session, users: gone, isOver: isOver))
         case .rosterChanged(let app, let session, let user): await give(.rosterChanged(app: app, session: session, user: user))
         }
+    }
+
+    /// False as well where the store does not answer.
+    private func isOnRoster(_ user: String, _ app: String, _ session: String) async -> Bool {
+        do { return try await service.directory.participant(app: app, session: session, user: user) != nil } catch { return false }
     }
 
     /// A report of another node's loop in delivery's words; nil: it is about a channel of another owner, or of an unknown app.

@@ -20,14 +20,8 @@ final class NodeDelivery: NodeDeliveryPort {
         var loopsLeft: Int
     }
 
-    private struct Waiting {
-        var nodes: Set<UInt64>
-        let done: @Sendable () -> Void
-    }
-
     private struct State {
         var attending: [UInt64: Attending] = [:]
-        var orders: [UInt64: Waiting] = [:]
         var questions: [UInt64: @Sendable ([String: ParticipantPresence]?) -> Void] = [:]
         /// Events that were handed to the loops, with the tickets up to which their subscribers were written them.
         var letOut = RecentTable<String, [UInt64]>(countMax: 100_000, ageMax: NodeDelivery.rememberedMilliseconds)
@@ -50,8 +44,6 @@ final class NodeDelivery: NodeDeliveryPort {
     private static let reportsMax = 2_000
     /// Time for the next owners of this node's partitions to ask who is present.
     private static let askedWithin: Duration = .seconds(1)
-    /// Time for the other nodes to carry an order out. A node that needs longer is as good as dead.
-    private static let orderMax: Duration = .seconds(5)
     private static let questionMax: Duration = .seconds(3)
     /// Time for the other nodes to come to a new memory of Redis, or to greet a node that joins anew.
     private static let remainedWithin: Duration = .seconds(5)
@@ -67,6 +59,7 @@ final class NodeDelivery: NodeDeliveryPort {
     private let service = Guarded<DeliveryService?>(nil)
     let publishes: ForwardedPublishes
     let forecasts = NodeForecasts()
+    let orders = NodeOrders()
     private let state = Mutex(State())
     private let isClosed = Flag()
     private let isLeaving = Flag()
@@ -95,6 +88,10 @@ final class NodeDelivery: NodeDeliveryPort {
         self.service.withLock { $0 = service }
         publishes.connect { [weak self] publish, done in self?.send(.publish(publish), done) }
         forecasts.connect { [weak self] forecast, done in self?.send(.forecast(forecast), done) }
+        orders.connect(
+            NodeOrders.Ways(
+                send: { [weak self] in self?.send(.order($0, ticket: $1), isKept: $0.isKept, $2) },
+                carryOut: { [weak self] in self?.post(.order($0, done: $1)) }, living: { [weak self] in self?.living ?? [] }))
     }
 
     /// This run of the node; 0 before the start.
@@ -123,6 +120,7 @@ final class NodeDelivery: NodeDeliveryPort {
                 post(.owned(owned) { [hasLeft] in if owned.isEmpty { hasLeft.set() } })
             }
             publishes.tick()
+            orders.tick()
             do { try await Tick.wait(Self.tickEvery) } catch { return }
         }
     }
@@ -186,8 +184,11 @@ final class NodeDelivery: NodeDeliveryPort {
 
     /// - Parameter done: called once. False: the others may not read it. Nil: the message is kept until they can.
     func send(_ message: DeliveryMessage, _ done: (@Sendable (Bool) -> Void)? = nil) {
-        let isKept = done == nil
-        let done = done ?? { _ in }
+        send(message, isKept: done == nil, done ?? { _ in })
+    }
+
+    /// - Parameter isKept: the others read it as soon as they can, however long that takes.
+    private func send(_ message: DeliveryMessage, isKept: Bool, _ done: @escaping @Sendable (Bool) -> Void) {
         guard let exchange = exchange.withLock({ $0 }) else { return done(false) }
         exchange.send(delivery: message.bytes, isKept: isKept, done)
     }
@@ -254,38 +255,6 @@ final class NodeDelivery: NodeDeliveryPort {
         send(.published(asker: node, ticket: ticket, part))
     }
 
-    /// Has every living node carry out an order; without the way, this one alone.
-    /// - Parameter isAwaited: returns when all have; else as soon as they will.
-    func order(_ order: DeliveryMessage.AttendanceOrder, isAwaited: Bool = false) async {
-        await withCheckedContinuation { (done: CheckedContinuation<Void, Never>) in
-            let first = Guarded(true)
-            let finish: @Sendable () -> Void = {
-                if first.withLock({ isFirst in
-                    defer { isFirst = false }
-                    return isFirst
-                }) {
-                    done.resume()
-                }
-            }
-            let ticket = state.withLock { [living] state in
-                state.lastTicket += 1
-                if isAwaited { state.orders[state.lastTicket] = Waiting(nodes: living, done: finish) }
-                return state.lastTicket
-            }
-            send(.order(order, ticket: isAwaited ? ticket : nil)) { [weak self] isOnItsWay in
-                if isOnItsWay { return isAwaited ? () : finish() }
-                self?.state.withLock { $0.orders[ticket] = nil }
-                self?.post(.order(order, done: finish))
-            }
-            guard isAwaited else { return }
-            Task { [weak self] in
-                try? await Task.sleep(for: Self.orderMax)
-                self?.state.withLock { $0.orders[ticket] = nil }
-                finish()
-            }
-        }
-    }
-
     /// The people in a channel, as its owner knows them.
     func presence(app: String, channel: String, users: [String]) async -> [String: ParticipantPresence] {
         await withCheckedContinuation { (answer: CheckedContinuation<[String: ParticipantPresence], Never>) in
@@ -331,9 +300,9 @@ final class NodeDelivery: NodeDeliveryPort {
             post(
                 .order(order) { [weak self] in
                     guard let self, let ticket else { return }
-                    if isOwn { done(ticket, node: origin) } else { send(.done(asker: origin, ticket: ticket)) }
+                    if isOwn { orders.done(ticket, node: origin) } else { send(.done(asker: origin, ticket: ticket)) }
                 })
-        case .done(let asker, let ticket): if asker == me { done(ticket, node: origin) }
+        case .done(let asker, let ticket): if asker == me { orders.done(ticket, node: origin) }
         case .presence(let ticket, let app, let channel, let users):
             post(
                 .presence(app: app, channel: channel, users: users) { [weak self] present in
@@ -359,21 +328,7 @@ final class NodeDelivery: NodeDeliveryPort {
 
     func died(_ node: UInt64) {
         post(.left(node: node))
-        let done = state.withLock { state -> [Waiting] in
-            for ticket in state.orders.keys { state.orders[ticket]?.nodes.remove(node) }
-            let done = state.orders.filter(\.value.nodes.isEmpty)
-            for ticket in done.keys { state.orders[ticket] = nil }
-            return Array(done.values)
-        }
-        for waiting in done { waiting.done() }
-    }
-
-    private func done(_ ticket: UInt64, node: UInt64) {
-        let waiting = state.withLock { state -> Waiting? in
-            state.orders[ticket]?.nodes.remove(node)
-            return state.orders[ticket]?.nodes.isEmpty == true ? state.orders.removeValue(forKey: ticket) : nil
-        }
-        waiting?.done()
+        orders.done(nil, node: node)
     }
 
     private func ask(_ round: UInt64, asker: UInt64) {

@@ -29,6 +29,39 @@ struct NodeDeliveryTests {
         #expect(stage.questions() == 1, "the node does not answer another one's question")
     }
 
+    @Test("a removal without the way is carried out alone, and waits for the others; where an app was says nothing later")
+    func orders() async throws {
+        let stage = try NodeStage()
+        stage.stage.start()
+        let running = Task { [nodes = stage.nodes] in await nodes.run() }
+        await stage.nodes.orders.order(
+            .removed(app: "1", session: "7", definition: "game", users: ["u"], isOver: false), isAwaited: true)
+        #expect(stage.expulsions() == 1)
+        await stage.nodes.orders.order(
+            .deviceState(app: "1", user: "u", device: "d", .background, keepsWorking: false), isAwaited: false)
+        let kept = stage.way.kept.compactMap { if case .order(let order, _) = $0 { order } else { nil } }
+        guard kept.count == 1, case .removed("1", "7", "game", ["u"], false) = kept[0] else {
+            Issue.record("\(kept)")
+            return
+        }
+        running.cancel()
+        await running.value
+        await stage.stage.stop()
+    }
+
+    @Test("a removal that comes late leaves somebody who has joined again")
+    func lateRemoval() async throws {
+        let stage = try NodeStage()
+        try await stage.stage.session()
+        let task = DeliveryTask(stage.stage.delivery)
+        for (user, expelled) in [("u", 0), ("v", 1)] {
+            await task.turn([
+                .node(.order(.removed(app: "1", session: "7", definition: "game", users: [user], isOver: false), done: {}))
+            ])
+            #expect(stage.expulsions() == expelled, "\(user)")
+        }
+    }
+
     @Test("nodes that have not come to a new memory are given up, and count until they are declared dead")
     func remained() async throws {
         let stage = try NodeStage()
@@ -85,7 +118,7 @@ private struct NodeStage {
         let app = App(index: 0, id: "1", secrets: ["k": "s"])
         let apps = AppDirectory([app])
         let (ports, nodes) = (EnginePorts([loop]), Guarded<NodeDelivery?>(nil))
-        stage = try DeliveryStage { test, outbox in
+        stage = try DeliveryStage(loops: 1) { test, outbox in
             let several = NodeDelivery(tag: (7, 0), ports: ports, apps: apps, store: test.store, time: test.clock) { PartitionSet() }
             nodes.withLock { $0 = several }
             let pushes = NodePushQueue(outbox: outbox, store: test.store, nodes: nil, logger: Logger(label: "test"))
@@ -99,9 +132,14 @@ private struct NodeStage {
     }
 
     /// How often the loop was asked since the last call who is present.
-    func questions() -> Int {
+    func questions() -> Int { taken(loop) { if case .reportPresent = $0 { true } else { false } } }
+
+    /// How often the loop was told since the last call whose subscriptions end.
+    func expulsions() -> Int { taken(stage.loop) { if case .expel = $0 { true } else { false } } }
+
+    private func taken(_ loop: Mailbox<LoopMessage>, _ isMeant: (EngineMessage) -> Bool) -> Int {
         var messages: [LoopMessage] = []
         loop.drain(into: &messages)
-        return messages.count { if case .engine(.reportPresent) = $0 { true } else { false } }
+        return messages.count { if case .engine(let message) = $0 { isMeant(message) } else { false } }
     }
 }

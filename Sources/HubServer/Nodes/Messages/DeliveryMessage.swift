@@ -62,6 +62,14 @@ enum DeliveryMessage: Sendable {
         case signed(socket: String, app: String, user: String, device: String, channel: String?)
         case removed(app: String, session: String, definition: String, users: [String], isOver: Bool)
         case rosterChanged(app: String, session: String, user: String)
+
+        /// Whether it says something still when it comes late. Where an app was then, and what it had read, does not.
+        var isKept: Bool {
+            switch self {
+            case .removed, .rosterChanged, .signed: true
+            case .received, .deviceState: false
+            }
+        }
     }
 }
 
