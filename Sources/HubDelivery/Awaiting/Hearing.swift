@@ -12,6 +12,8 @@ struct Hearing: Sendable {
     static let beatMilliseconds: Int64 = 100
     /// A loop that has not answered for so long is waited for no more, in milliseconds: others have a right to their push.
     static let roundMax: Int64 = 2_000
+    /// Milliseconds for the answers that lie there when delivery's own task goes on after a standstill.
+    static let standstillMax: Int64 = 250
 
     /// Sources below this are loops of this process.
     private let loopCount: Int
@@ -20,6 +22,9 @@ struct Hearing: Sendable {
     private var silent: Set<Int> = []
     private var round: UInt64 = 0
     private var askedAt: Int64?
+    /// When the round is given up.
+    private var givesUpAt = Int64.max
+    private var hasStoodStill = false
     /// Sources that have not answered the round.
     private var awaited: Set<Int> = []
     private var newcomers = 0
@@ -80,6 +85,7 @@ struct Hearing: Sendable {
         guard isDue || now - (lastAskedAt ?? .min / 2) >= Self.beatMilliseconds else { return nil }
         round += 1
         (askedAt, lastAskedAt, awaited, newcomers) = (now, now, sources.subtracting(silent), 0)
+        (givesUpAt, hasStoodStill) = (now + Self.roundMax, false)
         return round
     }
 
@@ -94,9 +100,14 @@ struct Hearing: Sendable {
         return awaited.isEmpty ? end(now: now) : nil
     }
 
-    /// Waits no more for a source that does not answer.
+    /// Waits no more for a source that does not answer. A task that comes too late to this may have stood still with all others: the
+    /// answers are about to come.
     mutating func giveUp(now: Int64) -> Delay? {
-        guard let askedAt, now - askedAt >= Self.roundMax else { return nil }
+        guard askedAt != nil, now >= givesUpAt else { return nil }
+        if !hasStoodStill, now > givesUpAt + Lateness.leastMilliseconds {
+            (givesUpAt, hasStoodStill) = (now + Self.standstillMax, true)
+            return nil
+        }
         silent.formUnion(awaited.filter { $0 >= loopCount })
         return end(now: now)
     }
@@ -120,9 +131,9 @@ struct Hearing: Sendable {
             wakeAt = due
             return due
         }
-        if let askedAt {
+        if askedAt != nil {
             wakeAt = nil
-            return askedAt + Self.roundMax
+            return givesUpAt
         }
         wakeAt = [due, lastAskedAt.map { $0 + Self.beatMilliseconds }].compactMap { $0 }.min()
         return wakeAt

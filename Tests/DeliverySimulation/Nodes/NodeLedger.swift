@@ -14,7 +14,7 @@ extension NodeSimulation {
         if let index = publish.events.first, now < events[index].committedAt + publish.lifetime {
             return schedule(events[index].committedAt + publish.lifetime + 30_000 - now, .expired(publish.index))
         }
-        // What fell due meanwhile is not written yet.
+        // Pushes that fell due meanwhile are not written yet.
         if !postgres.isUp { return schedule(30_000, .expired(publish.index)) }
         judged += 1
         guard !publish.events.isEmpty else {

@@ -43,6 +43,20 @@ struct HearingTests {
         #expect(hearing.answered(round, by: 0, newcomers: 0, now: 9000) == nil)
     }
 
+    @Test("after a standstill of the task the answers that lie there are heard before anybody is given up")
+    func standstill() throws {
+        var hearing = Hearing(loopCount: 2)
+        let asked = hearing.ask(now: 0, due: 0, isWaiting: true)
+        let round = try #require(asked)
+        #expect(hearing.answered(round, by: 0, newcomers: 0, now: 10) == nil)
+        #expect(hearing.giveUp(now: 2600) == nil && hearing.nextLook(due: 0, isWaiting: true) == 2850)
+        #expect(hearing.answered(round, by: 1, newcomers: 0, now: 2610) == Hearing.Delay(from: 0, until: 2610))
+
+        _ = hearing.ask(now: 3000, due: 3000, isWaiting: true)
+        #expect(hearing.giveUp(now: 5600) == nil && hearing.giveUp(now: 5849) == nil)
+        #expect(hearing.giveUp(now: 6200) == Hearing.Delay(from: 3000, until: 6200), "a second standstill is not waited for")
+    }
+
     @Test("another node that lets a round run out is waited for again once it answers")
     func silentNode() throws {
         var hearing = Hearing(loopCount: 1)
