@@ -89,6 +89,8 @@ extension DeliveryService {
     func post(_ word: NodeWord) {
         switch word {
         case .publish, .forecast: _ = inbox.offer(.node(word), limit: DeliveryBook.waitingMax)
+        // Its sender waits for it, also while the hub stops.
+        case .order(_, let done): if !inbox.offer(.node(word), limit: .max) { done() }
         default: inbox.post(.node(word))
         }
     }

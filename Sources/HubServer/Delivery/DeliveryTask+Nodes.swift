@@ -121,7 +121,7 @@ extension DeliveryTask {
             guard let connection = SocketID(socket).flatMap(table.connection(of:)) else { return }
             await give(.signed(connection, socket: socket, app: app, user: user, device: device, channel: channel))
         case .removed(let app, let session, let definition, let users, let isOver):
-            // The order may come late, from a node that was cut off. Whoever has joined again meanwhile stays.
+            // The order may come late, from a node that was cut off. People who have joined again meanwhile stay.
             var gone = users
             if !isOver { for user in users where await isOnRoster(user, app, session) { gone.removeAll { $0 == user } } }
             guard isOver || !gone.isEmpty else { break }

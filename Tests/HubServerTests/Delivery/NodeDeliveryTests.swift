@@ -49,6 +49,16 @@ struct NodeDeliveryTests {
         await stage.stage.stop()
     }
 
+    @Test("an order that comes while the hub stops ends", .timeLimit(.minutes(1)))
+    func stopping() async throws {
+        let stage = try NodeStage()
+        stage.stage.start()
+        await stage.stage.stop()
+        await stage.nodes.orders.order(
+            .deviceState(app: "1", user: "u", device: "d", .background, keepsWorking: false), isAwaited: false)
+        #expect(stage.expulsions() == 0)
+    }
+
     @Test("a removal that comes late leaves somebody who has joined again")
     func lateRemoval() async throws {
         let stage = try NodeStage()
