@@ -152,8 +152,8 @@ package final class RedisBackplane: Backplane {
         }
     }
 
-    /// Ends all connections. Members of this node linger until the other nodes declare it dead. In the first seconds of a memory after a
-    /// lost one, waits until Redis knows who has left meanwhile.
+    /// Tells the others that this run is over, and ends all connections. Its members linger until 4.5 seconds after its last beat. In the
+    /// first seconds of a memory after a lost one, waits until Redis knows who has left meanwhile.
     package func close() async {
         while state.withLock({ $0.isConnected }), !shards.allSatisfy(\.members.areEndsTold) {
             do { try await Task.sleep(for: .milliseconds(50)) } catch { break }

@@ -98,6 +98,30 @@ struct NodeHealthTests {
         await late.close()
     }
 
+    @Test("a node that stops says so as its last word, once, and the others need not miss its beats")
+    func stops() async throws {
+        let redis = try TestRedis()
+        let told = Guarded<[UInt64]>([])
+        let staying = try node(redis, 1) { news in
+            for case .announcement(let word) in news { if case .dead(let node) = word.event { told.withLock { $0.append(node) } } }
+        }
+        let leaving = try node(redis, 2)
+        try await run([staying]) {
+            try await leaving.start()
+            let running = Task { await leaving.run() }
+            let beats = leaving.figures.beats
+            try await eventually("it beats") { leaving.figures.beats > beats + 1 }
+            await leaving.close()
+            await leaving.close()
+            try await eventually("it is told") { told.withLock { $0 } == [2] }
+            #expect(await eventually { (try? await staying.records().map(\.node)) == [1] })
+            let seen = staying.figures.beats
+            try await eventually("more beats than a dead node is given") { staying.figures.beats > seen + UInt64(NodeWatch.looksMax) + 1 }
+            #expect(staying.figures.declaredDead == 0 && told.withLock { $0 } == [2])
+            await running.value
+        }
+    }
+
     @Test("a hub that the others declared dead says so, until it has joined them again as another run")
     func refusal() async throws {
         let redis = try TestRedis()

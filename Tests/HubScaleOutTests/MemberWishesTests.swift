@@ -21,9 +21,12 @@ import Testing
             load()
             for node in 1...count {
                 nodes[node] = MemberWishes()
-                nodes[node]?.begin(in: greeting(node).keys.epoch)
+                begin(node)
             }
         }
+
+        func greet(_ node: UInt64) { _ = greeting(node) }
+        func begin(_ node: UInt64) { nodes[node]?.begin(in: greeting(node).keys.epoch, now: now) }
 
         private func load() { for script in ScaleOutScripts.all { redis.load(script.body, as: script) } }
 
@@ -320,6 +323,21 @@ import Testing
         world.lose(noticedBy: [1])
         world.seconds += 7
         world.flush(1)
+        #expect(world.told == told)
+    }
+
+    @Test(
+        "a node that joins anew in a new memory lets others say that a coming is no news, and long after the loss it does not",
+        arguments: [(0.0, ["+ann early"]), (11.0, ["+ann"])])
+    func joinsAnew(seconds: Double, told: [String]) {
+        let world = World(nodes: 2)
+        world.come("ann", to: [2])
+        world.nodes[1] = world.nodes[1]?.inherited
+        world.lose(noticedBy: [])
+        world.greet(2)
+        world.seconds = seconds
+        world.begin(1)
+        world.come("ann", to: [1])
         #expect(world.told == told)
     }
 }

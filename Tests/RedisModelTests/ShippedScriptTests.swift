@@ -106,4 +106,21 @@ struct ShippedScriptTests {
         #expect(run(MemberScripts.settle, second, "10").error == ScriptRefusal.link)
         #expect(told() == ["node"])
     }
+
+    @Test("a node that stops declares itself dead, and its members linger until their time after its last beat")
+    func ends() {
+        let (first, second) = (open(1), open(2))
+        _ = run(MemberScripts.join, second, "1 presence-a", "ann", "{}", "100", "0")
+        for link in [first, second] { _ = run(MemberScripts.beat, link, "db", "", "", "3000", "1", "1") }
+        #expect(run(MemberScripts.declareDead, second, "1", "") == .integer(0), "the other one beats")
+        #expect(run(MemberScripts.declareDead, second, "2", "") == .integer(1))
+        #expect(run(MemberScripts.settle, second, "10").error == ScriptRefusal.link)
+        _ = run(MemberScripts.sweep, first, "2", "100", "4500", "0")
+        redis.now += 4_000
+        _ = run(MemberScripts.settle, first, "10")
+        #expect(told() == ["added ann", "node"])
+        redis.now += 501
+        _ = run(MemberScripts.settle, first, "10")
+        #expect(told() == ["added ann", "node", "removed ann"])
+    }
 }

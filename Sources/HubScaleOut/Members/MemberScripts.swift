@@ -22,6 +22,8 @@ internal import HubCore
 package enum MemberScripts {
     /// Seconds of a new memory in which nodes may still tell of the end of what an earlier one had.
     static let lostSeconds = 60
+    /// Seconds of a new memory after which all nodes are there: others are given up.
+    static let splitSeconds = 10
     /// Seconds of a new memory in which it is open whether a member was there in the lost one. After `MemberWishes.rebuildMax` nodes tell
     /// of those who left.
     static let earlySeconds = 9
@@ -198,6 +200,15 @@ package enum MemberScripts {
             return {id or last(), isTold and 1 or 0}
             """)
 
+    /// Says that a memory was lost before this one. A node that joins anew later than `splitSeconds` says nothing new.
+    package static let lost = RedisScript(
+        ScaleOutScripts.fence + functions + """
+            if redis.call('PTTL', base .. 'rebuilding') > \((lostSeconds - splitSeconds) * 1_000) then
+              redis.call('SET', base .. 'recovering', 1, 'PX', \(earlySeconds * 1_000), 'NX')
+            end
+            return 'OK'
+            """)
+
     /// Says that a member was there in a memory that was lost, of whom webhooks would hear as of a new one. ARGV: …, place, user.
     package static let known = RedisScript(
         ScaleOutScripts.fence + functions + """
@@ -331,9 +342,10 @@ package enum MemberScripts {
             """)
 
     /// Declares a node dead: from here on its scripts are refused. ARGV: …, the dead one, its beat as it was seen; empty: it has none here.
+    /// A node that stops declares itself dead, whatever its beat.
     package static let declareDead = RedisScript(
         ScaleOutScripts.fence + functions + """
-            if (redis.call('HGET', base .. 'beats', ARGV[4]) or '') ~= ARGV[5] then return 0 end
+            if ARGV[4] ~= ARGV[2] and (redis.call('HGET', base .. 'beats', ARGV[4]) or '') ~= ARGV[5] then return 0 end
             redis.call('HDEL', KEYS[2], ARGV[4])
             redis.call('HDEL', base .. 'beats', ARGV[4])
             redis.call('HDEL', base .. 'facts', ARGV[4])
@@ -386,5 +398,5 @@ package enum MemberScripts {
             return 0
             """)
 
-    static let all = [join, known, list, online, quota, leave, subscribers, settle, beat, declareDead, sweep]
+    static let all = [join, lost, known, list, online, quota, leave, subscribers, settle, beat, declareDead, sweep]
 }

@@ -43,7 +43,7 @@ package struct MemberWishes: Sendable {
     /// Time in which every living node writes its members into a new memory.
     static let rebuildMax: Duration = .seconds(6)
     /// For how long some nodes may be at a memory that others have left.
-    static let splitMax: Duration = .seconds(10)
+    static let splitMax: Duration = .seconds(MemberScripts.splitSeconds)
     /// Leavers that are remembered at most, and for how long if the node hears nothing of their end.
     private static let restingMax = 100_000
     private static let restingFor: Duration = .seconds(MemberScripts.lostSeconds)
@@ -71,10 +71,10 @@ package struct MemberWishes: Sendable {
     /// Nothing is wished.
     package init() {}
 
-    /// The same for another run of the node, of which Redis knows nothing, and which does not read yet.
+    /// The same for another run of the node, of which Redis knows nothing, and which does not read yet. It may begin in another memory.
     package var inherited: MemberWishes {
         var next = MemberWishes()
-        next.wishes = wishes.inherited
+        (next.wishes, next.epoch) = (wishes.inherited, epoch)
         return next
     }
 
@@ -120,9 +120,9 @@ package struct MemberWishes: Sendable {
 
     /// The node reads from now on. Wishes wait until then: nobody would hear of a change between an answer and the first place read.
     /// - Parameter epoch: of the memory that it reads.
-    package mutating func begin(in epoch: String?) {
+    package mutating func begin(in epoch: String?, now: ContinuousClock.Instant) {
         reads = true
-        self.epoch = self.epoch ?? epoch
+        if let epoch { enter(epoch, now: now) }
     }
 
     /// The node has heard that the user is gone.
@@ -185,9 +185,7 @@ package struct MemberWishes: Sendable {
         // The link may be greeted by the new memory before the stream tells of it.
         enter(greeting.keys.epoch, now: now)
         batch.tellsOfLoss = tellsOfLoss
-        let life = "\(MemberScripts.earlySeconds * 1_000)"
-        let loss = RedisCommand("SET", texts: [greeting.keys.base + "recovering", "1", "PX", life, "NX"])
-        return (tellsOfLoss ? [loss] : [])
+        return (tellsOfLoss ? [greeting.call(MemberScripts.lost, [])] : [])
             + batch.wishes.map { [isOfAnother = batch.epoch != epoch] in
                 // An end that meets another memory on its way is told later, if nobody has the member there.
                 // A coming that was lost before some have read it is told as one that may be new.
@@ -239,7 +237,7 @@ package struct MemberWishes: Sendable {
             for entry in batch.wishes { wishes.failed(entry.key) }
             return ([], false)
         }
-        if batch.tellsOfLoss { tellsOfLoss = false }
+        if batch.tellsOfLoss, (try? replies.first?.value()) != nil { tellsOfLoss = false }
         var (answers, succeeds) = ([MemberAnswer](), true)
         for (entry, reply) in zip(batch.wishes, replies.dropFirst(batch.tellsOfLoss ? 1 : 0)) {
             if case .error = reply {

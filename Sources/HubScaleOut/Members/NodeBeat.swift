@@ -61,6 +61,9 @@ package struct NodeBeat: Sendable, Equatable {
         greeting.call(MemberScripts.declareDead, ["\(node)", beat.map { "\($0)" } ?? ""].map { Array($0.utf8) })
     }
 
+    /// The last word of a node that stops: it declares itself dead.
+    package static func end(_ greeting: NodeGreeting) -> RedisCommand { declareDead(greeting.node, beat: nil, greeting) }
+
     /// Removes a piece of what a dead node left. Answers 1 if more can be done now.
     package static func sweep(_ node: UInt64, _ greeting: NodeGreeting) -> RedisCommand {
         greeting.call(MemberScripts.sweep, ["\(node)", "\(pieceMax)", "\(removedAfter)", "\(removedLater)"].map { Array($0.utf8) })

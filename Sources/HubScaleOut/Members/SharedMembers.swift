@@ -76,7 +76,7 @@ package final class SharedMembers: Sendable {
     /// The node reads from now on.
     /// - Parameter epoch: of the memory that it reads.
     func begin(in epoch: String?) {
-        state.withLock { $0.wishes.begin(in: epoch) }
+        state.withLock { $0.wishes.begin(in: epoch, now: .now) }
         flush()
     }
 

@@ -95,7 +95,10 @@ package enum RedisCheck {
         let living = try greeter.run([RedisCommand("ZRANGEBYSCORE", texts: [keys.lastBeats, since, "+inf"])])[0].array ?? []
         let nodes = living.compactMap(\.text)
         if nodes.isEmpty { return nil }
-        let told = try greeter.run([RedisCommand("HMGET", texts: [keys.versions] + nodes)])[0].array ?? []
-        return told.map { $0.text.flatMap { MessageVersions($0) } ?? .untold }.first { !$0.overlaps(own) }?.description
+        let replies = try greeter.run([keys.beats, keys.versions].map { RedisCommand("HMGET", texts: [$0] + nodes) })
+        let (beats, told) = (replies[0].array ?? [], replies[1].array ?? [])
+        // A dead node's last beat stays until its members are gone.
+        let theirs = zip(beats, told).filter { $0.0.text != nil }.map { $0.1.text.flatMap { MessageVersions($0) } ?? .untold }
+        return theirs.first { !$0.overlaps(own) }?.description
     }
 }

@@ -27,7 +27,7 @@ extension MemberSimulation {
             node.hasBegun = true
             node.wellSince = now
             if let rolling, rolling == node.index { schedule(1000, .roll(rolling + 1)) }
-            node.way.wishes.withLock { $0.begin(in: keys.epoch) }
+            node.way.wishes.withLock { $0.begin(in: keys.epoch, now: instant) }
             flush(node)
             schedule(between(0, 250), .tick(node.index, life: node.life))
         }
@@ -189,7 +189,11 @@ extension MemberSimulation {
         guard node.way.wishes.withLock({ $0.areEndsTold(now: instant) }) else {
             return schedule(50, .ended(node.index, life: node.life))
         }
-        node.isUp = false
-        schedule(between(1000, 3000), .boot(node.index))
+        let isThere = node.isConnected && !node.isDead
+        node.isDead = true
+        call(node, { isThere ? [NodeBeat.end($0)] : [] }) { [self] _ in
+            node.isUp = false
+            schedule(between(1000, 3000), .boot(node.index))
+        }
     }
 }

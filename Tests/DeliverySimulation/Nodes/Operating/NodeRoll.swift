@@ -151,6 +151,10 @@ extension NodeSimulation {
             settleUnknown(node)
             postgres.remove(node.owning.process)
         }
+        if !node.isDeaf, isLinked(node) {
+            memories[node.writer].end(node.run, now: now)
+            wakeReaders(of: node.writer)
+        }
         node.isUp = false
         dropSockets(of: node)
         postgres.connected.remove(node.owning.process)

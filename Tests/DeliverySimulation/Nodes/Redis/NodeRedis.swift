@@ -69,7 +69,7 @@ extension NodeSimulation {
     }
 
     /// The connection that writes is there, and greeted: in a new memory all that is kept is appended again.
-    private func isLinked(_ node: SimNode) -> Bool {
+    func isLinked(_ node: SimNode) -> Bool {
         guard !node.isUnheard, memories[node.writerRoute].isUp else { return false }
         if node.writer != node.writerRoute {
             node.writer = node.writerRoute
@@ -127,7 +127,7 @@ extension NodeSimulation {
 
     // MARK: Reading
 
-    private func wakeReaders(of memory: Int) {
+    func wakeReaders(of memory: Int) {
         for reader in nodes where reader.isUp && reader.readerRoute == memory { scheduleRead(reader, after: between(1, 4)) }
     }
 

@@ -63,10 +63,15 @@ struct SimMemory {
     /// - Parameter beat: nil: the run has never beaten here.
     mutating func declareDead(_ run: UInt64, beat: Int64?, now: Int64) -> Bool {
         guard beats[run] == beat else { return false }
+        end(run, now: now)
+        return true
+    }
+
+    /// A run that stops declares itself dead.
+    mutating func end(_ run: UInt64, now: Int64) {
         beats[run] = nil
         dead.insert(run)
         add(nil, .dead(run), now)
-        return true
     }
 
     /// The id of the oldest entry; zero: there is none.
