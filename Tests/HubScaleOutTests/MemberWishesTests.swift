@@ -340,4 +340,42 @@ import Testing
         world.come("ann", to: [1])
         #expect(world.told == told)
     }
+
+    @Test(
+        "who comes in the first seconds of a new memory, and is gone again, is told as both to webhooks, if nobody knew them",
+        arguments: [(false, ["+ann early", "+ann confirmed", "-ann"]), (true, ["+ann early", "-ann"])])
+    func comesAndGoes(isKnown: Bool, told: [String]) {
+        let world = World(nodes: 2)
+        world.lose(noticedBy: [1, 2])
+        world.come("ann", to: [1])
+        if isKnown { world.nodes[2]?.known(world.place, user: "ann") }
+        world.flush(2)
+        world.leave(1, "ann")
+        world.flush(1)
+        world.seconds = 6.1
+        world.settle(1)
+        #expect(world.told == told)
+        world.seconds = 9.1
+        world.settle(1)
+        #expect(world.told == told)
+    }
+
+    @Test(
+        "a channel that is occupied in the first seconds of a new memory is told to webhooks, also if it is vacated before they end",
+        arguments: [
+            (false, ["occupied repeated", "occupied confirmed", "vacated"]), (true, ["occupied repeated", "occupied confirmed"]),
+        ])
+    func occupiedEarly(isBack: Bool, told: [String]) {
+        let world = World(nodes: 2)
+        world.lose(noticedBy: [1, 2])
+        for count in isBack ? [1, 0, 1] : [1, 0] {
+            world.nodes[1]?.setSubscribers(world.place, count, tells: .occupancy)
+            world.flush(1)
+        }
+        for seconds in [6.1, 9.1] {
+            world.seconds = seconds
+            world.settle(1)
+        }
+        #expect(world.told == told)
+    }
 }

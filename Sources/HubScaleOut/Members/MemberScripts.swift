@@ -59,10 +59,18 @@ package enum MemberScripts {
           local left = redis.call('PTTL', base .. 'recovering') - \(unwrittenMilliseconds)
           return left > 0 and now() + left or 0
         end
+        -- An end whose beginning webhooks have not heard, and no node knows, is told after it.
         local function removed(place, user)
-          redis.call('HDEL', base .. 'list:' .. place, user)
-          redis.call('ZREM', base .. 'early', place .. '\\0' .. user)
+          local key, list = place .. '\\0' .. user, base .. 'list:' .. place
+          if redis.call('ZREM', base .. 'early', key) == 1 and redis.call('SREM', base .. 'known', key) == 0 then
+            tell('added', place, 'c', 1, 'u', user, 'i', redis.call('HGET', list, user) or '')
+          end
+          redis.call('HDEL', list, user)
           tell('removed', place, 'u', user)
+        end
+        local function vacated(place)
+          if redis.call('ZREM', base .. 'early', place .. '\\0') == 1 then tell('occupied', place, 'c', 1) end
+          tell('vacated', place)
         end
         local function last()
           local entry = redis.call('XREVRANGE', events, '+', '-', 'COUNT', 1)[1]
@@ -109,10 +117,10 @@ package enum MemberScripts {
           if tellsOccupancy and before == 0 and after > 0 and redis.call('ZREM', base .. 'vacating', place) == 0 then
             if isRepeated or isEarly(key) then tell('occupied', place, 'o', 1) else tell('occupied', place) end
           end
-          if isRepeated or after == 0 then redis.call('ZREM', base .. 'early', key) end
+          if isRepeated or after == 0 and not tellsOccupancy then redis.call('ZREM', base .. 'early', key) end
           if tellsOccupancy and before == 0 and after == 0 and isRepeated then tellLost('vacated', place, '') end
           if tellsOccupancy and before > 0 and after == 0 then
-            if wholeAt() > 0 then redis.call('ZADD', base .. 'vacating', wholeAt(), place) else tell('vacated', place) end
+            if wholeAt() > 0 then redis.call('ZADD', base .. 'vacating', wholeAt(), place) else vacated(place) end
           end
           if not tellsCounts or before == after then return end
           if after > \(SharedMembers.promptCountsMax) then
@@ -133,7 +141,7 @@ package enum MemberScripts {
           for _, place in ipairs(redis.call('ZRANGEBYSCORE', base .. 'vacating', '-inf', now(), 'LIMIT', 0, most)) do
             local app, channel = string.match(place, '^(.-) (.*)$')
             redis.call('ZREM', base .. 'vacating', place)
-            if redis.call('HEXISTS', base .. 'channels:' .. app, channel) == 0 then tell('vacated', place) end
+            if redis.call('HEXISTS', base .. 'channels:' .. app, channel) == 0 then vacated(place) end
           end
           for _, key in ipairs(redis.call('ZRANGEBYSCORE', base .. 'early', '-inf', now(), 'LIMIT', 0, most)) do
             local place, user = string.match(key, '^(.-)%z(.*)$')
@@ -265,8 +273,8 @@ package enum MemberScripts {
             local lingers = linger > 0
               and (ARGV[8] == '1' or redis.call('HLEN', base .. 'list:' .. ARGV[4]) > \(SharedMembers.promptMembersMax))
             local isThere = redis.call('HEXISTS', base .. 'on:' .. ARGV[4], ARGV[5] .. '\\0' .. ARGV[2]) == 1
-            remove(ARGV[4], ARGV[5], ARGV[2], lingers and now() + linger or 0)
             if ARGV[7] == '1' then redis.call('ZREM', base .. 'early', ARGV[4] .. '\\0' .. ARGV[5]) end
+            remove(ARGV[4], ARGV[5], ARGV[2], lingers and now() + linger or 0)
             if ARGV[7] == '1' and not isThere and redis.call('HEXISTS', base .. 'list:' .. ARGV[4], ARGV[5]) == 0 then
               tellLost('removed', ARGV[4], ARGV[5])
             end
