@@ -27,8 +27,9 @@ package struct Arrival: Sendable {
     package func replayed(_ missed: [MissedEvent]) -> [MissedEvent] {
         missed.filter { missed in
             let event = missed.event
-            return (event.committedAt < at || decidedJustBefore.contains(event.id)) && event.policy != .pushOnly
-                && missed.note.choice != .socketOnly && events?.contains(event.id) ?? true
+            // A decision that was not stored may have been made again since, and the event was written live then.
+            let isBefore = event.committedAt < at || event.committedAt == at && decidedJustBefore.contains(event.id)
+            return isBefore && event.policy != .pushOnly && missed.note.choice != .socketOnly && events?.contains(event.id) ?? true
         }
     }
 }

@@ -15,6 +15,18 @@ import Testing
         Replay(arrival: arrival, items: (0..<events).map { Replay.Item(event: "e\($0)", user: "u", recipient: 0) })
     }
 
+    @Test(
+        "an event is replayed to who came after its decision; one that was decided again since reaches them live",
+        arguments: [(999, false, true), (1000, false, false), (1000, true, true), (2000, true, false)])
+    func decidedAgain(at: Int64, isJustBefore: Bool, isReplayed: Bool) {
+        var arrival = Arrival(connection: connection, app: "1", channel: "private-a", user: "u", at: 1000)
+        if isJustBefore { arrival.decidedJustBefore = ["e"] }
+        let event = EventRecord(
+            id: "e", app: "1", channel: "private-a", name: "n", data: "{}", policy: .notify, committedAt: at, expiresAt: 90_000)
+        let missed = MissedEvent(event: event, recipient: 0, note: RecipientNote(state: .live, choice: .awaited), isPushed: false)
+        #expect(arrival.replayed([missed]).isEmpty == !isReplayed)
+    }
+
     @Test("who subscribes again and again is replayed once until it has answered, and then what it missed meanwhile")
     func again() throws {
         var replays = Replays()
