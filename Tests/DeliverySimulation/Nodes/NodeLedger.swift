@@ -15,7 +15,7 @@ extension NodeSimulation {
             return schedule(events[index].committedAt + publish.lifetime + 30_000 - now, .expired(publish.index))
         }
         // Pushes that fell due meanwhile are not written yet.
-        if !postgres.isUp { return schedule(30_000, .expired(publish.index)) }
+        if !postgres.isUp || wasAway(since: now - 15_000) { return schedule(30_000, .expired(publish.index)) }
         judged += 1
         guard !publish.events.isEmpty else {
             if publish.isAnswered {

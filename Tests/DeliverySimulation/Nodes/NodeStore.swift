@@ -27,7 +27,7 @@ extension NodeSimulation {
                 guard let recipients = commit.recipients else { continue }
                 let publish = publishes[command.publish]
                 let event = NodeEvent(
-                    publish: publish.index, record: commit.event, at: now, ahead: clocks[node.index], lifetime: publish.lifetime,
+                    publish: publish.index, record: commit.event, at: now, ahead: ahead(of: commit.event, node), lifetime: publish.lifetime,
                     users: recipients.snapshot.users, notes: recipients.notes)
                 eventIndex[commit.event.id] = events.count
                 publish.events.append(events.count)
@@ -38,6 +38,12 @@ extension NodeSimulation {
             }
         }
         return .success(batch.records.map(\.event))
+    }
+
+    /// How far the owner's clock was ahead when it decided. It may have been set since; a decision takes less than a second to be stored.
+    private func ahead(of event: EventRecord, _ node: SimNode) -> Int64 {
+        let since = event.committedAt - wall(node)
+        return clocks[node.index] + (abs(since) < 1000 ? 0 : since)
     }
 
     /// Takes back what was committed without an answer, as what ships does before its next transaction. A successor has read the rest.

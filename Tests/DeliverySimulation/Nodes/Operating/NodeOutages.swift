@@ -29,6 +29,9 @@ extension NodeSimulation {
         }
     }
 
+    /// Whether PostgreSQL was away from some node after this time.
+    func wasAway(since time: Int64) -> Bool { outages.contains { $0.until > time && $0.from < now } }
+
     /// Whether a write of the event's last call may have met an outage, and its repetition came too late.
     func wasAway(atEndOf event: NodeEvent) -> Bool {
         let end = event.committedAt + event.lifetime
