@@ -11,6 +11,7 @@ internal import HubCore
 /// - `counts:APP CHANNEL`, a hash, has the subscribers of each node;
 /// - `channels:APP`, a hash, has the subscribers of each channel that has some;
 /// - `connections:APP`, a hash, has the connections of each node;
+/// - `rebuilding` is there for the first minute of each memory, also of the first one;
 /// - `recovering` is there for the first seconds of a memory after a lost one;
 /// - `early`, a sorted set, has members and channels in a new memory of which webhooks hear later, and when;
 /// - `staying`, a sorted set, has members who may come back to a node that has lost them, while they are on another, and until when;
