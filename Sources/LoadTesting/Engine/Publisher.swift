@@ -50,6 +50,9 @@ package struct PublishPlan: Sendable {
     package var answeredKind: Int
     /// Stream in the first connection's mark; later connections count up from it.
     package var firstStream = 0
+    /// Requests that each connection makes before publishing begins, and sends by turns; 0: each publish is made when it is
+    /// sent. Only for events that nobody receives, because their marks repeat.
+    package var preparedCount = 0
     /// Padding after the mark, up to `bytes`.
     private let rest: String
 
@@ -82,6 +85,15 @@ final class Publisher: LinkWatcher {
         /// Due time of the request in flight; 0: none.
         var due: UInt64 = 0
         var failuresInRow = 0
+        var prepared: [Prepared] = []
+        var nextPrepared = 0
+    }
+
+    /// A request that is sent more than once.
+    private struct Prepared {
+        var request: PublishAction
+        let channel: Int
+        var madeAt: UInt64
     }
 
     private let worker: Worker
@@ -104,6 +116,8 @@ final class Publisher: LinkWatcher {
     static let failuresMax = 20
     /// Nanoseconds before a failed connection is retried: a restarting server takes seconds.
     private static let retryPause: UInt64 = 250_000_000
+    /// Nanoseconds after which a prepared request is made again: a signature is valid for ten minutes.
+    private static let preparedFor: UInt64 = 300_000_000_000
 
     init(worker: Worker, dialect: any Dialect, plan: PublishPlan) {
         self.worker = worker
@@ -113,7 +127,22 @@ final class Publisher: LinkWatcher {
         lines = Array(repeating: Line(), count: plan.connections)
         sequences = Array(repeating: Array(repeating: 0, count: plan.channels.count), count: plan.connections)
         if !dialect.answersPublishes, case .outstanding = plan.pace { listen() }
+        if dialect.answersPublishes { for line in lines.indices { prepare(line) } }
         for line in lines.indices { connect(line) }
+    }
+
+    /// Makes the requests that a line sends by turns. A tester that signs each publish when it is due is slower than the server.
+    private func prepare(_ line: Int) {
+        let now = tandem_load_now()
+        lines[line].prepared = (0..<plan.preparedCount).map { number in
+            let channel = number % plan.channels.count
+            let mark = EventMark(kind: plan.kind, stream: plan.firstStream + line, due: now, sequence: UInt32(number))
+            return Prepared(request: request(line, channel, mark), channel: channel, madeAt: now)
+        }
+    }
+
+    private func request(_ line: Int, _ channel: Int, _ mark: EventMark) -> PublishAction {
+        dialects[node(of: line)].publish(channel: plan.channels[channel], data: plan.data(mark))
     }
 
     /// Subscribes to the published channels: without answers, an event's arrival shows that its publish went through.
@@ -185,15 +214,32 @@ final class Publisher: LinkWatcher {
         }
     }
 
+    /// The next request of a line, and its channel.
+    private func nextRequest(_ line: Int, due: UInt64) -> (PublishAction, channel: Int) {
+        guard !lines[line].prepared.isEmpty else {
+            let channel = nextChannel
+            nextChannel = (nextChannel + 1) % plan.channels.count
+            let mark = EventMark(kind: plan.kind, stream: plan.firstStream + line, due: due, sequence: sequences[line][channel])
+            return (request(line, channel, mark), channel)
+        }
+        let number = lines[line].nextPrepared
+        lines[line].nextPrepared = (number + 1) % lines[line].prepared.count
+        let channel = lines[line].prepared[number].channel
+        if due > lines[line].prepared[number].madeAt + Self.preparedFor {
+            let mark = EventMark(kind: plan.kind, stream: plan.firstStream + line, due: due, sequence: UInt32(number))
+            lines[line].prepared[number].request = request(line, channel, mark)
+            lines[line].prepared[number].madeAt = due
+        }
+        return (lines[line].prepared[number].request, channel)
+    }
+
     private func send(_ line: Int, due: UInt64) {
-        let channel = nextChannel
-        nextChannel = (nextChannel + 1) % plan.channels.count
+        let (request, channel) = nextRequest(line, due: due)
         lines[line].channel = channel
         lines[line].due = due
-        let mark = EventMark(kind: plan.kind, stream: plan.firstStream + line, due: due, sequence: sequences[line][channel])
         sequences[line][channel] += 1
         counts.sent += 1
-        switch dialects[node(of: line)].publish(channel: plan.channels[channel], data: plan.data(mark)) {
+        switch request {
         case .http(let request): worker.send(lines[line].slot, request)
         case .webSocket(let message):
             worker.sendMessage(lines[line].slot, message)

@@ -18,6 +18,8 @@ package struct PublishScenario: Scenario {
     }
 
     private static let fanoutLines = 2
+    /// Requests of each connection, sent by turns: too many for a server to know one again.
+    private static let preparedCount = 256
 
     package func run(_ options: RunOptions, targets: Targets, dialect: any Dialect) throws(LoadError) -> Outcome {
         let kinds = [
@@ -37,11 +39,11 @@ package struct PublishScenario: Scenario {
                     channels: [crowd], pace: .rate(fanoutRate), connections: Self.fanoutLines, bytes: options.bytes, kind: Kind.event,
                     answeredKind: Kind.answered))
         }
-        let publishing = try Publishing(
-            run,
-            PublishPlan(
-                channels: options.channelNames, pace: options.pace, connections: options.publishers, bytes: options.bytes, kind: Kind.empty,
-                answeredKind: Kind.emptyAnswered))
+        var plan = PublishPlan(
+            channels: options.channelNames, pace: options.pace, connections: options.publishers, bytes: options.bytes, kind: Kind.empty,
+            answeredKind: Kind.emptyAnswered)
+        plan.preparedCount = Self.preparedCount
+        let publishing = try Publishing(run, plan)
         beside?.begin()
         publishing.begin()
         try run.pass(atMost: options.warmup)
